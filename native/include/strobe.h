@@ -1,0 +1,64 @@
+// strobe.h - C API of the core. Measured programs written in C or C++ may use it too.
+// Every function may be called from any thread at any time; without an active session each is a no-op.
+// Nothing here throws, allocates on the hot path, or touches errno.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#define STROBE_API __attribute__((visibility("default")))
+
+// Who reported a region. model/kinds.py holds the same list (a test compares them).
+enum strobe_paradigm {
+  STROBE_OTHER = 0, STROBE_PYTHON, STROBE_TORCH, STROBE_ITT, STROBE_NVTX, STROBE_USER, STROBE_CUDA, STROBE_MPI, STROBE_ONEDNN, STROBE_SELF
+};
+// What a region is.
+enum strobe_role {
+  STROBE_ROLE_OTHER = 0, STROBE_ROLE_FUNCTION, STROBE_ROLE_OPERATOR, STROBE_ROLE_RANGE, STROBE_ROLE_WAIT, STROBE_ROLE_LOOP,
+  STROBE_ROLE_KERNEL, STROBE_ROLE_COPY, STROBE_ROLE_SYNC, STROBE_ROLE_P2P, STROBE_ROLE_COLLECTIVE, STROBE_ROLE_DATA
+};
+
+typedef struct strobe_region_info {
+  const char* name;    // UTF-8; cut at 4096 bytes
+  const char* file;    // or NULL
+  const char* module;  // or NULL
+  uint32_t line;       // 0: unknown
+  uint8_t paradigm;
+  uint8_t role;
+} strobe_region_info;
+
+typedef struct strobe_options {
+  const char* folder;        // NAME.strobe/, must exist
+  const char* description;   // JSON text stored in the process chunk (argv, python, host, main)
+  uint32_t ring_bytes;       // 0: 1 MiB a thread
+  uint32_t drain_period_us;  // 0: 10 000
+  uint32_t metrics_period_ms;  // 0: 100; UINT32_MAX: none
+} strobe_options;
+
+// Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
+STROBE_API int strobe_start(const strobe_options* options);
+// Seal everything, write the end chunk, remove the rings. Safe to call twice.
+STROBE_API void strobe_stop(void);
+STROBE_API int strobe_active(void);
+STROBE_API const char* strobe_error(void);
+// Note in the mapped file that the process is about to end without strobe_stop (os._exit).
+STROBE_API void strobe_note_exit(int exit_code);
+
+// Intern a region: the same description gives the same id. 0 is never a valid region; 1 stands for everything after the table is full.
+STROBE_API uint32_t strobe_region(const strobe_region_info* info);
+STROBE_API void strobe_enter(uint32_t region);
+STROBE_API void strobe_leave(uint32_t region);
+STROBE_API void strobe_name_thread(const char* name);
+// Count something in the quality table.
+STROBE_API void strobe_count(const char* what, uint64_t n);
+
+// Entry points found by name: ITT (INTEL_LIBITTNOTIFY64) and NVTX (NVTX_INJECTION64_PATH) load this library themselves.
+struct ___itt_global;
+STROBE_API void __itt_api_init(struct ___itt_global* global, int groups);
+STROBE_API int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t));
+
+#ifdef __cplusplus
+}
+#endif
