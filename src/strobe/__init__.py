@@ -1,0 +1,54 @@
+"""Strobe records Python, GPU and MPI programs, finds the loop that dominates them, and shows where the time goes.
+
+    trace = strobe.open("train.strobe")     # or strobe.last()
+    trace.operators(top=10)                 # every analysis is a method; every answer is a Table
+    with strobe.record("a.strobe"):         # record a part of a program; see strobe.region(), strobe.step()
+
+Importing strobe imports nothing else: each name below is fetched when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strobe.errors import StrobeError as StrobeError
+    from strobe.record.api import record as record
+    from strobe.record.api import region as region
+    from strobe.record.api import step as step
+    from strobe.store.archive import runs as runs
+    from strobe.store.table import Table as Table
+    from strobe.store.trace import Trace as Trace
+    from strobe.store.trace import last as last
+    from strobe.store.trace import open_trace as open
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "StrobeError": ("strobe.errors", "StrobeError"),
+    "Table": ("strobe.store.table", "Table"),
+    "Trace": ("strobe.store.trace", "Trace"),
+    "last": ("strobe.store.trace", "last"),
+    "open": ("strobe.store.trace", "open_trace"),
+    "record": ("strobe.record.api", "record"),
+    "region": ("strobe.record.api", "region"),
+    "runs": ("strobe.store.archive", "runs"),
+    "step": ("strobe.record.api", "step"),
+}
+__all__ = ["StrobeError", "Table", "Trace", "__version__", "last", "open", "record", "region", "runs", "step"]
+
+
+def __getattr__(name: str) -> object:
+    try:
+        module, attribute = _HOME[name]
+    except KeyError:
+        raise AttributeError(f"module 'strobe' has no attribute {name!r}") from None
+    value: object = getattr(import_module(module), attribute)
+    # `strobe.record` is a package, too: importing it has just put the (callable) package under this name.
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,1 @@
+"""Rules, one a file (`RULE = Rule(...)`), and their ranking: what is worth fixing, and what it would gain."""

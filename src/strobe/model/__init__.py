@@ -1,0 +1,1 @@
+"""What the words mean: tables, kinds of regions, units, descriptions of plug-ins. No third-party import."""

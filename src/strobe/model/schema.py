@@ -1,0 +1,116 @@
+"""Every table of a trace: columns, Arrow types, units, meaning. The one source; docs and the web's types are made
+from it.
+
+Times are integer nanoseconds since the trace's zero (`zero_ns` of job.json). Ids are global within a trace unless
+said otherwise. A change here needs an entry in docs/format/CHANGELOG.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its Arrow type by name, the unit of its values ("" where there is none), and what it means."""
+
+    name: str
+    type: str
+    unit: str
+    meaning: str
+
+
+PROCESSES = (
+    Column("process", "uint32", "", "id: 0 is the process that the user started"),
+    Column("pid", "int64", "", "number the operating system gave it"),
+    Column("parent_pid", "int64", "", "pid of its parent"),
+    Column("main", "bool", "", "whether it is the program the user started"),
+    Column("started_ns", "int64", "ns", "when recording began"),
+    Column("ended_ns", "int64", "ns", "last moment known to be recorded"),
+    Column("end_state", "string", "", "closed (orderly), exited (os._exit), lost (killed or crashed), running"),
+    Column("exit_code", "int64", "", "exit code of the process, null where unknown"),
+    Column("argv", "string", "", "command line"),
+    Column("host", "string", "", "name of the machine"),
+    Column("python", "string", "", "version of its Python"),
+)
+
+LOCATIONS = (
+    Column("location", "uint32", "", "id of the sequence of events (a thread, a stream)"),
+    Column("process", "uint32", "", "process it belongs to"),
+    Column("name", "string", "", "name of the thread"),
+    Column("thread_id", "int64", "", "number the operating system gave the thread"),
+    Column("kind", "string", "", "thread, stream"),
+    Column("span_count", "int64", "", "spans recorded in it"),
+    Column("first_ns", "int64", "ns", "start of its first span"),
+    Column("last_ns", "int64", "ns", "end of its last span"),
+)
+
+REGIONS = (
+    Column("region", "uint32", "", "id"),
+    Column("name", "string", "", "name of the function, operator, range"),
+    Column("paradigm", "string", "", "who reported it: one of PARADIGMS in model/kinds.py"),
+    Column(
+        "role",
+        "string",
+        "",
+        "what it is: one of ROLES",
+    ),
+    Column(
+        "group",
+        "string",
+        "",
+        "what it is summed and coloured as: one of GROUPS",
+    ),
+    Column("file", "string", "", "source file, empty where unknown"),
+    Column("line", "uint32", "", "first line of the definition, 0 where unknown"),
+    Column("module", "string", "", "module or library"),
+)
+
+CALL_PATHS = (
+    Column("call_path", "uint32", "", "id of the chain of regions from the root"),
+    Column("parent", "uint32", "", "call path without its last region, null at the root"),
+    Column("region", "uint32", "", "last region of the chain"),
+    Column("depth", "uint16", "", "regions above it: 0 at the root"),
+)
+
+SPANS = (
+    Column("location", "uint32", "", "where it ran"),
+    Column("row", "int64", "", "number of the span in its location, in order of start; (location, row) is its id"),
+    Column("start_ns", "int64", "ns", "start"),
+    Column("duration_ns", "int64", "ns", "end minus start"),
+    Column("self_ns", "int64", "ns", "duration minus the durations of the spans directly inside it"),
+    Column("region", "uint32", "", "what was executed"),
+    Column("call_path", "uint32", "", "its region and all regions around it"),
+    Column("depth", "uint16", "", "number of spans around it"),
+    Column("parent", "int64", "", "row of the span directly around it, null at the root"),
+    Column("complete", "bool", "", "false where it was still open when recording ended: then it is cut there"),
+)
+
+METRICS = (
+    Column("metric", "string", "", "name"),
+    Column("process", "uint32", "", "process that was measured"),
+    Column("location", "uint32", "", "location that was measured, null for the whole process"),
+    Column("time_ns", "int64", "ns", "when it was read"),
+    Column("value", "float64", "", "reading, in the unit of the column `unit`"),
+    Column("unit", "string", "", "unit of the value"),
+)
+
+QUALITY = (
+    Column("process", "uint32", "", "process it is about"),
+    Column("pid", "int64", "", "its number in the operating system"),
+    Column("what", "string", "", "what was counted, or `ended`, `size_bytes`, ..."),
+    Column("value", "int64", "", "how much, null where `text` says it"),
+    Column("text", "string", "", "in words"),
+)
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "processes": PROCESSES,
+    "locations": LOCATIONS,
+    "regions": REGIONS,
+    "call_paths": CALL_PATHS,
+    "spans": SPANS,
+    "metrics": METRICS,
+    "quality": QUALITY,
+}

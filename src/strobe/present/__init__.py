@@ -1,0 +1,1 @@
+"""Plain data to text: tables for terminals and pipes, and the summary of a run."""

@@ -1,0 +1,35 @@
+"""Lists plug-ins: a file in the folder of its kind is one, by being there. Listing imports no plug-in."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+KINDS = {
+    "analyses": "ANALYSIS",
+    "advice": "RULE",
+    "formats": "FORMAT",
+    "cli": "VERB",
+    "record.adapters": "ADAPTER",
+}
+# Modules in a plug-in folder that are no plug-ins.
+_SHARED = {"cli": {"main", "options"}, "advice": {"rank"}}
+
+
+def names(kind: str) -> list[str]:
+    """Names of all plug-ins of a kind (a key of KINDS), sorted."""
+    shared = _SHARED.get(kind, set())
+    found = set()
+    for folder in import_module(f"strobe.{kind}").__path__:
+        for entry in os.listdir(folder):
+            name, dot, suffix = entry.partition(".")
+            if dot and suffix == "py" and not name.startswith("_") and name not in shared:
+                found.add(name)
+    return sorted(found)
+
+
+def load(kind: str, name: str) -> object:
+    """Import one plug-in and return its description (the value of its `ANALYSIS`, `RULE`, ...)."""
+    module = import_module(f"strobe.{kind}.{name}")
+    plugin: object = getattr(module, KINDS[kind])
+    return plugin

@@ -1,0 +1,1 @@
+"""Reading traces: from bytes on disk to tables."""

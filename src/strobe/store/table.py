@@ -1,0 +1,195 @@
+"""Table: the one form in which strobe answers. Any Arrow consumer takes it (pandas, Polars, DuckDB, pyarrow)."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from strobe.errors import UsageError
+from strobe.model.schema import SCHEMA_VERSION, TABLES, Column
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class Table:
+    """Columns with units, and what they were computed from.
+
+    Immutable: `sort`, `head`, `filter`, `select` return a new Table. `name` says what it is. `note` says, when rows
+    are missing, why, and which option of `strobe run` would have recorded them. `shows` is how many rows a terminal
+    shows unless asked for more (0: all).
+    """
+
+    def __init__(self, arrow: pa.Table, *, name: str = "", note: str = "", shows: int = 0) -> None:
+        self._arrow = arrow
+        self.name, self.note, self.shows = name, note, shows
+
+    # Interchange
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the table to any Arrow consumer: `polars.DataFrame(table)`, `pyarrow.table(table)`."""
+        return self._arrow.__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table as a pyarrow.Table (no copy)."""
+        return self._arrow
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the table as a pandas DataFrame."""
+        frame: pandas.DataFrame = self._arrow.to_pandas()
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the table as a Polars DataFrame."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def to_csv(self) -> str:
+        """Return the table as CSV text with a header line; column names carry the units."""
+        import csv
+        import io
+
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows())
+        return text.getvalue()
+
+    def to_json(self) -> str:
+        """Return `{"schema_version", "table", "units", "note", "rows": [{column: value}]}` as JSON text."""
+        body = {
+            "schema_version": SCHEMA_VERSION,
+            "table": self.name,
+            "units": self.units,
+            **({"note": self.note} if self.note else {}),
+            "rows": self._arrow.to_pylist(),
+        }
+        return json.dumps(body, allow_nan=False, default=str)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return all rows as plain Python values."""
+        return list(zip(*(column.to_pylist() for column in self._arrow.columns), strict=True))
+
+    # Shape
+
+    def __len__(self) -> int:
+        return int(self._arrow.num_rows)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self._arrow.column_names)
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Unit of every column that has one (also in the Arrow field metadata, key `unit`)."""
+        return {field.name: unit for field in self._arrow.schema if (unit := _meta(field, b"unit"))}
+
+    @property
+    def source(self) -> str:
+        """What it was computed from: `spans` (full detail) or `statistics` (of steps not kept in detail)."""
+        return str((self._arrow.schema.metadata or {}).get(b"source", b"").decode())
+
+    def column(self, name: str) -> list[object]:
+        """Return the values of one column as plain Python values."""
+        self._require(name)
+        values: list[object] = self._arrow.column(name).to_pylist()
+        return values
+
+    # New tables
+
+    def sort(self, by: str, *, descending: bool | None = None) -> Table:
+        """Sort by a column. Numbers go from large to small and text from A to Z unless `descending` says otherwise."""
+        self._require(by)
+        if descending is None:
+            descending = bool(pa.types.is_integer(t := self._arrow.schema.field(by).type) or pa.types.is_floating(t))
+        return self._with(self._arrow.sort_by([(by, "descending" if descending else "ascending")]))
+
+    def head(self, count: int) -> Table:
+        """Return the first `count` rows."""
+        return self._with(self._arrow.slice(0, count))
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Return only these columns, in this order."""
+        for name in names:
+            self._require(name)
+        return self._with(self._arrow.select(list(names)))
+
+    def filter(self, condition: str) -> Table:
+        """Return the rows for which an SQL expression over the columns holds: `calls > 10 and name like 'aten::%'`."""
+        from strobe.store.engine import filter_rows
+
+        return self._with(filter_rows(self._arrow, condition))
+
+    def _with(self, arrow: pa.Table) -> Table:
+        return Table(arrow, name=self.name, note=self.note, shows=self.shows)
+
+    def _require(self, column: str) -> None:
+        if column not in self._arrow.column_names:
+            raise UsageError(f"no column '{column}' in this table", do=f"Columns: {', '.join(self.columns)}")
+
+    # Notebooks
+
+    def __repr__(self) -> str:
+        return f"<strobe.Table {self.name or 'result'}: {len(self)} rows, columns {', '.join(self.columns)}>"
+
+    def _repr_html_(self, most_rows: int = 200) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        shown = self.head(most_rows).rows()
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) + "</tr>" for row in shown
+        )
+        more = f"<p>{len(self) - len(shown)} more rows</p>" if len(self) > len(shown) else ""
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}{note}"
+
+
+def arrow_schema(columns: Iterable[Column], *, source: str = "spans") -> pa.Schema:
+    """Return the Arrow schema for columns of model/schema.py, with unit and meaning in the field metadata."""
+    fields = []
+    for column in columns:
+        metadata = {"meaning": column.meaning, **({"unit": column.unit} if column.unit else {})}
+        fields.append(pa.field(column.name, _arrow_type(column.type), metadata=metadata))
+    return pa.schema(fields, metadata={"source": source})
+
+
+def make_table(
+    columns: Sequence[Column] | str,
+    values: Mapping[str, object] | Iterable[Sequence[object]],
+    *,
+    name: str = "",
+    note: str = "",
+    source: str = "spans",
+    shows: int = 0,
+) -> Table:
+    """Build a Table from column values (a mapping of name to array or list) or from rows.
+
+    `columns` are Column descriptions, or the name of a table of model/schema.py. A numpy array is taken over without
+    a copy where the type allows it; `None` in a list becomes null.
+    """
+    if isinstance(columns, str):
+        name, columns = name or columns, TABLES[columns]
+    schema = arrow_schema(columns, source=source)
+    if not isinstance(values, Mapping):
+        rows = [tuple(row) for row in values]
+        values = {c.name: [row[i] for row in rows] for i, c in enumerate(columns)}
+    arrays = [pa.array(values[field.name], type=field.type) for field in schema]
+    return Table(pa.Table.from_arrays(arrays, schema=schema), name=name, note=note, shows=shows)
+
+
+def _arrow_type(name: str) -> pa.DataType:
+    return pa.bool_() if name == "bool" else getattr(pa, name)()
+
+
+def _meta(field: pa.Field, key: bytes) -> str:
+    return str((field.metadata or {}).get(key, b"").decode())
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
