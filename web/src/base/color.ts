@@ -1,0 +1,182 @@
+// Every colour of data: hue says the group (Okabe–Ito, told apart by colour-blind people too), lightness tells names of a group apart.
+// Chrome around the data (text, borders, surfaces) is in style.css.
+
+/** What a region is drawn as; the same list as GROUPS in model/kinds.py. */
+export const GROUPS = ["data", "compute", "communication", "sync", "copy", "host", "other"] as const;
+export type Group = (typeof GROUPS)[number];
+export type Theme = "dark" | "light";
+
+/** True when a text from the wire is a group. */
+export const isGroup = (text: string): text is Group => (GROUPS as readonly string[]).includes(text);
+
+export const GROUP_TITLES: Readonly<Record<Group, string>> = {
+  data: "Data",
+  compute: "Compute",
+  communication: "Communication",
+  sync: "Synchronisation",
+  copy: "Copy",
+  host: "Host code",
+  other: "Other",
+};
+
+/** A colour in OKLCH: lightness 0..1, chroma, hue in degrees. */
+type Oklch = { readonly l: number; readonly c: number; readonly h: number };
+/** Red, green, blue, each 0..255. */
+export type Rgb = readonly [number, number, number];
+
+const GROUP_HUES: Readonly<Record<Group, Oklch>> = {
+  data: { l: 0.78, c: 0.155, h: 72 },
+  compute: { l: 0.62, c: 0.125, h: 250 },
+  communication: { l: 0.68, c: 0.13, h: 345 },
+  sync: { l: 0.63, c: 0.175, h: 38 },
+  copy: { l: 0.86, c: 0.155, h: 103 },
+  host: { l: 0.66, c: 0.11, h: 166 },
+  other: { l: 0.62, c: 0.018, h: 260 },
+};
+
+/** Number of lightness steps inside a group. */
+export const SHADES = 7;
+
+/** Parts of a step, as the structure layer names them. */
+export const PHASES = ["data_wait", "forward", "backward", "optimizer", "rest"] as const;
+export type Phase = (typeof PHASES)[number];
+export const PHASE_TITLES: Readonly<Record<Phase, string>> = {
+  data_wait: "data wait",
+  forward: "forward",
+  backward: "backward",
+  optimizer: "optimizer",
+  rest: "rest",
+};
+const PHASE_COLORS: Readonly<Record<Phase, Oklch>> = {
+  data_wait: GROUP_HUES.data,
+  forward: { l: 0.72, c: 0.11, h: 240 },
+  backward: { l: 0.54, c: 0.15, h: 262 },
+  optimizer: { l: 0.68, c: 0.12, h: 170 },
+  rest: { l: 0.6, c: 0.015, h: 260 },
+};
+
+// The most frequent class is calm, so that the others stand out.
+const CLASS_COLORS: readonly Oklch[] = [
+  { l: 0.64, c: 0.075, h: 250 },
+  { l: 0.68, c: 0.14, h: 310 },
+  { l: 0.72, c: 0.11, h: 190 },
+  { l: 0.75, c: 0.13, h: 130 },
+  { l: 0.7, c: 0.12, h: 10 },
+  { l: 0.74, c: 0.1, h: 85 },
+];
+const OUTLIER: Oklch = { l: 0.64, c: 0.2, h: 30 };
+
+const toByte = (linear: number): number => {
+  const x = Math.min(1, Math.max(0, linear));
+  return Math.round(255 * (x <= 0.0031308 ? 12.92 * x : 1.055 * x ** (1 / 2.4) - 0.055));
+};
+
+/** OKLCH to sRGB, clipped to the gamut (Björn Ottosson, "A perceptual color space for image processing", 2020). */
+export function toRgb({ l, c, h }: Oklch): Rgb {
+  const a = c * Math.cos((h * Math.PI) / 180);
+  const b = c * Math.sin((h * Math.PI) / 180);
+  const x = (l + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const y = (l - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const z = (l - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  return [
+    toByte(4.0767416621 * x - 3.3077115913 * y + 0.2309699292 * z),
+    toByte(-1.2684380046 * x + 2.6097574011 * y - 0.3413193965 * z),
+    toByte(-0.0041960863 * x - 0.7034186147 * y + 1.707614701 * z),
+  ];
+}
+
+/** Relative luminance of WCAG 2, 0..1. */
+export function luminance([r, g, b]: Rgb): number {
+  const linear = (byte: number): number => {
+    const x = byte / 255;
+    return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
+  };
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+}
+
+/** Contrast ratio of WCAG 2, 1..21. */
+export function contrast(a: Rgb, b: Rgb): number {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}
+
+export const css = ([r, g, b]: Rgb): string => `rgb(${r} ${g} ${b})`;
+
+// So dark that on any colour either it or white reaches a contrast of 4.5.
+const INK: Rgb = [4, 5, 7];
+const PAPER: Rgb = [255, 255, 255];
+
+/** Black or white: what is read better on a colour. */
+export const textOn = (background: Rgb): string =>
+  css(contrast(background, INK) >= contrast(background, PAPER) ? INK : PAPER);
+
+/** A number 0..2^32 from a name, the same everywhere and always (FNV-1a). */
+export function hash(name: string): number {
+  let h = 0x811c9dc5;
+  for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 0x01000193);
+  return (h ^ (h >>> 15)) >>> 0;
+}
+
+const themed = (color: Oklch, theme: Theme): Oklch =>
+  theme === "dark" ? color : { l: color.l + 0.045, c: color.c * 1.02, h: color.h };
+
+/** Colour of a region: hue from its group, lightness (and a breath of hue) from its name. */
+export function regionColor(group: Group, name: string, theme: Theme): Rgb {
+  const base = themed(GROUP_HUES[group], theme);
+  const shade = (hash(name) % SHADES) / (SHADES - 1) - 0.5;
+  return toRgb({ l: base.l + shade * 0.2, c: base.c * (1 - 0.15 * Math.abs(shade)), h: base.h + shade * 14 });
+}
+
+export const groupColor = (group: Group, theme: Theme): Rgb => toRgb(themed(GROUP_HUES[group], theme));
+export const phaseColor = (phase: Phase, theme: Theme): Rgb => toRgb(themed(PHASE_COLORS[phase], theme));
+export const outlierColor = (theme: Theme): Rgb => toRgb(themed(OUTLIER, theme));
+
+/** Colour of the class of steps number `rank` by frequency, 0 being the most frequent. */
+export function classColor(rank: number, theme: Theme): Rgb {
+  const color = CLASS_COLORS[rank < CLASS_COLORS.length ? rank : 1 + ((rank - 1) % (CLASS_COLORS.length - 1))];
+  return toRgb(themed(color ?? OUTLIER, theme));
+}
+
+/** Colours of what is drawn on a canvas around the data. */
+export type Chrome = {
+  readonly background: Rgb;
+  readonly rowAlternate: string;
+  readonly grid: string;
+  readonly gridStrong: string;
+  readonly text: string;
+  readonly textWeak: string;
+  readonly accent: string;
+  readonly accentFill: string;
+  readonly band: string;
+  readonly line: string;
+  readonly lineFill: string;
+};
+
+export const CHROME: Readonly<Record<Theme, Chrome>> = {
+  dark: {
+    background: [18, 21, 27],
+    rowAlternate: "rgb(255 255 255 / 2.2%)",
+    grid: "rgb(255 255 255 / 6%)",
+    gridStrong: "rgb(255 255 255 / 13%)",
+    text: "#d9dee7",
+    textWeak: "#939cab",
+    accent: "#6cb2ff",
+    accentFill: "rgb(108 178 255 / 16%)",
+    band: "rgb(255 255 255 / 3.5%)",
+    line: "#7fd1b9",
+    lineFill: "rgb(127 209 185 / 18%)",
+  },
+  light: {
+    background: [255, 255, 255],
+    rowAlternate: "rgb(20 30 50 / 2%)",
+    grid: "rgb(20 30 50 / 7%)",
+    gridStrong: "rgb(20 30 50 / 16%)",
+    text: "#1f2733",
+    textWeak: "#5b6675",
+    accent: "#0b63c5",
+    accentFill: "rgb(11 99 197 / 12%)",
+    band: "rgb(20 30 50 / 3.5%)",
+    line: "#1a7f64",
+    lineFill: "rgb(26 127 100 / 15%)",
+  },
+};

@@ -1,0 +1,30 @@
+import { describe, expect, test } from "vitest";
+import { formatState, INITIAL, parseState, type State, TRAIL_LIMIT } from "./state";
+
+const full: State = {
+  page: "timeline",
+  window: { startNs: 1_000, endNs: 2_000_000 },
+  trail: [undefined, { startNs: 0, endNs: 5_000_000 }],
+  open: [0, 3],
+  selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
+  range: { startNs: 5, endNs: 9 },
+  find: "aten::conv2d & more=?",
+};
+
+describe("the state in the address", () => {
+  test("comes back as it was written", () => expect(parseState(formatState(full))).toEqual(full));
+  test("is the initial one when the hash is empty", () => expect(parseState("")).toEqual(INITIAL));
+  test("tells 'nothing opened' from 'not chosen'", () => {
+    expect(parseState(formatState({ ...full, open: [] })).open).toEqual([]);
+    expect(parseState("#page=timeline").open).toBeUndefined();
+  });
+  test.each(["#time=9-3", "#time=a-b", "#span=1", "#open=x", "#trail=zz~8-1", "#%%%"])("survives nonsense: %s", (hash) =>
+    expect(parseState(hash)).toEqual(INITIAL),
+  );
+  test("keeps the trail short by forgetting the outermost windows", () => {
+    const trail = Array.from({ length: 40 }, (_, i) => ({ startNs: i, endNs: 1_000 }));
+    const back = parseState(formatState({ ...full, trail })).trail;
+    expect(back).toHaveLength(TRAIL_LIMIT);
+    expect(back.at(-1)).toEqual(trail.at(-1));
+  });
+});

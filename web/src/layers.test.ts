@@ -1,0 +1,30 @@
+// base < data < timeline, widgets < views: a folder imports itself and what lies below; views and the two middle folders not each other.
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import { expect, test } from "vitest";
+
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  base: ["base"],
+  data: ["base", "data"],
+  timeline: ["base", "data", "timeline"],
+  widgets: ["base", "data", "widgets"],
+  views: ["base", "data", "timeline", "widgets"],
+};
+const root = import.meta.dirname;
+
+const sources = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((f) => /\.tsx?$/.test(f));
+
+const folderOf = (file: string): string => (file.includes("/") ? (file.split("/")[0] ?? "") : "");
+
+test.each(sources.filter((f) => folderOf(f) !== ""))("%s imports only what lies below it", (file) => {
+  const text = readFileSync(join(root, file), "utf8");
+  const allowed = MAY_IMPORT[folderOf(file)];
+  expect(allowed, `a new folder needs its place in the order`).toBeDefined();
+  for (const [, target = ""] of text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]*)"/g)) {
+    const imported = relative(root, resolve(root, file, "..", target));
+    expect(allowed, `${file} -> ${imported}`).toContain(folderOf(imported));
+    if (folderOf(file) === "views") expect(imported, "a view does not know another view").not.toMatch(/^views\//);
+  }
+});
+
+test("the sources are found", () => expect(sources.length).toBeGreaterThan(10));
