@@ -1,0 +1,252 @@
+#include "structure/levels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace strobe::structure {
+namespace {
+
+constexpr size_t soft_classes = 24;         // classes whose soft members are counted
+constexpr uint32_t soft_min_count = 5;      // fewer iterations say nothing about "almost always once"
+constexpr double soft_count_slack = 0.05;   // a soft member's count may differ by this share (or by 2)
+constexpr double soft_once_share = 0.95;    // of the intervals must hold exactly one occurrence
+constexpr double nest_min_trips = 1.5;      // mean inner iterations per outer one that make it "inside"
+
+using Positions = std::span<const uint32_t>;
+
+// Position lists of all keys in one array: the list of key k is flat[offsets[k] .. offsets[k + 1]).
+struct PositionLists {
+  std::vector<uint32_t> offsets;
+  std::vector<uint32_t> flat;
+  size_t keys() const { return offsets.size() - 1; }
+  Positions operator[](size_t key) const { return Positions(flat).subspan(offsets[key], offsets[key + 1] - offsets[key]); }
+};
+
+PositionLists gather(std::span<const uint32_t> key_of_event, size_t keys, uint32_t first_event) {
+  PositionLists lists;
+  lists.offsets.assign(keys + 1, 0);
+  for (uint32_t key : key_of_event) ++lists.offsets[key + 1];
+  std::partial_sum(lists.offsets.begin(), lists.offsets.end(), lists.offsets.begin());
+  lists.flat.resize(key_of_event.size());
+  std::vector<uint32_t> fill(lists.offsets.begin(), lists.offsets.end() - 1);
+  for (uint32_t i = 0; i < key_of_event.size(); ++i) lists.flat[fill[key_of_event[i]]++] = first_event + i;
+  return lists;
+}
+
+// Numbers the distinct 64-bit keys in order of first occurrence. Linear probing, load at most one half.
+class Numbering {
+ public:
+  explicit Numbering(size_t expected) : slots_(std::bit_ceil(std::max<size_t>(expected * 2, 64))) {}
+
+  uint32_t operator()(uint64_t key) {
+    if ((keys_.size() + 1) * 2 > slots_.size()) grow();
+    Slot& slot = find(key);
+    if (slot.number == empty) {
+      slot = {key, static_cast<uint32_t>(keys_.size())};
+      keys_.push_back(key);
+    }
+    return slot.number;
+  }
+  const std::vector<uint64_t>& keys() const { return keys_; }
+
+ private:
+  static constexpr uint32_t empty = 0xFFFFFFFFu;
+  struct Slot {
+    uint64_t key = 0;
+    uint32_t number = empty;
+  };
+
+  Slot& find(uint64_t key) {
+    const size_t mask = slots_.size() - 1;
+    size_t at = (key * 0x9E3779B97F4A7C15ull >> 32) & mask;
+    while (slots_[at].number != empty && slots_[at].key != key) at = (at + 1) & mask;
+    return slots_[at];
+  }
+  void grow() {
+    slots_.assign(slots_.size() * 2, Slot{});
+    for (uint32_t number = 0; number < keys_.size(); ++number) find(keys_[number]) = {keys_[number], number};
+  }
+
+  std::vector<Slot> slots_;
+  std::vector<uint64_t> keys_;
+};
+
+struct Candidate {
+  Item item;
+  Positions at;
+};
+
+struct Class {
+  std::vector<uint32_t> members;  // indices of candidates; the first is the earliest, the class's representative
+  double spine = 0;
+};
+
+// q[i] <= p[i] <= q[i + 1] for all i.
+bool alternates(Positions q, Positions p) {
+  const size_t last = q.size() - 1;
+  if (p[last] < q[last]) return false;
+  for (size_t i = 0; i < last; ++i)
+    if (p[i] < q[i] || p[i] > q[i + 1]) return false;
+  return true;
+}
+
+// Items in order of (count, first position), nodes before edges. Only representatives whose second occurrence is still ahead can
+// take the item, so the others leave the list of open classes as the first positions grow.
+std::vector<Class> alternation_classes(std::span<const Candidate> candidates) {
+  std::vector<Class> classes;
+  std::vector<uint32_t> open;
+  size_t count = 0;
+  for (uint32_t i = 0; i < candidates.size(); ++i) {
+    const Positions p = candidates[i].at;
+    if (p.size() != count) open.clear();
+    count = p.size();
+    std::erase_if(open, [&](uint32_t k) { return candidates[classes[k].members[0]].at[1] < p[0]; });
+    const auto home = std::ranges::find_if(open, [&](uint32_t k) { return alternates(candidates[classes[k].members[0]].at, p); });
+    if (home != open.end()) {
+      classes[*home].members.push_back(i);
+    } else {
+      open.push_back(static_cast<uint32_t>(classes.size()));
+      classes.push_back({{i}, 0});
+    }
+  }
+  return classes;
+}
+
+// Does p occur exactly once in at least 95 % of the intervals between the q?
+bool almost_always_once(Positions q, Positions p) {
+  size_t once = 0, at = std::ranges::lower_bound(p, q[0]) - p.begin();
+  for (size_t i = 0; i + 1 < q.size(); ++i) {
+    const size_t begin = at;
+    while (at < p.size() && p[at] < q[i + 1]) ++at;
+    once += at - begin == 1;
+  }
+  return static_cast<double>(once) >= soft_once_share * static_cast<double>(q.size() - 1);
+}
+
+void add_soft_members(std::span<Class> classes, std::span<const Candidate> candidates) {
+  std::vector<uint32_t> order(classes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return classes[a].members.size() > classes[b].members.size(); });
+  if (order.size() > soft_classes) order.resize(soft_classes);
+  for (uint32_t k : order) {
+    Class& chosen = classes[k];
+    const Positions q = candidates[chosen.members[0]].at;
+    if (q.size() < soft_min_count) continue;
+    const double count = static_cast<double>(q.size());
+    const double slack = std::max(2.0, soft_count_slack * count);
+    const auto begin = std::ranges::partition_point(candidates, [&](const Candidate& c) { return static_cast<double>(c.at.size()) < count - slack; });
+    auto member = chosen.members.begin();
+    for (auto c = begin; c != candidates.end() && static_cast<double>(c->at.size()) <= count + slack; ++c) {
+      const auto index = static_cast<uint32_t>(c - candidates.begin());
+      while (member != chosen.members.end() && *member < index) ++member;
+      const bool strict = member != chosen.members.end() && *member == index;
+      if (!strict && almost_always_once(q, c->at)) chosen.spine += 0.5;
+    }
+  }
+}
+
+double variation_of_intervals(Positions q) {
+  const double intervals = static_cast<double>(q.size() - 1);
+  const double mean = static_cast<double>(q.back() - q.front()) / intervals;
+  double squares = 0;
+  for (size_t i = 0; i + 1 < q.size(); ++i) {
+    const double difference = static_cast<double>(q[i + 1] - q[i]) - mean;
+    squares += difference * difference;
+  }
+  return std::sqrt(squares / intervals) / mean;
+}
+
+Level measure(const Class& chosen, std::span<const Candidate> candidates, std::span<const int64_t> times) {
+  const Positions q = candidates[chosen.members[0]].at;
+  const double count = static_cast<double>(q.size());
+  const double total = static_cast<double>(times.back() - times.front());
+  Level level;
+  level.count = static_cast<uint32_t>(q.size());
+  level.spine = chosen.spine;
+  const double spanned = static_cast<double>(times[q.back()] - times[q.front()]) * count / (count - 1);
+  level.coverage = total > 0 ? std::min(1.0, spanned / total) : 0.0;
+  level.cvn = variation_of_intervals(q);
+  level.score = std::log1p(level.spine) * level.coverage / (1 + level.cvn * level.cvn) * count / (count + 2);
+  const auto node = std::ranges::find_if(chosen.members, [&](uint32_t m) { return candidates[m].item.is_node(); });
+  const Candidate& marker = candidates[node != chosen.members.end() ? *node : chosen.members[0]];
+  level.marker = marker.item;
+  level.positions.assign(marker.at.begin(), marker.at.end());
+  return level;
+}
+
+// How often `inner` occurs in each interval of `outer`.
+std::vector<uint32_t> trips(Positions outer, Positions inner) {
+  std::vector<uint32_t> counts(outer.size() - 1, 0);
+  size_t at = std::ranges::lower_bound(inner, outer[0]) - inner.begin();
+  for (size_t i = 0; i < counts.size(); ++i)
+    for (; at < inner.size() && inner[at] < outer[i + 1]; ++at) ++counts[i];
+  return counts;
+}
+
+// The parent is the level with the largest smaller count that holds at least 1.5 iterations of the child on average.
+void nest(std::vector<Level>& levels) {
+  for (Level& child : levels) {
+    for (size_t k = 0; k < levels.size(); ++k) {
+      const Level& outer = levels[k];
+      if (outer.count >= child.count) continue;
+      if (child.parent >= 0 && outer.count <= levels[static_cast<size_t>(child.parent)].count) continue;
+      std::vector<uint32_t> counts = trips(outer.positions, child.positions);
+      const double inside = std::accumulate(counts.begin(), counts.end(), 0.0);
+      if (inside < nest_min_trips * static_cast<double>(counts.size())) continue;
+      std::ranges::sort(counts);
+      child.parent = static_cast<int32_t>(k);
+      child.trips_min = counts.front();
+      child.trips_max = counts.back();
+      const size_t half = counts.size() / 2;
+      child.trips_median = counts.size() % 2 ? counts[half] : (counts[half - 1] + counts[half]) / 2.0;
+    }
+  }
+}
+
+// Nodes and edges with at least min_count occurrences, in order of (count, first position), nodes before edges.
+std::vector<Candidate> frequent_items(const PositionLists& nodes, std::span<const uint64_t> node_ids, const PositionLists& edges,
+                                      std::span<const uint64_t> edge_nodes, uint32_t min_count) {
+  std::vector<Candidate> candidates;
+  const auto id = [&](uint64_t node) { return static_cast<uint32_t>(node_ids[node]); };
+  for (size_t k = 0; k < nodes.keys(); ++k)
+    if (nodes[k].size() >= min_count) candidates.push_back({{Item::no_source, id(k)}, nodes[k]});
+  for (size_t k = 0; k < edges.keys(); ++k)
+    if (edges[k].size() >= min_count) candidates.push_back({{id(edge_nodes[k] >> 32), id(edge_nodes[k] & 0xFFFFFFFFu)}, edges[k]});
+  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+    return a.at.size() != b.at.size() ? a.at.size() < b.at.size() : a.at[0] < b.at[0];
+  });
+  return candidates;
+}
+
+}  // namespace
+
+std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times, const LevelOptions& options) {
+  if (ids.size() < 2) return {};
+  Numbering node_numbers(1024), edge_numbers(1024);
+  std::vector<uint32_t> node_of_event(ids.size()), edge_of_event(ids.size() - 1);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    node_of_event[i] = node_numbers(ids[i]);
+    if (i) edge_of_event[i - 1] = edge_numbers(static_cast<uint64_t>(node_of_event[i - 1]) << 32 | node_of_event[i]);
+  }
+  const PositionLists nodes = gather(node_of_event, node_numbers.keys().size(), 0);
+  const PositionLists edges = gather(edge_of_event, edge_numbers.keys().size(), 1);
+  // Two occurrences are the least that have an interval.
+  const std::vector<Candidate> candidates =
+      frequent_items(nodes, node_numbers.keys(), edges, edge_numbers.keys(), std::max(options.min_count, 2u));
+
+  std::vector<Class> classes = alternation_classes(candidates);
+  for (Class& each : classes) each.spine = static_cast<double>(each.members.size());
+  add_soft_members(classes, candidates);
+
+  std::vector<Level> levels;
+  levels.reserve(classes.size());
+  for (const Class& each : classes) levels.push_back(measure(each, candidates, times));
+  std::ranges::stable_sort(levels, [](const Level& a, const Level& b) { return a.score > b.score; });
+  if (levels.size() > options.max_levels) levels.resize(options.max_levels);
+  nest(levels);
+  return levels;
+}
+
+}  // namespace strobe::structure

@@ -1,0 +1,45 @@
+// Loop levels of an event sequence: which events and transitions alternate strictly, and how the loops nest.
+//
+// C++ because the analysis walks every position list several times: a numpy version is 10 to 100 times slower on sequences with
+// many items (tests/unit/levels_twin.py is that version, and the executable description of this file).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace strobe::structure {
+
+// A node (an event signature) or an edge (a transition between two signatures) of the event flow graph.
+struct Item {
+  static constexpr uint32_t no_source = 0xFFFFFFFFu;
+  uint32_t source = no_source;  // no_source: the item is the node `target`
+  uint32_t target = 0;
+  bool is_node() const { return source == no_source; }
+};
+
+// One alternation class: items that occur equally often and strictly in turn, hence once per iteration of the same loop.
+struct Level {
+  uint32_t count = 0;      // occurrences of each strict member = iterations seen
+  double spine = 0;        // strict members + half of the soft members
+  double coverage = 0;     // share of the sequence's time that the loop spans, 0..1
+  double cvn = 0;          // coefficient of variation of the number of events per iteration
+  double score = 0;        // ln(1 + spine) * coverage / (1 + cvn^2) * count / (count + 2)
+  int32_t parent = -1;     // index of the enclosing level, -1: none
+  uint32_t trips_min = 0;  // iterations of this level per iteration of its parent (0 without a parent)
+  double trips_median = 0;
+  uint32_t trips_max = 0;
+  Item marker;                      // earliest node of the class, or its earliest edge when it has no node
+  std::vector<uint32_t> positions;  // where the marker occurs, as indices into the sequence (an edge: of its target)
+};
+
+struct LevelOptions {
+  uint32_t min_count = 3;    // rarer items are not looked at
+  uint32_t max_levels = 64;  // levels returned, best score first
+};
+
+// `ids` are event signatures, `times` their nanoseconds in ascending order; both of the same length.
+// O(n) plus the prefixes that are compared: about 10 to 20 ns per event.
+std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times, const LevelOptions& options);
+
+}  // namespace strobe::structure
