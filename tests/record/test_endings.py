@@ -1,0 +1,190 @@
+"""However a program ends, strobe ends the same way, and the trace opens with everything that was recorded."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import strobe
+from tests.record.workshop import TIMEOUT_S, Workshop
+
+BUSY = """
+import os, sys, time
+def work(n):
+    return n + 1
+def step():
+    for n in range(1000):
+        work(n)
+def busy():
+    while True:
+        work(1)
+for _ in range(200):
+    step()
+"""
+ENDINGS = {
+    "normal": "pass",
+    "exit code": "sys.exit(3)",
+    "exit code beyond a byte": "sys.exit(259)",
+    "exit with a message": "sys.exit('so long')",
+    "exit without a value": "sys.exit()",
+    "uncaught exception": "raise ValueError('wrong')",
+    "chained exceptions": "\ntry:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise RuntimeError('after') from e",
+    "exception in a thread": "import threading; t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join()",
+    "keyboard interrupt": "raise KeyboardInterrupt",
+    "os._exit": "os._exit(9)",
+    "abort": "os.abort()",
+    "segfault": "import ctypes; ctypes.string_at(1)",
+    "killed": "os.kill(os.getpid(), 9)",
+    "terminated": "os.kill(os.getpid(), 15)",
+    "hung up": "os.kill(os.getpid(), 1)",
+    "user signal": "os.kill(os.getpid(), 10)",
+    "atexit that prints": "import atexit; atexit.register(print, 'last words')",
+    "atexit that fails": "import atexit; atexit.register(lambda: 1 / 0)",
+    "exec into another program": "os.execv('/bin/echo', ['echo', 'replaced'])",
+    "daemon thread still busy": "import threading; threading.Thread(target=busy, daemon=True).start()",
+    "closed streams": "sys.stdout.close(); sys.stderr.close()",
+}
+ABRUPT = {"os._exit", "abort", "segfault", "killed", "terminated", "hung up", "user signal"}
+
+
+def calls_of(trace: Path, name: str) -> int:
+    """How many spans of a function the trace holds, over all processes."""
+    table = strobe.open(trace).sql(
+        f"select count(*) as n from spans join regions on spans.region = regions.id where regions.name like '%{name}'"
+    )
+    return int(table.to_pylist()[0]["n"])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_program_ends_as_without_strobe_and_its_trace_opens(workshop: Workshop, ending: str) -> None:
+    workshop.write("program.py", BUSY + "print('before the end', flush=True)\n" + ENDINGS[ending])
+    recorded = workshop.recorded("program.py")
+    assert recorded.visible == workshop.plain("program.py").visible
+    assert calls_of(recorded.trace, "step") == 200, "calls made before the end are missing"
+
+
+@pytest.mark.parametrize("ending", sorted(ABRUPT))
+def test_the_quality_table_says_how_a_program_was_cut_off(workshop: Workshop, ending: str) -> None:
+    workshop.write("program.py", BUSY + ENDINGS[ending])
+    recorded = workshop.recorded("program.py")
+    states = [row["end_state"] for row in strobe.open(recorded.trace).processes.to_pylist()]
+    assert states == ["exited" if ending == "os._exit" else "lost"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
+def test_a_signal_sent_to_strobe_reaches_the_program(workshop: Workshop, number: signal.Signals) -> None:
+    workshop.write("program.py", BUSY + "print('ready', flush=True)\ntime.sleep(60)")
+    endings = []
+    for start in (workshop.start, workshop.start_plain):
+        process = start("program.py")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        endings.append((out, err, process.returncode))
+    assert endings[0] == endings[1]
+    assert calls_of(workshop.trace, "step") == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
+def test_a_programs_own_handler_decides(workshop: Workshop, number: signal.Signals) -> None:
+    workshop.write(
+        "program.py",
+        f"""
+        import signal, sys, time
+        def stop(number, frame):
+            print("cleaning up", number, flush=True)
+            sys.exit(5)
+        signal.signal({int(number)}, stop)
+        print("ready", flush=True)
+        time.sleep(60)
+        """,
+    )
+    process = workshop.start("program.py")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    assert (out, process.returncode) == (f"cleaning up {int(number)}\n", 5)
+
+
+def test_ctrl_c_reaches_strobe_and_program_and_the_program_decides(workshop: Workshop) -> None:
+    """A terminal sends SIGINT to the whole process group: strobe must wait for what the program makes of it."""
+    workshop.write(
+        "program.py",
+        BUSY
+        + """
+print("ready", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("saving", flush=True)
+    time.sleep(0.3)
+    print("saved", flush=True)
+""",
+    )
+    process = workshop.start("program.py")
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    assert (out, err, process.returncode) == ("saving\nsaved\n", "", 0)
+    assert calls_of(workshop.trace, "step") == 200
+
+
+def test_ctrl_c_kills_strobe_by_the_signal_when_it_kills_the_program(workshop: Workshop) -> None:
+    """A shell stops its loop only when the program died by SIGINT, not when it exited with 130."""
+    workshop.write("program.py", "import time\nprint('ready', flush=True)\ntime.sleep(60)")
+    process = workshop.start("program.py")
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == -signal.SIGINT
+    assert err.count("KeyboardInterrupt") == 1, err
+
+
+def test_a_stopped_program_goes_on(workshop: Workshop) -> None:
+    workshop.write("program.py", "print('ready', flush=True)\nimport time\ntime.sleep(0.5)\nprint('end')")
+    process = workshop.start("program.py")
+    os.killpg(process.pid, signal.SIGSTOP)
+    time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGCONT)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    assert (out, process.returncode) == ("end\n", 0)
+
+
+@pytest.mark.parametrize("delay_s", [0.05, 0.31, 0.77])
+def test_kill_nine_loses_nothing_that_was_recorded(workshop: Workshop, delay_s: float) -> None:
+    """The program counts its own calls in a file that survives it; the trace must hold every one but the last few."""
+    workshop.write(
+        "program.py",
+        """
+        import mmap, struct
+        with open("count.bin", "wb") as file:
+            file.write(bytes(8))
+        file = open("count.bin", "r+b")
+        count = mmap.mmap(file.fileno(), 8)
+        def tick(n):
+            struct.pack_into("<q", count, 0, n)
+        print("ready", flush=True)
+        n = 0
+        while True:
+            n += 1
+            tick(n)
+        """,
+    )
+    process = workshop.start("program.py")
+    time.sleep(delay_s)
+    pid = int(subprocess.check_output(["pgrep", "-P", str(process.pid)], text=True).split()[0])
+    os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == -signal.SIGKILL
+    counted = int.from_bytes((workshop.folder / "count.bin").read_bytes(), sys.byteorder)
+    recorded = calls_of(workshop.trace, "tick")
+    lost = int(strobe.open(workshop.trace).quality_value("records_lost"))
+    assert counted - 1 <= recorded + lost <= counted + 1
+
+
+def test_strobe_itself_killed_leaves_a_trace_that_opens(workshop: Workshop) -> None:
+    workshop.write("program.py", BUSY + "print('ready', flush=True)\ntime.sleep(0.5)")
+    process = workshop.start("program.py")
+    process.kill()
+    process.communicate(timeout=TIMEOUT_S)
+    assert calls_of(workshop.trace, "step") == 200

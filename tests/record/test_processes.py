@@ -1,0 +1,169 @@
+"""Processes that a program starts are recorded too, each as one process of the trace, however it was started."""
+
+import sys
+
+import pytest
+
+import strobe
+from tests.record.workshop import Workshop
+
+
+def functions_of_processes(workshop: Workshop) -> list[set[str]]:
+    """For every recorded process, the functions that ran in it."""
+    rows = strobe.open(workshop.trace).sql(
+        """select locations.process as process, list(distinct regions.name) as names
+           from spans join locations on spans.location = locations.id join regions on spans.region = regions.id
+           group by locations.process"""
+    )
+    return [{name.rpartition(".")[2] for name in row["names"]} for row in rows.to_pylist()]
+
+
+STARTERS = {
+    "fork": """
+        pid = os.fork()
+        if pid == 0:
+            child(1)
+            os._exit(4)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))""",
+    "fork in a thread": """
+        def start():
+            pid = os.fork()
+            if pid == 0:
+                child(1)
+                os._exit(4)
+            print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        thread = threading.Thread(target=start)
+        thread.start()
+        thread.join()""",
+    "multiprocessing fork": "run(mp.get_context('fork'))",
+    "multiprocessing spawn": "run(mp.get_context('spawn'))",
+    "multiprocessing forkserver": "run(mp.get_context('forkserver'))",
+    "pool": """
+        with mp.get_context('fork').Pool(2) as pool:
+            print(pool.map(child, range(4)))""",
+    "executor": """
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=mp.get_context('spawn')) as pool:
+            print(list(pool.map(child, range(4))))""",
+    "subprocess": "print(subprocess.run([sys.executable, 'child.py'], capture_output=True, text=True))",
+    "shell": "print(subprocess.run(f'{sys.executable} child.py', shell=True, capture_output=True, text=True))",
+    "posix_spawn": """
+        pid = os.posix_spawn(sys.executable, [sys.executable, 'child.py'], os.environ)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))""",
+    "child of a child": """
+        code = 'import subprocess, sys; print(subprocess.run([sys.executable, "child.py"]))'
+        print(subprocess.run([sys.executable, '-c', code], capture_output=True, text=True))""",
+}
+PROGRAM = """
+import concurrent.futures, multiprocessing as mp, os, subprocess, sys, threading
+from child import child
+def run(context):
+    process = context.Process(target=child, args=(3,))
+    process.start()
+    process.join()
+    print(process.exitcode)
+def main():
+    {body}
+if __name__ == "__main__":
+    main()
+"""
+CHILD = """
+def child(n):
+    return sum(helper(k) for k in range(n + 1))
+def helper(k):
+    return k * k
+if __name__ == "__main__":
+    print(child(3), flush=True)
+"""
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+def test_a_child_is_recorded_and_the_program_notices_nothing(workshop: Workshop, starter: str) -> None:
+    workshop.write("child.py", CHILD)
+    body = "\n".join(line.removeprefix("    ") for line in STARTERS[starter].splitlines())
+    workshop.write("program.py", PROGRAM.format(body=body.strip()))
+    assert workshop.recorded("program.py").visible == workshop.plain("program.py").visible
+    processes = functions_of_processes(workshop)
+    assert any({"child", "helper"} <= names and "main" not in names for names in processes), processes
+    assert sum("main" in names for names in processes) == 1
+
+
+def test_any_command_can_be_recorded_through_its_python_children(workshop: Workshop) -> None:
+    workshop.write("child.py", CHILD)
+    outcome = workshop.recorded("--", "sh", "-c", f"{sys.executable} child.py; {sys.executable} child.py; exit 7")
+    assert outcome.visible == ("14\n14\n", "", 7)
+    assert [names >= {"child", "helper"} for names in functions_of_processes(workshop)] == [True, True]
+
+
+def test_a_child_that_outlives_the_program_is_kept(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import os, time
+        def orphan():
+            time.sleep(0.5)
+            late()
+        def late():
+            open("late.txt", "w").close()
+        if os.fork() == 0:
+            os.setsid()
+            for descriptor in (0, 1, 2):
+                os.close(descriptor)
+            orphan()
+            os._exit(0)
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    for _ in range(100):
+        if (workshop.folder / "late.txt").exists():
+            break
+        workshop.plain("-c", "import time; time.sleep(0.05)")
+    assert (workshop.folder / "late.txt").exists()
+    strobe.open(workshop.trace)
+
+
+def test_threads_are_recorded_with_their_names(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import threading
+        def work(n):
+            return n
+        threads = [threading.Thread(target=work, args=(n,), name=f"worker-{n}") for n in range(50)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    names = {row["name"] for row in strobe.open(workshop.trace).locations.to_pylist()}
+    assert names >= {f"worker-{n}" for n in range(50)}
+
+
+def test_many_short_threads_do_not_exhaust_the_recorder(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import threading
+        def work():
+            pass
+        for n in range(3000):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        print("done")
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("done\n", "", 0)
+    table = strobe.open(workshop.trace).sql(
+        "select count(*) as n from spans join regions on spans.region = regions.id where regions.name like '%work'"
+    )
+    assert table.to_pylist() == [{"n": 3000}]
+
+
+def test_strobe_under_strobe_records_once(workshop: Workshop) -> None:
+    workshop.write("child.py", CHILD)
+    outcome = workshop.recorded("--", *workshop.command("child.py"))
+    assert outcome.stdout == "14\n"
+    assert outcome.returncode == 0
+    assert [names >= {"child", "helper"} for names in functions_of_processes(workshop)].count(True) == 1

@@ -1,0 +1,104 @@
+"""Real programs, started plainly and under `strobe run`, in a folder of their own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+STROBE = str(Path(sys.executable).with_name("strobe"))
+TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program left behind: its streams, how it ended, and its trace where there is one."""
+
+    stdout: str
+    stderr: str
+    returncode: int
+    trace: Path
+
+    @property
+    def visible(self) -> tuple[str, str, int]:
+        """Everything that a user of the program can see of it."""
+        return self.stdout, self.stderr, self.returncode
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The tests' own environment without anything that would change a recording."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("STROBE_", "PYTEST_", "COVERAGE"))}
+    return {**kept, **(extra or {})}
+
+
+class Workshop:
+    """A folder with programs in it, and the two ways to start one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.trace = folder / "out.strobe"
+
+    def write(self, name: str, code: str) -> Path:
+        """A file of the program's folder."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        return path
+
+    def command(self, *words: str) -> list[str]:
+        """`strobe run` without its summary, so that stderr is the program's own."""
+        return [STROBE, "run", "--quiet", "-o", str(self.trace), *words]
+
+    def plain(self, *words: str, **options: object) -> Outcome:
+        """What `python WORDS` does; a leading `--` means that the words are a command of their own."""
+        return self._finish([*words[1:]] if words[0] == "--" else [sys.executable, *words], **options)
+
+    def recorded(self, *words: str, **options: object) -> Outcome:
+        """What `strobe run WORDS` does."""
+        return self._finish(self.command(*words), **options)
+
+    def _finish(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        before: Callable[[], None] | None = None,
+    ) -> Outcome:
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment(env),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=TIMEOUT_S,
+            preexec_fn=before,
+        )
+        return Outcome(done.stdout, done.stderr, done.returncode, self.trace)
+
+    def start(self, *words: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+        """`strobe run WORDS` in a process group of its own, still running; it prints `ready` when it is."""
+        return self._start(self.command(*words), env)
+
+    def start_plain(self, *words: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
+        """The same without strobe."""
+        return self._start([sys.executable, *words], env)
+
+    def _start(self, command: Sequence[str], env: Mapping[str, str] | None) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("ready"), (line, process.communicate(timeout=TIMEOUT_S))
+        return process
