@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import strobe
-from tests.record.workshop import TIMEOUT_S, Workshop
+from tests.record.workshop import TIMEOUT_S, Workshop, quality_of, spans_of
 
 BUSY = """
 import os, sys, time
@@ -51,20 +50,12 @@ ENDINGS = {
 ABRUPT = {"os._exit", "abort", "segfault", "killed", "terminated", "hung up", "user signal"}
 
 
-def calls_of(trace: Path, name: str) -> int:
-    """How many spans of a function the trace holds, over all processes."""
-    table = strobe.open(trace).sql(
-        f"select count(*) as n from spans join regions on spans.region = regions.id where regions.name like '%{name}'"
-    )
-    return int(table.to_pylist()[0]["n"])
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_program_ends_as_without_strobe_and_its_trace_opens(workshop: Workshop, ending: str) -> None:
     workshop.write("program.py", BUSY + "print('before the end', flush=True)\n" + ENDINGS[ending])
     recorded = workshop.recorded("program.py")
     assert recorded.visible == workshop.plain("program.py").visible
-    assert calls_of(recorded.trace, "step") == 200, "calls made before the end are missing"
+    assert spans_of(recorded.trace, "step") == 200, "calls made before the end are missing"
 
 
 @pytest.mark.parametrize("ending", sorted(ABRUPT))
@@ -85,7 +76,7 @@ def test_a_signal_sent_to_strobe_reaches_the_program(workshop: Workshop, number:
         out, err = process.communicate(timeout=TIMEOUT_S)
         endings.append((out, err, process.returncode))
     assert endings[0] == endings[1]
-    assert calls_of(workshop.trace, "step") == 200
+    assert spans_of(workshop.trace, "step") == 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2])
@@ -127,7 +118,7 @@ except KeyboardInterrupt:
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert (out, err, process.returncode) == ("saving\nsaved\n", "", 0)
-    assert calls_of(workshop.trace, "step") == 200
+    assert spans_of(workshop.trace, "step") == 200
 
 
 def test_ctrl_c_kills_strobe_by_the_signal_when_it_kills_the_program(workshop: Workshop) -> None:
@@ -177,8 +168,8 @@ def test_kill_nine_loses_nothing_that_was_recorded(workshop: Workshop, delay_s: 
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == -signal.SIGKILL
     counted = int.from_bytes((workshop.folder / "count.bin").read_bytes(), sys.byteorder)
-    recorded = calls_of(workshop.trace, "tick")
-    lost = int(strobe.open(workshop.trace).quality_value("records_lost"))
+    recorded = spans_of(workshop.trace, "tick")
+    lost = quality_of(workshop.trace, "records_lost")
     assert counted - 1 <= recorded + lost <= counted + 1
 
 
@@ -187,4 +178,4 @@ def test_strobe_itself_killed_leaves_a_trace_that_opens(workshop: Workshop) -> N
     process = workshop.start("program.py")
     process.kill()
     process.communicate(timeout=TIMEOUT_S)
-    assert calls_of(workshop.trace, "step") == 200
+    assert spans_of(workshop.trace, "step") == 200

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import strobe
-from tests.record.workshop import Workshop
+from tests.record.workshop import Workshop, spans_of
 
 GUESTS = {
     "sys.setprofile": """
@@ -208,10 +208,7 @@ def test_recording_goes_on_after_a_profiler_of_the_program(workshop: Workshop) -
         + "import cProfile\nwith cProfile.Profile():\n    work(2)\ndef after(): pass\nfor n in range(7): after()",
     )
     workshop.recorded("program.py")
-    table = strobe.open(workshop.trace).sql(
-        "select count(*) as n from spans join regions on spans.region = regions.id where regions.name like '%after'"
-    )
-    assert table.to_pylist() == [{"n": 7}]
+    assert spans_of(workshop.trace, "after") == 7
 
 
 def test_code_objects_at_the_same_address_are_not_mistaken_for_each_other(workshop: Workshop) -> None:
@@ -228,7 +225,7 @@ def test_code_objects_at_the_same_address_are_not_mistaken_for_each_other(worksh
     )
     workshop.recorded("program.py")
     rows = strobe.open(workshop.trace).sql(
-        """select regions.name as name, count(*) as n from spans join regions on spans.region = regions.id
+        """select regions.name as name, count(*) as n from spans join regions on spans.region = regions.region
            where regions.name like '%made_%' group by all"""
     )
     assert {row["name"].rpartition(".")[2]: row["n"] for row in rows.to_pylist()} == {

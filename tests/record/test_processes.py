@@ -5,18 +5,7 @@ import sys
 import pytest
 
 import strobe
-from tests.record.workshop import Workshop
-
-
-def functions_of_processes(workshop: Workshop) -> list[set[str]]:
-    """For every recorded process, the functions that ran in it."""
-    rows = strobe.open(workshop.trace).sql(
-        """select locations.process as process, list(distinct regions.name) as names
-           from spans join locations on spans.location = locations.id join regions on spans.region = regions.id
-           group by locations.process"""
-    )
-    return [{name.rpartition(".")[2] for name in row["names"]} for row in rows.to_pylist()]
-
+from tests.record.workshop import Workshop, functions_of_processes, spans_of
 
 STARTERS = {
     "fork": """
@@ -82,7 +71,7 @@ def test_a_child_is_recorded_and_the_program_notices_nothing(workshop: Workshop,
     body = "\n".join(line.removeprefix("    ") for line in STARTERS[starter].splitlines())
     workshop.write("program.py", PROGRAM.format(body=body.strip()))
     assert workshop.recorded("program.py").visible == workshop.plain("program.py").visible
-    processes = functions_of_processes(workshop)
+    processes = functions_of_processes(workshop.trace)
     assert any({"child", "helper"} <= names and "main" not in names for names in processes), processes
     assert sum("main" in names for names in processes) == 1
 
@@ -91,7 +80,7 @@ def test_any_command_can_be_recorded_through_its_python_children(workshop: Works
     workshop.write("child.py", CHILD)
     outcome = workshop.recorded("--", "sh", "-c", f"{sys.executable} child.py; {sys.executable} child.py; exit 7")
     assert outcome.visible == ("14\n14\n", "", 7)
-    assert [names >= {"child", "helper"} for names in functions_of_processes(workshop)] == [True, True]
+    assert [names >= {"child", "helper"} for names in functions_of_processes(workshop.trace)] == [True, True]
 
 
 def test_a_child_that_outlives_the_program_is_kept(workshop: Workshop) -> None:
@@ -155,10 +144,7 @@ def test_many_short_threads_do_not_exhaust_the_recorder(workshop: Workshop) -> N
         """,
     )
     assert workshop.recorded("program.py").visible == ("done\n", "", 0)
-    table = strobe.open(workshop.trace).sql(
-        "select count(*) as n from spans join regions on spans.region = regions.id where regions.name like '%work'"
-    )
-    assert table.to_pylist() == [{"n": 3000}]
+    assert spans_of(workshop.trace, "work") == 3000
 
 
 def test_strobe_under_strobe_records_once(workshop: Workshop) -> None:
@@ -166,4 +152,4 @@ def test_strobe_under_strobe_records_once(workshop: Workshop) -> None:
     outcome = workshop.recorded("--", *workshop.command("child.py"))
     assert outcome.stdout == "14\n"
     assert outcome.returncode == 0
-    assert [names >= {"child", "helper"} for names in functions_of_processes(workshop)].count(True) == 1
+    assert [names >= {"child", "helper"} for names in functions_of_processes(workshop.trace)].count(True) == 1

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import strobe
+
 STROBE = str(Path(sys.executable).with_name("strobe"))
 TIMEOUT_S = 120
 
@@ -102,3 +104,28 @@ class Workshop:
         line = process.stdout.readline()
         assert line.startswith("ready"), (line, process.communicate(timeout=TIMEOUT_S))
         return process
+
+
+def spans_of(trace: Path, function: str) -> int:
+    """How many executions of a Python function a trace holds, over all its processes."""
+    table = strobe.open(trace).sql(
+        f"""select count(*) as n from spans join regions on spans.region = regions.region
+            where regions.name = '{function}' or regions.name like '%.{function}'"""
+    )
+    return int(table.to_pylist()[0]["n"])
+
+
+def functions_of_processes(trace: Path) -> list[set[str]]:
+    """For every recorded process, the functions that ran in it."""
+    rows = strobe.open(trace).sql(
+        """select locations.process as process, list(distinct regions.name) as names
+           from spans join locations on spans.location = locations.location
+           join regions on spans.region = regions.region group by all order by 1"""
+    )
+    return [{name.rpartition(".")[2] for name in row["names"]} for row in rows.to_pylist()]
+
+
+def quality_of(trace: Path, what: str) -> int:
+    """Sum of one number of the quality table over all processes."""
+    table = strobe.open(trace).sql(f"select coalesce(sum(value), 0)::bigint as n from quality where what = '{what}'")
+    return int(table.to_pylist()[0]["n"])
