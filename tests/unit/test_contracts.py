@@ -1,0 +1,117 @@
+"""The layers of the design hold, and the contracts that say so really notice a violation."""
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import strobe
+
+ROOT = Path(__file__).parents[2]
+# The editable install answers for `strobe` before sys.path does: without it the linter looks at the copy it stands in.
+LINT = """
+import sys
+sys.meta_path = [finder for finder in sys.meta_path if "ditable" not in type(finder).__module__]
+from importlinter.cli import lint_imports_command
+sys.exit(lint_imports_command(["--config", "../pyproject.toml", "--no-cache", "--no-logo"]))
+"""
+VIOLATIONS = {
+    "Data flows one way: record, store, structure, analyse, present": ("structure/planted.py", "import strobe.cli"),
+    "Recording needs nothing but the standard library and the core": ("record/planted.py", "import pyarrow"),
+    "Storing and recording do not know each other": ("store/planted.py", "import strobe.record"),
+    "Analyses do not import each other": ("analyses/planted.py", "import strobe.analyses.planted_too"),
+    "Rules do not import each other": ("advice/planted.py", "import strobe.advice.planted_too"),
+    "Formats do not import each other": ("formats/planted.py", "import strobe.formats.planted_too"),
+    "Adapters do not import each other": ("record/adapters/planted.py", "import strobe.record.adapters.planted_too"),
+    "The core is reached through these doors only": ("present/planted.py", "import strobe.native"),
+    "Only store.engine knows the query engine": ("store/planted.py", "import duckdb"),
+}
+
+
+def lint(folder: Path) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "-c", LINT], cwd=folder / "src", capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the sources that a test may spoil."""
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert {contract["name"] for contract in contracts} == set(VIOLATIONS)
+
+
+def test_the_tree_keeps_every_contract(copy: Path) -> None:
+    code, text = lint(copy)
+    assert code == 0, text
+    assert f"{len(VIOLATIONS)} kept, 0 broken" in text
+
+
+@pytest.mark.parametrize("contract", VIOLATIONS)
+def test_a_planted_violation_breaks_its_contract(copy: Path, contract: str) -> None:
+    place, code = VIOLATIONS[contract]
+    planted = copy / "src/strobe" / place
+    planted.write_text(code + "\n")
+    planted.with_name("planted_too.py").write_text("")
+    status, text = lint(copy)
+    assert status == 1, text
+    assert f"{contract} BROKEN" in text
+
+
+def test_recording_imports_no_heavy_package() -> None:
+    """import-linter sees neither what a package's __init__ imports nor what an extension module does: Python does."""
+    code = "import sys, json, strobe.record.launch, strobe.record.bootstrap; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    plain = subprocess.run(
+        [sys.executable, "-I", "-c", "import sys, json; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    added = {name.partition(".")[0] for name in set(json.loads(done.stdout)) - set(json.loads(plain.stdout))}
+    assert {name for name in added if name not in sys.stdlib_module_names} == {"strobe"}
+
+
+def test_only_one_module_knows_the_extension() -> None:
+    """The extension has no source that the linter could see: its importers are found in the syntax trees."""
+    importers = set()
+    for path in (ROOT / "src/strobe").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            if any("_native" in name.split(".") for name in [*names, module]):
+                importers.add(path.relative_to(ROOT / "src/strobe").as_posix())
+    assert importers == {"native.py"}
+
+
+def test_importing_strobe_imports_nothing_else() -> None:
+    code = "import sys; before = set(sys.modules); import strobe; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names} == {"strobe"}
+
+
+def test_every_public_name_is_listed_and_exists() -> None:
+    assert strobe.__all__ == sorted(strobe.__all__)
+    private = {"TYPE_CHECKING", "annotations", "import_module"}
+    code = "import strobe; print(*[name for name in dir(strobe) if not name.startswith('_')])"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) - private == {name for name in strobe.__all__ if not name.startswith("_")}
+    for name in strobe.__all__:
+        assert getattr(strobe, name) is not None
+
+
+def test_no_lock_file_holds_a_download_address() -> None:
+    """A lock file made behind a mirror names that mirror: nobody else could install from it."""
+    assert '"resolved"' not in (ROOT / "web/package-lock.json").read_text()
+    assert "://" not in (ROOT / "constraints.txt").read_text()
+    assert not list(ROOT.glob("*.lock"))
