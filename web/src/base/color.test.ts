@@ -9,7 +9,8 @@ const parse = (text: string): Rgb => {
 const DEUTERANOPIA = [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881];
 function asDeuteranope(rgb: Rgb): Rgb {
   const [r, g, b] = rgb.map((x) => (x / 255) ** 2.2) as [number, number, number];
-  const row = (i: number) => (DEUTERANOPIA[i] ?? 0) * r + (DEUTERANOPIA[i + 1] ?? 0) * g + (DEUTERANOPIA[i + 2] ?? 0) * b;
+  const row = (i: number) =>
+    (DEUTERANOPIA[i] ?? 0) * r + (DEUTERANOPIA[i + 1] ?? 0) * g + (DEUTERANOPIA[i + 2] ?? 0) * b;
   const byte = (x: number) => 255 * Math.min(1, Math.max(0, x)) ** (1 / 2.2);
   return [byte(row(0)), byte(row(3)), byte(row(6))];
 }

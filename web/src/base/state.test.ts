@@ -18,8 +18,9 @@ describe("the state in the address", () => {
     expect(parseState(formatState({ ...full, open: [] })).open).toEqual([]);
     expect(parseState("#page=timeline").open).toBeUndefined();
   });
-  test.each(["#time=9-3", "#time=a-b", "#span=1", "#open=x", "#trail=zz~8-1", "#%%%"])("survives nonsense: %s", (hash) =>
-    expect(parseState(hash)).toEqual(INITIAL),
+  test.each(["#time=9-3", "#time=a-b", "#span=1", "#open=x", "#trail=zz~8-1", "#%%%"])(
+    "survives nonsense: %s",
+    (hash) => expect(parseState(hash)).toEqual(INITIAL),
   );
   test("keeps the trail short by forgetting the outermost windows", () => {
     const trail = Array.from({ length: 40 }, (_, i) => ({ startNs: i, endNs: 1_000 }));

@@ -1,0 +1,105 @@
+// Data from the wire is unknown until a decoder has looked at it. A decoder returns what it promises, or throws a WireError that says where.
+import { type Table, tableFromIPC } from "@uwdata/flechette";
+
+/** The answer does not have the form that this page expects: usually a page and a server of different versions. */
+export class WireError extends Error {}
+
+export type Decoder<T> = (value: unknown, path: string) => T;
+
+function fail(path: string, wanted: string, value: unknown): never {
+  throw new WireError(`${path || "answer"}: expected ${wanted}, got ${value === null ? "null" : typeof value}`);
+}
+
+export const text: Decoder<string> = (value, path) => (typeof value === "string" ? value : fail(path, "text", value));
+export const flag: Decoder<boolean> = (value, path) =>
+  typeof value === "boolean" ? value : fail(path, "a flag", value);
+export const number: Decoder<number> = (value, path) =>
+  typeof value === "number" && Number.isFinite(value) ? value : fail(path, "a number", value);
+
+/** `null` or absent becomes `undefined`. */
+export const maybe =
+  <T>(inner: Decoder<T>): Decoder<T | undefined> =>
+  (value, path) =>
+    value === null || value === undefined ? undefined : inner(value, path);
+
+export const list =
+  <T>(item: Decoder<T>): Decoder<T[]> =>
+  (value, path) =>
+    Array.isArray(value) ? value.map((v, i) => item(v, `${path}[${i}]`)) : fail(path, "a list", value);
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The fields of an object; fields that are not named are ignored, so that a server may add some. */
+export const object =
+  <Fields extends Record<string, Decoder<unknown>>>(
+    fields: Fields,
+  ): Decoder<{ readonly [K in keyof Fields]: ReturnType<Fields[K]> }> =>
+  (value, path) => {
+    if (!isRecord(value)) return fail(path, "an object", value);
+    const entries = Object.entries(fields).map(([name, decode]) => [name, decode(value[name], `${path}.${name}`)]);
+    // Object.fromEntries loses the keys' types; every field was just decoded by its own decoder.
+    return Object.fromEntries(entries);
+  };
+
+/** An Arrow table whose columns are fetched by name and type. */
+export class ArrowTable {
+  private readonly table: Table;
+
+  constructor(bytes: Uint8Array) {
+    this.table = tableFromIPC(bytes, { useBigInt: false });
+  }
+
+  get rows(): number {
+    return this.table.numRows;
+  }
+
+  /** A value of the schema's own metadata. */
+  metadata(name: string): string | undefined {
+    return this.table.schema.metadata?.get(name) ?? undefined;
+  }
+
+  has(name: string): boolean {
+    return this.table.names.includes(name);
+  }
+
+  /** Numbers, one per row; null becomes NaN. Integers of 64 bits are exact up to 2^53. */
+  numbers(name: string): Float64Array {
+    const column = this.column(name);
+    const out = new Float64Array(this.rows);
+    for (let i = 0; i < this.rows; i++) {
+      const value: unknown = column.at(i);
+      out[i] =
+        typeof value === "number"
+          ? value
+          : value === null || value === undefined
+            ? Number.NaN
+            : fail(name, "numbers", value);
+    }
+    return out;
+  }
+
+  /** Texts, one per row; null becomes "". */
+  texts(name: string): string[] {
+    const column = this.column(name);
+    return Array.from({ length: this.rows }, (_, i) => {
+      const value: unknown = column.at(i);
+      return typeof value === "string"
+        ? value
+        : value === null || value === undefined
+          ? ""
+          : fail(name, "texts", value);
+    });
+  }
+
+  /** Flags, one per row; null becomes false. */
+  flags(name: string): boolean[] {
+    const column = this.column(name);
+    return Array.from({ length: this.rows }, (_, i) => column.at(i) === true);
+  }
+
+  private column(name: string): { at(index: number): unknown } {
+    if (!this.has(name)) throw new WireError(`the table has no column '${name}'`);
+    return this.table.getChild(name);
+  }
+}
