@@ -1,0 +1,86 @@
+"""Kill a training at random moments, and compare what its trace holds with what the training itself counted.
+
+./dev bench kill [--times 20] [--seed 1]
+
+A thread of the training calls `tick(n)` all the time and leaves n in a file that survives the kill. The trace must hold
+every one of these calls; the last may be missing, because the kill can hit between counting and calling.
+"""
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from measure import EXAMPLE, STROBE, folder, table
+
+import strobe
+
+TICKING = """
+import mmap, os, runpy, struct, sys, threading, time
+with open("count.bin", "wb") as file:
+    file.write(struct.pack("<qq", 0, os.getpid()))
+count = mmap.mmap(os.open("count.bin", os.O_RDWR), 16)
+def tick(n):
+    struct.pack_into("<q", count, 0, n)
+def run():
+    n = 0
+    while True:
+        n += 1
+        tick(n)
+        time.sleep(0.0002)
+threading.Thread(target=run, daemon=True).start()
+sys.argv = [{example!r}, "--steps", "100000", "--seed", "1"]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def kill_once(place: Path, number: int, delay_s: float) -> dict[str, object]:
+    """Start the training, kill it after a while, and read what is left."""
+    count_file = place / "count.bin"
+    count_file.unlink(missing_ok=True)
+    command = [STROBE, "run", "--quiet", "-o", f"{number}.strobe", "-c", TICKING.format(example=str(EXAMPLE))]
+    process = subprocess.Popen(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not count_file.exists() or int.from_bytes(count_file.read_bytes()[:8], "little") == 0:
+        time.sleep(0.01)
+    time.sleep(delay_s)
+    killed_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    os.kill(int.from_bytes(count_file.read_bytes()[8:], "little"), signal.SIGKILL)
+    code = process.wait(timeout=120)
+    counted = int.from_bytes(count_file.read_bytes()[:8], "little")
+    trace = strobe.open(place / f"{number}.strobe")
+    ticks = trace.sql(
+        """select count(*) as n, max(start_ns + duration_ns) as last_ns from spans
+           join regions on spans.region = regions.region where regions.name = 'tick'"""
+    ).to_pylist()[0]
+    main = trace.sql("select end_state from processes where main").to_pylist()[0]
+    return {
+        "after s": f"{delay_s:.2f}",
+        "ticks counted": counted,
+        "ticks in the trace": ticks["n"],
+        "last tick before the kill, ms": f"{(killed_ns - trace.job.zero_ns - ticks['last_ns']) / 1e6:.2f}",
+        "end": main["end_state"],
+        "exit": code,
+        "sound": counted - 1 <= ticks["n"] <= counted and main["end_state"] == "lost" and code == -signal.SIGKILL,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    moments = random.Random(options.seed)
+    with folder() as place:
+        rows = [kill_once(place, number, moments.uniform(0.0, 6.0)) for number in range(options.times)]
+    print(f"\n## Killed at {options.times} random moments\n")
+    print(table(rows))
+    sound = sum(bool(row["sound"]) for row in rows)
+    print(f"\n{sound} of {options.times} traces are whole")
+    raise SystemExit(sound != options.times)
+
+
+if __name__ == "__main__":
+    main()

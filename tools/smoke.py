@@ -1,0 +1,116 @@
+"""Builds the sdist, then installs it as a user would, where there is no node, and records a program with it.
+
+The wheel is built from the sdist: what is missing in the sdist is missing in the wheel. A second build, from the clone and
+without node on PATH, takes node from PyPI (--without-node; slow, downloads 61 MB).
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+WORK = ROOT / "build/smoke"
+PROGRAM = "def work(n):\n    return n\n\n\nprint(sum(work(n) for n in range(1000)))\n"
+IN_SDIST = ["web/dist/index.html", "native/vendor/zstd/zstd.c", "src/strobe/cli/main.py", "README.md", "LICENSE"]
+NOT_IN_SDIST = ["node_modules", "/build/", "__pycache__", ".venv", ".strobe/"]
+IN_WHEEL = ["strobe/lib/libstrobe.so", "strobe/include/strobe.h", "strobe/static/index.html", "strobe/cli/main.py"]
+
+
+def run(*command: str | Path, **options: object) -> str:
+    """Run a command; end with what it printed when it fails."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return str(done.stdout)
+
+
+def path_without(*programs: str) -> str:
+    """A PATH of links to everything that is on PATH but the named programs."""
+    links = WORK / "bin"
+    links.mkdir()
+    for folder in os.environ["PATH"].split(os.pathsep):
+        for entry in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []:
+            if entry.name not in programs and not (links / entry.name).exists():
+                (links / entry.name).symlink_to(entry.resolve())
+    return str(links)
+
+
+def check_contents(archive: Path, names: list[str], wanted: list[str], unwanted: list[str]) -> None:
+    """End with a message when a file is missing in an archive, or should not be in it."""
+    missing = [want for want in wanted if not any(name.endswith(want) for name in names)]
+    present = [name for name in names if any(part in name for part in unwanted)]
+    if missing or present:
+        sys.exit(f"{archive.name}: missing {missing}, unwanted {present[:5]}")
+
+
+def build_sdist() -> Path:
+    """The source archive, with the bundled page in it."""
+    run("uv", "build", "--quiet", "--sdist", "--out-dir", WORK / "dist", cwd=ROOT)
+    (archive,) = (WORK / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        check_contents(archive, file.getnames(), IN_SDIST, NOT_IN_SDIST)
+    return archive
+
+
+def build_wheel(archive: Path, environment: dict[str, str]) -> Path:
+    """The wheel, made from the source archive with pip alone."""
+    pip = [sys.executable, "-m", "venv", WORK / "pip"]
+    run(*pip)
+    run(WORK / "pip/bin/pip", "wheel", "-q", "--no-deps", "-w", WORK / "dist", archive, env=environment)
+    (wheel,) = (WORK / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        check_contents(wheel, file.namelist(), IN_WHEEL, ["__pycache__"])
+    return wheel
+
+
+def use(wheel: Path, environment: dict[str, str]) -> None:
+    """Install the wheel into an environment of its own, and record a program far from the tree."""
+    run(sys.executable, "-m", "venv", WORK / "user")
+    run(WORK / "user/bin/pip", "install", "-q", wheel, env=environment)
+    strobe = WORK / "user/bin/strobe"
+    place = WORK / "elsewhere"
+    place.mkdir()
+    (place / "program.py").write_text(PROGRAM)
+    options = {"cwd": place, "env": environment}
+    if "strobe" not in run(strobe, "--help", **options):
+        sys.exit("strobe --help does not say its name")
+    if run(strobe, "run", "-o", "t.strobe", "program.py", **options) != "499500\n":
+        sys.exit("the recorded program printed something else")
+    answer = run(strobe, "sql", "t.strobe", "select count(*) as n from spans", "--csv", **options)
+    if int(answer.split()[-1]) < 1000:
+        sys.exit(f"the trace holds too little: {answer}")
+    print(f"smoke test passed: {wheel.name}, {int(answer.split()[-1])} spans recorded")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--without-node", action="store_true", help="build from the clone where there is no node, too")
+    options = parser.parse_args()
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    environment = {key: value for key, value in os.environ.items() if key not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    archive = build_sdist()
+    environment["PATH"] = path_without("node", "npm", "npx")
+    use(build_wheel(archive, environment), environment)
+    if options.without_node:
+        shutil.copytree(ROOT, WORK / "clone", ignore=shutil.ignore_patterns("build", ".venv", "node_modules", "dist"))
+        run(
+            WORK / "pip/bin/pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "-w",
+            WORK / "clone-wheel",
+            WORK / "clone",
+            env=environment,
+        )
+        print("built from the clone with node from PyPI")
+
+
+if __name__ == "__main__":
+    main()
