@@ -1,0 +1,190 @@
+#include "core/blocks.h"
+
+#include <array>
+#include <string.h>
+
+#include "zstd.h"
+
+namespace strobe {
+
+namespace {
+
+// CRC-32C (Castagnoli), reflected polynomial 0x82F63B78, slicing by 8: 1.5 GB/s is plenty for 5 B/span.
+struct CrcTables {
+  uint32_t t[8][256];
+  CrcTables() {
+    for (uint32_t i = 0; i < 256; i++) {
+      uint32_t c = i;
+      for (int k = 0; k < 8; k++) c = c & 1 ? (c >> 1) ^ 0x82F63B78u : c >> 1;
+      t[0][i] = c;
+    }
+    for (uint32_t i = 0; i < 256; i++)
+      for (int k = 1; k < 8; k++) t[k][i] = (t[k - 1][i] >> 8) ^ t[0][t[k - 1][i] & 255];
+  }
+};
+
+void put_varint(std::string& out, uint64_t v) {
+  char buffer[10];
+  int n = 0;
+  while (v >= 0x80) buffer[n++] = char(v | 0x80), v >>= 7;
+  buffer[n++] = char(v);
+  out.append(buffer, size_t(n));
+}
+
+bool get_varint(const uint8_t*& at, const uint8_t* end, uint64_t& v) {
+  v = 0;
+  for (int shift = 0; shift < 64 && at < end; shift += 7) {
+    uint8_t b = *at++;
+    v |= uint64_t(b & 0x7F) << shift;
+    if (!(b & 0x80)) return true;
+  }
+  return false;
+}
+
+// Level 1: higher levels buy nothing on these columns and cost four times the time.
+void compress(std::string& out, const std::string& raw, uint32_t& frame_bytes) {
+  size_t at = out.size();
+  out.resize(at + ZSTD_compressBound(raw.size()));
+  size_t n = ZSTD_compress(out.data() + at, out.size() - at, raw.data(), raw.size(), 1);
+  if (ZSTD_isError(n)) n = 0;  // cannot happen: the output has room by construction
+  out.resize(at + n);
+  frame_bytes = uint32_t(n);
+}
+
+bool decompress(std::string_view frame, size_t limit, std::string& raw) {
+  unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > limit) return false;
+  raw.resize(size);
+  return ZSTD_decompress(raw.data(), raw.size(), frame.data(), frame.size()) == size;
+}
+
+template <class T>
+T take(Cursor& c) {
+  T v{};
+  if (size_t(c.end - c.at) < sizeof(T)) {
+    c.ok = false;
+    return v;
+  }
+  memcpy(&v, c.at, sizeof(T));
+  c.at += sizeof(T);
+  return v;
+}
+
+}  // namespace
+
+uint32_t crc32c(const void* data, size_t size) {
+  static const CrcTables tables;
+  const auto& t = tables.t;
+  const uint8_t* p = static_cast<const uint8_t*>(data);
+  uint32_t c = ~0u;
+  for (; size >= 8; size -= 8, p += 8) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    w ^= c;
+    c = t[7][w & 255] ^ t[6][(w >> 8) & 255] ^ t[5][(w >> 16) & 255] ^ t[4][(w >> 24) & 255] ^ t[3][(w >> 32) & 255] ^ t[2][(w >> 40) & 255] ^
+        t[1][(w >> 48) & 255] ^ t[0][w >> 56];
+  }
+  while (size--) c = t[0][(c ^ *p++) & 255] ^ (c >> 8);
+  return ~c;
+}
+
+void append_chunk(std::string& out, ChunkKind kind, uint32_t location, uint32_t count, std::string_view payload) {
+  ChunkHeader header;
+  header.kind = kind;
+  header.payload_bytes = uint32_t(payload.size());
+  header.location = location;
+  header.count = count;
+  header.crc_payload = crc32c(payload.data(), payload.size());
+  header.crc_header = crc32c(&header, sizeof header - 4);
+  out.append(reinterpret_cast<const char*>(&header), sizeof header);
+  out.append(payload);
+}
+
+bool sound_header(const ChunkHeader& header) {
+  return header.magic == kChunkMagic && header.crc_header == crc32c(&header, sizeof header - 4);
+}
+
+void Writer::text(std::string_view v) {
+  v = v.substr(0, 65535);
+  u16(uint16_t(v.size()));
+  bytes.append(v);
+}
+
+uint8_t Cursor::u8() { return take<uint8_t>(*this); }
+uint16_t Cursor::u16() { return take<uint16_t>(*this); }
+uint32_t Cursor::u32() { return take<uint32_t>(*this); }
+uint64_t Cursor::u64() { return take<uint64_t>(*this); }
+std::string_view Cursor::text() {
+  size_t n = u16();
+  if (!ok || size_t(end - at) < n) {
+    ok = false;
+    return {};
+  }
+  std::string_view v(at, n);
+  at += n;
+  return v;
+}
+
+std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes, const SpanColumns& columns) {
+  static thread_local std::string raw[3];
+  for (auto& r : raw) r.clear();
+  int64_t previous = header.first_ns;
+  for (size_t i = 0; i < columns.size(); i++) {
+    put_varint(raw[0], uint64_t(columns.start_ns[i] - previous));
+    previous = columns.start_ns[i];
+    put_varint(raw[1], uint64_t(columns.duration_ns[i] + 1));  // 0: open
+    put_varint(raw[2], columns.path[i]);
+  }
+  header.carry_count = uint32_t(carry.size());
+  header.close_count = uint32_t(closes.size());
+  header.unused = 0;
+  std::string out(sizeof header, '\0');
+  out.append(reinterpret_cast<const char*>(carry.data()), carry.size() * sizeof(OpenSpan));
+  out.append(reinterpret_cast<const char*>(closes.data()), closes.size() * sizeof(Close));
+  for (int i = 0; i < 3; i++) compress(out, raw[i], header.frame_bytes[i]);
+  memcpy(out.data(), &header, sizeof header);
+  return out;
+}
+
+bool view_spans(std::string_view payload, uint32_t count, SpansView& out) {
+  if (payload.size() < sizeof out.header || count > 1u << 24) return false;
+  memcpy(&out.header, payload.data(), sizeof out.header);
+  payload.remove_prefix(sizeof out.header);
+  const SpansHeader& h = out.header;
+  size_t tables = size_t(h.carry_count) * sizeof(OpenSpan) + size_t(h.close_count) * sizeof(Close);
+  if (payload.size() != tables + h.frame_bytes[0] + h.frame_bytes[1] + h.frame_bytes[2]) return false;
+  out.carry.resize(h.carry_count);
+  memcpy(static_cast<void*>(out.carry.data()), payload.data(), h.carry_count * sizeof(OpenSpan));
+  payload.remove_prefix(h.carry_count * sizeof(OpenSpan));
+  out.closes.resize(h.close_count);
+  memcpy(static_cast<void*>(out.closes.data()), payload.data(), h.close_count * sizeof(Close));
+  payload.remove_prefix(h.close_count * sizeof(Close));
+  for (int i = 0; i < 3; i++) {
+    out.frames[i] = payload.substr(0, h.frame_bytes[i]);
+    payload.remove_prefix(h.frame_bytes[i]);
+  }
+  return true;
+}
+
+bool decode_spans(const SpansView& view, uint32_t count, SpanColumns& out) {
+  static thread_local std::string raw[3];
+  const uint8_t *at[3], *end[3];
+  for (int i = 0; i < 3; i++) {
+    if (!decompress(view.frames[i], size_t(count) * 10, raw[i])) return false;
+    at[i] = reinterpret_cast<const uint8_t*>(raw[i].data());
+    end[i] = at[i] + raw[i].size();
+  }
+  out.start_ns.resize(count), out.duration_ns.resize(count), out.path.resize(count);
+  int64_t previous = view.header.first_ns;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t start, duration, path;
+    if (!get_varint(at[0], end[0], start) || !get_varint(at[1], end[1], duration) || !get_varint(at[2], end[2], path)) return false;
+    previous += int64_t(start);
+    out.start_ns[i] = previous;
+    out.duration_ns[i] = int64_t(duration) - 1;
+    out.path[i] = uint32_t(path);
+  }
+  return true;
+}
+
+}  // namespace strobe

@@ -1,0 +1,117 @@
+// blocks.h - the trace format: chunks of the append-only block file. docs/format/blocks.md describes it for other readers.
+#pragma once
+#include <stdint.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strobe {
+
+constexpr uint32_t kChunkMagic = 0x4b425253;  // "SRBK"
+constexpr uint8_t kFormatVersion = 1;
+constexpr uint32_t kBlockSpans = 4096;
+constexpr uint32_t kNoPath = 0xFFFFFFFF;
+constexpr int64_t kOpen = -1;  // duration of a span that was open when its block was sealed
+
+enum ChunkKind : uint8_t {
+  kProcessChunk = 1,   // JSON text
+  kRegionsChunk = 2,   // region definitions
+  kLocationChunk = 3,  // one location definition
+  kPathsChunk = 4,     // call paths: (parent, region), numbered in order
+  kSpansChunk = 5,     // a block
+  kMetricChunk = 6,    // one metric definition
+  kSamplesChunk = 7,   // metric samples
+  kEndChunk = 8,       // JSON text: quality counters, how the process ended
+};
+
+struct ChunkHeader {
+  uint32_t magic = kChunkMagic;
+  uint8_t kind = 0;
+  uint8_t version = kFormatVersion;
+  uint16_t flags = 0;
+  uint32_t payload_bytes = 0;
+  uint32_t location = 0;  // spans, location, metric, samples: whose
+  uint32_t count = 0;     // rows in the payload
+  uint32_t crc_payload = 0;
+  uint32_t unused = 0;
+  uint32_t crc_header = 0;  // of the 28 bytes before it
+};
+static_assert(sizeof(ChunkHeader) == 32);
+
+struct OpenSpan {  // an entry of the open stack
+  uint64_t row;
+  int64_t start_ns;
+  uint32_t path;
+  uint32_t region;
+};
+
+struct Close {  // the end of a span whose block was sealed while it was open
+  uint64_t row;
+  int64_t end_ns;
+};
+
+// First bytes of a spans payload; then carry_count x OpenSpan, close_count x Close, then three zstd frames (start, duration, path).
+struct SpansHeader {
+  uint64_t first_row;
+  int64_t first_ns;       // start of the first row
+  int64_t last_ns;        // the last time stamp seen when the block was sealed
+  uint64_t ring_position; // records of the location's ring that are in the blocks up to this one
+  uint64_t ring_epoch;    // upper bits of the ticks at that position
+  uint32_t carry_count;
+  uint32_t close_count;
+  uint32_t frame_bytes[3];
+  uint32_t unused;
+};
+static_assert(sizeof(SpansHeader) == 64);
+
+uint32_t crc32c(const void* data, size_t size);
+
+// Appends a whole chunk (header and payload) to `out`.
+void append_chunk(std::string& out, ChunkKind kind, uint32_t location, uint32_t count, std::string_view payload);
+
+// 0 when the 32 bytes are a sound header.
+bool sound_header(const ChunkHeader& header);
+
+// Little-endian scalars and length-prefixed strings, for the definition chunks.
+struct Writer {
+  std::string bytes;
+  void u8(uint8_t v) { bytes.push_back(char(v)); }
+  void u16(uint16_t v) { bytes.append(reinterpret_cast<const char*>(&v), 2); }
+  void u32(uint32_t v) { bytes.append(reinterpret_cast<const char*>(&v), 4); }
+  void u64(uint64_t v) { bytes.append(reinterpret_cast<const char*>(&v), 8); }
+  void text(std::string_view v);  // u16 length, cut at 65535
+};
+
+struct Cursor {  // reading what Writer wrote; `ok` turns false instead of running past the end
+  const char* at;
+  const char* end;
+  bool ok = true;
+  uint8_t u8();
+  uint16_t u16();
+  uint32_t u32();
+  uint64_t u64();
+  std::string_view text();
+};
+
+// The rows of one block, as columns.
+struct SpanColumns {
+  std::vector<int64_t> start_ns;
+  std::vector<int64_t> duration_ns;  // kOpen: open when sealed
+  std::vector<uint32_t> path;
+  size_t size() const { return start_ns.size(); }
+  void clear() { start_ns.clear(), duration_ns.clear(), path.clear(); }
+};
+
+// Payload of a spans chunk. `header`'s counts and frame sizes are filled in here.
+std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes, const SpanColumns& columns);
+
+struct SpansView {  // a spans payload in place
+  SpansHeader header;
+  std::vector<OpenSpan> carry;
+  std::vector<Close> closes;
+  std::string_view frames[3];
+};
+bool view_spans(std::string_view payload, uint32_t count, SpansView& out);
+bool decode_spans(const SpansView& view, uint32_t count, SpanColumns& out);  // false: damaged
+
+}  // namespace strobe

@@ -1,0 +1,91 @@
+// session.h - recording of one process: its files, its rings, and the drainer thread that turns records into blocks.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <pthread.h>
+#include <string>
+#include <vector>
+
+#include "core/builder.h"
+#include "core/process_metrics.h"
+#include "core/regions.h"
+#include "core/ring.h"
+
+namespace strobe {
+
+struct Slot {  // a ring and the location it records
+  RingHeader* header = nullptr;
+  uint64_t* data = nullptr;
+  Producer* owner = nullptr;  // nullptr once the thread has ended
+  std::unique_ptr<LocationBuilder> builder;
+  RecordDecoder decoder;
+  uint64_t read = 0;  // records consumed
+};
+
+class Session {
+ public:
+  enum State : int { kIdle = 0, kActive = 1, kForked = 2, kStopped = 3 };
+
+  int start(const strobe_options& options);
+  // `exit_code` >= 0: the process is about to end by _exit.
+  void stop(int exit_code);
+  bool active() const { return state_.load(std::memory_order_acquire) == kActive; }
+  void slow_put(RecordKind kind, uint32_t region);
+  void name_thread(const char* name);
+  void thread_ended(Producer* owner);
+  void count(const char* what, uint64_t n);
+  void save_regions(std::string_view payload, uint32_t count);
+  const char* error() const { return error_; }
+  RegionTable& regions() { return regions_; }
+
+  // at-fork handlers
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+
+ private:
+  int open_files();
+  bool new_ring(Producer& p);
+  Slot* free_slot();
+  void append(const std::string& bytes);
+  void fail(const char* what, int error);
+  void stop_producers();
+  void drain();
+  void round(bool last);
+  void sample_metrics(int64_t now_ns);
+  void save_samples();
+  void write_location(uint32_t location, uint64_t thread_id, const char* name);
+  std::string process_json() const;
+  std::string end_json(int exit_code) const;
+  static void* drainer_main(void* self);
+
+  std::atomic<int> state_{kIdle};
+  std::mutex control_;  // start, stop, restart
+  std::mutex slots_mutex_;
+  std::mutex file_mutex_;
+  RegionTable regions_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::unique_ptr<PathTable> paths_;
+  std::unique_ptr<ProcessMetrics> metrics_;
+  RingsHeader* header_ = nullptr;
+  std::string folder_, blocks_path_, rings_path_, description_;
+  strobe_options options_{};
+  int blocks_fd_ = -1, rings_fd_ = -1;
+  uint64_t file_bytes_ = 0;
+  uint32_t next_location_ = 0;
+  int64_t started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
+  double put_ns_ = 0;
+  bool child_ = false;
+  bool failed_ = false;
+  uint64_t unmatched_ = 0, cut_ = 0;
+  pthread_t drainer_{};
+  std::atomic<uint32_t> wake_{0};
+  std::atomic<bool> quit_{false};
+  char error_[512] = "";
+};
+
+// Never destroyed: threads may still run while the process ends.
+Session& session();
+
+}  // namespace strobe

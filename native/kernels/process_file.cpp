@@ -1,0 +1,298 @@
+#include "kernels/process_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <system_error>
+
+#include "core/builder.h"
+#include "core/ring.h"
+
+namespace strobe {
+
+namespace {
+
+struct File {
+  int fd = -1;
+  size_t bytes = 0;
+  File(const std::string& path, int flags) {
+    fd = open(path.c_str(), flags | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) != 0) {
+      int error = errno;
+      if (fd >= 0) close(fd);
+      throw std::system_error(error, std::generic_category(), path);
+    }
+    bytes = size_t(info.st_size);
+  }
+  ~File() { close(fd); }
+};
+
+}  // namespace
+
+ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
+  File file(blocks_path, O_RDONLY);
+  if (file.bytes > 0) {
+    map_ = mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
+    if (map_ == MAP_FAILED) {
+      map_ = nullptr;
+      throw std::system_error(errno, std::generic_category(), blocks_path);
+    }
+    map_bytes_ = file.bytes;
+  }
+  std::string_view bytes(static_cast<const char*>(map_), map_bytes_);
+  ChunkHeader first{};
+  memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
+  if (bytes.size() >= 4 && first.magic != kChunkMagic)
+    throw std::runtime_error(blocks_path + " is no strobe block file: it does not begin with SRBK (byte offset 0)");
+  if (bytes.size() >= sizeof first && first.version != kFormatVersion)
+    throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) + ", this strobe reads version " +
+                             std::to_string(kFormatVersion));
+  read_chunks(bytes, true);
+  if (!rings_path.empty()) recover(rings_path);
+  for (auto& [id, location] : locations)
+    if (location.last_ns > last_ns) last_ns = location.last_ns;
+}
+
+ProcessFile::~ProcessFile() {
+  if (map_) munmap(map_, map_bytes_);
+}
+
+void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    ChunkHeader header;
+    size_t left = bytes.size() - at;
+    bool sound = left >= sizeof header;
+    if (sound) {
+      memcpy(static_cast<void*>(&header), bytes.data() + at, sizeof header);
+      sound = sound_header(header) && header.payload_bytes <= left - sizeof header;
+    }
+    if (sound) {
+      std::string_view payload = bytes.substr(at + sizeof header, header.payload_bytes);
+      at += sizeof header + header.payload_bytes;
+      if (crc32c(payload.data(), payload.size()) == header.crc_payload) {
+        read_chunk(header, payload);
+      } else {
+        chunks_damaged++;
+        bytes_lost += sizeof header + header.payload_bytes;
+      }
+      continue;
+    }
+    // Torn or damaged: go on at the next sound header, if there is one.
+    size_t next = at + 1;
+    for (;; next++) {
+      next = bytes.find("SRBK", next);
+      if (next == bytes.npos || bytes.size() - next < sizeof header) {
+        next = bytes.size();
+        break;
+      }
+      memcpy(static_cast<void*>(&header), bytes.data() + next, sizeof header);
+      if (sound_header(header)) break;
+    }
+    if (of_file) bytes_lost += next - at, chunks_damaged++;
+    at = next;
+  }
+}
+
+void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload) {
+  Cursor c{payload.data(), payload.data() + payload.size()};
+  switch (header.kind) {
+    case kProcessChunk: process_json.emplace_back(payload); break;
+    case kEndChunk: end_json.emplace_back(payload); break;
+    case kRegionsChunk:
+      for (uint32_t i = 0; i < header.count; i++) {
+        Region r;
+        r.id = c.u32(), r.paradigm = c.u8(), r.role = c.u8(), r.line = c.u32();
+        r.name = c.text(), r.file = c.text(), r.module = c.text();
+        if (!c.ok) break;
+        regions.push_back(std::move(r));
+      }
+      break;
+    case kLocationChunk: {
+      Location& location = locations[header.location];
+      location.id = header.location;
+      location.thread_id = c.u64();
+      c.u8();
+      location.name = c.text();
+      break;
+    }
+    case kPathsChunk:
+      for (uint32_t i = 0; i < header.count; i++) {
+        uint32_t parent = c.u32(), region = c.u32();
+        if (!c.ok) break;
+        path_parent.push_back(parent);
+        path_region.push_back(region);
+        path_depth.push_back(parent < path_depth.size() ? uint16_t(path_depth[parent] + (path_depth[parent] < 65535)) : 0);
+      }
+      break;
+    case kSpansChunk: {
+      SpansView view;
+      if (!view_spans(payload, header.count, view)) {
+        chunks_damaged++;
+        break;
+      }
+      Location& location = locations[header.location];
+      location.id = header.location;
+      for (const Close& close : view.closes) location.ends.emplace(close.row, close.end_ns);
+      if (location.blocks.empty()) location.first_ns = view.header.first_ns;
+      location.blocks.push_back({payload, header.count, view.header.first_row, view.header.first_ns, view.header.last_ns});
+      location.spans = view.header.first_row + header.count;
+      location.last_ns = view.header.last_ns;
+      ring_positions_[header.location] = {view.header.ring_position, view.header.ring_epoch};
+      break;
+    }
+    case kMetricChunk: {
+      Metric& metric = metrics[header.location];
+      metric.id = header.location;
+      metric.name = c.text(), metric.unit = c.text(), metric.location = c.u32();
+      break;
+    }
+    case kSamplesChunk:
+      for (uint32_t i = 0; i < header.count; i++) {
+        uint32_t id = c.u32();
+        int64_t time = int64_t(c.u64());
+        uint64_t bits = c.u64();
+        if (!c.ok) break;
+        double value;
+        memcpy(&value, &bits, 8);
+        Metric& metric = metrics[id];
+        // A process killed between the write and the reset of the staging area leaves its samples twice.
+        if (!metric.time_ns.empty() && metric.time_ns.back() >= time) continue;
+        metric.time_ns.push_back(time);
+        metric.value.push_back(value);
+        if (time > last_ns) last_ns = time;
+      }
+      break;
+    default: break;  // a kind of a later version: skipped, as the format says
+  }
+}
+
+void ProcessFile::recover(const std::string& rings_path) {
+  File file(rings_path, O_RDONLY);
+  if (file.bytes < kRingsHeaderBytes) return;
+  void* map = mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, file.fd, 0);
+  if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), rings_path);
+  const auto& header = *static_cast<const RingsHeader*>(map);
+  const char* base = static_cast<const char*>(map);
+  if (header.magic == kRingsMagic) {
+    ring_state = int(header.state.load());
+    for (uint32_t i = 0; i < header.counter_count.load() && i < 48; i++)
+      counters[std::string(header.counters[i].name, strnlen(header.counters[i].name, 40))] = header.counters[i].value.load();
+    counters["own_cpu_ns"] = uint64_t(header.own_cpu_ns.load());
+    PathTable paths;
+    for (size_t i = 0; i < path_parent.size(); i++) paths.add(path_parent[i], path_region[i]);
+    // One line over the whole run: what the drainer knew of the clock between its rounds died with it.
+    ClockLine line = clock_line(header.first_pair, header.last_pair);
+    line.origin = header.last_pair;
+    const size_t ring_bytes = kPage + header.ring_bytes;
+    for (uint32_t i = 0; i < header.slots.load() && kRingsHeaderBytes + (i + 1) * ring_bytes <= file.bytes; i++) {
+      const char* slot = base + kRingsHeaderBytes + i * ring_bytes;
+      const auto& ring = *reinterpret_cast<const RingHeader*>(slot);
+      const auto* data = reinterpret_cast<const uint64_t*>(slot + kPage);
+      if (ring.magic != kRingMagic || ring.state.load() == kRingFree || ring.capacity * 8ull != header.ring_bytes) continue;
+      counters["records_lost"] += ring.lost.load();
+      LocationBuilder builder(ring.location, paths);
+      builder.forked = true;  // what is unmatched here was counted, or not, while the program ran
+      RecordDecoder decoder;
+      uint64_t position = 0, head = ring.head.load(std::memory_order_acquire);
+      auto& location = locations[ring.location];
+      location.id = ring.location;
+      if (auto known = ring_positions_.find(ring.location); known != ring_positions_.end() && !location.blocks.empty()) {
+        position = known->second.first;
+        decoder.epoch = known->second.second;
+        const Block& last = location.blocks.back();
+        SpansView view;
+        SpanColumns columns;
+        std::vector<OpenSpan> stack;
+        if (view_spans(last.payload, last.count, view) && decode_spans(view, last.count, columns)) {
+          for (const OpenSpan& open : view.carry)
+            if (!location.ends.count(open.row)) stack.push_back(open);
+          for (uint32_t k = 0; k < last.count; k++)
+            if (columns.duration_ns[k] == kOpen && columns.path[k] < path_region.size())
+              stack.push_back({last.first_row + k, columns.start_ns[k], columns.path[k], path_region[columns.path[k]]});
+        }
+        builder.resume(location.spans, std::move(stack), location.last_ns);
+      }
+      if (head < position || head - position > ring.capacity) continue;  // nothing new, or a header that makes no sense
+      for (uint64_t at = position; at < head; at++) {
+        decoder.feed(data[at & (ring.capacity - 1)], builder, [&](uint64_t t) { return line.at(t); });
+        recovered_.records++;
+        if (builder.full()) builder.seal(recovered_.chunks, at + 1, decoder.epoch);
+      }
+      if (builder.dirty()) builder.seal(recovered_.chunks, head, decoder.epoch);
+    }
+    if (uint32_t n = header.staged_count.load(); n > 0 && n <= kStagedSamples) {
+      Writer w;
+      for (uint32_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &header.staged[i].value, 8);
+        w.u32(header.staged[i].metric), w.u64(uint64_t(header.staged[i].time_ns)), w.u64(bits);
+      }
+      append_chunk(recovered_.chunks, kSamplesChunk, 0, n, w.bytes);
+    }
+  }
+  munmap(map, file.bytes);
+  recovered_records = recovered_.records;
+  read_chunks(recovered_.chunks, false);
+}
+
+void ProcessFile::spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const {
+  std::vector<size_t> at_depth;  // index of the open span at each depth
+  each(location, start_ns, end_ns, [&](uint64_t row, int64_t start, int64_t end, uint32_t path, bool complete) {
+    size_t depth = path_depth[path], index = out.row.size();
+    int64_t parent = -1;
+    if (depth > 0 && depth <= at_depth.size()) {
+      size_t p = at_depth[depth - 1];
+      // The enclosing span may lie outside the window only if its block was damaged.
+      if (path_parent[path] == out.path[p] && out.start_ns[p] + out.duration_ns[p] >= start) {
+        parent = out.row[p];
+        out.self_ns[p] -= end - start;
+      }
+    }
+    at_depth.resize(depth + 1, 0);
+    at_depth[depth] = index;
+    out.row.push_back(int64_t(row));
+    out.start_ns.push_back(start);
+    out.duration_ns.push_back(end - start);
+    out.parent.push_back(parent);
+    out.self_ns.push_back(end - start);
+    out.path.push_back(path);
+    out.complete.push_back(complete);
+  });
+}
+
+uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path) {
+  uint64_t records = 0;
+  {
+    ProcessFile file(blocks_path, rings_path);
+    records = file.recovered_records;
+    std::string chunks = file.recovered_chunks();
+    std::string json = "{\"end_state\": \"lost\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) + ", \"counters\": {\"records_recovered\": " +
+                       std::to_string(records);
+    for (const auto& [name, value] : file.counters) json += ", \"" + name + "\": " + std::to_string(value);
+    append_chunk(chunks, kEndChunk, 0, 1, json + "}}");
+    File out(blocks_path, O_WRONLY | O_APPEND);
+    size_t done = 0;
+    while (done < chunks.size()) {
+      ssize_t n = write(out.fd, chunks.data() + done, chunks.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        int error = n < 0 ? errno : ENOSPC;
+        if (ftruncate(out.fd, off_t(out.bytes)) != 0) {
+        }  // the checksum cuts a torn chunk
+        throw std::system_error(error, std::generic_category(), blocks_path);
+      }
+      done += size_t(n);
+    }
+  }
+  unlink(rings_path.c_str());
+  return records;
+}
+
+}  // namespace strobe

@@ -1,0 +1,140 @@
+// process_file.h - reads the block file of one process, with what its rings still hold when the process ended without closing it.
+#pragma once
+#include <map>
+#include <memory>
+#include <stdint.h>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/blocks.h"
+
+namespace strobe {
+
+struct Region {
+  uint32_t id;
+  uint8_t paradigm, role;
+  uint32_t line;
+  std::string name, file, module;
+};
+
+struct Block {
+  std::string_view payload;
+  uint32_t count;
+  uint64_t first_row;
+  int64_t first_ns, last_ns;
+};
+
+struct Location {
+  uint32_t id = 0;
+  uint64_t thread_id = 0;
+  std::string name;
+  std::vector<Block> blocks;
+  std::unordered_map<uint64_t, int64_t> ends;  // row -> end of spans that were open when their block was sealed
+  uint64_t spans = 0;
+  int64_t first_ns = 0, last_ns = 0;
+};
+
+struct Metric {
+  uint32_t id;
+  uint32_t location;
+  std::string name, unit;
+  std::vector<int64_t> time_ns;
+  std::vector<double> value;
+};
+
+struct Spans {  // columns of a window, in start order
+  std::vector<int64_t> row, start_ns, duration_ns, parent, self_ns;
+  std::vector<uint32_t> path;
+  std::vector<uint8_t> complete;
+};
+
+// What recovery found in the rings file.
+struct Recovered {
+  std::string chunks;  // to be appended to the block file
+  uint64_t records = 0;
+};
+
+class ProcessFile {
+ public:
+  // Throws std::system_error when a file cannot be read, std::runtime_error when it is not a block file.
+  ProcessFile(const std::string& blocks_path, const std::string& rings_path);
+  ~ProcessFile();
+  ProcessFile(const ProcessFile&) = delete;
+
+  std::vector<std::string> process_json;  // process chunks, then end chunks
+  std::vector<std::string> end_json;
+  std::vector<Region> regions;
+  std::vector<uint32_t> path_parent, path_region;
+  std::vector<uint16_t> path_depth;
+  std::map<uint32_t, Location> locations;
+  std::map<uint32_t, Metric> metrics;
+  int64_t last_ns = 0;       // the last time stamp in the file
+  uint64_t bytes_lost = 0;   // torn or damaged
+  uint64_t chunks_damaged = 0;
+  uint64_t recovered_records = 0;
+  std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
+  int ring_state = 0;
+  const std::string& recovered_chunks() const { return recovered_.chunks; }
+
+  void spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const;
+
+  // Calls visit(row, start_ns, end_ns, path, complete) for every span that overlaps the window, in start order.
+  template <class Visit>
+  void each(uint32_t location, int64_t start_ns, int64_t end_ns, Visit&& visit) const;
+
+ private:
+  void read_chunks(std::string_view bytes, bool of_file);
+  void read_chunk(const ChunkHeader& header, std::string_view payload);
+  void recover(const std::string& rings_path);
+  void* map_ = nullptr;
+  size_t map_bytes_ = 0;
+  Recovered recovered_;
+  std::unordered_map<uint32_t, std::pair<uint64_t, uint64_t>> ring_positions_;  // location -> (position, epoch) of its last block
+};
+
+template <class Visit>
+void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visit&& visit) const {
+  auto found = locations.find(location);
+  if (found == locations.end()) return;
+  const Location& loc = found->second;
+  // The last block that starts at or before the window: spans of earlier blocks that reach into it are in its carry.
+  size_t at = loc.blocks.size();
+  size_t low = 0, high = loc.blocks.size();
+  while (low < high) {
+    size_t mid = (low + high) / 2;
+    if (loc.blocks[mid].first_ns <= start_ns) low = mid + 1;
+    else high = mid;
+  }
+  at = low > 0 ? low - 1 : 0;
+  SpansView view;
+  SpanColumns columns;
+  for (size_t first = at; at < loc.blocks.size(); at++) {
+    const Block& block = loc.blocks[at];
+    if (at > first && block.first_ns >= end_ns) break;
+    if (!view_spans(block.payload, block.count, view) || !decode_spans(view, block.count, columns)) continue;
+    auto emit = [&](uint64_t row, int64_t start, int64_t duration, uint32_t path) {
+      bool complete = true;
+      int64_t end = start + duration;
+      if (duration == kOpen) {
+        auto known = loc.ends.find(row);
+        complete = known != loc.ends.end();
+        end = complete ? known->second : last_ns > start ? last_ns : start;
+      }
+      // Zero-length spans belong to the window that holds their start.
+      if (start < end_ns && (end > start_ns || (end == start && start >= start_ns)) && path < path_region.size()) visit(row, start, end, path, complete);
+    };
+    if (at == first)
+      for (const OpenSpan& open : view.carry) emit(open.row, open.start_ns, kOpen, open.path);
+    for (uint32_t i = 0; i < block.count; i++) {
+      if (columns.start_ns[i] >= end_ns) break;
+      emit(block.first_row + i, columns.start_ns[i], columns.duration_ns[i], columns.path[i]);
+    }
+  }
+}
+
+// Completes the block file of a process that ended without closing it and removes the rings. Returns records recovered; throws as above.
+uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path);
+
+}  // namespace strobe

@@ -1,0 +1,75 @@
+// module.cpp - the Python face of libstrobe: recording control here, reading and structure in the files beside it.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "include/strobe.h"
+extern "C" {
+#include "python/code_regions.h"
+}
+
+namespace nb = nanobind;
+
+void register_reader(nb::module_& m);
+void register_structure(nb::module_& m);
+
+namespace {
+
+void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us, uint32_t metrics_period_ms) {
+  strobe_options options{};
+  options.folder = folder.c_str();
+  options.description = description.c_str();
+  options.ring_bytes = ring_bytes;
+  options.drain_period_us = drain_period_us;
+  options.metrics_period_ms = metrics_period_ms;
+  if (int error = strobe_start(&options)) {
+    errno = error;
+    PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
+    throw nb::python_error();
+  }
+}
+
+void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
+  if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0) throw nb::python_error();
+}
+
+uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line, const std::string& module) {
+  strobe_region_info info{};
+  info.name = name.c_str();
+  info.file = file.c_str();
+  info.module = module.c_str();
+  info.line = line;
+  info.paradigm = uint8_t(paradigm);
+  info.role = uint8_t(role);
+  return strobe_region(&info);
+}
+
+// enter and leave are called around user code, so they are plain METH_O functions: a tenth of a bound call's dispatch.
+PyObject* enter(PyObject*, PyObject* id) {
+  strobe_enter(uint32_t(PyLong_AsUnsignedLongMask(id)));
+  Py_RETURN_NONE;
+}
+PyObject* leave(PyObject*, PyObject* id) {
+  strobe_leave(uint32_t(PyLong_AsUnsignedLongMask(id)));
+  Py_RETURN_NONE;
+}
+PyMethodDef enter_def = {"enter", enter, METH_O, "enter(region) -> None: the region begins in this thread"};
+PyMethodDef leave_def = {"leave", leave, METH_O, "leave(region) -> None: the region ends in this thread"};
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
+  m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0, nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0);
+  m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
+  m.def("note_exit", &strobe_note_exit, nb::call_guard<nb::gil_scoped_release>());
+  m.def("active", [] { return strobe_active() != 0; });
+  m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "", nb::arg("line") = 0, nb::arg("module") = "");
+  m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
+  m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
+  m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));
+  m.def("python_calls_stop", &python_calls_stop);
+  m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
+  m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
+  register_reader(m);
+  register_structure(m);
+}

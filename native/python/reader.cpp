@@ -1,0 +1,209 @@
+// reader.cpp - the reading kernels for Python: definitions as tuples and dicts, spans and pictures as numpy arrays.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <mutex>
+#include <system_error>
+
+#include "kernels/process_file.h"
+#include "kernels/pyramid.h"
+
+namespace nb = nanobind;
+using namespace strobe;
+
+namespace {
+
+template <class T>
+nb::object array(std::vector<T>&& values, std::initializer_list<size_t> shape = {}) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  if (shape.size() == 0) shape = {kept->size()};
+  size_t one = kept->size();
+  return nb::ndarray<nb::numpy, T>(kept->data(), shape.size() ? shape : std::initializer_list<size_t>{one}, owner).cast();
+}
+
+nb::object text(const std::string& bytes) {  // names come from the program: what is no UTF-8 is shown, never an error
+  return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), Py_ssize_t(bytes.size()), "backslashreplace"));
+}
+
+[[noreturn]] void raise_os(const std::system_error& e) {
+  errno = e.code().value();
+  std::string message = e.code().message(), path = e.what();
+  if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
+  PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
+  throw nb::python_error();
+}
+
+class Reader {
+ public:
+  Reader(const std::string& blocks_path, const std::optional<std::string>& rings_path) {
+    try {
+      file_ = std::make_unique<ProcessFile>(blocks_path, rings_path.value_or(""));
+    } catch (const std::system_error& e) {
+      raise_os(e);
+    } catch (const std::runtime_error& e) {
+      PyErr_SetString(PyExc_ValueError, e.what());
+      throw nb::python_error();
+    }
+  }
+
+  nb::dict process() const {
+    nb::dict out;
+    nb::list begun, ended;
+    for (const auto& json : file_->process_json) begun.append(text(json));
+    for (const auto& json : file_->end_json) ended.append(text(json));
+    out["process_json"] = begun;
+    out["end_json"] = ended;
+    out["last_ns"] = file_->last_ns;
+    out["ring_state"] = file_->ring_state;
+    return out;
+  }
+
+  nb::dict quality() const {
+    nb::dict out;
+    for (const auto& [name, value] : file_->counters) out[name.c_str()] = value;
+    out["bytes_lost"] = file_->bytes_lost;
+    out["chunks_damaged"] = file_->chunks_damaged;
+    out["records_recovered"] = file_->recovered_records;
+    return out;
+  }
+
+  nb::list regions() const {
+    nb::list out;
+    for (const Region& r : file_->regions) out.append(nb::make_tuple(r.id, text(r.name), r.paradigm, r.role, text(r.file), r.line, text(r.module)));
+    return out;
+  }
+
+  nb::list locations() const {
+    nb::list out;
+    for (const auto& [id, location] : file_->locations) {
+      nb::dict d;
+      d["id"] = id;
+      d["name"] = text(location.name);
+      d["thread_id"] = location.thread_id;
+      d["kind"] = "thread";
+      d["span_count"] = location.spans;
+      d["first_ns"] = location.first_ns;
+      d["last_ns"] = location.last_ns;
+      out.append(d);
+    }
+    return out;
+  }
+
+  nb::dict call_paths() const {
+    nb::dict out;
+    out["parent"] = array(std::vector<uint32_t>(file_->path_parent));
+    out["region"] = array(std::vector<uint32_t>(file_->path_region));
+    out["depth"] = array(std::vector<uint16_t>(file_->path_depth));
+    return out;
+  }
+
+  nb::dict spans(uint32_t location, int64_t start_ns, int64_t end_ns) const {
+    Spans s;
+    {
+      nb::gil_scoped_release release;
+      file_->spans(location, start_ns, end_ns, s);
+    }
+    nb::dict out;
+    out["row"] = array(std::move(s.row));
+    out["start_ns"] = array(std::move(s.start_ns));
+    out["duration_ns"] = array(std::move(s.duration_ns));
+    out["call_path"] = array(std::move(s.path));
+    out["parent"] = array(std::move(s.parent));
+    out["self_ns"] = array(std::move(s.self_ns));
+    out["complete"] = array(std::move(s.complete));
+    return out;
+  }
+
+  nb::list metrics() const {
+    nb::list out;
+    for (const auto& [id, metric] : file_->metrics) {
+      nb::dict d;
+      d["name"] = text(metric.name);
+      d["unit"] = text(metric.unit);
+      d["location"] = metric.location == 0xFFFFFFFF ? -1 : int64_t(metric.location);
+      d["time_ns"] = array(std::vector<int64_t>(metric.time_ns));
+      d["value"] = array(std::vector<double>(metric.value));
+      out.append(d);
+    }
+    return out;
+  }
+
+  void make_tiles(const std::string& path) const {
+    try {
+      nb::gil_scoped_release release;
+      build_tiles(*file_, path);
+    } catch (const std::system_error& e) {
+      raise_os(e);
+    }
+  }
+
+  nb::tuple row_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width, const std::optional<std::string>& tiles_path) {
+    check(start_ns, end_ns, width);
+    Cells c;
+    {
+      nb::gil_scoped_release release;
+      std::lock_guard lock(tiles_mutex_);
+      if (!tiles_ || tiles_path_ != tiles_path.value_or("")) {
+        tiles_path_ = tiles_path.value_or("");
+        tiles_ = std::make_unique<Tiles>(tiles_path_, *file_);
+      }
+      c = cells(*file_, *tiles_, location, start_ns, end_ns, width);
+    }
+    return nb::make_tuple(array(std::move(c.region)), array(std::move(c.share)));
+  }
+
+  nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width, uint32_t max_depth) const {
+    check(start_ns, end_ns, width);
+    std::vector<uint32_t> flat;
+    size_t rows;
+    {
+      nb::gil_scoped_release release;
+      auto all = stack_cells(*file_, location, start_ns, end_ns, width, max_depth);
+      rows = all.size();
+      for (auto& row : all) flat.insert(flat.end(), row.begin(), row.end());
+    }
+    return array(std::move(flat), {rows, size_t(width)});
+  }
+
+ private:
+  static void check(int64_t start_ns, int64_t end_ns, uint32_t width) {
+    if (end_ns <= start_ns || width == 0) throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
+  }
+  std::unique_ptr<ProcessFile> file_;
+  std::mutex tiles_mutex_;
+  std::unique_ptr<Tiles> tiles_;
+  std::string tiles_path_;
+};
+
+uint64_t recover(const std::string& blocks_path, const std::string& rings_path) {
+  try {
+    return recover_process(blocks_path, rings_path);
+  } catch (const std::system_error& e) {
+    raise_os(e);
+  } catch (const std::runtime_error& e) {
+    PyErr_SetString(PyExc_ValueError, e.what());
+    throw nb::python_error();
+  }
+}
+
+}  // namespace
+
+void register_reader(nb::module_& m) {
+  nb::class_<Reader>(m, "ProcessReader")
+      .def(nb::init<const std::string&, const std::optional<std::string>&>(), nb::arg("blocks_path"), nb::arg("rings_path").none() = nb::none())
+      .def("process", &Reader::process)
+      .def("quality", &Reader::quality)
+      .def("regions", &Reader::regions)
+      .def("locations", &Reader::locations)
+      .def("call_paths", &Reader::call_paths)
+      .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))
+      .def("metrics", &Reader::metrics)
+      .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
+      .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"), nb::arg("tiles_path").none() = nb::none())
+      .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"), nb::arg("max_depth"));
+  m.def("recover", &recover, nb::arg("blocks_path"), nb::arg("rings_path"),
+        "Complete the block file of a process that ended without closing it; returns the records recovered.");
+}
