@@ -1,7 +1,7 @@
 """Builds the sdist, then installs it as a user would, where there is no node, and records a program with it.
 
-The wheel is built from the sdist: what is missing in the sdist is missing in the wheel. A second build, from the clone and
-without node on PATH, takes node from PyPI (--without-node; slow, downloads 61 MB).
+The wheel is built from the sdist: what is missing in the sdist is missing in the wheel. A second build, from the clone
+and without node on PATH, takes node from PyPI (--without-node; slow, downloads 61 MB).
 """
 
 import argparse
