@@ -1,0 +1,108 @@
+"""Writes docs/reference/ from the code, so that it cannot say something else: `./dev gen`, or `./dev gen --check`."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from strobe import registry
+from strobe.model.kinds import GROUPS, PARADIGMS, RECORDED_WITH, ROLES
+from strobe.model.plugins import Analysis, Rule, Verb
+from strobe.model.schema import SCHEMA_VERSION, TABLES
+
+REFERENCE = Path(__file__).parents[1] / "docs/reference"
+NOTE = "<!-- Written by ./dev gen from the code: do not edit. -->\n"
+
+
+def help_of(*verb: str) -> str:
+    """What `strobe VERB --help` prints, on a terminal of 100 columns."""
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    command = [str(Path(sys.executable).with_name("strobe")), *verb, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+
+
+def command_line() -> str:
+    """Every verb with its options, and the exit codes."""
+    parts = ["# The command line\n", f"```\n{help_of()}\n```\n"]
+    for name in registry.names("cli"):
+        verb = registry.load("cli", name)
+        assert isinstance(verb, Verb)
+        parts.append(f"## strobe {verb.name}\n\n```\n{help_of(verb.name)}\n```\n")
+    return "\n".join(parts)
+
+
+def analyses() -> str:
+    """Every analysis: the question it answers, what must have been recorded, its options."""
+    parts = [
+        "# Analyses",
+        "",
+        "Each is a verb (`strobe NAME TRACE`), a method (`trace.NAME(...)`) and an address of the view's server.",
+        "",
+    ]
+    for name in registry.names("analyses"):
+        analysis = registry.load("analyses", name)
+        assert isinstance(analysis, Analysis)
+        needs = ", ".join(f"{RECORDED_WITH[need][0]} (`{RECORDED_WITH[need][1]}`)" for need in analysis.needs)
+        parts += [f"## {analysis.name}", "", analysis.question, ""]
+        parts += [f"Needs: {needs}.", ""] if needs else []
+        if analysis.options:
+            parts += ["| option | default | meaning |", "|---|---|---|"]
+            parts += [f"| `{option.name}` | `{option.default}` | {option.help} |" for option in analysis.options]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def rules() -> str:
+    """Every rule of the advice."""
+    parts = ["# Rules", "", "What `strobe summary` looks for.", "", "| rule | what it recognises |", "|---|---|"]
+    for name in registry.names("advice"):
+        rule = registry.load("advice", name)
+        assert isinstance(rule, Rule)
+        parts.append(f"| `{rule.id}` | {rule.title} |")
+    return "\n".join([*parts, ""])
+
+
+def tables() -> str:
+    """Every table of a trace, as SQL sees it."""
+    parts = [
+        "# Tables",
+        "",
+        f'Schema version {SCHEMA_VERSION}. `strobe sql TRACE "select ..."` and `trace.sql(...)` see these tables; '
+        "times count from the trace's zero.",
+        "",
+    ]
+    for name, columns in TABLES.items():
+        parts += [f"## {name}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
+        parts += [f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |" for column in columns]
+        parts.append("")
+    for title, values in (("Paradigms", PARADIGMS), ("Roles", ROLES), ("Groups", GROUPS)):
+        parts += [f"## {title}", "", ", ".join(f"`{value}`" for value in values), ""]
+    return "\n".join(parts)
+
+
+PAGES = {"command-line.md": command_line, "analyses.md": analyses, "rules.md": rules, "tables.md": tables}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="./dev gen", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 when a page is not current")
+    options = parser.parse_args()
+    old = [name for name, make in PAGES.items() if not is_current(REFERENCE / name, NOTE + make(), not options.check)]
+    if options.check and old:
+        sys.exit(f"docs/reference is not current ({', '.join(old)}): run ./dev gen")
+
+
+def is_current(path: Path, text: str, write: bool) -> bool:
+    """Whether a page says what the code says; otherwise write it where asked to."""
+    current = path.exists() and path.read_text(encoding="utf-8") == text
+    if write and not current:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.name}")
+    return current
+
+
+if __name__ == "__main__":
+    main()
