@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -63,7 +64,13 @@ struct Ranges {  // open ITT tasks of this thread: task_end names none
   uint32_t depth = 0;
   uint32_t regions[kMaxDepth];
 };
-thread_local Ranges ranges;  // too large for the static TLS surplus
+// A pointer: the library's thread-locals share glibc's small surplus of static TLS (512 bytes for all dlopened libraries).
+thread_local std::unique_ptr<Ranges> open_ranges;
+
+Ranges& ranges() {
+  if (__builtin_expect(!open_ranges, 0)) open_ranges = std::make_unique<Ranges>();
+  return *open_ranges;
+}
 
 const char* domain_name(const ___itt_domain* domain) { return domain && domain->nameA ? domain->nameA : ""; }
 
@@ -147,14 +154,14 @@ void task_begin(const ___itt_domain* domain, ___itt_id, ___itt_id, ___itt_string
       name->extra2 = const_cast<___itt_domain*>(domain);
     }
   }
-  Ranges& r = ranges;
+  Ranges& r = ranges();
   if (r.depth < kMaxDepth) r.regions[r.depth] = region;
   r.depth++;
   if (region && r.depth <= kMaxDepth) put(kEnter, region);
 }
 
 void task_end(const ___itt_domain*) {
-  Ranges& r = ranges;
+  Ranges& r = ranges();
   if (r.depth == 0) return;  // began before we were asked to look
   r.depth--;
   if (r.depth < kMaxDepth && r.regions[r.depth]) put(kLeave, r.regions[r.depth]);

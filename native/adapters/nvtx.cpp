@@ -7,6 +7,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include <memory>
 #include <string>
 
 #include "core/ring.h"
@@ -76,10 +77,15 @@ struct Ranges {
   uint32_t depth = 0;
   Open open[kMaxDepth];
 };
-thread_local Ranges ranges;
+thread_local std::unique_ptr<Ranges> open_ranges;  // a pointer: static TLS is scarce (see itt.cpp)
+
+Ranges& ranges() {
+  if (!open_ranges) open_ranges = std::make_unique<Ranges>();
+  return *open_ranges;
+}
 
 int push(const Domain* domain, uint32_t region) {
-  Ranges& r = ranges;
+  Ranges& r = ranges();
   if (r.depth >= kMaxDepth) {
     strobe_count("nvtx_ranges_too_deep", 1);
     return -1;
@@ -92,7 +98,7 @@ int push(const Domain* domain, uint32_t region) {
 }
 
 int pop(const Domain* domain) {
-  Ranges& r = ranges;
+  Ranges& r = ranges();
   for (uint32_t i = r.depth; i-- > 0;)
     if (r.open[i].domain == domain) {
       put(kLeave, r.open[i].region);

@@ -126,8 +126,7 @@ std::string_view Cursor::text() {
 }
 
 std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes, const SpanColumns& columns) {
-  static thread_local std::string raw[3];
-  for (auto& r : raw) r.clear();
+  std::string raw[3];
   int64_t previous = header.first_ns;
   for (size_t i = 0; i < columns.size(); i++) {
     put_varint(raw[0], uint64_t(columns.start_ns[i] - previous));
@@ -167,7 +166,7 @@ bool view_spans(std::string_view payload, uint32_t count, SpansView& out) {
 }
 
 bool decode_spans(const SpansView& view, uint32_t count, SpanColumns& out) {
-  static thread_local std::string raw[3];
+  std::string raw[3];
   const uint8_t *at[3], *end[3];
   for (int i = 0; i < 3; i++) {
     if (!decompress(view.frames[i], size_t(count) * 10, raw[i])) return false;

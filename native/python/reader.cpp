@@ -16,12 +16,11 @@ using namespace strobe;
 namespace {
 
 template <class T>
-nb::object array(std::vector<T>&& values, std::initializer_list<size_t> shape = {}) {
+nb::object array(std::vector<T>&& values, size_t rows = 0) {  // rows > 0: a picture of so many rows
   auto* kept = new std::vector<T>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  if (shape.size() == 0) shape = {kept->size()};
-  size_t one = kept->size();
-  return nb::ndarray<nb::numpy, T>(kept->data(), shape.size() ? shape : std::initializer_list<size_t>{one}, owner).cast();
+  size_t shape[2] = {rows ? rows : kept->size(), rows ? kept->size() / rows : 1};
+  return nb::ndarray<nb::numpy, T>(kept->data(), rows ? 2 : 1, shape, owner).cast();
 }
 
 nb::object text(const std::string& bytes) {  // names come from the program: what is no UTF-8 is shown, never an error
@@ -165,7 +164,8 @@ class Reader {
       rows = all.size();
       for (auto& row : all) flat.insert(flat.end(), row.begin(), row.end());
     }
-    return array(std::move(flat), {rows, size_t(width)});
+    if (!rows) flat.assign(width, kNothing), rows = 1;
+    return array(std::move(flat), rows);
   }
 
  private:
