@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class Table:
     """Columns with units, and what they were computed from.
 
-    Immutable: `sort`, `head`, `filter`, `select` return a new Table. `name` says what it is. `note` says, when rows
-    are missing, why, and which option of `strobe run` would have recorded them. `shows` is how many rows a terminal
-    shows unless asked for more (0: all).
+    Immutable: `sort`, `head`, `filter`, `select` return a new Table. `name` says what it is, `about` which part of the
+    run it is about. `note` says, when rows are missing, why, and which option of `strobe run` would have recorded them.
+    `shows` is how many rows a terminal shows unless asked for more (0: all).
     """
 
-    def __init__(self, arrow: pa.Table, *, name: str = "", note: str = "", shows: int = 0) -> None:
+    def __init__(self, arrow: pa.Table, *, name: str = "", about: str = "", note: str = "", shows: int = 0) -> None:
         self._arrow = arrow
-        self.name, self.note, self.shows = name, note, shows
+        self.name, self.about, self.note, self.shows = name, about, note, shows
 
     # Interchange
 
@@ -62,12 +62,12 @@ class Table:
         return text.getvalue()
 
     def to_json(self) -> str:
-        """Return `{"schema_version", "table", "units", "note", "rows": [{column: value}]}` as JSON text."""
+        """Return `{"schema_version", "table", "units", "about", "note", "rows": [{column: value}]}` as JSON text."""
         body = {
             "schema_version": SCHEMA_VERSION,
             "table": self.name,
             "units": self.units,
-            **({"note": self.note} if self.note else {}),
+            **{key: text for key, text in (("about", self.about), ("note", self.note)) if text},
             "rows": self._arrow.to_pylist(),
         }
         return json.dumps(body, allow_nan=False, default=str)
@@ -128,7 +128,7 @@ class Table:
         return self._with(filter_rows(self._arrow, condition))
 
     def _with(self, arrow: pa.Table) -> Table:
-        return Table(arrow, name=self.name, note=self.note, shows=self.shows)
+        return Table(arrow, name=self.name, about=self.about, note=self.note, shows=self.shows)
 
     def _require(self, column: str) -> None:
         if column not in self._arrow.column_names:
@@ -164,6 +164,7 @@ def make_table(
     values: Mapping[str, object] | Iterable[Sequence[object]],
     *,
     name: str = "",
+    about: str = "",
     note: str = "",
     source: str = "spans",
     shows: int = 0,
@@ -180,7 +181,7 @@ def make_table(
         rows = [tuple(row) for row in values]
         values = {c.name: [row[i] for row in rows] for i, c in enumerate(columns)}
     arrays = [pa.array(values[field.name], type=field.type) for field in schema]
-    return Table(pa.Table.from_arrays(arrays, schema=schema), name=name, note=note, shows=shows)
+    return Table(pa.Table.from_arrays(arrays, schema=schema), name=name, about=about, note=note, shows=shows)
 
 
 def _arrow_type(name: str) -> pa.DataType:

@@ -1,0 +1,54 @@
+"""What is in a trace: program, machine, how long, how it ended, how much was recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Analysis
+
+if TYPE_CHECKING:
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+
+
+def run(trace: Trace) -> Table:
+    """Return (what, value) rows; numbers are in the unit that the name of the row says."""
+    from datetime import datetime
+
+    from strobe.model.schema import Column
+    from strobe.store.table import make_table
+
+    info = trace.info
+    started = (
+        datetime.fromtimestamp(info.started_unix_ns / 1e9).isoformat(" ", "seconds") if info.started_unix_ns else ""
+    )
+    losses = {
+        str(what): value
+        for _, _, what, value, _ in trace.quality.rows()
+        if isinstance(value, int) and value and str(what).startswith(("records_lost", "bytes_lost", "spans_cut"))
+    }
+    rows = [
+        ("path", info.path),
+        ("command", " ".join(info.command)),
+        ("working_directory", info.working_directory),
+        ("host", info.host),
+        ("python", info.python),
+        ("started", started if info.started_unix_ns else ""),
+        ("duration_ns", str(info.duration_ns)),
+        ("ended", info.ended),
+        ("processes", str(info.process_count)),
+        ("locations", str(info.location_count)),
+        ("spans", str(info.span_count)),
+        ("regions", str(len(trace.regions))),
+        ("call_paths", str(len(trace.call_paths))),
+        ("metrics", ", ".join(sorted({str(name) for name in trace.metrics().column("metric")}))),
+        ("recorded", ", ".join(sorted({str(name) for name in trace.regions.column("paradigm")}))),
+        ("size_bytes", str(info.size_bytes)),
+        ("lost", ", ".join(f"{what} {value}" for what, value in losses.items()) or "nothing"),
+        ("format_version", str(info.format_version)),
+    ]
+    columns = (Column("what", "string", "", "property"), Column("value", "string", "", "its value, as text"))
+    return make_table(columns, rows, name="info")
+
+
+ANALYSIS = Analysis("info", "What is in this trace?", run, shows=0)

@@ -1,0 +1,121 @@
+"""Operators (of PyTorch, oneDNN, ...): how often, how long, and how much of a step each takes on the host."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Analysis, Option
+
+if TYPE_CHECKING:
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+
+_BACKWARD = re.compile(r"^(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?(\w+?)Backward\d*$")
+
+
+def type_of(name: str) -> str:
+    """Return the type of an operator: its name without name space, in-place mark and variant.
+
+    `aten::add_` and `aten::add` are `add`; `ConvolutionBackward0` and `aten::convolution_backward` are `convolution
+    backward`.
+    """
+    backward = _BACKWARD.match(name)
+    if backward:
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", backward[1]).lower()
+        return f"{words.strip('_')} backward"
+    if name.startswith("Optimizer."):
+        return name.partition("#")[0]
+    base = name.rpartition("::")[2].partition("#")[0].strip("_")
+    return f"{base.removesuffix('_backward')} backward" if base.endswith("_backward") else base
+
+
+def run(trace: Trace, *, by: str = "name", step: str = "auto", step_class: str | None = None) -> Table:
+    """Sum the spans of role `operator`.
+
+    total = sum of durations, an operator inside an operator of the same name (or type) counted once; self = total minus
+    the time in spans directly inside; share = self / self of all operators, so shares add up to 1; avg, median, min,
+    max over single calls; per_step = total / number of selected steps.
+    """
+    import numpy as np
+
+    from strobe.model.schema import Column
+    from strobe.store.table import make_table
+    from strobe.structure.selection import select
+    from strobe.structure.statistics import group_statistics, outermost, path_tree
+
+    selection = select(trace, step, step_class)
+    regions = trace.regions.to_arrow().to_pylist()
+    labels = [type_of(r["name"]) if by == "type" else r["name"] for r in regions if r["role"] == "operator"]
+    names = sorted(set(labels))
+    number = {name: i for i, name in enumerate(names)}
+    # Key of every region: the number of its name or type, -1 for what is no operator.
+    key_of = np.full(len(regions) + 1, -1, dtype=np.int64)
+    key_of[[r["region"] for r in regions if r["role"] == "operator"]] = [number[label] for label in labels]
+    parent, path_region = path_tree(trace)
+    once = outermost(parent, key_of[path_region])
+
+    keys, durations, own, counted = [], [], [], []
+    for location in range(len(trace.locations)):
+        spans = trace.span_arrays(location)
+        key = key_of[spans["region"]]
+        wanted = key >= 0
+        mask = selection.keep(location, spans["start_ns"])
+        if mask is not None:
+            wanted &= mask
+        keys.append(key[wanted])
+        durations.append(spans["duration_ns"][wanted])
+        own.append(spans["self_ns"][wanted])
+        counted.append(once[spans["call_path"]][wanted])
+    empty = np.empty(0, dtype=np.int64)
+    all_keys, duration = np.concatenate([empty, *keys]), np.concatenate([empty, *durations])
+    group = group_statistics(all_keys, duration)
+    size = len(names)
+    total = np.bincount(all_keys, weights=duration * np.concatenate([empty, *counted]), minlength=size)
+    self_ns = np.bincount(all_keys, weights=np.concatenate([empty, *own]), minlength=size)
+    steps = selection.step_count
+    rows = [
+        (
+            names[key],
+            int(count),
+            int(total[key]),
+            int(self_ns[key]),
+            float(self_ns[key] / max(1.0, self_ns.sum())),
+            float(time / count),
+            float(median),
+            int(low),
+            int(high),
+            float(count / steps) if steps else None,
+            float(total[key] / steps) if steps else None,
+        )
+        for key, count, time, low, high, median in zip(
+            group.key, group.count, group.total, group.minimum, group.maximum, group.median, strict=True
+        )
+    ]
+    columns = (
+        Column(by, "string", "", "name or type of the operator"),
+        Column("calls", "int64", "", "executions"),
+        Column("total_ns", "int64", "ns", "time in it and in what it calls"),
+        Column("self_ns", "int64", "ns", "time in it alone"),
+        Column("share", "float64", "", "self time as a part of the self time of all operators, 0 to 1"),
+        Column("avg_ns", "float64", "ns", "mean duration of a call"),
+        Column("median_ns", "float64", "ns", "median duration of a call"),
+        Column("min_ns", "int64", "ns", "shortest call"),
+        Column("max_ns", "int64", "ns", "longest call"),
+        Column("calls_per_step", "float64", "", "executions per step"),
+        Column("per_step_ns", "float64", "ns", "total time per step"),
+    )
+    return make_table(columns, rows, name="operators", about=selection.about).sort("self_ns")
+
+
+ANALYSIS = Analysis(
+    "operators",
+    "Which operators take the time?",
+    run,
+    needs=("torch",),
+    options=(
+        Option("by", "one row per name or per type of operator", default="name", choices=("name", "type")),
+        Option("step", "steps to look at: steady, all, 14, 10..20", default="auto"),
+        Option("step_class", "class of steps to look at", default=None),
+    ),
+)

@@ -1,0 +1,153 @@
+"""The trace folder `NAME.strobe/`: its files, its manifest job.json, and the names by which people call runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strobe.errors import FormatError, TraceError, UsageError
+
+SUFFIX = ".strobe"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ProcessFiles:
+    """Files of one process. `rings` is there while it runs, or after it was killed and nobody recovered it yet."""
+
+    pid: int
+    blocks: Path
+    rings: Path | None
+    tiles: Path
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk: blocks and tiles (rings are memory that happens to have a name)."""
+        return sum(path.stat().st_size for path in (self.blocks, self.tiles) if path.exists())
+
+
+@dataclass(frozen=True)
+class Job:
+    """What job.json says: how the run was started, and how it ended.
+
+    `zero_ns` is CLOCK_MONOTONIC at the start: the zero of every time in the trace. `ended` holds `exit_code` or
+    `signal`, and `ended_ns`, once the run is over.
+    """
+
+    command: tuple[str, ...] = ()
+    working_directory: str = ""
+    host: str = ""
+    zero_ns: int | None = None
+    started_unix_ns: int = 0
+    format_version: int = FORMAT_VERSION
+    ended: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+def read_job(folder: Path) -> Job:
+    """Read job.json. A folder without one still opens: then its zero is the start of its first process."""
+    path = folder / "job.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Job()
+    except (OSError, ValueError) as error:
+        raise TraceError(f"cannot read '{path}': {error}") from error
+    if not isinstance(raw, dict):
+        raise TraceError(f"'{path}' holds no job description")
+    version = int(raw.get("format_version", FORMAT_VERSION))
+    if version > FORMAT_VERSION:
+        raise TraceError(
+            f"'{folder}' has trace format {version}; this strobe reads up to {FORMAT_VERSION}", do="Update strobe."
+        )
+    zero = raw.get("zero_ns")
+    return Job(
+        command=tuple(str(word) for word in raw.get("command", ())),
+        working_directory=str(raw.get("working_directory", "")),
+        host=str(raw.get("host", "")),
+        zero_ns=int(zero) if zero is not None else None,
+        started_unix_ns=int(raw.get("started_unix_ns", 0)),
+        format_version=version,
+        ended=dict(raw.get("ended") or {}),
+        settings=dict(raw.get("settings") or {}),
+    )
+
+
+def process_files(folder: Path) -> list[ProcessFiles]:
+    """Find the files of every process in a trace folder, by pid."""
+    found = []
+    for blocks in sorted(folder.glob("process-*.blocks")):
+        stem = blocks.name.removesuffix(".blocks")
+        rings = folder / f"{stem}.rings"
+        digits = re.search(r"\d+", stem)
+        found.append(
+            ProcessFiles(
+                pid=int(digits[0]) if digits else 0,
+                blocks=blocks,
+                rings=rings if rings.exists() else None,
+                tiles=folder / f"{stem}.tiles",
+            )
+        )
+    return found
+
+
+def runs(folder: str | os.PathLike[str] = ".") -> list[Path]:
+    """Return the traces in a folder, newest first."""
+    found = [path for path in Path(folder).glob(f"*{SUFFIX}") if path.is_dir()]
+    return sorted(found, key=_started, reverse=True)
+
+
+def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> Path:
+    """Return the trace folder that a name means: a path, `last` (newest run in `folder`), `last~2` (third newest)."""
+    match = re.fullmatch(r"last(?:~(\d+))?", os.fspath(name))
+    path = Path(name)
+    if match and not path.exists():
+        found, back = runs(folder), int(match[1] or 0)
+        if back >= len(found):
+            have = f"there are {len(found)} runs" if found else f"there is no run (*{SUFFIX}) in this folder"
+            raise UsageError(f"no run '{name}': {have}", do="Record one: strobe run SCRIPT")
+        return found[back]
+    if not path.exists():
+        with_suffix = path.with_name(path.name + SUFFIX)
+        if path.name and with_suffix.is_dir():
+            return with_suffix
+        raise TraceError(f"no such trace: '{path}'", do="Runs in this folder: strobe list" if runs(folder) else "")
+    if path.is_file():
+        if path.parent.name.endswith(SUFFIX) or (path.parent / "job.json").exists():
+            return path.parent
+        what = f"'{path}' ({_size(path)}) is no format I know. Tried: strobe. First bytes: {_first_bytes(path)}"
+        raise FormatError(what)
+    if not (path.name.endswith(SUFFIX) or (path / "job.json").exists() or process_files(path)):
+        raise FormatError(f"'{path}' is a folder without a trace: no job.json and no process-*.blocks in it")
+    return path
+
+
+def _started(folder: Path) -> int:
+    try:
+        started = read_job(folder).started_unix_ns
+    except TraceError:
+        started = 0
+    return started or folder.stat().st_mtime_ns
+
+
+def _size(path: Path) -> str:
+    from strobe.model.units import format_bytes
+
+    return format_bytes(path.stat().st_size)
+
+
+def _first_bytes(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            first = stream.read(8)
+    except OSError as error:
+        return str(error.strerror)
+    if not first:
+        return "none (the file is empty)"
+    meaning = {b"\x7fELF": "a program", b"{": "JSON?", b"[": "JSON?", b"\x1f\x8b": "gzip", b"SQLite": "SQLite"}
+    hint = next((f" ({text})" for prefix, text in meaning.items() if first.startswith(prefix)), "")
+    return first.hex(" ") + hint

@@ -1,0 +1,94 @@
+"""From ids that are local to a process to ids of the trace: regions and call paths that are equal become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.model.kinds import PARADIGMS, ROLES, group_of
+from strobe.store.raw import NO_REGION, ProcessReader
+
+RegionRow = tuple[int, str, str, str, str, str, int, str]
+
+
+@dataclass(frozen=True)
+class LocalLocation:
+    """Where a location of the trace lives: number of its process, and its id there."""
+
+    process: int
+    local_id: int
+
+
+@dataclass
+class Definitions:
+    """The merged definitions of a trace, and the maps from local ids to them (one array per process)."""
+
+    regions: list[RegionRow] = field(default_factory=list)
+    path_parent: list[int] = field(default_factory=list)  # NO_REGION at the root
+    path_region: list[int] = field(default_factory=list)
+    path_depth: list[int] = field(default_factory=list)
+    locations: list[dict[str, object]] = field(default_factory=list)
+    homes: list[LocalLocation] = field(default_factory=list)
+    region_maps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+    path_maps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+
+
+def merge(readers: Sequence[ProcessReader]) -> Definitions:
+    """Merge the definitions of all processes, in the order given."""
+    merged = Definitions()
+    region_ids: dict[tuple[object, ...], int] = {}
+    path_ids: dict[tuple[int, int], int] = {}
+    for process, reader in enumerate(readers):
+        region_map = _merge_regions(reader, merged, region_ids)
+        merged.region_maps.append(region_map)
+        merged.path_maps.append(_merge_paths(reader, region_map, merged, path_ids))
+        for location in reader.locations():
+            merged.homes.append(LocalLocation(process, int(str(location["id"]))))
+            merged.locations.append({**location, "location": len(merged.homes) - 1, "process": process})
+    return merged
+
+
+def _merge_regions(
+    reader: ProcessReader, merged: Definitions, ids: dict[tuple[object, ...], int]
+) -> npt.NDArray[np.uint32]:
+    rows = reader.regions()
+    local_to_global = np.full(max((row[0] for row in rows), default=-1) + 1, NO_REGION, dtype=np.uint32)
+    for local_id, name, paradigm, role, file, line, module in rows:
+        key = (name, paradigm, role, file, line, module)
+        known = ids.get(key)
+        if known is None:
+            known = ids[key] = len(merged.regions)
+            who, what = _name(PARADIGMS, paradigm), _name(ROLES, role)
+            merged.regions.append((known, name, who, what, group_of(name, who, what), file or "", line, module or ""))
+        local_to_global[local_id] = known
+    return local_to_global
+
+
+def _merge_paths(
+    reader: ProcessReader,
+    region_map: npt.NDArray[np.uint32],
+    merged: Definitions,
+    ids: dict[tuple[int, int], int],
+) -> npt.NDArray[np.uint32]:
+    local = reader.call_paths()
+    parents, regions = local["parent"].tolist(), region_map[local["region"]].tolist()
+    local_to_global = np.empty(len(parents), dtype=np.uint32)
+    for path, (parent, region) in enumerate(zip(parents, regions, strict=True)):
+        # A path is interned after its parent, so the parent's id is known already.
+        above = NO_REGION if parent == NO_REGION else int(local_to_global[parent])
+        known = ids.get((above, region))
+        if known is None:
+            known = ids[above, region] = len(merged.path_region)
+            merged.path_parent.append(above)
+            merged.path_region.append(region)
+            merged.path_depth.append(0 if above == NO_REGION else merged.path_depth[above] + 1)
+        local_to_global[path] = known
+    return local_to_global
+
+
+def _name(names: Sequence[str], number: int) -> str:
+    # A newer recorder may know kinds that we do not: show them as "other" rather than refuse the trace.
+    return names[number] if number < len(names) else "other"

@@ -1,0 +1,50 @@
+"""What is known about how processes ended, in words, and the closing of a trace after its program is over."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from strobe.model.units import format_ns
+from strobe.store.archive import Job, process_files
+from strobe.store.pyramid import ensure_tiles
+from strobe.store.raw import open_process
+
+
+def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
+    """Say in words how a process ended, and up to when it is recorded. `process` is what its reader says about it."""
+    state = str(process.get("end_state", ""))
+    until = format_ns(max(0, _integer(process.get("ended_ns")) - zero_ns))
+    code = process.get("exit_code")
+    killed = _signal_name(job) if process.get("main") else ""
+    if state == "closed":
+        return f"ended with exit code {code}" if code is not None else "ended"
+    if state == "exited":
+        shown = f" with exit code {code}" if code is not None else ""
+        return f"left by os._exit{shown}; complete up to {until}"
+    if state == "running":
+        return f"still running; complete up to {until}"
+    if killed:
+        return f"killed by {killed}; complete up to {until}"
+    return f"ended without a word (killed or crashed); complete up to {until}"
+
+
+def close_trace(folder: Path) -> None:
+    """Build what every later reader would otherwise build first: the tiles of all processes."""
+    for files in process_files(folder):
+        ensure_tiles(files, open_process(files))
+
+
+def _signal_name(job: Job) -> str:
+    number = _integer(job.ended.get("signal"))
+    if not number:
+        return ""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
+
+
+def _integer(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,447 @@
+"""Trace: one recorded run, as everything above reads it. Ids are global, times count from the trace's zero."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strobe import registry
+from strobe.errors import TraceError, UsageError
+from strobe.model.kinds import RECORDED_WITH
+from strobe.model.plugins import Analysis
+from strobe.model.schema import SPANS, TABLES
+from strobe.store import archive, engine, recover
+from strobe.store.merge import Definitions, LocalLocation, merge
+from strobe.store.pyramid import ensure_tiles
+from strobe.store.raw import NO_REGION, ProcessReader, open_process
+from strobe.store.table import Table, arrow_schema, make_table
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class SpanArrays(TypedDict):
+    """Spans of one location as numpy arrays: the columns of schema `spans`; `parent` is -1 at the root."""
+
+    row: npt.NDArray[np.int64]
+    start_ns: npt.NDArray[np.int64]
+    duration_ns: npt.NDArray[np.int64]
+    self_ns: npt.NDArray[np.int64]
+    region: npt.NDArray[np.uint32]
+    call_path: npt.NDArray[np.uint32]
+    depth: npt.NDArray[np.uint16]
+    parent: npt.NDArray[np.int64]
+    complete: npt.NDArray[np.bool_]
+
+
+_FOREVER = (0, 2**63 - 1)
+_Value = TypeVar("_Value")
+
+# `spans` as SQL sees it: names joined, and the step that a span starts in.
+_VIEWS = {
+    "spans": """
+        select s.*, r.name, r.paradigm, r.role, r."group", l.process, l.name as thread
+        from _spans s join regions r using (region) join locations l using (location)
+    """,
+}
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a trace is about. Times in nanoseconds since the trace's zero, `started_unix_ns` since 1970."""
+
+    path: str
+    command: tuple[str, ...]
+    host: str
+    working_directory: str
+    started_unix_ns: int
+    duration_ns: int
+    ended: str
+    python: str
+    process_count: int
+    location_count: int
+    span_count: int
+    size_bytes: int
+    format_version: int
+
+    @property
+    def program(self) -> str:
+        """Name of the program: the first word of the command that is no interpreter and no option."""
+        words = [word for word in self.command if not word.startswith("-")]
+        names = [os.path.basename(word) for word in words]
+        return next((name for name in names if not name.startswith("python")), names[0] if names else "")
+
+
+class Trace:
+    """One recorded run. Reading is lazy: opening reads definitions, spans are read when a question needs them.
+
+    Every analysis is a method: `trace.operators(by="name")` runs analyses/operators.py. Use as a context manager, or
+    just drop it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        job: archive.Job,
+        readers: Sequence[ProcessReader],
+        files: Sequence[archive.ProcessFiles] = (),
+    ) -> None:
+        described = [dict(reader.process()) for reader in readers]
+        order = sorted(range(len(readers)), key=lambda i: (not described[i].get("main"), described[i]["started_ns"]))
+        self.path, self.job = path, job
+        self._readers = [readers[i] for i in order]
+        self._described = [described[i] for i in order]
+        self._files = [files[i] for i in order] if files else []
+        self._memory: dict[object, object] = {}
+        self._lock = threading.RLock()
+
+    # What it is
+
+    @cached_property
+    def zero_ns(self) -> int:
+        """CLOCK_MONOTONIC at the trace's zero."""
+        if self.job.zero_ns is not None:
+            return self.job.zero_ns
+        return min((cast(int, process["started_ns"]) for process in self._described), default=0)
+
+    @cached_property
+    def info(self) -> Info:
+        """What was run, where, for how long, and how it ended."""
+        main = self._described[0] if self._described else {}
+        ends = [cast(int, process["ended_ns"]) - self.zero_ns for process in self._described]
+        argv = main.get("argv") or ()
+        return Info(
+            path=str(self.path),
+            command=self.job.command or (tuple(argv) if isinstance(argv, (list, tuple)) else (str(argv),)),
+            host=self.job.host or str(main.get("host", "")),
+            working_directory=self.job.working_directory,
+            started_unix_ns=self.job.started_unix_ns,
+            duration_ns=max(ends, default=0),
+            ended=recover.ending(main, self.job, self.zero_ns) if main else "nothing was recorded",
+            python=str(main.get("python", "")),
+            process_count=len(self._readers),
+            location_count=len(self._definitions.homes),
+            span_count=self.span_count,
+            size_bytes=sum(files.size_bytes for files in self._files),
+            format_version=self.job.format_version,
+        )
+
+    @cached_property
+    def span_count(self) -> int:
+        """Number of spans in all locations."""
+        return sum(cast(int, location["span_count"]) for location in self._definitions.locations)
+
+    @cached_property
+    def quality(self) -> Table:
+        """What was lost, cut, or spent, and how each process ended."""
+        rows: list[tuple[object, ...]] = []
+        for process, (reader, described) in enumerate(zip(self._readers, self._described, strict=True)):
+            pid = described["pid"]
+            rows.append((process, pid, "ended", None, recover.ending(described, self.job, self.zero_ns)))
+            rows.extend((process, pid, what, value, None) for what, value in sorted(reader.quality().items()))
+            if self._files:
+                rows.append((process, pid, "size_bytes", self._files[process].size_bytes, None))
+        return make_table("quality", rows)
+
+    # Definitions
+
+    @cached_property
+    def _definitions(self) -> Definitions:
+        return merge(self._readers)
+
+    @cached_property
+    def processes(self) -> Table:
+        """The processes of the run; number 0 is the one that the user started."""
+        rows = []
+        for process, d in enumerate(self._described):
+            argv = d.get("argv")
+            shown = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv
+            started, ended = (cast(int, d[key]) - self.zero_ns for key in ("started_ns", "ended_ns"))
+            facts = (bool(d.get("main")), started, ended, d["end_state"], d.get("exit_code"), shown)
+            rows.append((process, d["pid"], d["parent_pid"], *facts, d.get("host"), d.get("python")))
+        return make_table("processes", rows)
+
+    @cached_property
+    def locations(self) -> Table:
+        """The threads and streams that recorded something."""
+        columns = TABLES["locations"]
+        zeroed = (
+            {
+                **at,
+                "first_ns": cast(int, at["first_ns"]) - self.zero_ns,
+                "last_ns": cast(int, at["last_ns"]) - self.zero_ns,
+            }
+            for at in self._definitions.locations
+        )
+        return make_table("locations", [tuple(at[column.name] for column in columns) for at in zeroed])
+
+    @cached_property
+    def regions(self) -> Table:
+        """Every function, operator, and range that was executed."""
+        return make_table("regions", self._definitions.regions)
+
+    @cached_property
+    def call_paths(self) -> Table:
+        """Every chain of regions that was executed, as a tree: `parent` is the chain without its last region."""
+        merged = self._definitions
+        parents = [None if parent == NO_REGION else parent for parent in merged.path_parent]
+        values = {
+            "call_path": np.arange(len(parents), dtype=np.uint32),
+            "parent": parents,
+            "region": np.array(merged.path_region, dtype=np.uint32),
+            "depth": np.array(merged.path_depth, dtype=np.uint16),
+        }
+        return make_table("call_paths", values)
+
+    # Spans and metrics
+
+    def span_arrays(self, location: int, start_ns: int | None = None, end_ns: int | None = None) -> SpanArrays:
+        """Return the spans of a location that overlap [start_ns, end_ns), in order of start: no Arrow, no names."""
+        home = self._home(location)
+        lowest = _FOREVER[0] if start_ns is None else start_ns + self.zero_ns
+        highest = _FOREVER[1] if end_ns is None else end_ns + self.zero_ns
+        raw = cast(SpanArrays, self._readers[home.process].spans(home.local_id, lowest, highest))
+        call_path = self._definitions.path_maps[home.process][raw["call_path"]]
+        return {
+            "row": raw["row"],
+            "start_ns": raw["start_ns"] - self.zero_ns,
+            "duration_ns": raw["duration_ns"],
+            "self_ns": raw["self_ns"],
+            "region": self._path_region[call_path],
+            "call_path": call_path,
+            "depth": self._path_depth[call_path],
+            "parent": raw["parent"],
+            "complete": raw["complete"].astype(bool),
+        }
+
+    def spans(self, location: int | None = None, start_ns: int | None = None, end_ns: int | None = None) -> Table:
+        """Return the spans of one location, or of all, that overlap [start_ns, end_ns), by location and start."""
+        wanted = range(len(self._definitions.homes)) if location is None else [location]
+        batches = [self._span_batch(at, start_ns, end_ns) for at in wanted]
+        return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
+
+    def metrics(self) -> Table:
+        """Return every reading of every metric: CPU time, memory, ... over time."""
+        parts = []
+        for process, reader in enumerate(self._readers):
+            for metric in reader.metrics():
+                times = cast("npt.NDArray[np.int64]", metric["time_ns"])
+                values = {
+                    "metric": [metric["name"]] * len(times),
+                    "process": [process] * len(times),
+                    "location": [self._global_location(process, cast(int, metric["location"]))] * len(times),
+                    "time_ns": times - self.zero_ns,
+                    "value": metric["value"],
+                    "unit": [metric["unit"]] * len(times),
+                }
+                parts.append(make_table("metrics", values).to_arrow())
+        if not parts:
+            return make_table("metrics", [], note=self.missing(("metrics",)))
+        return Table(pa.concat_tables(parts), name="metrics")
+
+    def step_of(self, location: int, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return, for moments in a location, the step that its process was in; -1 outside of every step."""
+        process = self._home(location).process
+        step, begin_ns, end_ns = self.once(("steps of process", process), lambda: self._step_arrays(process))
+        if not len(step):
+            return np.full(len(time_ns), -1, dtype=np.int64)
+        at = np.searchsorted(begin_ns, time_ns, side="right") - 1
+        found: npt.NDArray[np.int64] = np.where((at >= 0) & (time_ns < end_ns[at]), step[at], -1)
+        return found
+
+    # Pictures
+
+    def cells(
+        self, locations: Iterable[int], start_ns: int, end_ns: int, width: int
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
+        """Return, per location and pixel of [start_ns, end_ns), the innermost region with most time, and its share.
+
+        Two arrays (locations, width): region (0xFFFFFFFF where nothing ran), and share of the pixel in 255ths.
+        """
+        wanted = list(locations)
+        regions = np.full((len(wanted), width), NO_REGION, dtype=np.uint32)
+        shares = np.zeros((len(wanted), width), dtype=np.uint8)
+        for line, location in enumerate(wanted):
+            home = self._home(location)
+            low, high, tiles = start_ns + self.zero_ns, end_ns + self.zero_ns, self._tiles(home.process)
+            local, shares[line] = self._readers[home.process].cells(home.local_id, low, high, width, tiles)
+            regions[line] = self._global_regions(home.process, cast("npt.NDArray[np.uint32]", local))
+        return regions, shares
+
+    def stack_cells(
+        self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int
+    ) -> npt.NDArray[np.uint32]:
+        """Return, per depth and pixel of [start_ns, end_ns), the region with most time: an array (depths, width)."""
+        home = self._home(location)
+        low, high = start_ns + self.zero_ns, end_ns + self.zero_ns
+        local = self._readers[home.process].stack_cells(home.local_id, low, high, width, max_depth)
+        return self._global_regions(home.process, local)
+
+    # Questions
+
+    def ask(self, name: str, **options: object) -> Table:
+        """Run an analysis by name. `trace.NAME(**options)` is the same."""
+        if name not in registry.names("analyses"):
+            known = ", ".join(registry.names("analyses"))
+            raise UsageError(f"no analysis '{name}'", do=f"Analyses: {known}")
+        analysis = cast(Analysis, registry.load("analyses", name))
+        unknown = set(options) - {option.name for option in analysis.options}
+        if unknown:
+            known = ", ".join(option.name for option in analysis.options) or "none"
+            raise UsageError(f"{name} has no option '{sorted(unknown)[0]}'", do=f"Options: {known}")
+        table = cast(Table, analysis.run(self, **options))
+        note = table.note if len(table) or table.note else self.missing(analysis.needs) or "nothing matches"
+        return Table(
+            table.to_arrow(), name=table.name or name, about=table.about, note=note, shows=table.shows or analysis.shows
+        )
+
+    def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
+        """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
+        return Table(engine.query(text, self._sql_tables(), _VIEWS, timeout_s=timeout_s), name="sql")
+
+    def missing(self, needs: Sequence[str]) -> str:
+        """Say which of `needs` (keys of RECORDED_WITH) is missing, and what would have recorded it; "" if none is."""
+        for need in needs:
+            if not self._has(need):
+                what, option = RECORDED_WITH[need]
+                return f"no {what} in this trace; record them with: strobe run {option}"
+        return ""
+
+    def once(self, key: object, make: Callable[[], _Value]) -> _Value:
+        """Return what `make` gave the first time this key was asked for: for results that several questions share."""
+        with self._lock:
+            if key not in self._memory:
+                self._memory[key] = make()
+            return cast(_Value, self._memory[key])
+
+    def __getattr__(self, name: str) -> Callable[..., Table]:
+        if name.startswith("_") or name not in registry.names("analyses"):
+            raise AttributeError(f"Trace has no attribute or analysis '{name}'")
+        return lambda **options: self.ask(name, **options)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *registry.names("analyses")})
+
+    def __repr__(self) -> str:
+        return f"<strobe.Trace {self.path}: {len(self._readers)} processes, {self.span_count} spans>"
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._memory.clear()
+
+    # Helpers
+
+    @cached_property
+    def _path_region(self) -> npt.NDArray[np.uint32]:
+        return np.array(self._definitions.path_region, dtype=np.uint32)
+
+    @cached_property
+    def _path_depth(self) -> npt.NDArray[np.uint16]:
+        return np.array(self._definitions.path_depth, dtype=np.uint16)
+
+    def _home(self, location: int) -> LocalLocation:
+        homes = self._definitions.homes
+        if not 0 <= location < len(homes):
+            raise UsageError(f"no location {location}: this trace has {len(homes)}, numbered from 0")
+        return homes[location]
+
+    def _global_location(self, process: int, local_id: int) -> int | None:
+        return next(
+            (i for i, home in enumerate(self._definitions.homes) if home == LocalLocation(process, local_id)), None
+        )
+
+    def _global_regions(self, process: int, local: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """Map an image of local regions to global ones; pixels without a region stay so."""
+        table = self._definitions.region_maps[process]
+        inside = local < len(table)
+        mapped: npt.NDArray[np.uint32] = np.where(
+            inside, table[np.where(inside, local, 0)] if len(table) else 0, NO_REGION
+        )
+        return mapped.astype(np.uint32)
+
+    def _tiles(self, process: int) -> str | None:
+        if not self._files:
+            return None
+        return self.once(("tiles", process), lambda: ensure_tiles(self._files[process], self._readers[process]))
+
+    def _step_arrays(self, process: int) -> tuple[npt.NDArray[np.int64], ...]:
+        if "steps" not in registry.names("analyses"):
+            return (np.empty(0, dtype=np.int64),) * 3
+        steps = self.ask("steps").to_arrow()
+        own = steps.filter(pc.equal(steps.column("process"), process)).sort_by("start_ns")
+        if not own.num_rows:  # a helper (a data loader's worker, say) lives in the steps of the main process
+            own = steps.filter(pc.equal(steps.column("process"), 0)).sort_by("start_ns")
+        begin = own.column("start_ns").to_numpy()
+        return own.column("step").to_numpy().astype(np.int64), begin, begin + own.column("duration_ns").to_numpy()
+
+    def _span_batch(self, location: int, start_ns: int | None, end_ns: int | None) -> pa.RecordBatch:
+        arrays = self.span_arrays(location, start_ns, end_ns)
+        schema = arrow_schema(SPANS)
+        columns = []
+        for field in schema:
+            if field.name == "location":
+                columns.append(pa.array(np.full(len(arrays["row"]), location, dtype=np.uint32)))
+            elif field.name == "parent":
+                columns.append(pa.array(arrays["parent"], type=field.type, mask=arrays["parent"] < 0))
+            else:
+                columns.append(pa.array(cast("dict[str, object]", arrays)[field.name], type=field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _spans_with_step(self) -> pa.Table:
+        """All spans, with the step of their process that they start in (null outside of every step)."""
+        spans = [self.spans(location).to_arrow() for location in range(len(self._definitions.homes))]
+        steps = [self.step_of(location, part.column("start_ns").to_numpy()) for location, part in enumerate(spans)]
+        if not spans:
+            return self.spans().to_arrow().append_column("step", pa.array([], type=pa.int64()))
+        step = np.concatenate(steps)
+        return pa.concat_tables(spans).append_column("step", pa.array(step, mask=step < 0))
+
+    def _sql_tables(self) -> Mapping[str, engine.TableSource]:
+        def analysis(name: str) -> engine.TableSource:
+            return lambda: self.ask(name).to_arrow()
+
+        def definition(name: str) -> engine.TableSource:
+            return lambda: getattr(self, name).to_arrow()
+
+        sources = {name: analysis(name) for name in registry.names("analyses")}
+        for name in ("processes", "locations", "regions", "call_paths", "quality"):
+            sources[name] = definition(name)
+        return {**sources, "metrics": lambda: self.metrics().to_arrow(), "_spans": self._spans_with_step}
+
+    def _has(self, need: str) -> bool:
+        if need == "metrics":
+            return any(reader.metrics() for reader in self._readers)
+        if need == "spans":
+            return self.span_count > 0
+        paradigms = {row[2] for row in self._definitions.regions}
+        # PyTorch speaks through ITT and NVTX; its operators are known by their role.
+        return need in paradigms or (need == "torch" and any(row[3] == "operator" for row in self._definitions.regions))
+
+
+def open_trace(path: str | os.PathLike[str]) -> Trace:
+    """Open a trace: a path, or a name of a run (`last`, `last~2`). Raises TraceError with one sentence otherwise."""
+    folder = archive.find(path)
+    job = archive.read_job(folder)
+    files = archive.process_files(folder)
+    if not files:
+        raise TraceError(f"'{folder}' holds no recorded process", do="The program ended before it could be recorded.")
+    return Trace(folder, job, [open_process(each) for each in files], files)
+
+
+def last(n: int = 0) -> Trace:
+    """Open the newest run in this folder, or with `n` the one n runs before it."""
+    return open_trace(f"last~{n}")

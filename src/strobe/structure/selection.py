@@ -1,0 +1,83 @@
+"""Which part of a run a question is about: `auto`, `all`, `steady`, `14`, `10..20`, and a class of steps."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+_STEPS = re.compile(r"(\d+)?(\.\.)?(\d+)?")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The spans a question is about, in words (`about`), and how many steps these are: None for the whole run."""
+
+    about: str
+    step_count: int | None
+    keep: Callable[[int, npt.NDArray[np.int64]], npt.NDArray[np.bool_] | None]  # (location, start_ns) -> mask, or all
+
+
+def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> Selection:
+    """Understand `step` and `step_class` (a class of the steps table).
+
+    `auto` is the steady steps, or the whole run where no steps were found; `all` is the whole run, in steps or not;
+    `A..B` includes both ends.
+    """
+    whole_run = Selection("the whole run", None, lambda location, start_ns: None)
+    if step == "all" and step_class is None:
+        return whole_run
+    steps = cast(list[dict[str, object]], trace.ask("steps").to_arrow().to_pylist())
+    if not steps and step == "auto" and step_class is None:
+        return whole_run
+    if step == "auto":
+        step = "all" if step_class else "steady"
+    if not steps:
+        raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
+    wanted = [row for row in steps if _in_range(step, row, steps)]
+    if step_class is not None:
+        classes = Counter(str(row["class"]) for row in steps)
+        if step_class not in classes:
+            known = ", ".join(f"{name} ({count})" for name, count in classes.most_common())
+            raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {known}")
+        wanted = [row for row in wanted if row["class"] == step_class]
+    by_process: dict[int, list[int]] = {}
+    for row in wanted:
+        by_process.setdefault(cast(int, row["process"]), []).append(cast(int, row["step"]))
+    process_of = cast(list[int], trace.locations.column("process"))
+
+    def keep(location: int, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        chosen = np.array(by_process.get(process_of[location], []), dtype=np.int64)
+        return np.isin(trace.step_of(location, start_ns), chosen)
+
+    # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
+    count = max((len(chosen) for chosen in by_process.values()), default=0)
+    kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
+    return Selection(f"{count} {kind} steps".replace("  ", " "), count, keep)
+
+
+def _in_range(step: str, row: dict[str, object], steps: list[dict[str, object]]) -> bool:
+    if step == "all":
+        return True
+    if step == "steady":
+        return bool(row.get("steady", row["class"] == _usual_class(steps) and row["step"] != steps[0]["step"]))
+    match = _STEPS.fullmatch(step)
+    if not match or not (match[1] or match[3]):
+        raise UsageError(f"'{step}' names no steps", do="Examples: all, steady, 14, 10..20, 100..")
+    low = int(match[1] or 0)
+    high = int(match[3]) if match[3] else (2**62 if match[2] else low)
+    return low <= cast(int, row["step"]) <= high
+
+
+def _usual_class(steps: list[dict[str, object]]) -> str:
+    return Counter(str(row["class"]) for row in steps).most_common(1)[0][0]

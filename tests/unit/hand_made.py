@@ -1,0 +1,193 @@
+"""Traces made by hand: a fake at the seam to the native reader, so that tests can be computed on paper.
+
+thread = [span("step", 0, 100, span("aten::mm", 10, 40), span("load", 50, 90, role="data"))]
+trace = make_trace({"main": thread})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.store.archive import Job
+from strobe.store.raw import NO_REGION
+from strobe.store.trace import Trace
+
+ZERO_NS = 5_000_000  # CLOCK_MONOTONIC at the zero of every hand-made trace: nothing may depend on it
+
+
+@dataclass(frozen=True)
+class Span:
+    name: str
+    start_ns: int
+    end_ns: int
+    children: tuple[Span, ...]
+    paradigm: str
+    role: str
+    complete: bool
+
+
+def span(
+    name: str, start_ns: int, end_ns: int, *children: Span, paradigm: str = "", role: str = "", complete: bool = True
+) -> Span:
+    """One execution. `aten::...` is an operator of torch, everything else a Python function, unless said otherwise."""
+    operator = "::" in name
+    return Span(
+        name,
+        start_ns,
+        end_ns,
+        children,
+        paradigm or ("torch" if operator else "python"),
+        role or ("operator" if operator else "function"),
+        complete,
+    )
+
+
+class HandMadeProcess:
+    """What `strobe._native.ProcessReader` would say about these threads."""
+
+    def __init__(
+        self,
+        threads: Mapping[str, Sequence[Span]],
+        *,
+        pid: int = 100,
+        main: bool = True,
+        end_state: str = "closed",
+        exit_code: int | None = 0,
+        ended_ns: int | None = None,
+        quality: Mapping[str, int] | None = None,
+        metrics: Sequence[Mapping[str, object]] = (),
+    ) -> None:
+        self._regions: dict[tuple[str, str, str], int] = {}
+        self._paths: dict[tuple[int, int], int] = {}
+        self._threads = list(threads)
+        self._spans = [self._rows(spans) for spans in threads.values()]
+        last = max((row[1] + row[2] for rows in self._spans for row in rows), default=0)
+        self._process = {
+            "pid": pid,
+            "parent_pid": 1,
+            "started_ns": ZERO_NS,
+            "ended_ns": ZERO_NS + (last if ended_ns is None else ended_ns),
+            "end_state": end_state,
+            "exit_code": exit_code,
+            "argv": ["python", "train.py"],
+            "host": "here",
+            "python": "3.11.7",
+            "main": main,
+        }
+        self._quality = dict(quality or {})
+        self._metrics = list(metrics)
+
+    def _rows(self, spans: Sequence[Span]) -> list[tuple[int, int, int, int, int, int, int]]:
+        rows: list[tuple[int, int, int, int, int, int, int]] = []
+
+        def visit(one: Span, parent_row: int, parent_path: int) -> None:
+            region = self._regions.setdefault((one.name, one.paradigm, one.role), len(self._regions))
+            path = self._paths.setdefault((parent_path, region), len(self._paths))
+            row, duration = len(rows), one.end_ns - one.start_ns
+            inside = sum(child.end_ns - child.start_ns for child in one.children)
+            rows.append((row, one.start_ns, duration, path, parent_row, duration - inside, one.complete))
+            for child in one.children:
+                visit(child, row, path)
+
+        for one in spans:
+            visit(one, -1, NO_REGION)
+        return rows
+
+    def process(self) -> dict[str, object]:
+        return self._process
+
+    def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
+        return [
+            (number, name, PARADIGMS.index(paradigm), ROLES.index(role), "", 0, "")
+            for (name, paradigm, role), number in self._regions.items()
+        ]
+
+    def locations(self) -> list[dict[str, object]]:
+        return [
+            {
+                "id": number,
+                "name": name,
+                "thread_id": 1000 + number,
+                "kind": "thread",
+                "span_count": len(rows),
+                "first_ns": ZERO_NS + min((row[1] for row in rows), default=0),
+                "last_ns": ZERO_NS + max((row[1] + row[2] for row in rows), default=0),
+            }
+            for number, (name, rows) in enumerate(zip(self._threads, self._spans, strict=True))
+        ]
+
+    def call_paths(self) -> dict[str, np.ndarray]:
+        parents, regions = [parent for parent, _ in self._paths], [region for _, region in self._paths]
+        depths: list[int] = []
+        for parent in parents:
+            depths.append(0 if parent == NO_REGION else depths[parent] + 1)
+        return {
+            "parent": np.array(parents, dtype=np.uint32),
+            "region": np.array(regions, dtype=np.uint32),
+            "depth": np.array(depths, dtype=np.uint16),
+        }
+
+    def spans(self, location: int, start_ns: int, end_ns: int) -> dict[str, np.ndarray]:
+        rows = [
+            (row, start + ZERO_NS, *rest)
+            for row, start, *rest in self._spans[location]
+            if start + ZERO_NS < end_ns and start + ZERO_NS + rest[0] > start_ns
+        ]
+        names = ("row", "start_ns", "duration_ns", "call_path", "parent", "self_ns", "complete")
+        types = (np.int64, np.int64, np.int64, np.uint32, np.int64, np.int64, np.uint8)
+        return {
+            name: np.array([row[i] for row in rows], dtype=kind)
+            for i, (name, kind) in enumerate(zip(names, types, strict=True))
+        }
+
+    def metrics(self) -> list[dict[str, object]]:
+        return [
+            {
+                **metric,
+                "time_ns": np.array(metric["time_ns"], dtype=np.int64) + ZERO_NS,
+                "value": np.array(metric["value"], dtype=np.float64),
+            }
+            for metric in self._metrics
+        ]
+
+    def quality(self) -> dict[str, int]:
+        return self._quality
+
+    def build_tiles(self, tiles_path: str) -> None:
+        Path(tiles_path).write_bytes(b"tiles")
+
+    def cells(self, location, start_ns, end_ns, width, tiles_path):
+        picture = self.stack_cells(location, start_ns, end_ns, width, 100)
+        innermost = np.full(width, NO_REGION, dtype=np.uint32)
+        for line in picture:
+            innermost = np.where(line == NO_REGION, innermost, line)
+        return innermost.astype(np.uint32), np.where(innermost == NO_REGION, 0, 255).astype(np.uint8)
+
+    def stack_cells(self, location, start_ns, end_ns, width, max_depth):
+        """What runs in the middle of each pixel: exact where spans are longer than pixels, as hand-made ones are."""
+        paths = self.call_paths()
+        rows = self._spans[location]
+        depth = min(max_depth, 1 + max((int(paths["depth"][row[3]]) for row in rows), default=-1))
+        picture = np.full((depth, width), NO_REGION, dtype=np.uint32)
+        for pixel in range(width):
+            at = start_ns - ZERO_NS + (end_ns - start_ns) * (pixel + 0.5) / width
+            for _, start, duration, path, *_ in rows:
+                if start <= at < start + duration and paths["depth"][path] < depth:
+                    picture[paths["depth"][path], pixel] = paths["region"][path]
+        return picture
+
+
+def make_trace(
+    *threads: Mapping[str, Sequence[Span]] | HandMadeProcess, job: Job | None = None, path: str = "made.strobe"
+) -> Trace:
+    """Make a trace of one process per argument; the first is the main one."""
+    processes = [
+        each if isinstance(each, HandMadeProcess) else HandMadeProcess(each, pid=100 + i, main=i == 0)
+        for i, each in enumerate(threads)
+    ]
+    return Trace(Path(path), job or Job(command=("python", "train.py"), zero_ns=ZERO_NS), processes)

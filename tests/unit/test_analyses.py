@@ -1,0 +1,122 @@
+"""Each analysis on a trace of a few spans, with the answer computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from strobe.analyses.operators import type_of
+from strobe.errors import UsageError
+from tests.unit.hand_made import HandMadeProcess, make_trace, span
+
+# step [0..100]: mm 10..40 (empty 12..15), load 50..90; step [100..220]: mm 110..150
+TRAIN = [
+    span("step", 0, 100, span("aten::mm", 10, 40, span("aten::empty", 12, 15)), span("load", 50, 90, role="data")),
+    span("step", 100, 220, span("aten::mm", 110, 150)),
+]
+
+
+def row(table, key, *columns):
+    found = [r for r in table.to_arrow().to_pylist() if key in r.values()]
+    assert len(found) == 1, found
+    return tuple(found[0][column] for column in columns)
+
+
+def test_operators_count_sum_and_share():
+    table = make_trace({"main": TRAIN}).operators(step="all")
+    facts = ("calls", "total_ns", "self_ns", "avg_ns", "median_ns", "min_ns", "max_ns")
+    assert table.columns[0] == "name"
+    assert row(table, "aten::mm", *facts) == (2, 70, 67, 35.0, 35.0, 30, 40)
+    assert row(table, "aten::empty", *facts) == (1, 3, 3, 3.0, 3.0, 3, 3)
+    assert sum(table.column("share")) == pytest.approx(1.0)
+    assert table.column("name") == ["aten::mm", "aten::empty"], "the most expensive first"
+
+
+def test_an_operator_inside_itself_is_counted_once_in_the_total():
+    # to 0..100 calls to 10..60: total 100, self 50 + 50
+    table = make_trace({"main": [span("aten::to", 0, 100, span("aten::to", 10, 60))]}).operators(step="all")
+    assert row(table, "aten::to", "calls", "total_ns", "self_ns") == (2, 100, 100)
+
+
+def test_operators_by_type_join_variants():
+    table = make_trace({"main": [span("aten::add", 0, 10), span("aten::add_", 10, 40)]}).operators(
+        by="type", step="all"
+    )
+    assert row(table, "add", "calls", "total_ns") == (2, 40)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("aten::add_", "add"),
+        ("aten::_convolution", "convolution"),
+        ("aten::convolution_backward", "convolution backward"),
+        ("ConvolutionBackward0", "convolution backward"),
+        ("autograd::engine::evaluate_function: MaxPool2DWithIndicesBackward0", "max_pool2_dwith_indices backward"),
+        ("Optimizer.step#SGD.step", "Optimizer.step"),
+        ("mkldnn::_linear_pointwise", "linear_pointwise"),
+    ],
+)
+def test_type_of_an_operator(name, expected):
+    assert type_of(name) == expected
+
+
+def test_operators_of_a_program_without_any_say_how_to_record_them():
+    table = make_trace({"main": [span("f", 0, 10)]}).operators()
+    assert len(table) == 0
+    assert "--trace +torch" in table.note
+
+
+def test_a_flat_profile_counts_recursion_once():
+    # f 0..100 > f 10..60 > g 20..30
+    trace = make_trace({"main": [span("f", 0, 100, span("f", 10, 60, span("g", 20, 30)))]})
+    table = trace.profile(step="all")
+    assert row(table, "f", "calls", "total_ns", "self_ns", "min_ns", "max_ns") == (2, 100, 90, 50, 100)
+    assert row(table, "g", "calls", "total_ns", "self_ns", "share") == (1, 10, 10, 0.1)
+
+
+def test_a_tree_has_callers_before_callees_and_the_bigger_first():
+    table = make_trace({"main": TRAIN}).profile(form="tree", step="all")
+    assert [(r[0], r[1], r[2], r[3], r[4]) for r in table.rows()] == [
+        ("step", 0, 2, 220, 110),
+        ("aten::mm", 1, 2, 70, 67),
+        ("aten::empty", 2, 1, 3, 3),
+        ("load", 1, 1, 40, 40),
+    ]
+
+
+def test_an_inverted_tree_gives_a_functions_self_time_to_its_callers():
+    # a 0..50 > f 10..40; b 50..100 > f 60..70: f has 40 alone, 30 for a, 10 for b
+    trace = make_trace({"main": [span("a", 0, 50, span("f", 10, 40)), span("b", 50, 100, span("f", 60, 70))]})
+    rows = trace.profile(form="inverted", step="all").rows()
+    assert [(r[0], r[1], r[2], r[4]) for r in rows] == [
+        ("f", 0, 2, 40),
+        ("a", 1, 1, 30),
+        ("b", 1, 1, 10),
+        ("b", 0, 1, 40),
+        ("a", 0, 1, 20),
+    ]
+
+
+def test_rows_below_the_smallest_share_are_left_out():
+    table = make_trace({"main": TRAIN}).profile(form="tree", step="all", min_share=0.1)
+    assert table.column("name") == ["step", "aten::mm", "load"]
+
+
+def test_info_lists_what_was_recorded_and_lost():
+    table = make_trace(HandMadeProcess({"main": TRAIN}, quality={"records_lost": 7})).ask("info")
+    facts = dict(table.rows())
+    assert facts["spans"] == "6"
+    assert facts["recorded"] == "python, torch"
+    assert facts["lost"] == "records_lost 7"
+    assert facts["ended"] == "ended with exit code 0"
+
+
+def test_selecting_steps_where_there_are_none_is_one_sentence():
+    with pytest.raises(UsageError, match="no steps were found"):
+        make_trace({"main": TRAIN}).operators(step="steady")
+
+
+def test_an_unknown_option_lists_the_known_ones():
+    with pytest.raises(UsageError, match="no option 'nosuch'") as caught:
+        make_trace({"main": TRAIN}).operators(nosuch=1)
+    assert "step_class" in caught.value.do
