@@ -1,0 +1,71 @@
+"""The documents name files, commands and formats that exist. (What their commands do is tested in tests/record.)"""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strobe.model.schema import SCHEMA_VERSION, TABLES
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+BY_NAME = {path.relative_to(ROOT).as_posix(): path for path in DOCUMENTS}
+
+
+@pytest.mark.parametrize("document", BY_NAME)
+def test_every_link_leads_somewhere(document: str) -> None:
+    text = re.sub(r"```.*?```", "", BY_NAME[document].read_text(), flags=re.DOTALL)
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    missing = [link for link in links if link and not (BY_NAME[document].parent / link).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
+def test_every_file_that_is_named_exists(document: str) -> None:
+    named = re.findall(
+        r"`((?:src|native|web|tests|docs|tools|benchmarks|examples)/[\w./-]*)`", (ROOT / document).read_text()
+    )
+    assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("document", BY_NAME)
+def test_every_developers_command_exists(document: str) -> None:
+    listed = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
+    commands = set(re.findall(r"^  (\w+) ", listed, flags=re.MULTILINE))
+    assert {"test", "demo", "check", "new"} <= commands
+    assert set(re.findall(r"\./dev (\w+)", BY_NAME[document].read_text())) - commands == set()
+
+
+def test_an_unknown_command_is_refused() -> None:
+    done = subprocess.run([ROOT / "dev", "no_such_command"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no_such_command" in done.stderr
+
+
+def test_every_benchmark_and_every_kind_of_plug_in_is_documented() -> None:
+    benchmarks = (ROOT / "docs/benchmarks.md").read_text()
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        if '__name__ == "__main__"' in path.read_text() and path.name != "workloads.py":
+            assert f"./dev bench {path.stem}" in benchmarks
+    kinds = sorted(path.name for path in (ROOT / "tools/skeletons").iterdir())
+    assert kinds == ["adapter", "analysis", "format", "rule", "view"]
+    assert sorted(path.stem for path in (ROOT / "docs/how-to").glob("*.md")) == [f"new-{kind}" for kind in kinds]
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse words its help differently in other versions")
+def test_the_reference_says_what_the_code_says() -> None:
+    done = subprocess.run([sys.executable, ROOT / "tools/generate.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_change_of_the_schema_is_in_the_format_changelog() -> None:
+    """The newest entry holds a fingerprint of the tables: whoever changes one has to come by and say why."""
+    columns = [(name, column.name, column.type, column.unit) for name, table in TABLES.items() for column in table]
+    fingerprint = hashlib.sha256(repr((SCHEMA_VERSION, columns)).encode()).hexdigest()[:12]
+    changelog = (ROOT / "docs/format/CHANGELOG.md").read_text()
+    newest = re.search(r"fingerprint of the tables: `(\w+)`", changelog)
+    assert newest is not None
+    assert newest[1] == fingerprint, "describe the change at the top of docs/format/CHANGELOG.md, with this fingerprint"
