@@ -170,6 +170,7 @@ ANALYSIS = Analysis(
             "a row per function, or a tree of callers or callees",
             default="flat",
             choices=("flat", "tree", "inverted"),
+            flags=True,
         ),
         Option("step", "steps to look at: steady, all, 14, 10..20", default="auto"),
         Option("step_class", "class of steps to look at", default=None),

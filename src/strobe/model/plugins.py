@@ -16,13 +16,17 @@ class Answer(Protocol):
 
 @dataclass(frozen=True)
 class Option:
-    """One keyword option of an analysis; the command line and the server make their argument from it."""
+    """One keyword option of an analysis; the command line and the server make their argument from it.
+
+    With `flags`, each choice is also a flag of the command line: `--tree` for `--form tree`.
+    """
 
     name: str
     help: str
     type: type = str
     default: object = None
     choices: tuple[str, ...] = ()
+    flags: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,134 @@
+"""What all reading verbs share: their options, and how a table leaves (stdout is data only, talk goes to stderr)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from strobe.errors import StrobeError, UsageError
+
+if TYPE_CHECKING:
+    from strobe.model.plugins import Analysis, Option
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+
+FORMATS = ("table", "json", "csv", "md", "nvprof")
+EXIT_CODES = "Exit codes: 0 ok, 1 finding, 2 usage, 3 inconclusive, 4 unreadable input, 5 partial."
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints look like all our others."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Raise instead of leaving: the main function ends with exit code 2."""
+        raise UsageError(message, do=f"{self.format_usage().strip()}\n  More: {self.prog} --help")
+
+
+def parser(verb: str, description: str) -> Parser:
+    """Return a parser for a reading verb with the options that all of them have."""
+    result = Parser(prog=f"strobe {verb}", description=description, epilog=EXIT_CODES, allow_abbrev=False)
+    result.add_argument(
+        "trace", nargs="?", default="last", metavar="TRACE", help="a path, or last (default), last~1, ..."
+    )
+    out = result.add_argument_group("output")
+    out.add_argument(
+        "--format", choices=FORMATS, help="table (terminal), tab-separated text (pipe) unless said otherwise"
+    )
+    out.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
+    out.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
+    out.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
+    rows = result.add_argument_group("rows and columns")
+    rows.add_argument(
+        "--where", metavar="SQL", help="keep rows for which this holds: \"calls > 10 and name like 'aten::%%'\""
+    )
+    rows.add_argument(
+        "--sort", metavar="COLUMN", help="numbers from large to small; COLUMN:asc or COLUMN:desc to choose"
+    )
+    rows.add_argument("--top", type=int, metavar="N", help="first N rows; 0 for all")
+    rows.add_argument("--columns", metavar="A,B,...", help="only these, in this order")
+    return result
+
+
+def add_options(target: argparse._ArgumentGroup, options: Sequence[Option]) -> None:
+    """Add the options of an analysis to a parser."""
+    for option in options:
+        flag = "--" + option.name.replace("_", "-")
+        # argparse formats help with %, so a percent sign of ours must be doubled.
+        text = option.help.replace("%", "%%")
+        target.add_argument(
+            flag, dest=option.name, type=option.type, default=option.default, choices=option.choices or None, help=text
+        )
+        for choice in option.choices if option.flags else ():
+            target.add_argument(
+                "--" + choice, dest=option.name, action="store_const", const=choice, help=argparse.SUPPRESS
+            )
+
+
+def answer(verb: str, analysis: Analysis, words: list[str]) -> int:
+    """Run an analysis as a verb of the command line."""
+    reader = parser(verb, analysis.question)
+    add_options(reader.add_argument_group("this verb"), analysis.options)
+    arguments = reader.parse_args(words)
+    options = {option.name: getattr(arguments, option.name) for option in analysis.options}
+    return emit_from(arguments, lambda trace: trace.ask(analysis.name, **options))
+
+
+def emit_from(arguments: argparse.Namespace, ask: Callable[[Trace], Table]) -> int:
+    """Open the trace that the arguments name, ask it, and send the answer where they say."""
+    from strobe.store.trace import open_trace
+
+    return emit(ask(open_trace(arguments.trace)), arguments)
+
+
+def emit(table: Table, arguments: argparse.Namespace) -> int:
+    """Filter, sort, cut, and print a table as the options of `parser` say. Return the exit code."""
+    from strobe.present import text
+
+    if len(table) == 0 and table.note:
+        text.talk(table.note)
+    table = _arrange(table, arguments)
+    form = arguments.format
+    to_terminal = arguments.output is None and sys.stdout.isatty() and form in (None, "table")
+    cut = table.head(table.shows) if to_terminal and arguments.top is None and table.shows else table
+    if to_terminal:
+        text.print_for_people(cut, sys.stdout)
+        hidden = len(table) - len(cut)
+        about = [table.about] if table.about else []
+        if about or hidden:
+            text.talk("; ".join([*about, *([f"{hidden} more rows: --top 0"] if hidden else [])]))
+        return 0
+    rendered = text.tab_separated(cut) if form is None else text.render(cut, form)
+    write(rendered, arguments.output)
+    return 0
+
+
+def write(rendered: str, path: str | None) -> None:
+    """Write text to a file, or to stdout; characters that stdout cannot show are replaced."""
+    if path is None:
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(rendered.encode(encoding, "replace").decode(encoding))
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(rendered)
+    except OSError as error:
+        raise StrobeError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def _arrange(table: Table, arguments: argparse.Namespace) -> Table:
+    if arguments.where:
+        table = table.filter(arguments.where)
+    if arguments.sort:
+        column, _, order = arguments.sort.partition(":")
+        if order not in ("", "asc", "desc"):
+            raise UsageError(f"'{arguments.sort}': order is asc or desc")
+        table = table.sort(column, descending={"": None, "asc": False, "desc": True}[order])
+    if arguments.top:
+        if arguments.top < 0:
+            raise UsageError("--top counts rows: 0 for all")
+        table = table.head(arguments.top)
+    if arguments.columns and arguments.columns != "all":
+        table = table.select([name.strip() for name in arguments.columns.split(",")])
+    return table

@@ -1,0 +1,165 @@
+"""Tables as text: for people on a terminal, for pipes, as JSON, CSV, Markdown, and as nvprof printed them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from strobe.errors import UsageError
+from strobe.model.units import format_bytes, format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from strobe.store.table import Table
+
+FORMATS = ("table", "json", "csv", "md", "nvprof")
+
+
+def render(table: Table, form: str) -> str:
+    """Return a table as text in one of FORMATS, all rows, with a newline at the end."""
+    renderers: dict[str, Callable[[Table], str]] = {
+        "table": aligned,
+        "json": lambda table: table.to_json() + "\n",
+        "csv": lambda table: table.to_csv(),
+        "md": markdown,
+        "nvprof": nvprof,
+    }
+    return renderers[form](table)
+
+
+def print_for_people(table: Table, stream: TextIO) -> None:
+    """Print a table on a terminal, as wide as it is; colours follow NO_COLOR and TERM."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for name, numeric in zip(_headings(table), _numeric(table), strict=True):
+        grid.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=numeric)
+    for row in _cells(table):
+        grid.add_row(*(Text(cell) for cell in row))
+    Console(file=stream, highlight=False, width=shutil.get_terminal_size((100, 24)).columns).print(grid)
+
+
+def aligned(table: Table) -> str:
+    """Columns padded to the same width; numbers to the right."""
+    lines = [_headings(table), *_cells(table)]
+    numeric = _numeric(table)
+    widths = [max(len(line[i]) for line in lines) for i in range(len(numeric))]
+    out = []
+    for line in lines:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        out.append("  ".join(padded).rstrip())
+    return "\n".join(out) + "\n"
+
+
+def tab_separated(table: Table) -> str:
+    """One line per row, raw values, tabs between them: what pipes get. Tabs and line breaks in text become spaces."""
+    lines = [table.columns, *([_plain(value) for value in row] for row in table.rows())]
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def markdown(table: Table) -> str:
+    """Return a table for a ticket or a pull request."""
+    right = [" ---: " if numeric else " --- " for numeric in _numeric(table)]
+    lines = ["| " + " | ".join(_headings(table)) + " |", "|" + "|".join(right) + "|"]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in _cells(table)]
+    return "\n".join(lines) + "\n"
+
+
+def nvprof(table: Table) -> str:
+    """Return the columns of nvprof in its order and layout: scripts that parse nvprof keep working.
+
+    `Type Time(%) Time Calls Avg Min Max Name`, one group of rows, biggest time first. Needs the columns calls,
+    total_ns, min_ns, max_ns.
+    """
+    missing = [name for name in ("calls", "total_ns", "min_ns", "max_ns") if name not in table.columns]
+    if missing:
+        raise UsageError(f"--format nvprof needs the column '{missing[0]}', which this table has not")
+    rows = sorted(table.to_arrow().to_pylist(), key=lambda row: -row["total_ns"])
+    everything = sum(row["total_ns"] for row in rows) or 1
+    lines = [f"{'Type':>16}  {'Time(%)':>7}{'Time':>10}{'Calls':>10}{'Avg':>10}{'Min':>10}{'Max':>10}  Name"]
+    kind = f"{table.name.capitalize()}:"
+    for row in rows:
+        times = (row["total_ns"], row["total_ns"] / max(1, row["calls"]), row["min_ns"], row["max_ns"])
+        total, average, low, high = (nvprof_time(value) for value in times)
+        share = f"{100 * row['total_ns'] / everything:.2f}%"
+        numbers = f"{share:>7}{total:>10}{row['calls']:>10}{average:>10}{low:>10}{high:>10}"
+        lines.append(f"{kind:>16}  {numbers}  {row[table.columns[0]]}")
+        kind = ""
+    return "\n".join(lines) + "\n"
+
+
+def nvprof_time(value_ns: float) -> str:
+    """A time as nvprof wrote it: `46.6474s` (6 digits), `737.97ms`, `1.1405ms`, `230.07us` (5 digits), `512ns`."""
+    for size, unit, digits in ((1e9, "s", 6), (1e6, "ms", 5), (1e3, "us", 5)):
+        if value_ns >= size:
+            value = value_ns / size
+            return f"{value:.{digits - len(str(int(value)))}f}{unit}"
+    return f"{value_ns:.0f}ns"
+
+
+def talk(message: str) -> None:
+    """Say something to the user: on stderr, so that stdout stays data."""
+    print(f"strobe: {message}", file=sys.stderr)
+
+
+def _headings(table: Table) -> list[str]:
+    """Column names without the unit, which the cells show."""
+    return [name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ") for name in table.columns]
+
+
+def _numeric(table: Table) -> list[bool]:
+    import pyarrow as pa
+
+    schema = table.to_arrow().schema
+    return [bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type)) for field in schema]
+
+
+def _cells(table: Table) -> list[list[str]]:
+    units = table.units
+    depths = table.column("depth") if "depth" in table.columns else [0] * len(table)
+    lines = []
+    for row, depth in zip(table.rows(), depths, strict=True):
+        cells = [_for_people(name, value, units.get(name, "")) for name, value in zip(table.columns, row, strict=True)]
+        if isinstance(depth, int) and cells:  # a tree: the first column is indented
+            cells[0] = "  " * depth + cells[0]
+        lines.append(cells)
+    return lines
+
+
+def _for_people(name: str, value: object, unit: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        if name == "share" or name.endswith("_share"):
+            return format_share(value)
+        if unit == "ns":
+            return format_ns(value)
+        if unit == "bytes":
+            return format_bytes(value)
+        return f"{value:.4g}" if isinstance(value, float) else format_count(value)
+    return _one_line(str(value))
+
+
+def _plain(value: object) -> str:
+    return "" if value is None else f"{value!r}" if isinstance(value, float) else _one_line(str(value))
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\t", " ").replace("\r", " ").replace("\n", " ")
+
+
+def supports(text: Sequence[str], stream: TextIO) -> bool:
+    """Whether a stream can print these characters."""
+    try:
+        "".join(text).encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
