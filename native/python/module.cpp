@@ -2,6 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include "include/strobe.h"
 extern "C" {
 #include "python/code_regions.h"
@@ -62,6 +65,7 @@ NB_MODULE(_native, m) {
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0, nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("note_exit", &strobe_note_exit, nb::call_guard<nb::gil_scoped_release>());
+  m.def("die_with_parent", [] { prctl(PR_SET_PDEATHSIG, SIGKILL); });
   m.def("active", [] { return strobe_active() != 0; });
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "", nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });

@@ -1,0 +1,22 @@
+"""The door to the native core: everything else reaches `libstrobe` and the reading kernels through here."""
+
+from __future__ import annotations
+
+import os
+
+from strobe.errors import RecordError
+
+try:
+    from strobe import _native as core
+except ImportError as error:
+    raise RecordError(
+        f"the native core of strobe does not load: {error}", do="Install strobe with the Python that runs the program: pip install strobe"
+    ) from error
+
+ProcessReader = core.ProcessReader
+recover = core.recover
+
+
+def library() -> str:
+    """Path of `libstrobe.so`, which ITT and NVTX load by name."""
+    return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe.so")

@@ -1,0 +1,20 @@
+"""The seam between the session and its adapters."""
+
+from typing import Protocol
+
+from strobe.record.config import Session
+
+
+class Adapter(Protocol):
+    """Something that can be recorded: one file in `record/adapters/`, its `ADAPTER` object."""
+
+    name: str
+
+    def available(self) -> str:
+        """Return an empty string, or one sentence that says why not."""
+
+    def start(self, settings: Session) -> None:
+        """Begin recording. Called once per session, with the core already active."""
+
+    def stop(self) -> None:
+        """Undo what start did."""

@@ -1,0 +1,45 @@
+"""Python calls: every call of the user's own functions, by a C hook.
+
+CPython 3.11: a frame evaluation function (PEP 523); 3.12 and later: sys.monitoring (PEP 669) with C callbacks. Not recorded by default: the
+standard library, installed packages, and everything that runs because of an import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from strobe.native import core
+from strobe.record.config import Session
+
+
+class PythonCalls:
+    """The adapter."""
+
+    name = "python_calls"
+
+    def available(self) -> str:
+        """Free-threaded builds are refused: the hooks rely on the GIL."""
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            return "Python calls are not recorded in a free-threaded Python"
+        return ""
+
+    def start(self, settings: Session) -> None:
+        """Install the hook."""
+        library = os.path.dirname(os.__file__)
+        excluded = {
+            os.path.join(library, ""),
+            *(os.path.join(prefix, "lib", "") for prefix in (sys.prefix, sys.base_prefix)),
+            os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
+            os.path.join(os.path.expanduser("~"), ".local", "lib", ""),
+        }
+        excluded |= {os.path.join(path, "") for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
+        included = [os.path.abspath(path) for path in settings.include]
+        core.python_calls_start(sorted(excluded), included, settings.strings)
+
+    def stop(self) -> None:
+        """Remove the hook."""
+        core.python_calls_stop()
+
+
+ADAPTER = PythonCalls()

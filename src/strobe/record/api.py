@@ -1,0 +1,132 @@
+"""Recording from inside a program: `strobe.record()`, `strobe.region()`, `strobe.step()`.
+
+    with strobe.record("a.strobe"):
+        train()
+
+`region` and `step` cost one attribute test where nothing is recorded, so library code may keep them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from strobe.record.config import adapters, disabled, switch
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+USER, RANGE, LOOP = 5, 3, 5  # model/kinds.py: paradigm, roles
+
+
+class region:  # noqa: N801 - used like a function, in `with` and as a decorator
+    """A named piece of the program: `with strobe.region("augment"): ...` or `@strobe.region("augment")`."""
+
+    __slots__ = ("_entered", "_id", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._id = 0
+        self._entered = 0
+
+    def __enter__(self) -> region:
+        if switch.core is not None:
+            self._id = self._id or switch.core.region(self.name, USER, RANGE)
+            switch.core.enter(self._id)
+            self._entered += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._entered:
+            self._entered -= 1
+            if switch.core is not None:
+                switch.core.leave(self._id)
+
+    def __call__(self, function: Function) -> Function:
+        """Record every call of the function as this region."""
+        import functools
+
+        name = self.name
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if switch.core is None:
+                return function(*args, **kwargs)
+            with region(name):
+                return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+
+_step_id = 0
+
+
+def step() -> None:
+    """Say that a step ends here. A hint for programs whose loop is hard to find; never needed."""
+    global _step_id
+    if switch.core is None:
+        return
+    _step_id = _step_id or switch.core.region("strobe.step", USER, LOOP)
+    switch.core.enter(_step_id)
+    switch.core.leave(_step_id)
+
+
+class record:  # noqa: N801
+    """Record a part of this program into a trace folder: context manager and decorator.
+
+    `path` is the folder (default: the script's name, `-2`, `-3`, ... appended instead of overwriting). `trace` changes what is recorded, as the
+    option of `strobe run` does ("+python,-torch"). After the block `record.path` names the trace; open it with `strobe.open`.
+    Raises strobe.StrobeError when the folder cannot be made, or when this process is being recorded already.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, trace: str = "", preset: str = "auto") -> None:
+        self._wanted = path
+        self._adapters = adapters(preset, trace)
+        self.path: str | None = None
+
+    def __enter__(self) -> record:
+        if disabled():
+            return self
+        from strobe.record import session
+        from strobe.record.folder import create, default_name
+        from strobe.record.config import Session
+        from strobe.errors import RecordError
+
+        if session.active():
+            raise RecordError("this process is being recorded already", do="Remove one of the two: `strobe run`, or strobe.record().")
+        self.path = create(self._wanted or default_name([sys.executable, *sys.argv]), list(sys.orig_argv), {"adapters": list(self._adapters)})
+        try:
+            session.start(Session(self.path, self._adapters), main=True)
+        except OSError as error:
+            raise RecordError(f"recording cannot start: {error.args[-1]}") from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.path is None or switch.core is None:
+            return
+        from strobe.record import session
+        from strobe.record.folder import finish
+
+        session.stop()
+        finish(self.path, {"exit_code": 0})
+
+    def __call__(self, function: Function) -> Function:
+        """Record each outermost call of the function, each into a folder of its own."""
+
+        import functools
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            from strobe.record import session
+
+            if session.active():
+                return function(*args, **kwargs)
+            with record(self._wanted, trace=",".join(self._adapters)):
+                return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]

@@ -1,0 +1,29 @@
+"""First code of the recorder in a measured process: reads the session from the environment and starts recording.
+
+Never raises into the program: what goes wrong is one sentence on stderr and a line in the trace's quality table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from strobe.record.config import SESSION_VARIABLE, Session, disabled
+
+
+def start_from_environment() -> None:
+    """Record this process as the environment says, until it ends."""
+    text = os.environ.get(SESSION_VARIABLE, "")
+    if not text or disabled():
+        return
+    try:
+        from strobe.record import session
+
+        settings = Session.from_text(text)
+        main = os.getppid() == settings.supervisor
+        session.start(settings, main)
+        if main:
+            session.core.die_with_parent()  # whoever kills strobe means the program
+        session.stop_at_exit()
+    except Exception as error:
+        print(f"strobe: this program runs unrecorded: {error}", file=sys.stderr)

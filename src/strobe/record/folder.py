@@ -1,0 +1,84 @@
+"""The trace folder as the recorder makes it: its name, its manifest job.json at the start and at the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from strobe.errors import RecordError
+from strobe.record.config import json_text
+
+SUFFIX = ".strobe"
+FORMAT_VERSION = 1
+
+
+def default_name(command: Sequence[str]) -> str:
+    """`train.strobe` for `python train.py`, `package.module.strobe` for `-m`, the program's name for other commands."""
+    words = list(command)
+    name = os.path.basename(words[0]) if words else "run"
+    if name.startswith("python") and len(words) > 1:
+        if words[1] == "-m" and len(words) > 2:
+            name = words[2]
+        elif words[1] == "-c":
+            name = "code"
+        else:
+            name = os.path.basename(words[1])
+    return name.removesuffix(".py") + SUFFIX
+
+
+def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mapping[str, object]) -> str:
+    """Make a new trace folder and its manifest; returns its absolute path. An existing trace is never overwritten: `-2`, `-3`, ... is put in.
+
+    Raises RecordError when the folder cannot be made.
+    """
+    wanted = os.path.abspath(os.fspath(path))
+    if not wanted.endswith(SUFFIX):
+        wanted += SUFFIX
+    stem = wanted.removesuffix(SUFFIX)
+    folder, number = wanted, 1
+    while True:
+        try:
+            os.makedirs(os.path.dirname(folder), exist_ok=True)
+            os.mkdir(folder)
+            break
+        except FileExistsError:
+            if not os.path.isdir(os.path.dirname(folder)):
+                raise RecordError(f"cannot make '{folder}': '{os.path.dirname(folder)}' is no folder", do="Name another place with -o.") from None
+            number += 1
+            folder = f"{stem}-{number}{SUFFIX}"
+        except OSError as error:
+            raise RecordError(f"cannot make '{folder}': {error.strerror}", do="Name another place with -o.") from error
+    job = {
+        "format": "strobe",
+        "format_version": FORMAT_VERSION,
+        "command": list(command),
+        "working_directory": os.getcwd(),
+        "host": os.uname().nodename,
+        "zero_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+        "started_unix_ns": time.time_ns(),
+        "settings": dict(settings),
+    }
+    try:
+        _write(folder, json_text(job))
+    except OSError as error:
+        raise RecordError(f"cannot write into '{folder}': {error.strerror}", do="Name another place with -o.") from error
+    return folder
+
+
+def finish(folder: str, ended: Mapping[str, object]) -> None:
+    """Note in the manifest how the run ended: `exit_code` or `signal`. A manifest that cannot be written stays as it was."""
+    facts = {**ended, "ended_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
+    try:
+        with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
+            text = stream.read().rstrip()
+        _write(folder, text[:-1] + ', "ended": ' + json_text(facts) + "}")
+    except OSError:
+        pass  # the trace opens without it
+
+
+def _write(folder: str, text: str) -> None:
+    path = os.path.join(folder, "job.json")
+    with open(path + ".tmp", "w", encoding="utf-8") as stream:
+        stream.write(text + "\n")
+    os.replace(path + ".tmp", path)

@@ -1,0 +1,141 @@
+"""`strobe run`: starts the program exactly as the user would have, waits for it, and says how it ended.
+
+The program is our child, started with the environment that makes its Pythons record themselves. We stay its parent so that whatever ends
+it, its trace is completed and its summary printed; signals sent to us reach it; our end is its end (same exit code, same signal).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from strobe.errors import RecordError
+from strobe.record.config import SESSION_VARIABLE, Session, disabled
+from strobe.record.folder import create, default_name, finish
+
+# Sent by a person or a scheduler to the one process they know; the terminal's own go to the whole group already.
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_FROM_KERNEL = 0x80  # si_code SI_KERNEL: the terminal sent it, to the child as well
+_GRACE_S = 0.1
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How the program ended: `exit_code`, or the number of the `signal` that killed it. `folder` is None with the kill switch on."""
+
+    folder: str | None
+    exit_code: int | None
+    signal: int | None
+
+
+def python_command(words: Sequence[str]) -> list[str]:
+    """The command behind `strobe run WORDS`: a script, `-m`, `-c` for this Python; after `--`, or for anything executable else, the words themselves."""
+    if words and words[0] == "--":
+        return list(words[1:])
+    return [sys.executable, *words]
+
+
+def run(
+    words: Sequence[str],
+    *,
+    output: str | None = None,
+    adapters: tuple[str, ...],
+    include: tuple[str, ...] = (),
+) -> RunResult:
+    """Run a program under the recorder and wait for its end.
+
+    `words` is what followed `strobe run`. `output` names the trace folder. Raises RecordError when the folder cannot be made (125) or the program
+    cannot be started (126, 127).
+    """
+    command = python_command(words)
+    if not command:
+        raise RecordError("nothing to run", do="strobe run SCRIPT [arguments]", exit_code=2)
+    executable = shutil.which(command[0])
+    if executable is None:
+        known = os.path.exists(command[0])
+        reason = "is not executable" if known else "not found"
+        raise RecordError(f"'{command[0]}' {reason}", exit_code=126 if known else 127)
+    if disabled():
+        return RunResult(None, *_wait(executable, command, dict(os.environ)))
+    folder = create(output or default_name(command), command, {"adapters": list(adapters)})
+    settings = Session(
+        folder,
+        adapters,
+        supervisor=os.getpid(),
+        strings=len(command) > 1 and command[1] == "-c",
+        include=include,
+        inject=os.path.join(os.path.dirname(__file__), "inject"),
+    )
+    try:
+        exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
+    except RecordError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
+    return RunResult(folder, exit_code, number)
+
+
+def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:
+    """The environment in which Pythons record themselves, and ITT and NVTX find the core."""
+    from strobe.native import library
+
+    made = dict(environment)
+    made[SESSION_VARIABLE] = settings.to_text()
+    made["PYTHONPATH"] = os.pathsep.join(filter(None, [settings.inject, environment.get("PYTHONPATH", "")]))
+    for adapter, variable in (("itt", "INTEL_LIBITTNOTIFY64"), ("torch_ops", "INTEL_LIBITTNOTIFY64"), ("nvtx", "NVTX_INJECTION64_PATH")):
+        if adapter in settings.adapters:
+            made.setdefault(variable, library())
+    return made
+
+
+def _wait(executable: str, command: list[str], environment: dict[str, str]) -> tuple[int | None, int | None]:
+    """Start the command and wait for it: (exit code, None) or (None, signal)."""
+    watched = {signal.SIGCHLD, *_FORWARDED}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        # posix_spawn, not subprocess: the child gets the signal mask and the open files that it would have had.
+        child = os.posix_spawn(executable, command, environment, setsigmask=before, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+    except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=126) from error
+    try:
+        while True:
+            received = signal.sigwaitinfo(watched)
+            if received.si_signo != signal.SIGCHLD and received.si_code != _FROM_KERNEL:
+                _forward(child, received.si_signo)
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                break
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if os.WIFSIGNALED(status):
+        return None, os.WTERMSIG(status)
+    return os.WEXITSTATUS(status), None
+
+
+def _forward(child: int, number: int) -> None:
+    """Hand a signal on, unless the child ends of itself within a moment: then it was sent to the whole group (`timeout`, `kill -- -GROUP`)."""
+    until = time.monotonic() + _GRACE_S
+    while time.monotonic() < until:
+        # WNOWAIT leaves the exit status for the caller.
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return
+        time.sleep(0.005)
+    os.kill(child, number)
+
+
+def end_as(result: RunResult) -> int:
+    """End this process as the program ended: returns its exit code, or dies by the same signal."""
+    if result.signal is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file, the program's, is enough
+        signal.signal(result.signal, signal.SIG_DFL) if result.signal not in (signal.SIGKILL, signal.SIGSTOP) else None
+        os.kill(os.getpid(), result.signal)
+        return 128 + result.signal
+    return result.exit_code or 0

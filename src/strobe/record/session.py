@@ -1,0 +1,77 @@
+"""Recording of this process: the core, and the adapters around it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from importlib import import_module
+
+from strobe.native import core
+from strobe.record.config import Session, json_text, switch
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strobe.record.adapter import Adapter
+
+
+_running: list[Adapter] = []
+
+
+def active() -> bool:
+    """Whether this process is being recorded."""
+    return bool(core.active())
+
+
+def start(settings: Session, main: bool) -> None:
+    """Record this process into `settings.folder`, which must exist. Raises OSError when its files cannot be made."""
+    description = {
+        "argv": list(getattr(sys, "orig_argv", sys.argv)),
+        "host": os.uname().nodename,
+        "python": sys.version.split()[0],
+        "main": main,
+    }
+    period_ms = 0 if "counters" in settings.adapters else 0xFFFFFFFF
+    core.start(settings.folder, json_text(description), metrics_period_ms=period_ms)
+    switch.core = core
+    for name in settings.adapters:
+        adapter: Adapter = import_module(f"strobe.record.adapters.{name}").ADAPTER
+        missing = adapter.available()
+        if missing:
+            core.count(f"not_recorded_{name}", 1)
+            continue
+        try:
+            adapter.start(settings)
+            _running.append(adapter)
+        except Exception as error:
+            core.count(f"not_recorded_{name}", 1)
+            print(f"strobe: {name} is not recorded: {error}", file=sys.stderr)
+
+
+def stop() -> None:
+    """End the recording: what is in the buffers goes to disk."""
+    switch.core = None
+    while _running:
+        _running.pop().stop()
+    core.stop()
+
+
+def stop_at_exit() -> None:
+    """End the recording when the process ends, as late as Python allows.
+
+    atexit runs last what was registered first, so the program's own handlers are recorded. `os._exit` runs no handlers:
+    worker processes of multiprocessing end by it.
+    """
+    atexit.register(stop)
+    os._exit = _exit_function(os._exit)  # type: ignore[assignment]
+
+
+def _exit_function(original: Callable[[int], object]) -> Callable[[int], object]:
+    def _exit(status: int) -> object:
+        core.note_exit(status if isinstance(status, int) else 1)
+        return original(status)
+
+    _exit.__doc__ = original.__doc__
+    return _exit
