@@ -1,4 +1,4 @@
-"""The descriptions by which plug-ins make themselves known: Analysis, Rule, Verb, and the Finding that rules yield."""
+"""The descriptions by which plug-ins make themselves known: Analysis, Rule, Format, Verb, and the Finding that rules yield."""
 
 from __future__ import annotations
 
@@ -73,6 +73,21 @@ class Rule:
     title: str
     run: Callable[..., Iterable[Finding]]
     needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Format:
+    """Files of another tool. The file `formats/NAME.py` holds it.
+
+    `sniff(head)` recognises a file by its first bytes, never by its name; `write(trace, path)` exports, where the
+    format can be written.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    sniff: Callable[[bytes], bool]
+    write: Callable[..., None] | None = None
 
 
 @dataclass(frozen=True)
