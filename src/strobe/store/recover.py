@@ -9,7 +9,7 @@ from pathlib import Path
 from strobe.model.units import format_ns
 from strobe.store.archive import Job, process_files
 from strobe.store.pyramid import ensure_tiles
-from strobe.store.raw import open_process
+from strobe.store.raw import complete, open_process
 
 
 def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
@@ -31,7 +31,9 @@ def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
 
 
 def close_trace(folder: Path) -> None:
-    """Build what every later reader would otherwise build first: the tiles of all processes."""
+    """Do once what every later reader would do again: complete the files of killed processes, build the tiles."""
+    for files in process_files(folder):
+        complete(files)
     for files in process_files(folder):
         ensure_tiles(files, open_process(files))
 
