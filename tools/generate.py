@@ -1,26 +1,31 @@
 """Writes docs/reference/ from the code, so that it cannot say something else: `./dev gen`, or `./dev gen --check`."""
 
 import argparse
+import contextlib
+import io
 import os
-import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from strobe import registry
+from strobe.cli.main import main as cli
 from strobe.model.kinds import GROUPS, PARADIGMS, RECORDED_WITH, ROLES
-from strobe.model.plugins import Analysis, Rule, Verb
+from strobe.model.plugins import Analysis, Format, Rule, Verb
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 
-REFERENCE = Path(__file__).parents[1] / "docs/reference"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs/reference"
 NOTE = "<!-- Written by ./dev gen from the code: do not edit. -->\n"
 
 
 def help_of(*verb: str) -> str:
     """What `strobe VERB --help` prints, on a terminal of 100 columns."""
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-    command = [str(Path(sys.executable).with_name("strobe")), *verb, "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        cli([*verb, "--help"])
+    return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
 
 
 def command_line() -> str:
@@ -64,6 +69,45 @@ def rules() -> str:
     return "\n".join([*parts, ""])
 
 
+def formats() -> str:
+    """Every kind of file of another tool."""
+    parts = [
+        "# Formats",
+        "",
+        "Files of other tools.",
+        "",
+        "| format | what it is | suffixes | writes |",
+        "|---|---|---|---|",
+    ]
+    for name in registry.names("formats"):
+        form = registry.load("formats", name)
+        assert isinstance(form, Format)
+        writes = "yes" if form.write else "no"
+        parts.append(f"| `{form.name}` | {form.title} | {' '.join(form.suffixes)} | {writes} |")
+    return "\n".join([*parts, ""])
+
+
+def adapters() -> str:
+    """Every source of events, as the first line of its file describes it."""
+    parts = ["# Adapters", "", "What `strobe run --trace` switches.", "", "| adapter | what it records |", "|---|---|"]
+    for name in registry.names("record.adapters"):
+        parts.append(f"| `{name}` | {first_line(import_module(f'strobe.record.adapters.{name}').__doc__ or '')} |")
+    return "\n".join([*parts, ""])
+
+
+def views() -> str:
+    """Every page of the view, as the comment at the top of its file describes it."""
+    parts = ["# Views", "", "The pages of `strobe view`.", "", "| view | what it shows |", "|---|---|"]
+    for path in sorted((ROOT / "web/src/views").glob("*.tsx")):
+        parts.append(f"| `{path.stem}` | {first_line(path.read_text(encoding='utf-8').lstrip('/ '))} |")
+    return "\n".join([*parts, ""])
+
+
+def first_line(text: str) -> str:
+    """The first line of a text, without the full stop."""
+    return text.strip().partition("\n")[0].rstrip(".")
+
+
 def tables() -> str:
     """Every table of a trace, as SQL sees it."""
     parts = [
@@ -82,7 +126,15 @@ def tables() -> str:
     return "\n".join(parts)
 
 
-PAGES = {"command-line.md": command_line, "analyses.md": analyses, "rules.md": rules, "tables.md": tables}
+PAGES = {
+    "adapters.md": adapters,
+    "analyses.md": analyses,
+    "command-line.md": command_line,
+    "formats.md": formats,
+    "rules.md": rules,
+    "tables.md": tables,
+    "views.md": views,
+}
 
 
 def main() -> None:

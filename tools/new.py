@@ -6,6 +6,7 @@ name. They pass every check as they are, and say in comments what to replace.
 
 import argparse
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def main() -> None:
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text, encoding="utf-8")
         print(f"wrote {path}")
+    sys.argv = ["generate.py"]
+    runpy.run_path(str(ROOT / "tools/generate.py"), run_name="__main__")
     print(f"Next: {AFTERWARDS[options.kind].format(name=options.name)}")
 
 
