@@ -1,9 +1,10 @@
-// itt.cpp - collector for Intel's Instrumentation and Tracing Technology: PyTorch's operators (emit_itt), oneDNN's primitives, MKL, TBB,
-// and the user's own ranges. The static part of ITT in each of those libraries loads the library named by INTEL_LIBITTNOTIFY64 at its first call
-// and calls __itt_api_init; we then fill its function pointers by name.
+// itt.cpp - collector for Intel's Instrumentation and Tracing Technology: PyTorch's operators (emit_itt), oneDNN's
+// primitives, MKL, TBB, and the user's own ranges. The static part of ITT in each of those libraries loads the library
+// named by INTEL_LIBITTNOTIFY64 at its first call and calls __itt_api_init; we then fill its function pointers by name.
 //
-// The declarations are our own (ITT API 3.0; struct layouts of intel/ittapi src/ittnotify/ittnotify_config.h, BSD-3 or GPL-2), so that nothing of ITT is
-// needed to build; native/tests compares them with the genuine header where there is one.
+// The declarations are our own (ITT API 3.0; struct layouts of intel/ittapi src/ittnotify/ittnotify_config.h, BSD-3 or
+// GPL-2), so that nothing of ITT is needed to build; native/tests compares them with the genuine header where there is
+// one.
 #include <pthread.h>
 #include <string.h>
 
@@ -64,7 +65,8 @@ struct Ranges {  // open ITT tasks of this thread: task_end names none
   uint32_t depth = 0;
   uint32_t regions[kMaxDepth];
 };
-// A pointer: the library's thread-locals share glibc's small surplus of static TLS (512 bytes for all dlopened libraries).
+// A pointer: the library's thread-locals share glibc's small surplus of static TLS (512 bytes for all dlopened
+// libraries).
 thread_local std::unique_ptr<Ranges> open_ranges;
 
 Ranges& ranges() {
@@ -77,7 +79,9 @@ const char* domain_name(const ___itt_domain* domain) { return domain && domain->
 // Roles follow the names that PyTorch gives its own ranges (torch/optim/optimizer.py, torch/utils/data/dataloader.py).
 uint8_t role_of(uint8_t paradigm, const char* name) {
   if (paradigm == STROBE_TORCH && !strncmp(name, "enumerate(DataLoader)#", 22)) return STROBE_ROLE_WAIT;
-  if (paradigm == STROBE_TORCH && (!strncmp(name, "c10d::", 6) || !strncmp(name, "gloo:", 5) || !strncmp(name, "nccl:", 5))) return STROBE_ROLE_COLLECTIVE;
+  if (paradigm == STROBE_TORCH &&
+      (!strncmp(name, "c10d::", 6) || !strncmp(name, "gloo:", 5) || !strncmp(name, "nccl:", 5)))
+    return STROBE_ROLE_COLLECTIVE;
   if (paradigm == STROBE_TORCH && strstr(name, "::")) return STROBE_ROLE_OPERATOR;
   if (paradigm == STROBE_ONEDNN) return STROBE_ROLE_OPERATOR;
   return STROBE_ROLE_RANGE;
@@ -88,13 +92,15 @@ uint32_t intern(const ___itt_domain* domain, const char* name) {
   strobe_region_info info{};
   info.name = name ? name : "";
   info.module = of;
-  info.paradigm = !strcmp(of, "PyTorch") ? STROBE_TORCH : !strncmp(of, "oneDNN", 6) || !strncmp(of, "dnnl", 4) ? STROBE_ONEDNN : STROBE_ITT;
+  info.paradigm = !strcmp(of, "PyTorch")                                 ? STROBE_TORCH
+                  : !strncmp(of, "oneDNN", 6) || !strncmp(of, "dnnl", 4) ? STROBE_ONEDNN
+                                                                         : STROBE_ITT;
   info.role = role_of(info.paradigm, info.name);
   return strobe_region(&info);
 }
 
-// String handles that programs create at every range (PyTorch does) must be found fast: a table that is only ever added to,
-// read without a lock.
+// String handles that programs create at every range (PyTorch does) must be found fast: a table that is only ever added
+// to, read without a lock.
 struct HandleTable {
   static constexpr size_t kSlots = 1 << 16;
   std::atomic<___itt_string_handle*> slots[kSlots];

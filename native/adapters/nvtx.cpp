@@ -1,8 +1,8 @@
-// nvtx.cpp - injection library for NVTX ranges and marks: each shared object that contains NVTX loads the library named by
-// NVTX_INJECTION64_PATH at its first NVTX call and calls InitializeInjectionNvtx2; we then fill its function table.
+// nvtx.cpp - injection library for NVTX ranges and marks: each shared object that contains NVTX loads the library named
+// by NVTX_INJECTION64_PATH at its first NVTX call and calls InitializeInjectionNvtx2; we then fill its function table.
 //
-// Slot numbers and layouts are those of NVTX 3 (nvtxDetail/nvtxTypes.h, nvToolsExt.h; Apache-2.0 with LLVM exception), declared here so that no NVTX is
-// needed to build; a test drives this through the genuine `nvtx` package.
+// Slot numbers and layouts are those of NVTX 3 (nvtxDetail/nvtxTypes.h, nvToolsExt.h; Apache-2.0 with LLVM exception),
+// declared here so that no NVTX is needed to build; a test drives this through the genuine `nvtx` package.
 #include <stdint.h>
 #include <string.h>
 #include <wchar.h>
@@ -33,7 +33,8 @@ struct Domain {
 };
 
 uint32_t region_of(const Domain* domain, std::string_view text) {
-  // torch.autograd.profiler.emit_nvtx makes every text unique ("aten::conv2d, seq = 1, op_id = 2, sizes = [...]"): keep the name.
+  // torch.autograd.profiler.emit_nvtx makes every text unique ("aten::conv2d, seq = 1, op_id = 2, sizes = [...]"): keep
+  // the name.
   for (const char* field : {", seq = ", ", op_id = "})
     if (size_t at = text.find(field); at != text.npos) text = text.substr(0, at);
   char name[1024];
@@ -52,18 +53,25 @@ std::string narrow(const wchar_t* text) {  // UTF-32 to UTF-8
   std::string out;
   for (; text && *text; text++) {
     uint32_t c = uint32_t(*text);
-    if (c < 0x80) out += char(c);
-    else if (c < 0x800) out += char(0xC0 | c >> 6), out += char(0x80 | (c & 63));
-    else if (c < 0x10000) out += char(0xE0 | c >> 12), out += char(0x80 | (c >> 6 & 63)), out += char(0x80 | (c & 63));
-    else out += char(0xF0 | c >> 18), out += char(0x80 | (c >> 12 & 63)), out += char(0x80 | (c >> 6 & 63)), out += char(0x80 | (c & 63));
+    if (c < 0x80)
+      out += char(c);
+    else if (c < 0x800)
+      out += char(0xC0 | c >> 6), out += char(0x80 | (c & 63));
+    else if (c < 0x10000)
+      out += char(0xE0 | c >> 12), out += char(0x80 | (c >> 6 & 63)), out += char(0x80 | (c & 63));
+    else
+      out += char(0xF0 | c >> 18), out += char(0x80 | (c >> 12 & 63)), out += char(0x80 | (c >> 6 & 63)),
+          out += char(0x80 | (c & 63));
   }
   return out;
 }
 
 uint32_t region_of(const Domain* domain, const Attributes* a) {
   if (!a || !a->message || a->message_type == kNoMessage) return region_of(domain, std::string_view("<unnamed range>"));
-  if (a->message_type == kUnicode) return region_of(domain, std::string_view(narrow(static_cast<const wchar_t*>(a->message))));
-  if (a->message_type == kRegistered) return region_of(domain, std::string_view(*static_cast<const std::string*>(a->message)));
+  if (a->message_type == kUnicode)
+    return region_of(domain, std::string_view(narrow(static_cast<const wchar_t*>(a->message))));
+  if (a->message_type == kRegistered)
+    return region_of(domain, std::string_view(*static_cast<const std::string*>(a->message)));
   return region_of(domain, std::string_view(static_cast<const char*>(a->message)));
 }
 
@@ -127,7 +135,8 @@ int push_a(const char* text) { return push(nullptr, region_of(nullptr, ascii(tex
 int push_w(const wchar_t* text) { return push(nullptr, region_of(nullptr, std::string_view(narrow(text)))); }
 int pop_default() { return pop(nullptr); }
 
-// Start/end ranges may begin and end on different threads and overlap freely: they do not nest in a location, so they are counted only.
+// Start/end ranges may begin and end on different threads and overlap freely: they do not nest in a location, so they
+// are counted only.
 uint64_t start_counted() {
   strobe_count("nvtx_start_end_ranges_not_recorded", 1);
   return 1;
@@ -158,13 +167,18 @@ template <class F>
 void* pointer(F* f) {
   return reinterpret_cast<void*>(f);
 }
-const Hook core_hooks[] = {  // NvtxCallbackIdCore
-    {1, pointer(mark_ex)},   {2, pointer(mark_a)}, {3, pointer(mark_w)}, {4, pointer(start_ex)},     {5, pointer(start_text)}, {6, pointer(start_text)}, {7, pointer(end)},
-    {8, pointer(push_ex)},   {9, pointer(push_a)}, {10, pointer(push_w)}, {11, pointer(pop_default)}, {14, pointer(name_thread_a)},
+const Hook core_hooks[] = {
+    // NvtxCallbackIdCore
+    {1, pointer(mark_ex)},    {2, pointer(mark_a)},     {3, pointer(mark_w)},       {4, pointer(start_ex)},
+    {5, pointer(start_text)}, {6, pointer(start_text)}, {7, pointer(end)},          {8, pointer(push_ex)},
+    {9, pointer(push_a)},     {10, pointer(push_w)},    {11, pointer(pop_default)}, {14, pointer(name_thread_a)},
 };
-const Hook core2_hooks[] = {  // NvtxCallbackIdCore2
-    {1, pointer(domain_mark)}, {2, pointer(domain_start)},  {3, pointer(domain_end)}, {4, pointer(domain_push)}, {5, pointer(domain_pop)},
-    {10, pointer(register_a)}, {11, pointer(register_w)}, {12, pointer(domain_create_a)}, {13, pointer(domain_create_w)}, {14, pointer(domain_destroy)},
+const Hook core2_hooks[] = {
+    // NvtxCallbackIdCore2
+    {1, pointer(domain_mark)},     {2, pointer(domain_start)},     {3, pointer(domain_end)},
+    {4, pointer(domain_push)},     {5, pointer(domain_pop)},       {10, pointer(register_a)},
+    {11, pointer(register_w)},     {12, pointer(domain_create_a)}, {13, pointer(domain_create_w)},
+    {14, pointer(domain_destroy)},
 };
 
 struct ExportTable {  // NvtxExportTableCallbacks

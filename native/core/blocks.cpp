@@ -1,7 +1,7 @@
 #include "core/blocks.h"
 
-#include <array>
 #include <string.h>
+#include <array>
 
 #include "zstd.h"
 
@@ -81,8 +81,8 @@ uint32_t crc32c(const void* data, size_t size) {
     uint64_t w;
     memcpy(&w, p, 8);
     w ^= c;
-    c = t[7][w & 255] ^ t[6][(w >> 8) & 255] ^ t[5][(w >> 16) & 255] ^ t[4][(w >> 24) & 255] ^ t[3][(w >> 32) & 255] ^ t[2][(w >> 40) & 255] ^
-        t[1][(w >> 48) & 255] ^ t[0][w >> 56];
+    c = t[7][w & 255] ^ t[6][(w >> 8) & 255] ^ t[5][(w >> 16) & 255] ^ t[4][(w >> 24) & 255] ^ t[3][(w >> 32) & 255] ^
+        t[2][(w >> 40) & 255] ^ t[1][(w >> 48) & 255] ^ t[0][w >> 56];
   }
   while (size--) c = t[0][(c ^ *p++) & 255] ^ (c >> 8);
   return ~c;
@@ -125,7 +125,8 @@ std::string_view Cursor::text() {
   return v;
 }
 
-std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes, const SpanColumns& columns) {
+std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,
+                         const SpanColumns& columns) {
   std::string raw[3];
   int64_t previous = header.first_ns;
   for (size_t i = 0; i < columns.size(); i++) {
@@ -177,7 +178,8 @@ bool decode_spans(const SpansView& view, uint32_t count, SpanColumns& out) {
   int64_t previous = view.header.first_ns;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t start, duration, path;
-    if (!get_varint(at[0], end[0], start) || !get_varint(at[1], end[1], duration) || !get_varint(at[2], end[2], path)) return false;
+    if (!get_varint(at[0], end[0], start) || !get_varint(at[1], end[1], duration) || !get_varint(at[2], end[2], path))
+      return false;
     previous += int64_t(start);
     out.start_ns[i] = previous;
     out.duration_ns[i] = int64_t(duration) - 1;

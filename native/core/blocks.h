@@ -1,4 +1,5 @@
-// blocks.h - the trace format: chunks of the append-only block file. docs/format/blocks.md describes it for other readers.
+// blocks.h - the trace format: chunks of the append-only block file. docs/format/blocks.md describes it for other
+// readers.
 #pragma once
 #include <stdint.h>
 #include <string>
@@ -50,13 +51,14 @@ struct Close {  // the end of a span whose block was sealed while it was open
   int64_t end_ns;
 };
 
-// First bytes of a spans payload; then carry_count x OpenSpan, close_count x Close, then three zstd frames (start, duration, path).
+// First bytes of a spans payload; then carry_count x OpenSpan, close_count x Close, then three zstd frames (start,
+// duration, path).
 struct SpansHeader {
   uint64_t first_row;
-  int64_t first_ns;       // start of the first row
-  int64_t last_ns;        // the last time stamp seen when the block was sealed
-  uint64_t ring_position; // records of the location's ring that are in the blocks up to this one
-  uint64_t ring_epoch;    // upper bits of the ticks at that position
+  int64_t first_ns;        // start of the first row
+  int64_t last_ns;         // the last time stamp seen when the block was sealed
+  uint64_t ring_position;  // records of the location's ring that are in the blocks up to this one
+  uint64_t ring_epoch;     // upper bits of the ticks at that position
   uint32_t carry_count;
   uint32_t close_count;
   uint32_t frame_bytes[3];
@@ -103,7 +105,8 @@ struct SpanColumns {
 };
 
 // Payload of a spans chunk. `header`'s counts and frame sizes are filled in here.
-std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes, const SpanColumns& columns);
+std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,
+                         const SpanColumns& columns);
 
 struct SpansView {  // a spans payload in place
   SpansHeader header;

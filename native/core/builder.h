@@ -1,15 +1,16 @@
-// builder.h - from records to blocks: pairs enters with leaves, interns call paths, seals blocks. Used by the drainer while the program
-// runs and by recovery after it died, so that both give the same blocks.
+// builder.h - from records to blocks: pairs enters with leaves, interns call paths, seals blocks. Used by the drainer
+// while the program runs and by recovery after it died, so that both give the same blocks.
 #pragma once
-#include <functional>
 #include <stdint.h>
+#include <functional>
 #include <vector>
 
 #include "core/blocks.h"
 
 namespace strobe {
 
-// Call paths of a process, numbered in order of first use: (parent path, region). Open addressing, load at most one half.
+// Call paths of a process, numbered in order of first use: (parent path, region). Open addressing, load at most one
+// half.
 class PathTable {
  public:
   static constexpr uint32_t kLimit = 1u << 20;  // then paths fold into one root path per region: memory stays bounded

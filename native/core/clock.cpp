@@ -34,7 +34,8 @@ ClockPair clock_pair() {
 ClockLine clock_line(const ClockPair& from, const ClockPair& to) {
   ClockLine line;
   line.origin = from;
-  if (to.ticks > from.ticks && to.ns > from.ns) line.ns_per_tick = double(to.ns - from.ns) / double(to.ticks - from.ticks);
+  if (to.ticks > from.ticks && to.ns > from.ns)
+    line.ns_per_tick = double(to.ns - from.ns) / double(to.ticks - from.ticks);
   return line;
 }
 

@@ -1,7 +1,7 @@
 // clock.h - the recorder's clock: cheap ticks on the hot path, CLOCK_MONOTONIC nanoseconds in the trace.
-// Ticks are the time stamp counter (14-33 ns in a VM against 31-72 ns for clock_gettime); where it is not invariant they are
-// CLOCK_MONOTONIC itself. The drainer takes a ClockPair every round and converts the records of that round on the straight line
-// between two pairs, so drift between the two clocks never accumulates.
+// Ticks are the time stamp counter (14-33 ns in a VM against 31-72 ns for clock_gettime); where it is not invariant
+// they are CLOCK_MONOTONIC itself. The drainer takes a ClockPair every round and converts the records of that round on
+// the straight line between two pairs, so drift between the two clocks never accumulates.
 #pragma once
 #include <stdint.h>
 #include <time.h>

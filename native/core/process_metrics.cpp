@@ -12,7 +12,18 @@ namespace strobe {
 
 namespace {
 
-enum Metric : uint32_t { kMainCpu, kPythonCpu, kComputeCpu, kOtherCpu, kOwnCpu, kResident, kRead, kWritten, kVoluntary, kInvoluntary };
+enum Metric : uint32_t {
+  kMainCpu,
+  kPythonCpu,
+  kComputeCpu,
+  kOtherCpu,
+  kOwnCpu,
+  kResident,
+  kRead,
+  kWritten,
+  kVoluntary,
+  kInvoluntary
+};
 
 bool read_small(const char* path, char* buffer, size_t size) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -34,9 +45,16 @@ double field(const char* text, const char* name) {
 const std::vector<MetricInfo>& ProcessMetrics::infos() {
   // CPU is in cores: 1.0 is one core busy. "compute" are the pools of OpenMP, MKL, PyTorch and the autograd engine.
   static const std::vector<MetricInfo> all = {
-      {"cpu main thread", "cores"},    {"cpu python threads", "cores"}, {"cpu compute threads", "cores"}, {"cpu other threads", "cores"},
-      {"cpu strobe", "cores"},         {"resident memory", "bytes"},    {"read", "bytes/s"},              {"written", "bytes/s"},
-      {"voluntary switches", "1/s"},   {"involuntary switches", "1/s"},
+      {"cpu main thread", "cores"},
+      {"cpu python threads", "cores"},
+      {"cpu compute threads", "cores"},
+      {"cpu other threads", "cores"},
+      {"cpu strobe", "cores"},
+      {"resident memory", "bytes"},
+      {"read", "bytes/s"},
+      {"written", "bytes/s"},
+      {"voluntary switches", "1/s"},
+      {"involuntary switches", "1/s"},
   };
   return all;
 }
@@ -60,7 +78,8 @@ void ProcessMetrics::read_threads(Totals& totals) {
     if (!read_small(path, text, sizeof text)) continue;
     if (!strncmp(text, "strobe", 6))
       totals.own_cpu_ns += cpu_ns;
-    else if (!strncmp(text, "pt_", 3) || !strncmp(text, "omp", 3) || !strncmp(text, "OMP", 3) || !strncmp(text, "mkl", 3) || !strncmp(text, "iomp", 4))
+    else if (!strncmp(text, "pt_", 3) || !strncmp(text, "omp", 3) || !strncmp(text, "OMP", 3) ||
+             !strncmp(text, "mkl", 3) || !strncmp(text, "iomp", 4))
       totals.compute_cpu_ns += cpu_ns;
     else if (!strncmp(text, "python", 6) || !strncmp(text, "Thread-", 7) || !strncmp(text, "QueueFeeder", 11))
       totals.python_cpu_ns += cpu_ns;
@@ -90,7 +109,9 @@ void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, doub
   if (last_ns_ && now_ns > last_ns_) {
     double wall_ns = double(now_ns - last_ns_), seconds = wall_ns / 1e9;
     // A thread that ended takes its time out of the sum: the rate is then unknown low, never negative.
-    auto rate = [&](uint32_t metric, double a, double b, double per) { out.emplace_back(metric, b > a ? (b - a) / per : 0.0); };
+    auto rate = [&](uint32_t metric, double a, double b, double per) {
+      out.emplace_back(metric, b > a ? (b - a) / per : 0.0);
+    };
     rate(kMainCpu, last_.main_cpu_ns, now.main_cpu_ns, wall_ns);
     rate(kPythonCpu, last_.python_cpu_ns, now.python_cpu_ns, wall_ns);
     rate(kComputeCpu, last_.compute_cpu_ns, now.compute_cpu_ns, wall_ns);

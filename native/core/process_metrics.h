@@ -1,5 +1,5 @@
-// process_metrics.h - what the operating system says about this process, sampled by the drainer: CPU per thread group, resident memory,
-// I/O, context switches. Sources: proc(5), getrusage(2).
+// process_metrics.h - what the operating system says about this process, sampled by the drainer: CPU per thread group,
+// resident memory, I/O, context switches. Sources: proc(5), getrusage(2).
 #pragma once
 #include <stdint.h>
 #include <string>

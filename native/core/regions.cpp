@@ -15,7 +15,8 @@ uint64_t hash_bytes(std::string_view text, uint64_t h) {
 }
 
 uint64_t hash_region(std::string_view name, std::string_view file, uint32_t line, uint8_t paradigm) {
-  uint64_t h = hash_bytes(file, hash_bytes(name, 0xCBF29CE484222325ull ^ paradigm)) ^ (uint64_t(line) * 0x9E3779B97F4A7C15ull);
+  uint64_t h =
+      hash_bytes(file, hash_bytes(name, 0xCBF29CE484222325ull ^ paradigm)) ^ (uint64_t(line) * 0x9E3779B97F4A7C15ull);
   return h ^ (h >> 29);
 }
 
@@ -23,7 +24,9 @@ void write_region(Writer& w, uint32_t id, const RegionText& r) {
   w.u32(id), w.u8(r.paradigm), w.u8(r.role), w.u32(r.line), w.text(r.name), w.text(r.file), w.text(r.module);
 }
 
-std::string_view text_or_empty(const char* text) { return text ? std::string_view(text).substr(0, 4096) : std::string_view(); }
+std::string_view text_or_empty(const char* text) {
+  return text ? std::string_view(text).substr(0, 4096) : std::string_view();
+}
 
 }  // namespace
 
@@ -53,13 +56,15 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::s
     if (r.name == name && r.file == file && r.line == info.line && r.paradigm == info.paradigm) return slots_[at];
     at = (at + 1) & (slots_.size() - 1);
   }
-  // Programs that build unique names would fill the table: what comes after the limit is one region, and the quality table says so.
+  // Programs that build unique names would fill the table: what comes after the limit is one region, and the quality
+  // table says so.
   if (regions_.size() >= kRegionLimit / 16) {
     strobe_count("regions_folded", 1);
     return kOverflowRegion;
   }
   uint32_t id = uint32_t(regions_.size());
-  regions_.push_back({std::string(name), std::string(file), std::string(text_or_empty(info.module)), info.line, info.paradigm, info.role});
+  regions_.push_back({std::string(name), std::string(file), std::string(text_or_empty(info.module)), info.line,
+                      info.paradigm, info.role});
   slots_[at] = id;
   Writer w;
   write_region(w, id, regions_.back());

@@ -1,8 +1,8 @@
 // regions.h - the region table of a process: a description is interned once and gets a small number that fits a record.
 #pragma once
+#include <stdint.h>
 #include <deque>
 #include <mutex>
-#include <stdint.h>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,13 +1,14 @@
 // ring.h - the buffer between a thread and the drainer: 8-byte records in file-backed shared memory.
 //
-// One producer (the thread), one consumer (the drainer). `head` counts records written, `tail` counts records that are durable in the
-// block file; between them the ring holds what a reader recovers after `kill -9`. Layout of the rings file (little endian):
+// One producer (the thread), one consumer (the drainer). `head` counts records written, `tail` counts records that are
+// durable in the block file; between them the ring holds what a reader recovers after `kill -9`. Layout of the rings
+// file (little endian):
 //   page 0        RingsHeader
 //   then slots    RingHeader (one page), then `capacity` records
 // Measured: 8-byte records cost 88-150 ns a Python call on a mapped file, 24-byte records 94-184 ns (page faults).
 #pragma once
-#include <atomic>
 #include <stdint.h>
+#include <atomic>
 
 #include "core/clock.h"
 
@@ -56,7 +57,7 @@ struct RingsHeader {  // page 0..; everything here survives kill -9
   uint32_t unused;
   ClockPair first_pair;
   ClockPair last_pair;
-  std::atomic<int64_t> own_cpu_ns;     // CPU time of the drainer
+  std::atomic<int64_t> own_cpu_ns;  // CPU time of the drainer
   std::atomic<uint32_t> counter_count;
   std::atomic<uint32_t> staged_count;  // metric samples not yet in the block file
   Counter counters[48];
@@ -76,7 +77,8 @@ struct RingHeader {
 };
 static_assert(sizeof(RingHeader) <= kPage);
 
-// What a thread needs to write a record. `limit` is where it must stop and look: no ring yet, ring full, recording stopped.
+// What a thread needs to write a record. `limit` is where it must stop and look: no ring yet, ring full, recording
+// stopped.
 struct Producer {
   uint64_t* data = nullptr;
   uint64_t mask = 0;
@@ -88,7 +90,8 @@ struct Producer {
   bool busy = false;        // inside the slow path: a hook that fires there is ignored
 };
 
-// Initial-exec: one fs-relative load instead of a call to __tls_get_addr; the few bytes fit glibc's surplus for dlopened libraries.
+// Initial-exec: one fs-relative load instead of a call to __tls_get_addr; the few bytes fit glibc's surplus for
+// dlopened libraries.
 extern thread_local Producer producer __attribute__((tls_model("initial-exec")));
 
 void put_slowly(RecordKind kind, uint32_t region);  // session.cpp

@@ -30,7 +30,8 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 void set_up_process() {
   clock_setup();
   pthread_key_create(&thread_key, [](void* owner) { session().thread_ended(static_cast<Producer*>(owner)); });
-  pthread_atfork([] { session().before_fork(); }, [] { session().after_fork_in_parent(); }, [] { session().after_fork_in_child(); });
+  pthread_atfork([] { session().before_fork(); }, [] { session().after_fork_in_parent(); },
+                 [] { session().after_fork_in_child(); });
 }
 
 uint64_t thread_id() { return uint64_t(syscall(SYS_gettid)); }
@@ -74,16 +75,20 @@ void put_slowly(RecordKind kind, uint32_t region) {
   p.busy = false;
 }
 
-// ---- files -------------------------------------------------------------------------------------------------------------------
+// ---- files
+// -------------------------------------------------------------------------------------------------------------------
 
 void Session::fail(const char* what, int error) {
-  // Called with file_mutex_ held or before anything runs. The program goes on; the recording ends here, and says so once.
+  // Called with file_mutex_ held or before anything runs. The program goes on; the recording ends here, and says so
+  // once.
   if (failed_) return;
   failed_ = true;
   snprintf(error_, sizeof error_, "%s: %s", what, strerror(error));
   if (active()) {
     char text[700];
-    int n = snprintf(text, sizeof text, "strobe: recording stopped, the program goes on: %s. What was recorded until then is kept.\n", error_);
+    int n =
+        snprintf(text, sizeof text,
+                 "strobe: recording stopped, the program goes on: %s. What was recorded until then is kept.\n", error_);
     if (n > 0) (void)!write(2, text, size_t(n) < sizeof text ? size_t(n) : sizeof text - 1);
     header_->state.store(kFailed);
     count("recording_stopped_early", 1);
@@ -156,15 +161,18 @@ int Session::open_files() {
 
 std::string Session::process_json() const {
   char text[512];
-  snprintf(text, sizeof text, "{\"pid\": %d, \"parent_pid\": %d, \"started_ns\": %lld, \"forked\": %s, \"put_ns\": %.2f, \"clock\": \"%s\", \"description\": ", getpid(),
-           getppid(), (long long)started_ns_, child_ ? "true" : "false", put_ns_, ticks_are_tsc ? "tsc" : "monotonic");
+  snprintf(text, sizeof text,
+           "{\"pid\": %d, \"parent_pid\": %d, \"started_ns\": %lld, \"forked\": %s, \"put_ns\": %.2f, \"clock\": "
+           "\"%s\", \"description\": ",
+           getpid(), getppid(), (long long)started_ns_, child_ ? "true" : "false", put_ns_,
+           ticks_are_tsc ? "tsc" : "monotonic");
   return text + (description_.empty() ? std::string("{}") : description_) + "}";
 }
 
 std::string Session::end_json(int exit_code) const {
   char text[256];
-  snprintf(text, sizeof text, "{\"end_state\": \"%s\", \"exit_code\": %d, \"ended_ns\": %lld, \"counters\": {", exit_code >= 0 ? "exited" : "closed", exit_code,
-           (long long)monotonic_ns());
+  snprintf(text, sizeof text, "{\"end_state\": \"%s\", \"exit_code\": %d, \"ended_ns\": %lld, \"counters\": {",
+           exit_code >= 0 ? "exited" : "closed", exit_code, (long long)monotonic_ns());
   std::string out = text;
   auto add = [&](const char* name, uint64_t value) {
     snprintf(text, sizeof text, "%s\"%s\": %llu", out.back() == '{' ? "" : ", ", name, (unsigned long long)value);
@@ -180,11 +188,13 @@ std::string Session::end_json(int exit_code) const {
   add("leaves_unmatched", unmatched);
   add("spans_cut", cut);
   add("paths_folded", paths_->folded());
-  for (uint32_t i = 0; i < header_->counter_count.load(); i++) add(header_->counters[i].name, header_->counters[i].value.load());
+  for (uint32_t i = 0; i < header_->counter_count.load(); i++)
+    add(header_->counters[i].name, header_->counters[i].value.load());
   return out + "}}";
 }
 
-// ---- start, stop, fork -------------------------------------------------------------------------------------------------------
+// ---- start, stop, fork
+// -------------------------------------------------------------------------------------------------------
 
 int Session::start(const strobe_options& options) {
   pthread_once(&once, set_up_process);
@@ -273,12 +283,13 @@ void Session::stop(int exit_code) {
     append(chunks);
   }
   std::lock_guard lock(slots_mutex_);
-  // A thread that was between its look at `limit` and its store may still write into its ring: private zero pages take the place of
-  // the mapping, so that such a store hits nothing.
+  // A thread that was between its look at `limit` and its store may still write into its ring: private zero pages take
+  // the place of the mapping, so that such a store hits nothing.
   size_t ring_bytes = kPage + options_.ring_bytes;
   for (auto& slot : slots_) {
     if (slot->owner) slot->owner->header = nullptr;
-    mmap(slot->header, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    mmap(slot->header, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+         0);
   }
   slots_.clear();
   if (!failed_) {
@@ -309,7 +320,8 @@ void Session::after_fork_in_parent() {
 void Session::after_fork_in_child() {
   after_fork_in_parent();
   if (!active()) return;
-  // The child records into files of its own, opened when its first record comes: most children exec at once and never need any.
+  // The child records into files of its own, opened when its first record comes: most children exec at once and never
+  // need any.
   state_.store(kForked);
   producer.limit.store(0);
   producer.header = nullptr;
@@ -324,7 +336,8 @@ void Session::after_fork_in_child() {
   child_ = true;
 }
 
-// ---- the producer's slow path ------------------------------------------------------------------------------------------------
+// ---- the producer's slow path
+// ------------------------------------------------------------------------------------------------
 
 void Session::write_location(uint32_t location, uint64_t id, const char* name) {
   Writer w;
@@ -408,8 +421,10 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
     const uint64_t capacity = ring.capacity;
     uint64_t used = p.head - ring.tail.load(std::memory_order_acquire);
     if (used > capacity / 2) futex_wake(wake_);
-    // Full: give the drainer time before anything is lost. It needs neither the GIL nor any lock that this thread could hold.
-    for (int64_t until = 0; used + 2 >= capacity && active() && !failed_; used = p.head - ring.tail.load(std::memory_order_acquire)) {
+    // Full: give the drainer time before anything is lost. It needs neither the GIL nor any lock that this thread could
+    // hold.
+    for (int64_t until = 0; used + 2 >= capacity && active() && !failed_;
+         used = p.head - ring.tail.load(std::memory_order_acquire)) {
       int64_t now = monotonic_ns();
       if (!until) until = now + 500000000;
       if (now > until) break;
@@ -480,7 +495,8 @@ void Session::save_regions(std::string_view payload, uint32_t n) {
   append(chunk);
 }
 
-// ---- the drainer -------------------------------------------------------------------------------------------------------------
+// ---- the drainer
+// -------------------------------------------------------------------------------------------------------------
 
 void* Session::drainer_main(void* self) {
   pthread_setname_np(pthread_self(), "strobe");
@@ -589,7 +605,8 @@ void Session::save_samples() {
 
 }  // namespace strobe
 
-// ---- C API -------------------------------------------------------------------------------------------------------------------
+// ---- C API
+// -------------------------------------------------------------------------------------------------------------------
 
 using strobe::session;
 

@@ -1,9 +1,9 @@
 // session.h - recording of one process: its files, its rings, and the drainer thread that turns records into blocks.
 #pragma once
+#include <pthread.h>
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <pthread.h>
 #include <string>
 #include <vector>
 

@@ -12,12 +12,31 @@ extern "C" {
 
 // Who reported a region. model/kinds.py holds the same list (a test compares them).
 enum strobe_paradigm {
-  STROBE_OTHER = 0, STROBE_PYTHON, STROBE_TORCH, STROBE_ITT, STROBE_NVTX, STROBE_USER, STROBE_CUDA, STROBE_MPI, STROBE_ONEDNN, STROBE_SELF
+  STROBE_OTHER = 0,
+  STROBE_PYTHON,
+  STROBE_TORCH,
+  STROBE_ITT,
+  STROBE_NVTX,
+  STROBE_USER,
+  STROBE_CUDA,
+  STROBE_MPI,
+  STROBE_ONEDNN,
+  STROBE_SELF
 };
 // What a region is.
 enum strobe_role {
-  STROBE_ROLE_OTHER = 0, STROBE_ROLE_FUNCTION, STROBE_ROLE_OPERATOR, STROBE_ROLE_RANGE, STROBE_ROLE_WAIT, STROBE_ROLE_LOOP,
-  STROBE_ROLE_KERNEL, STROBE_ROLE_COPY, STROBE_ROLE_SYNC, STROBE_ROLE_P2P, STROBE_ROLE_COLLECTIVE, STROBE_ROLE_DATA
+  STROBE_ROLE_OTHER = 0,
+  STROBE_ROLE_FUNCTION,
+  STROBE_ROLE_OPERATOR,
+  STROBE_ROLE_RANGE,
+  STROBE_ROLE_WAIT,
+  STROBE_ROLE_LOOP,
+  STROBE_ROLE_KERNEL,
+  STROBE_ROLE_COPY,
+  STROBE_ROLE_SYNC,
+  STROBE_ROLE_P2P,
+  STROBE_ROLE_COLLECTIVE,
+  STROBE_ROLE_DATA
 };
 
 typedef struct strobe_region_info {
@@ -30,10 +49,10 @@ typedef struct strobe_region_info {
 } strobe_region_info;
 
 typedef struct strobe_options {
-  const char* folder;        // NAME.strobe/, must exist
-  const char* description;   // JSON text stored in the process chunk (argv, python, host, main)
-  uint32_t ring_bytes;       // 0: 1 MiB a thread
-  uint32_t drain_period_us;  // 0: 10 000
+  const char* folder;          // NAME.strobe/, must exist
+  const char* description;     // JSON text stored in the process chunk (argv, python, host, main)
+  uint32_t ring_bytes;         // 0: 1 MiB a thread
+  uint32_t drain_period_us;    // 0: 10 000
   uint32_t metrics_period_ms;  // 0: 100; UINT32_MAX: none
 } strobe_options;
 
@@ -46,7 +65,8 @@ STROBE_API const char* strobe_error(void);
 // Note in the mapped file that the process is about to end without strobe_stop (os._exit).
 STROBE_API void strobe_note_exit(int exit_code);
 
-// Intern a region: the same description gives the same id. 0 is never a valid region; 1 stands for everything after the table is full.
+// Intern a region: the same description gives the same id. 0 is never a valid region; 1 stands for everything after the
+// table is full.
 STROBE_API uint32_t strobe_region(const strobe_region_info* info);
 STROBE_API void strobe_enter(uint32_t region);
 STROBE_API void strobe_leave(uint32_t region);

@@ -51,8 +51,8 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   if (bytes.size() >= 4 && first.magic != kChunkMagic)
     throw std::runtime_error(blocks_path + " is no strobe block file: it does not begin with SRBK (byte offset 0)");
   if (bytes.size() >= sizeof first && first.version != kFormatVersion)
-    throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) + ", this strobe reads version " +
-                             std::to_string(kFormatVersion));
+    throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) +
+                             ", this strobe reads version " + std::to_string(kFormatVersion));
   read_chunks(bytes, true);
   if (!rings_path.empty()) recover(rings_path);
   for (auto& [id, location] : locations)
@@ -103,8 +103,12 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
 void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload) {
   Cursor c{payload.data(), payload.data() + payload.size()};
   switch (header.kind) {
-    case kProcessChunk: process_json.emplace_back(payload); break;
-    case kEndChunk: end_json.emplace_back(payload); break;
+    case kProcessChunk:
+      process_json.emplace_back(payload);
+      break;
+    case kEndChunk:
+      end_json.emplace_back(payload);
+      break;
     case kRegionsChunk:
       for (uint32_t i = 0; i < header.count; i++) {
         Region r;
@@ -128,7 +132,8 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
         if (!c.ok) break;
         path_parent.push_back(parent);
         path_region.push_back(region);
-        path_depth.push_back(parent < path_depth.size() ? uint16_t(path_depth[parent] + (path_depth[parent] < 65535)) : 0);
+        path_depth.push_back(parent < path_depth.size() ? uint16_t(path_depth[parent] + (path_depth[parent] < 65535))
+                                                        : 0);
       }
       break;
     case kSpansChunk: {
@@ -141,7 +146,8 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       location.id = header.location;
       for (const Close& close : view.closes) location.ends.emplace(close.row, close.end_ns);
       if (location.blocks.empty()) location.first_ns = view.header.first_ns;
-      location.blocks.push_back({payload, header.count, view.header.first_row, view.header.first_ns, view.header.last_ns});
+      location.blocks.push_back(
+          {payload, header.count, view.header.first_row, view.header.first_ns, view.header.last_ns});
       location.spans = view.header.first_row + header.count;
       location.last_ns = view.header.last_ns;
       ring_positions_[header.location] = {view.header.ring_position, view.header.ring_epoch};
@@ -169,7 +175,8 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
         if (time > last_ns) last_ns = time;
       }
       break;
-    default: break;  // a kind of a later version: skipped, as the format says
+    default:
+      break;  // a kind of a later version: skipped, as the format says
   }
 }
 
@@ -183,7 +190,8 @@ void ProcessFile::recover(const std::string& rings_path) {
   if (header.magic == kRingsMagic) {
     ring_state = int(header.state.load());
     for (uint32_t i = 0; i < header.counter_count.load() && i < 48; i++)
-      counters[std::string(header.counters[i].name, strnlen(header.counters[i].name, 40))] = header.counters[i].value.load();
+      counters[std::string(header.counters[i].name, strnlen(header.counters[i].name, 40))] =
+          header.counters[i].value.load();
     counters["own_cpu_ns"] = uint64_t(header.own_cpu_ns.load());
     PathTable paths;
     for (size_t i = 0; i < path_parent.size(); i++) paths.add(path_parent[i], path_region[i]);
@@ -195,7 +203,8 @@ void ProcessFile::recover(const std::string& rings_path) {
       const char* slot = base + kRingsHeaderBytes + i * ring_bytes;
       const auto& ring = *reinterpret_cast<const RingHeader*>(slot);
       const auto* data = reinterpret_cast<const uint64_t*>(slot + kPage);
-      if (ring.magic != kRingMagic || ring.state.load() == kRingFree || ring.capacity * 8ull != header.ring_bytes) continue;
+      if (ring.magic != kRingMagic || ring.state.load() == kRingFree || ring.capacity * 8ull != header.ring_bytes)
+        continue;
       counters["records_lost"] += ring.lost.load();
       LocationBuilder builder(ring.location, paths);
       builder.forked = true;  // what is unmatched here was counted, or not, while the program ran
@@ -203,7 +212,8 @@ void ProcessFile::recover(const std::string& rings_path) {
       uint64_t position = 0, head = ring.head.load(std::memory_order_acquire);
       auto& location = locations[ring.location];
       location.id = ring.location;
-      if (auto known = ring_positions_.find(ring.location); known != ring_positions_.end() && !location.blocks.empty()) {
+      if (auto known = ring_positions_.find(ring.location);
+          known != ring_positions_.end() && !location.blocks.empty()) {
         position = known->second.first;
         decoder.epoch = known->second.second;
         const Block& last = location.blocks.back();
@@ -273,8 +283,8 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
     ProcessFile file(blocks_path, rings_path);
     records = file.recovered_records;
     std::string chunks = file.recovered_chunks();
-    std::string json = "{\"end_state\": \"lost\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) + ", \"counters\": {\"records_recovered\": " +
-                       std::to_string(records);
+    std::string json = "{\"end_state\": \"lost\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) +
+                       ", \"counters\": {\"records_recovered\": " + std::to_string(records);
     for (const auto& [name, value] : file.counters) json += ", \"" + name + "\": " + std::to_string(value);
     append_chunk(chunks, kEndChunk, 0, 1, json + "}}");
     File out(blocks_path, O_WRONLY | O_APPEND);

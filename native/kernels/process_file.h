@@ -1,8 +1,9 @@
-// process_file.h - reads the block file of one process, with what its rings still hold when the process ended without closing it.
+// process_file.h - reads the block file of one process, with what its rings still hold when the process ended without
+// closing it.
 #pragma once
+#include <stdint.h>
 #include <map>
 #include <memory>
-#include <stdint.h>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -70,8 +71,8 @@ class ProcessFile {
   std::vector<uint16_t> path_depth;
   std::map<uint32_t, Location> locations;
   std::map<uint32_t, Metric> metrics;
-  int64_t last_ns = 0;       // the last time stamp in the file
-  uint64_t bytes_lost = 0;   // torn or damaged
+  int64_t last_ns = 0;      // the last time stamp in the file
+  uint64_t bytes_lost = 0;  // torn or damaged
   uint64_t chunks_damaged = 0;
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
@@ -91,7 +92,8 @@ class ProcessFile {
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   Recovered recovered_;
-  std::unordered_map<uint32_t, std::pair<uint64_t, uint64_t>> ring_positions_;  // location -> (position, epoch) of its last block
+  std::unordered_map<uint32_t, std::pair<uint64_t, uint64_t>>
+      ring_positions_;  // location -> (position, epoch) of its last block
 };
 
 template <class Visit>
@@ -104,8 +106,10 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
   size_t low = 0, high = loc.blocks.size();
   while (low < high) {
     size_t mid = (low + high) / 2;
-    if (loc.blocks[mid].first_ns <= start_ns) low = mid + 1;
-    else high = mid;
+    if (loc.blocks[mid].first_ns <= start_ns)
+      low = mid + 1;
+    else
+      high = mid;
   }
   at = low > 0 ? low - 1 : 0;
   SpansView view;
@@ -123,7 +127,8 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
         end = complete ? known->second : last_ns > start ? last_ns : start;
       }
       // Zero-length spans belong to the window that holds their start.
-      if (start < end_ns && (end > start_ns || (end == start && start >= start_ns)) && path < path_region.size()) visit(row, start, end, path, complete);
+      if (start < end_ns && (end > start_ns || (end == start && start >= start_ns)) && path < path_region.size())
+        visit(row, start, end, path, complete);
     };
     if (at == first)
       for (const OpenSpan& open : view.carry) emit(open.row, open.start_ns, kOpen, open.path);
@@ -134,7 +139,8 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
   }
 }
 
-// Completes the block file of a process that ended without closing it and removes the rings. Returns records recovered; throws as above.
+// Completes the block file of a process that ended without closing it and removes the rings. Returns records recovered;
+// throws as above.
 uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path);
 
 }  // namespace strobe

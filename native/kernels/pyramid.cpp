@@ -82,7 +82,8 @@ void innermost_runs(const ProcessFile& file, uint32_t location, int64_t start_ns
 
 class Builder {
  public:
-  Builder(uint32_t location, const std::vector<Run>& runs, std::vector<int64_t> starts) : location_(location), runs_(runs), starts_(std::move(starts)) {}
+  Builder(uint32_t location, const std::vector<Run>& runs, std::vector<int64_t> starts)
+      : location_(location), runs_(runs), starts_(std::move(starts)) {}
 
   struct Entry {
     uint32_t location, level;
@@ -104,7 +105,8 @@ class Builder {
   using Bins = std::vector<Histogram>;
 
   size_t spans_in(int64_t start, int64_t end) const {
-    return size_t(std::lower_bound(starts_.begin(), starts_.end(), end) - std::lower_bound(starts_.begin(), starts_.end(), start));
+    return size_t(std::lower_bound(starts_.begin(), starts_.end(), end) -
+                  std::lower_bound(starts_.begin(), starts_.end(), start));
   }
 
   // Exact histograms of the tile's bins, merged upwards; stores every tile that covers enough spans.
@@ -164,7 +166,7 @@ class Builder {
 struct TilesHeader {
   uint32_t magic = kTilesMagic, version = kTilesVersion;
   uint32_t tiles = 0, frames_bytes = 0;
-  int64_t last_ns = 0;   // of the block file: a file that has grown since needs new tiles
+  int64_t last_ns = 0;  // of the block file: a file that has grown since needs new tiles
   uint64_t spans = 0;
 };
 
@@ -192,7 +194,8 @@ void build_tiles(const ProcessFile& file, const std::string& path) {
     });
     std::vector<int64_t> starts;
     starts.reserve(location.spans);
-    file.each(id, INT64_MIN, INT64_MAX, [&](uint64_t, int64_t start, int64_t, uint32_t, bool) { starts.push_back(start); });
+    file.each(id, INT64_MIN, INT64_MAX,
+              [&](uint64_t, int64_t start, int64_t, uint32_t, bool) { starts.push_back(start); });
     Builder builder(id, runs, std::move(starts));
     builder.build();
     for (auto entry : builder.entries) {
@@ -228,8 +231,8 @@ Tiles::Tiles(const std::string& path, const ProcessFile& file) {
   if (bytes_.size() < sizeof header) return;
   memcpy(static_cast<void*>(&header), bytes_.data(), sizeof header);
   size_t directory_bytes = size_t(header.tiles) * sizeof(Builder::Entry);
-  if (header.magic != kTilesMagic || header.version != kTilesVersion || header.last_ns != file.last_ns || header.spans != all_spans(file) ||
-      bytes_.size() != sizeof header + directory_bytes + header.frames_bytes)
+  if (header.magic != kTilesMagic || header.version != kTilesVersion || header.last_ns != file.last_ns ||
+      header.spans != all_spans(file) || bytes_.size() != sizeof header + directory_bytes + header.frames_bytes)
     return;
   for (uint32_t i = 0; i < header.tiles; i++) {
     Builder::Entry e;
@@ -243,7 +246,9 @@ bool Tiles::find(uint32_t location, uint32_t level, int64_t index, Tile& out) co
   auto found = directory_.find({location, level, index});
   if (found == directory_.end()) return false;
   char planes[kTileBins * 5];
-  if (ZSTD_decompress(planes, sizeof planes, bytes_.data() + found->second.first, found->second.second) != sizeof planes) return false;
+  if (ZSTD_decompress(planes, sizeof planes, bytes_.data() + found->second.first, found->second.second) !=
+      sizeof planes)
+    return false;
   for (uint32_t i = 0; i < kTileBins; i++) {
     out.region[i] = 0;
     for (int b = 0; b < 4; b++) out.region[i] |= uint32_t(uint8_t(planes[b * kTileBins + i])) << (8 * b);
@@ -257,7 +262,8 @@ namespace {
 // Pixels of a row, filled by pieces of time in order.
 class Pixels {
  public:
-  Pixels(int64_t start_ns, int64_t end_ns, uint32_t width) : start_(start_ns), ns_per_pixel_(double(end_ns - start_ns) / width), bins_(width) {}
+  Pixels(int64_t start_ns, int64_t end_ns, uint32_t width)
+      : start_(start_ns), ns_per_pixel_(double(end_ns - start_ns) / width), bins_(width) {}
   void piece(int64_t from, int64_t to, uint32_t region, double share) {
     double a = double(from - start_) / ns_per_pixel_, b = double(to - start_) / ns_per_pixel_;
     a = std::max(a, 0.0), b = std::min(b, double(bins_.size()));
@@ -284,7 +290,8 @@ class Pixels {
 
 }  // namespace
 
-Cells cells(const ProcessFile& file, const Tiles& tiles, uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width) {
+Cells cells(const ProcessFile& file, const Tiles& tiles, uint32_t location, int64_t start_ns, int64_t end_ns,
+            uint32_t width) {
   Pixels pixels(start_ns, end_ns, width);
   auto from_blocks = [&](int64_t from, int64_t to) {
     innermost_runs(file, location, from, to, [&](const Run& r) { pixels.piece(r.start_ns, r.end_ns, r.region, 1.0); });
@@ -304,14 +311,16 @@ Cells cells(const ProcessFile& file, const Tiles& tiles, uint32_t location, int6
     if (raw_from < from) from_blocks(raw_from, std::min(from, end_ns));
     for (uint32_t i = 0; i < kTileBins; i++)
       if (tile.region[i] != kNothing)
-        pixels.piece(std::max(from + i * bin_ns, start_ns), std::min(from + (i + 1) * bin_ns, end_ns), tile.region[i], tile.share[i] / 255.0);
+        pixels.piece(std::max(from + i * bin_ns, start_ns), std::min(from + (i + 1) * bin_ns, end_ns), tile.region[i],
+                     tile.share[i] / 255.0);
     raw_from = to;
   }
   if (raw_from < end_ns) from_blocks(raw_from, end_ns);
   return pixels.result();
 }
 
-std::vector<std::vector<uint32_t>> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width, uint32_t max_depth) {
+std::vector<std::vector<uint32_t>> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns,
+                                               int64_t end_ns, uint32_t width, uint32_t max_depth) {
   struct Row {
     size_t pixel = 0;
     Histogram now;
@@ -333,7 +342,8 @@ std::vector<std::vector<uint32_t>> stack_cells(const ProcessFile& file, uint32_t
     }
     Row& row = rows[depth];
     uint32_t region = file.path_region[path];
-    double a = std::max(0.0, double(start - start_ns) * scale), b = std::min(double(width), double(end - start_ns) * scale);
+    double a = std::max(0.0, double(start - start_ns) * scale),
+           b = std::min(double(width), double(end - start_ns) * scale);
     size_t first = std::min(size_t(a), size_t(width - 1)), last = std::min(size_t(b), size_t(width - 1));
     if (first != row.pixel) flush(row), row.pixel = first;
     if (first == last) {

@@ -17,7 +17,8 @@ void register_structure(nb::module_& m);
 
 namespace {
 
-void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us, uint32_t metrics_period_ms) {
+void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
+           uint32_t metrics_period_ms) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -32,10 +33,12 @@ void start(const std::string& folder, const std::string& description, uint32_t r
 }
 
 void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
-  if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0) throw nb::python_error();
+  if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0)
+    throw nb::python_error();
 }
 
-uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line, const std::string& module) {
+uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line,
+                const std::string& module) {
   strobe_region_info info{};
   info.name = name.c_str();
   info.file = file.c_str();
@@ -62,12 +65,14 @@ PyMethodDef leave_def = {"leave", leave, METH_O, "leave(region) -> None: the reg
 
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
-  m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0, nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0);
+  m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
+        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("note_exit", &strobe_note_exit, nb::call_guard<nb::gil_scoped_release>());
   m.def("die_with_parent", [] { prctl(PR_SET_PDEATHSIG, SIGKILL); });
   m.def("active", [] { return strobe_active() != 0; });
-  m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "", nb::arg("line") = 0, nb::arg("module") = "");
+  m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
+        nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));

@@ -1,7 +1,8 @@
 /* monitoring.c - Python calls on CPython 3.12 and later: sys.monitoring (PEP 669) with C callbacks.
  *
- * The callbacks are builtin functions that the interpreter reaches by vectorcall; they call no Python. Code that is not recorded answers DISABLE and
- * costs nothing from then on. A tool id of our own leaves the debugger's, coverage's and profiler's ids free for the program. */
+ * The callbacks are builtin functions that the interpreter reaches by vectorcall; they call no Python. Code that is not
+ * recorded answers DISABLE and costs nothing from then on. A tool id of our own leaves the debugger's, coverage's and
+ * profiler's ids free for the program. */
 #include "code_regions.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -41,7 +42,9 @@ static inline PyObject* end(PyObject* const* args, int may_disable) {
 }
 
 /* PY_UNWIND and PY_THROW are global events: they cannot be switched off per code object. */
-static PyObject* on_begin(PyObject* self, PyObject* const* args, Py_ssize_t n) { return (void)self, (void)n, begin(args); }
+static PyObject* on_begin(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  return (void)self, (void)n, begin(args);
+}
 static PyObject* on_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   (void)self, (void)n;
   uintptr_t region = code_region((PyCodeObject*)args[0]);
@@ -49,8 +52,12 @@ static PyObject* on_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   if (region == CODE_IMPORT) importing++;
   Py_RETURN_NONE;
 }
-static PyObject* on_end(PyObject* self, PyObject* const* args, Py_ssize_t n) { return (void)self, (void)n, end(args, 1); }
-static PyObject* on_unwind(PyObject* self, PyObject* const* args, Py_ssize_t n) { return (void)self, (void)n, end(args, 0); }
+static PyObject* on_end(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  return (void)self, (void)n, end(args, 1);
+}
+static PyObject* on_unwind(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  return (void)self, (void)n, end(args, 0);
+}
 
 static PyMethodDef callbacks[] = {
     {"PY_START", (PyCFunction)(void (*)(void))on_begin, METH_FASTCALL, NULL},
@@ -68,7 +75,9 @@ static int set_callbacks(PyObject* monitoring, int on) {
   for (size_t i = 0; !failed && i < sizeof callbacks / sizeof callbacks[0]; i++) {
     PyObject* event = PyObject_GetAttrString(events, callbacks[i].ml_name);
     PyObject* function = on ? PyCFunction_New(&callbacks[i], NULL) : Py_NewRef(Py_None);
-    PyObject* old = event && function ? PyObject_CallMethod(monitoring, "register_callback", "iOO", tool_id, event, function) : NULL;
+    PyObject* old = event && function
+                        ? PyObject_CallMethod(monitoring, "register_callback", "iOO", tool_id, event, function)
+                        : NULL;
     if (old) mask |= PyLong_AsLong(event);
     failed = old == NULL;
     Py_XDECREF(old), Py_XDECREF(function), Py_XDECREF(event);
@@ -91,7 +100,8 @@ int python_calls_start(void) {
     }
     PyErr_Clear();
   }
-  if (tool_id < 3) return PyErr_SetString(PyExc_RuntimeError, "no free tool id in sys.monitoring (3 and 4 are taken)"), -1;
+  if (tool_id < 3)
+    return PyErr_SetString(PyExc_RuntimeError, "no free tool id in sys.monitoring (3 and 4 are taken)"), -1;
   importing = 0;
   if (set_callbacks(monitoring, 1) != 0) return -1;
   /* What an earlier recording in this process had switched off. */

@@ -71,7 +71,8 @@ class Reader {
 
   nb::list regions() const {
     nb::list out;
-    for (const Region& r : file_->regions) out.append(nb::make_tuple(r.id, text(r.name), r.paradigm, r.role, text(r.file), r.line, text(r.module)));
+    for (const Region& r : file_->regions)
+      out.append(nb::make_tuple(r.id, text(r.name), r.paradigm, r.role, text(r.file), r.line, text(r.module)));
     return out;
   }
 
@@ -139,7 +140,8 @@ class Reader {
     }
   }
 
-  nb::tuple row_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width, const std::optional<std::string>& tiles_path) {
+  nb::tuple row_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
+                      const std::optional<std::string>& tiles_path) {
     check(start_ns, end_ns, width);
     Cells c;
     {
@@ -154,7 +156,8 @@ class Reader {
     return nb::make_tuple(array(std::move(c.region)), array(std::move(c.share)));
   }
 
-  nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width, uint32_t max_depth) const {
+  nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
+                         uint32_t max_depth) const {
     check(start_ns, end_ns, width);
     std::vector<uint32_t> flat;
     size_t rows;
@@ -170,7 +173,8 @@ class Reader {
 
  private:
   static void check(int64_t start_ns, int64_t end_ns, uint32_t width) {
-    if (end_ns <= start_ns || width == 0) throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
+    if (end_ns <= start_ns || width == 0)
+      throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
   }
   std::unique_ptr<ProcessFile> file_;
   std::mutex tiles_mutex_;
@@ -193,7 +197,8 @@ uint64_t recover(const std::string& blocks_path, const std::string& rings_path) 
 
 void register_reader(nb::module_& m) {
   nb::class_<Reader>(m, "ProcessReader")
-      .def(nb::init<const std::string&, const std::optional<std::string>&>(), nb::arg("blocks_path"), nb::arg("rings_path").none() = nb::none())
+      .def(nb::init<const std::string&, const std::optional<std::string>&>(), nb::arg("blocks_path"),
+           nb::arg("rings_path").none() = nb::none())
       .def("process", &Reader::process)
       .def("quality", &Reader::quality)
       .def("regions", &Reader::regions)
@@ -202,8 +207,10 @@ void register_reader(nb::module_& m) {
       .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))
       .def("metrics", &Reader::metrics)
       .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
-      .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"), nb::arg("tiles_path").none() = nb::none())
-      .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"), nb::arg("max_depth"));
+      .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),
+           nb::arg("tiles_path").none() = nb::none())
+      .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"),
+           nb::arg("width"), nb::arg("max_depth"));
   m.def("recover", &recover, nb::arg("blocks_path"), nb::arg("rings_path"),
         "Complete the block file of a process that ended without closing it; returns the records recovered.");
 }
