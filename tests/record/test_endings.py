@@ -99,8 +99,11 @@ def test_a_programs_own_handler_decides(workshop: Workshop, number: signal.Signa
     assert (out, process.returncode) == (f"cleaning up {int(number)}\n", 5)
 
 
+CTRL_C, CTRL_Z = b"\x03", b"\x1a"
+
+
 def test_ctrl_c_reaches_strobe_and_program_and_the_program_decides(workshop: Workshop) -> None:
-    """A terminal sends SIGINT to the whole process group: strobe must wait for what the program makes of it."""
+    """A terminal signals the whole process group: strobe must wait for what the program makes of it."""
     workshop.write(
         "program.py",
         BUSY
@@ -114,21 +117,55 @@ except KeyboardInterrupt:
     print("saved", flush=True)
 """,
     )
-    process = workshop.start("program.py")
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=TIMEOUT_S)
-    assert (out, err, process.returncode) == ("saving\nsaved\n", "", 0)
+    terminal = workshop.start_in_terminal("program.py")
+    terminal.type(CTRL_C)
+    assert terminal.finish() == 0
+    assert terminal.text.split() == ["ready", "^Csaving", "saved"]
     assert spans_of(workshop.trace, "step") == 200
 
 
 def test_ctrl_c_kills_strobe_by_the_signal_when_it_kills_the_program(workshop: Workshop) -> None:
     """A shell stops its loop only when the program died by SIGINT, not when it exited with 130."""
     workshop.write("program.py", "import time\nprint('ready', flush=True)\ntime.sleep(60)")
+    terminal = workshop.start_in_terminal("program.py")
+    terminal.type(CTRL_C)
+    assert terminal.finish() == -signal.SIGINT
+    assert terminal.text.count("KeyboardInterrupt") == 1, terminal.text
+
+
+def test_impatient_ctrl_c_does_not_cost_the_trace(workshop: Workshop) -> None:
+    workshop.write("program.py", BUSY + "print('ready', flush=True)\ntime.sleep(60)")
+    terminal = workshop.start_in_terminal("program.py")
+    for _ in range(20):
+        terminal.type(CTRL_C)
+        time.sleep(0.01)
+    assert terminal.finish() == -signal.SIGINT
+    assert "strobe/" not in terminal.text, "a traceback of strobe's own"
+    assert spans_of(workshop.trace, "step") == 200
+
+
+def test_a_signal_to_the_whole_group_reaches_the_program_once(workshop: Workshop) -> None:
+    """Schedulers signal every process of a job: what strobe hands on must not arrive a second time."""
+    workshop.write(
+        "program.py",
+        """
+        import signal, time
+        count = 0
+        def stop(number, frame):
+            global count
+            count += 1
+        signal.signal(signal.SIGTERM, stop)
+        print("ready", flush=True)
+        end = time.monotonic() + 0.6
+        while time.monotonic() < end:
+            time.sleep(0.05)
+        print(count)
+        """,
+    )
     process = workshop.start("program.py")
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == -signal.SIGINT
-    assert err.count("KeyboardInterrupt") == 1, err
+    os.killpg(process.pid, signal.SIGTERM)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    assert (out, process.returncode) == ("1\n", 0)
 
 
 def test_a_stopped_program_goes_on(workshop: Workshop) -> None:

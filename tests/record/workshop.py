@@ -1,6 +1,8 @@
 """Real programs, started plainly and under `strobe run`, in a folder of their own."""
 
+import contextlib
 import os
+import pty
 import subprocess
 import sys
 import textwrap
@@ -89,6 +91,10 @@ class Workshop:
         """The same without strobe."""
         return self._start([sys.executable, *words], env)
 
+    def start_in_terminal(self, *words: str) -> "Terminal":
+        """`strobe run WORDS` as the foreground job of a terminal of its own, once it has printed `ready`."""
+        return Terminal(self.command(*words), self.folder)
+
     def _start(self, command: Sequence[str], env: Mapping[str, str] | None) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
             command,
@@ -104,6 +110,35 @@ class Workshop:
         line = process.stdout.readline()
         assert line.startswith("ready"), (line, process.communicate(timeout=TIMEOUT_S))
         return process
+
+
+class Terminal:
+    """A command on a pseudo terminal, where Ctrl-C is what a person types: the kernel signals the whole group."""
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self.pid, self._master = pty.fork()
+        if self.pid == 0:
+            os.chdir(folder)
+            os.execvpe(command[0], list(command), environment())
+        self.text = ""
+        self.read_until("ready")
+
+    def read_until(self, word: str) -> None:
+        """Wait until the program has printed a word."""
+        while word not in self.text:
+            self.text += os.read(self._master, 4096).decode()
+
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._master, keys)
+
+    def finish(self) -> int:
+        """Read what is still to come; return the exit code, negative for a signal."""
+        with contextlib.suppress(OSError):  # EIO: the other side is closed
+            while chunk := os.read(self._master, 4096):
+                self.text += chunk.decode()
+        os.close(self._master)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def spans_of(trace: Path, function: str) -> int:
