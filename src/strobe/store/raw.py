@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
+import os
+from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from strobe.errors import TraceError
 from strobe.store.archive import ProcessFiles
@@ -55,22 +56,60 @@ class ProcessReader(Protocol):
         """Return the region with most time, per depth and pixel."""
 
 
+class RecordedProcess:
+    """The files of one process, with what the recorder wrote as JSON text made into facts."""
+
+    def __init__(self, files: ProcessFiles) -> None:
+        from strobe import native
+
+        self._core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
+        raw = self._core.process()
+        # A process that records, stops, and records again writes one pair of chunks each time.
+        self._begun: list[dict[str, Any]] = [json.loads(text) for text in raw["process_json"]]
+        self._ended: list[dict[str, Any]] = [json.loads(text) for text in raw["end_json"]]
+        if not self._begun:
+            raise ValueError("it ends before its first chunk")
+        self._last_ns = int(raw["last_ns"])
+        self._alive = files.rings is not None and _alive(files.pid)
+
+    def process(self) -> Mapping[str, object]:
+        """Return the facts about the process; `ended_ns` is the last moment known to be recorded."""
+        first, description = self._begun[0], self._begun[0].get("description") or {}
+        finished = len(self._ended) >= len(self._begun)
+        unfinished: dict[str, Any] = {"end_state": "running" if self._alive else "lost"}
+        last = self._ended[-1] if finished else unfinished
+        exit_code = int(last.get("exit_code", -1))
+        return {
+            "pid": first["pid"],
+            "parent_pid": first["parent_pid"],
+            "started_ns": first["started_ns"],
+            "ended_ns": max(first["started_ns"], last.get("ended_ns", 0) or self._last_ns),
+            "end_state": last["end_state"],
+            "exit_code": exit_code if exit_code >= 0 else None,
+            "argv": description.get("argv", []),
+            "host": description.get("host", ""),
+            "python": description.get("python", ""),
+            "main": bool(description.get("main")) and not first.get("forked"),
+        }
+
+    def quality(self) -> dict[str, int]:
+        """Return the counters of all recordings of the process, and what the recorder probably cost it."""
+        total: Counter[str] = Counter()
+        for counters in (*(ended.get("counters", {}) for ended in self._ended), self._core.quality()):
+            total.update(counters)
+        # An enter and a leave per span, at the price that the recorder measured when it started.
+        spans = sum(int(location["span_count"]) for location in self._core.locations())
+        total["estimated_cost_ns"] = round(2 * spans * float(self._begun[0].get("put_ns", 0)))
+        return dict(total)
+
+    def __getattr__(self, name: str) -> Any:  # the arrays come as they are
+        return getattr(self._core, name)
+
+
 def open_process(files: ProcessFiles) -> ProcessReader:
     """Open the files of one process; what a torn block file still holds is there, up to its last sound block."""
-    from strobe import native
-
-    class Reader(native.ProcessReader):  # type: ignore[misc]  # an extension class
-        def process(self) -> Mapping[str, object]:
-            return _process_facts(super().process(), running(files))
-
-        def quality(self) -> dict[str, int]:
-            counted: dict[str, int] = super().quality()
-            for text in super().process()["end_json"]:
-                counted |= json.loads(text)["counters"]
-            return counted
-
     try:
-        reader: ProcessReader = Reader(str(files.blocks), str(files.rings) if files.rings else None)
+        return cast(ProcessReader, RecordedProcess(files))
     except OSError as error:
         reason = error.strerror or str(error)
         raise TraceError(f"cannot read '{files.blocks.name}': {reason}", where=str(files.blocks.parent)) from error
@@ -80,57 +119,20 @@ def open_process(files: ProcessFiles) -> ProcessReader:
             where=str(files.blocks.parent),
             do="Everything else in the folder may still be readable: move this file away and open the trace again.",
         ) from error
-    return reader
 
 
-def running(files: ProcessFiles) -> bool:
-    """Whether the process still records: it holds a lock on its block file as long as it lives."""
-    if files.rings is None:
-        return False
-    try:
-        with files.blocks.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def complete(files: ProcessFiles) -> int:
-    """Write into the block file what the rings of a dead process still hold, and remove them.
-
-    Returns the number of records recovered; 0 for a process that still runs or closed its files itself. Raises
-    TraceError when the folder cannot be written: reading recovers the same in memory, each time.
-    """
+def recover(files: ProcessFiles) -> int:
+    """Move what the rings of a dead process still hold into its block file; return how many records that were."""
     from strobe import native
 
-    if files.rings is None or running(files):
-        return 0
+    return int(native.recover(str(files.blocks), str(files.rings)))
+
+
+def _alive(pid: int) -> bool:
     try:
-        records: int = native.recover(str(files.blocks), str(files.rings))
-    except (OSError, ValueError) as error:
-        raise TraceError(f"cannot complete '{files.blocks.name}': {error}", where=str(files.blocks.parent)) from error
-    return records
-
-
-def _process_facts(raw: Mapping[str, object], alive: bool) -> dict[str, object]:
-    """Make one description of what the process wrote when it began and when it ended."""
-    begun, ended = raw["process_json"], raw["end_json"]
-    assert isinstance(begun, list)
-    assert isinstance(ended, list)
-    facts: dict[str, object] = {"pid": 0, "parent_pid": 0, "started_ns": raw["last_ns"], "main": False}
-    for text in begun[:1]:
-        described = json.loads(text)
-        facts |= described.pop("description", {})
-        facts |= described
-    if facts.get("forked"):  # a forked child repeats its parent's description
-        facts["main"] = False
-    if ended:
-        facts |= json.loads(ended[-1])
-    else:
-        facts |= {"end_state": "running" if alive else "lost", "exit_code": None, "ended_ns": raw["last_ns"]}
-    facts["ended_ns"] = max(int(str(facts["ended_ns"])), int(str(raw["last_ns"])))
-    if facts.get("exit_code") == -1:
-        facts["exit_code"] = None
-    return facts
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

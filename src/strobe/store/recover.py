@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from strobe.errors import TraceError
 from strobe.model.units import format_ns
+from strobe.store import raw
 from strobe.store.archive import Job, process_files
 from strobe.store.pyramid import ensure_tiles
-from strobe.store.raw import complete, open_process
 
 
 def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
@@ -18,6 +20,8 @@ def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
     until = format_ns(max(0, _integer(process.get("ended_ns")) - zero_ns))
     code = process.get("exit_code")
     killed = _signal_name(job) if process.get("main") else ""
+    if code is None and process.get("main"):
+        code = job.ended.get("exit_code")
     if state == "closed":
         return f"ended with exit code {code}" if code is not None else "ended"
     if state == "exited":
@@ -30,12 +34,24 @@ def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
     return f"ended without a word (killed or crashed); complete up to {until}"
 
 
-def close_trace(folder: Path) -> None:
-    """Do once what every later reader would do again: complete the files of killed processes, build the tiles."""
+def close_trace(folder: Path) -> list[str]:
+    """Do once what every later reader would otherwise do: recover dead processes' rings, build tiles.
+
+    Returns a sentence for each thing that could not be done; the trace opens without it.
+    """
+    troubles = []
     for files in process_files(folder):
-        complete(files)
-    for files in process_files(folder):
-        ensure_tiles(files, open_process(files))
+        try:
+            state = raw.open_process(files).process()["end_state"]
+            if files.rings is not None and state == "lost":
+                raw.recover(files)
+                files = replace(files, rings=None)
+            ensure_tiles(files, raw.open_process(files))
+        except TraceError as error:
+            troubles.append(str(error))
+        except OSError as error:
+            troubles.append(f"cannot complete '{files.blocks}': {error.strerror}")
+    return troubles
 
 
 def _signal_name(job: Job) -> str:

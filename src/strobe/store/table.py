@@ -76,6 +76,11 @@ class Table:
         """Return all rows as plain Python values."""
         return list(zip(*(column.to_pylist() for column in self._arrow.columns), strict=True))
 
+    def to_pylist(self) -> list[dict[str, object]]:
+        """Return all rows as dictionaries."""
+        rows: list[dict[str, object]] = self._arrow.to_pylist()
+        return rows
+
     # Shape
 
     def __len__(self) -> int:

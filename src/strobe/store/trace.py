@@ -424,7 +424,7 @@ class Trace:
 
     def _has(self, need: str) -> bool:
         if need == "metrics":
-            return any(reader.metrics() for reader in self._readers)
+            return any(len(cast("list[float]", m["value"])) for reader in self._readers for m in reader.metrics())
         if need == "spans":
             return self.span_count > 0
         paradigms = {row[2] for row in self._definitions.regions}
