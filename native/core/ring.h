@@ -86,6 +86,7 @@ struct Producer {
   std::atomic<uint64_t> limit{0};
   uint64_t epoch = ~uint64_t(0);
   RingHeader* header = nullptr;
+  uint32_t generation = 0;  // of the session that the ring belongs to
   uint32_t lost_depth = 0;  // open spans whose enter was lost: their leaves are lost with them
   bool busy = false;        // inside the slow path: a hook that fires there is ignored
 };

@@ -90,7 +90,7 @@ void Session::fail(const char* what, int error) {
         snprintf(text, sizeof text,
                  "strobe: recording stopped, the program goes on: %s. What was recorded until then is kept.\n", error_);
     if (n > 0) (void)!write(2, text, size_t(n) < sizeof text ? size_t(n) : sizeof text - 1);
-    header_->state.store(kFailed);
+    header()->state.store(kFailed);
     count("recording_stopped_early", 1);
   }
 }
@@ -150,12 +150,12 @@ int Session::open_files() {
     return error;
   }
   header_ = new (map) RingsHeader{};
-  header_->magic = kRingsMagic;
-  header_->version = kFormatVersion;
-  header_->pid = uint32_t(getpid());
-  header_->ring_bytes = options_.ring_bytes;
-  header_->state.store(kRunning);
-  header_->first_pair = header_->last_pair = clock_pair();
+  header()->magic = kRingsMagic;
+  header()->version = kFormatVersion;
+  header()->pid = uint32_t(getpid());
+  header()->ring_bytes = options_.ring_bytes;
+  header()->state.store(kRunning);
+  header()->first_pair = header()->last_pair = clock_pair();
   return 0;
 }
 
@@ -178,7 +178,7 @@ std::string Session::end_json(int exit_code) const {
     snprintf(text, sizeof text, "%s\"%s\": %llu", out.back() == '{' ? "" : ", ", name, (unsigned long long)value);
     out += text;
   };
-  add("own_cpu_ns", uint64_t(header_->own_cpu_ns.load()));
+  add("own_cpu_ns", uint64_t(header()->own_cpu_ns.load()));
   uint64_t lost = 0, unmatched = unmatched_, cut = cut_;
   for (const auto& slot : slots_) {
     lost += slot->header->lost.load();
@@ -188,8 +188,8 @@ std::string Session::end_json(int exit_code) const {
   add("leaves_unmatched", unmatched);
   add("spans_cut", cut);
   add("paths_folded", paths_->folded());
-  for (uint32_t i = 0; i < header_->counter_count.load(); i++)
-    add(header_->counters[i].name, header_->counters[i].value.load());
+  for (uint32_t i = 0; i < header()->counter_count.load(); i++)
+    add(header()->counters[i].name, header()->counters[i].value.load());
   return out + "}}";
 }
 
@@ -235,7 +235,7 @@ int Session::start(const strobe_options& options) {
   }
   append(chunks);
   if (failed_) {  // a full disk, at the very start
-    munmap(header_, kRingsHeaderBytes);
+    munmap(header(), kRingsHeaderBytes);
     header_ = nullptr;
     close(blocks_fd_), close(rings_fd_), blocks_fd_ = rings_fd_ = -1;
     unlink(blocks_path_.c_str()), unlink(rings_path_.c_str());
@@ -258,6 +258,7 @@ int Session::start(const strobe_options& options) {
     unlink(blocks_path_.c_str()), unlink(rings_path_.c_str());
     return error;
   }
+  generation_.fetch_add(1);
   state_.store(kActive, std::memory_order_release);
   return 0;
 }
@@ -287,17 +288,18 @@ void Session::stop(int exit_code) {
   // the place of the mapping, so that such a store hits nothing.
   size_t ring_bytes = kPage + options_.ring_bytes;
   for (auto& slot : slots_) {
-    if (slot->owner) slot->owner->header = nullptr;
     mmap(slot->header, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
          0);
   }
   slots_.clear();
   if (!failed_) {
-    header_->state.store(exit_code >= 0 ? kExited : kClosed);
+    header()->state.store(exit_code >= 0 ? kExited : kClosed);
     unlink(rings_path_.c_str());
   }
-  munmap(header_, kRingsHeaderBytes);
-  header_ = nullptr;
+  // The same for the header: strobe_count may hold it.
+  void* header_page = header_.exchange(nullptr);
+  mmap(header_page, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+       -1, 0);
   std::lock_guard file(file_mutex_);
   close(blocks_fd_), close(rings_fd_);
   blocks_fd_ = rings_fd_ = -1;
@@ -329,7 +331,7 @@ void Session::after_fork_in_child() {
   size_t ring_bytes = kPage + options_.ring_bytes;
   for (auto& slot : slots_) munmap(slot->header, ring_bytes);
   slots_.clear();
-  munmap(header_, kRingsHeaderBytes);
+  munmap(header(), kRingsHeaderBytes);
   header_ = nullptr;
   close(blocks_fd_), close(rings_fd_);
   blocks_fd_ = rings_fd_ = -1;
@@ -372,7 +374,7 @@ Slot* Session::free_slot() {
   slot->header->magic = kRingMagic;
   slot->header->capacity = options_.ring_bytes / 8;
   slots_.push_back(std::move(slot));
-  header_->slots.store(uint32_t(slots_.size()));
+  header()->slots.store(uint32_t(slots_.size()));
   return slots_.back().get();
 }
 
@@ -399,6 +401,7 @@ bool Session::new_ring(Producer& p) {
   p.head = 0;
   p.epoch = ~uint64_t(0);
   p.header = slot->header;
+  p.generation = generation_.load();
   p.lost_depth = 0;
   pthread_setspecific(thread_key, &p);
   return true;
@@ -411,7 +414,7 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
     if (start(strobe_options{}) != 0) state_.store(kStopped);
   }
   if (!active()) return;
-  if (!p.header && !new_ring(p)) return;
+  if ((!p.header || p.generation != generation_.load()) && !new_ring(p)) return;
   RingHeader& ring = *p.header;
   if (p.lost_depth > 0) {
     p.lost_depth += kind == kEnter ? 1 : -1;
@@ -456,7 +459,8 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
 void Session::name_thread(const char* name) {
   Producer& p = producer;
   std::lock_guard lock(slots_mutex_);
-  if (active() && p.header) write_location(p.header->location, p.header->thread_id, name);
+  if (active() && p.header && p.generation == generation_.load())
+    write_location(p.header->location, p.header->thread_id, name);
 }
 
 void Session::thread_ended(Producer* owner) {
@@ -472,7 +476,7 @@ void Session::thread_ended(Producer* owner) {
 }
 
 void Session::count(const char* what, uint64_t n) {
-  RingsHeader* header = header_;
+  RingsHeader* header = header_.load();
   if (!header) return;
   uint32_t known = header->counter_count.load();
   for (uint32_t i = 0; i < known; i++)
@@ -541,7 +545,7 @@ void Session::round(bool last) {
   }
   // Heads first, then the pair: every record up to a head is older than the pair.
   ClockPair now = clock_pair();
-  ClockLine line = clock_line(header_->last_pair, now);
+  ClockLine line = clock_line(header()->last_pair, now);
   std::string out;
   for (const Work& w : work) {
     Slot& slot = *w.slot;
@@ -569,30 +573,30 @@ void Session::round(bool last) {
       slot.header->state.store(kRingFree);
     }
   }
-  header_->last_pair = now;
+  header()->last_pair = now;
   if (last) save_samples();
 }
 
 void Session::sample_metrics(int64_t now) {
   timespec cpu;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  header_->own_cpu_ns.store(int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec);
+  header()->own_cpu_ns.store(int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec);
   std::vector<std::pair<uint32_t, double>> values;
   metrics_->sample(now, values);
   for (const auto& [metric, value] : values) {
-    if (header_->staged_count.load() >= kStagedSamples) save_samples();
-    uint32_t at = header_->staged_count.load();
-    header_->staged[at] = {metric, 0, now, value};
-    header_->staged_count.store(at + 1, std::memory_order_release);
+    if (header()->staged_count.load() >= kStagedSamples) save_samples();
+    uint32_t at = header()->staged_count.load();
+    header()->staged[at] = {metric, 0, now, value};
+    header()->staged_count.store(at + 1, std::memory_order_release);
   }
 }
 
 void Session::save_samples() {
-  uint32_t n = header_->staged_count.load();
+  uint32_t n = header()->staged_count.load();
   if (!n) return;
   Writer w;
   for (uint32_t i = 0; i < n; i++) {
-    const MetricSample& s = header_->staged[i];
+    const MetricSample& s = header()->staged[i];
     uint64_t bits;
     memcpy(&bits, &s.value, 8);
     w.u32(s.metric), w.u64(uint64_t(s.time_ns)), w.u64(bits);
@@ -600,7 +604,7 @@ void Session::save_samples() {
   std::string chunk;
   append_chunk(chunk, kSamplesChunk, 0, n, w.bytes);
   append(chunk);
-  if (!failed_) header_->staged_count.store(0);
+  if (!failed_) header()->staged_count.store(0);
 }
 
 }  // namespace strobe

@@ -45,6 +45,7 @@ class Session {
   void after_fork_in_child();
 
  private:
+  RingsHeader* header() const { return header_.load(std::memory_order_relaxed); }
   int open_files();
   bool new_ring(Producer& p);
   Slot* free_slot();
@@ -68,7 +69,7 @@ class Session {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<PathTable> paths_;
   std::unique_ptr<ProcessMetrics> metrics_;
-  RingsHeader* header_ = nullptr;
+  std::atomic<RingsHeader*> header_{nullptr};
   std::string folder_, blocks_path_, rings_path_, description_;
   strobe_options options_{};
   int blocks_fd_ = -1, rings_fd_ = -1;
@@ -77,7 +78,8 @@ class Session {
   int64_t started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
   bool child_ = false;
-  bool failed_ = false;
+  std::atomic<bool> failed_{false};
+  std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours
   uint64_t unmatched_ = 0, cut_ = 0;
   pthread_t drainer_{};
   std::atomic<uint32_t> wake_{0};

@@ -1,0 +1,139 @@
+// Recording while many threads write: nothing lost, nothing torn, every thread its own location; again after a stop; in
+// forked children.
+#include <sys/wait.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/check.h"
+
+using namespace strobe;
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kCalls = 20000;
+#else
+constexpr int kCalls = 200000;
+#endif
+
+void work(uint32_t outer, uint32_t inner, int calls) {
+  for (int i = 0; i < calls; i++) {
+    strobe_enter(outer);
+    strobe_enter(inner);
+    strobe_leave(inner);
+    strobe_leave(outer);
+  }
+}
+
+void check_location(const ProcessFile& file, uint32_t location, size_t spans_expected) {
+  Spans spans = all_spans(file, location);
+  CHECK(spans.row.size() == spans_expected);
+  for (size_t i = 0; i < spans.row.size(); i++) {
+    CHECK(spans.complete[i]);
+    CHECK((spans.parent[i] >= 0) == (i % 2 == 1));
+    if (i % 2) {
+      CHECK(spans.start_ns[i] >= spans.start_ns[i - 1]);
+      CHECK(spans.start_ns[i] + spans.duration_ns[i] <= spans.start_ns[i - 1] + spans.duration_ns[i - 1]);
+    }
+  }
+}
+
+void many_threads() {
+  Folder folder;
+  uint32_t outer = region("outer"), inner = region("inner");
+  start(folder);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; t++)
+    threads.emplace_back([=] {
+      strobe_name_thread("worker");
+      work(outer, inner, kCalls);
+    });
+  for (auto& thread : threads) thread.join();
+  strobe_stop();
+  CHECK(folder.files(".rings").empty());
+  auto blocks = folder.files(".blocks");
+  CHECK(blocks.size() == 1);
+  auto file = open_process(blocks[0]);
+  CHECK(file->locations.size() == 8 && file->end_json.size() == 1);
+  CHECK(file->end_json[0].find("\"records_lost\": 0,") != std::string::npos);
+  for (const auto& [id, location] : file->locations) check_location(*file, id, size_t(kCalls) * 2);
+}
+
+// Threads that come and go reuse the rings of those that ended: memory stays bounded.
+void short_threads() {
+  Folder folder;
+  uint32_t outer = region("outer"), inner = region("inner");
+  start(folder);
+  for (int t = 0; t < 60; t++) {
+    std::thread([=] { work(outer, inner, 100); }).join();
+    if (t % 10 == 9) usleep(25000);
+  }
+  std::string rings = folder.files(".rings")[0];
+  CHECK(std::filesystem::file_size(rings) < 40u << 20);
+  strobe_stop();
+  auto file = open_process(folder.files(".blocks")[0]);
+  CHECK(file->locations.size() == 60);
+  for (const auto& [id, location] : file->locations) check_location(*file, id, 200);
+}
+
+// A second session in the same process records the same threads again.
+void twice() {
+  uint32_t outer = region("outer"), inner = region("inner");
+  for (int round = 0; round < 3; round++) {
+    Folder folder;
+    start(folder);
+    work(outer, inner, 1000);
+    strobe_stop();
+    work(outer, inner, 1000);  // goes nowhere
+    auto file = open_process(folder.files(".blocks")[0]);
+    CHECK(file->locations.size() == 1);
+    check_location(*file, file->locations.begin()->first, 2000);
+  }
+}
+
+void forked_children() {
+  Folder folder;
+  uint32_t outer = region("outer"), inner = region("inner");
+  start(folder);
+  work(outer, inner, 500);
+  strobe_enter(outer);  // open while forking: the child never closes it
+  for (int child = 0; child < 3; child++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      uint32_t own = region("only in the child");
+      work(outer, inner, 700 + child);
+      strobe_enter(own);
+      strobe_leave(own);
+      strobe_note_exit(0);
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  }
+  if (pid_t idle = fork(); idle == 0) {
+    _exit(0);  // a child that records nothing makes no files
+  } else {
+    waitpid(idle, nullptr, 0);
+  }
+  strobe_leave(outer);
+  strobe_stop();
+  auto blocks = folder.files(".blocks");
+  CHECK(blocks.size() == 4);
+  size_t spans = 0;
+  for (const auto& path : blocks) {
+    auto file = open_process(path);
+    CHECK(file->end_json.size() == 1);
+    for (const auto& [id, location] : file->locations) spans += all_spans(*file, id).row.size();
+  }
+  CHECK(spans == 1001 + (1400 + 1) + (1402 + 1) + (1404 + 1));
+}
+
+}  // namespace
+
+int main() {
+  many_threads();
+  short_threads();
+  twice();
+  forked_children();
+}
