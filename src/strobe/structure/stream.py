@@ -1,0 +1,105 @@
+"""Stream: the spans of one thread as arrays, with the names that tell what they are. What steps are found in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# The engine wraps every node of the backward pass (torch/csrc/autograd/engine.cpp, evaluate_function).
+BACKWARD_PREFIX = "autograd::engine::evaluate_function"
+
+
+def _no_intervals() -> Ints:
+    return np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The spans of a process's main thread, in order of start; nanoseconds.
+
+    `region` and `call_path` index the sequences below. `backward_ns` are the times, as rows (start, end), in which
+    other threads of the process ran autograd: on a GPU the backward pass leaves no operators in the main thread.
+    """
+
+    start_ns: Ints
+    duration_ns: Ints
+    region: Ints
+    call_path: Ints
+    parent: Ints  # row of the span around it, -1 at the root
+    names: Sequence[str]  # by region
+    paradigms: Sequence[str]  # by region
+    path_parent: Ints  # by call path: the chain without its last region, -1 at the root
+    path_region: Ints  # by call path: its last region
+    backward_ns: Ints = field(default_factory=_no_intervals)
+
+    @property
+    def end_ns(self) -> Ints:
+        """End of every span."""
+        return self.start_ns + self.duration_ns
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
+    """Yield (process, the stream of its main thread) for every process that recorded a span."""
+    regions, paths = trace.regions.to_arrow(), trace.call_paths.to_arrow()
+    names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
+    path_parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
+    path_region = paths.column("region").to_numpy().astype(np.int64)
+    backward = np.array([name.startswith(BACKWARD_PREFIX) for name in names], dtype=bool)
+    for process, (main, *others) in _threads(trace).items():
+        spans = trace.span_arrays(main)
+        region = spans["region"].astype(np.int64)
+        elsewhere = _no_intervals() if backward[region].any() else _backward_intervals(trace, others, backward)
+        yield (
+            process,
+            Stream(
+                start_ns=spans["start_ns"],
+                duration_ns=spans["duration_ns"],
+                region=region,
+                call_path=spans["call_path"].astype(np.int64),
+                parent=spans["parent"],
+                names=names,
+                paradigms=paradigms,
+                path_parent=path_parent,
+                path_region=path_region,
+                backward_ns=elsewhere,
+            ),
+        )
+
+
+def _threads(trace: Trace) -> dict[int, list[int]]:
+    """Locations of every process that hold spans, the main thread first: it has the number of the process.
+
+    Where the main thread holds none, the thread with most spans stands in for it.
+    """
+    pids = dict(zip(trace.processes.column("process"), trace.processes.column("pid"), strict=True))
+    having = [at for at in trace.locations.to_arrow().to_pylist() if at["kind"] == "thread" and at["span_count"]]
+    having.sort(key=lambda at: (at["process"], at["thread_id"] != pids[at["process"]], -at["span_count"]))
+    threads: dict[int, list[int]] = {}
+    for at in having:
+        threads.setdefault(at["process"], []).append(at["location"])
+    return threads
+
+
+def _backward_intervals(trace: Trace, locations: Sequence[int], backward: Bools) -> Ints:
+    """When the given threads ran autograd, in order of start."""
+    intervals = [_no_intervals()]
+    for location in locations:
+        spans = trace.span_arrays(location)
+        start = spans["start_ns"][mine := backward[spans["region"]]]
+        intervals.append(np.stack([start, start + spans["duration_ns"][mine]], axis=1))
+    joined = np.concatenate(intervals)
+    ordered: Ints = joined[np.argsort(joined[:, 0], kind="stable")]
+    return ordered
