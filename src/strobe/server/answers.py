@@ -1,0 +1,174 @@
+"""Every question of the page and the function that answers it: `api/NAME?parameters`. Parameters are checked here, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from strobe import registry
+from strobe.errors import UsageError
+from strobe.server import detail, metrics, search, tables
+from strobe.server.facts import Facts
+from strobe.server.steps import KINDS
+from strobe.server.tables import Body, arrow_body
+from strobe.server.tiles import TILE_CELLS
+
+Parameters = Mapping[str, str]
+Answer = Callable[[Facts, Parameters], Body]
+
+_MOST_LOCATIONS = 256
+_MOST_HITS = 500
+_MOST_BINS = 4096
+_MOST_STEPS = 4000
+_MOST_ROWS = 10_000
+
+
+def _whole(parameters: Parameters, name: str, most: int = 2**53) -> int:
+    text = parameters.get(name, "")
+    if not text.isdecimal() or int(text) > most:
+        raise UsageError(f"'{name}={text}' is no number from 0 to {most}")
+    return int(text)
+
+
+def _maybe(parameters: Parameters, name: str) -> int | None:
+    return _whole(parameters, name) if name in parameters else None
+
+
+def _location(facts: Facts, parameters: Parameters, name: str = "location") -> int:
+    return _whole(parameters, name, len(facts.span_counts) - 1)
+
+
+def _json(value: Any) -> Body:
+    return Body(json.dumps(value, allow_nan=False).encode(), "application/json")
+
+
+def meta(facts: Facts, _: Parameters) -> Body:
+    """What the trace is: its name, its command, its bounds in ns since its zero, and the size of tiles."""
+    info, (start_ns, end_ns) = facts.trace.info, facts.bounds
+    return _json(
+        {
+            "name": facts.path.name,
+            "program": info.program,
+            "command": list(info.command),
+            "host": info.host,
+            "python": info.python,
+            "ended": info.ended,
+            "started_unix_ns": info.started_unix_ns,
+            "start_ns": start_ns,
+            "end_ns": end_ns,
+            "span_count": info.span_count,
+            "size_bytes": info.size_bytes,
+            "tile_cells": TILE_CELLS,
+        }
+    )
+
+
+def cells(facts: Facts, parameters: Parameters) -> Body:
+    """One tile of the innermost region, for `locations=0,3,4`."""
+    texts = parameters.get("locations", "").split(",")
+    if len(texts) > _MOST_LOCATIONS:
+        raise UsageError(f"{len(texts)} locations at once", do=f"ask for at most {_MOST_LOCATIONS}")
+    locations = [_location(facts, {"locations": text}, "locations") for text in texts]
+    return tables.cells_body(facts, locations, _whole(parameters, "level"), _whole(parameters, "tile"))
+
+
+def stack(facts: Facts, parameters: Parameters) -> Body:
+    """One tile of one location with its nesting."""
+    level, tile = _whole(parameters, "level"), _whole(parameters, "tile")
+    return tables.stack_body(facts, _location(facts, parameters), level, tile)
+
+
+def span(facts: Facts, parameters: Parameters) -> Body:
+    """The span that fills most of a window of a location, of one depth or region where given; null where there is none."""
+    start_ns, end_ns = _whole(parameters, "start_ns"), _whole(parameters, "end_ns")
+    depth, region = _maybe(parameters, "depth"), _maybe(parameters, "region")
+    return _json(detail.find_span(facts, _location(facts, parameters), start_ns, end_ns, depth=depth, region=region))
+
+
+def series(facts: Facts, _: Parameters) -> Body:
+    """What was measured over time."""
+    return arrow_body(metrics.series_table(facts.series))
+
+
+def readings(facts: Facts, parameters: Parameters) -> Body:
+    """The readings of all series in a window."""
+    start_ns, end_ns = _whole(parameters, "start_ns"), _whole(parameters, "end_ns")
+    return arrow_body(
+        metrics.readings_table(facts.series, start_ns, end_ns, max(1, _whole(parameters, "width", _MOST_BINS)))
+    )
+
+
+def step_list(facts: Facts, parameters: Parameters) -> Body:
+    """All steps, or, where there are too many to draw, the most telling one of each stretch."""
+    limit = _whole(parameters, "limit", _MOST_STEPS) if "limit" in parameters else _MOST_STEPS
+    return arrow_body(facts.steps.table(max(1, limit)))
+
+
+def step_near(facts: Facts, parameters: Parameters) -> Body:
+    """The step after, before, or at a moment, or the next outlier; null where there is none."""
+    kind = parameters.get("kind", "at")
+    if kind not in KINDS:
+        raise UsageError(f"'kind={kind}' is not one of {', '.join(KINDS)}")
+    return _json(facts.steps.near(_whole(parameters, "time_ns"), kind))
+
+
+def search_spans(facts: Facts, parameters: Parameters) -> Body:
+    """The longest spans that match a search, with the number of all of them."""
+    return arrow_body(search.search_spans(facts, parameters.get("text", ""), _MOST_HITS))
+
+
+def search_regions(facts: Facts, parameters: Parameters) -> Body:
+    """The regions that match a search."""
+    return arrow_body(search.search_regions(facts, parameters.get("text", ""), _MOST_HITS))
+
+
+def search_density(facts: Facts, parameters: Parameters) -> Body:
+    """Where in the run the hits of a search are."""
+    return arrow_body(
+        search.search_density(facts, parameters.get("text", ""), max(1, _whole(parameters, "bins", _MOST_BINS)))
+    )
+
+
+def locations(facts: Facts, _: Parameters) -> Body:
+    """The threads and streams."""
+    return arrow_body(facts.locations)
+
+
+def processes(facts: Facts, _: Parameters) -> Body:
+    """The processes."""
+    return arrow_body(pa.table(facts.trace.processes))
+
+
+def table(facts: Facts, parameters: Parameters) -> Body:
+    """What an analysis answers, by its name."""
+    name = parameters.get("name", "")
+    if name not in registry.names("analyses"):
+        raise UsageError(f"there is no analysis '{name}'")
+    return arrow_body(pa.table(getattr(facts.trace, name)()).slice(0, _MOST_ROWS))
+
+
+def summary(facts: Facts, _: Parameters) -> Body:
+    """The Overview: verdict, one step split into its parts, findings, quality."""
+    return _json(facts.summary)
+
+
+ROUTES: dict[str, Answer] = {
+    "meta": meta,
+    "summary": summary,
+    "processes": processes,
+    "locations": locations,
+    "cells": cells,
+    "stack": stack,
+    "span": span,
+    "series": series,
+    "readings": readings,
+    "steps": step_list,
+    "step": step_near,
+    "search/spans": search_spans,
+    "search/regions": search_regions,
+    "search/density": search_density,
+    "table": table,
+}

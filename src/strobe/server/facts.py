@@ -1,0 +1,120 @@
+"""What the service knows about its trace for as long as it runs: names, bounds, and the recent windows of spans."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strobe.server.metrics import Series
+from strobe.server.steps import StepList
+from strobe.server.tiles import RegionNames
+from strobe.structure.steps import find_steps
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+SpanArrays = dict[str, npt.NDArray[np.generic]]
+# Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
+_KEPT_SPANS = 4_000_000
+
+
+class Facts:
+    """One trace, with what every answer needs, read once. Threads of the service share it."""
+
+    def __init__(self, trace: Trace, path: Path) -> None:
+        self.trace, self.path = trace, path
+        self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @cached_property
+    def version(self) -> str:
+        """A text that changes when a file of the trace does: the base of every ETag."""
+        digest = hashlib.sha256(b"strobe-view-1")
+        for file in sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]:
+            stat = os.stat(file)
+            digest.update(f"{file.name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+        return digest.hexdigest()[:16]
+
+    @cached_property
+    def regions(self) -> pa.Table:
+        """The regions of the trace, row i being region i."""
+        return pa.table(self.trace.regions).sort_by("region")
+
+    @cached_property
+    def names(self) -> RegionNames:
+        """Names and groups by region id, as plain lists: what palettes are made from."""
+        return RegionNames(self.regions.column("name").to_pylist(), self.regions.column("group").to_pylist())
+
+    @cached_property
+    def lower_names(self) -> list[str]:
+        """Names in lower case, for search."""
+        return [name.lower() for name in self.names.names]
+
+    @cached_property
+    def name_dictionaries(self) -> tuple[pa.Array, pa.Array]:
+        """Names and groups as Arrow arrays: the dictionaries of columns that tell a span's name."""
+        return pa.array(self.names.names, pa.string()), pa.array(self.names.groups, pa.string())
+
+    @cached_property
+    def locations(self) -> pa.Table:
+        """The locations of the trace, row i being location i."""
+        return pa.table(self.trace.locations).sort_by("location")
+
+    @cached_property
+    def span_counts(self) -> list[int]:
+        """Spans in each location."""
+        return [int(n or 0) for n in self.locations.column("span_count").to_pylist()]
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """Start and end of everything recorded, ns since the trace's zero."""
+        processes = pa.table(self.trace.processes)
+        ends = [n for c in (processes["ended_ns"], self.locations["last_ns"]) for n in c.to_pylist() if n is not None]
+        starts = [n for c in (processes["started_ns"], self.locations["first_ns"]) for n in c.to_pylist() if n is not None]
+        return max(0, min(starts, default=0)), max(1, max(ends, default=1))
+
+    def whole_location(self, location: int) -> SpanArrays:
+        """All spans of a location, kept for the next question while there is room."""
+        with self._lock:
+            if location in self._kept:
+                self._kept.move_to_end(location)
+                return self._kept[location]
+        arrays: SpanArrays = self.trace.span_arrays(location)
+        with self._lock:
+            self._kept[location] = arrays
+            while sum(len(a["start_ns"]) for a in self._kept.values()) > _KEPT_SPANS and len(self._kept) > 1:
+                self._kept.popitem(last=False)
+        return arrays
+
+    @cached_property
+    def call_path_arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Parent (-1 at the root) and last region of every call path."""
+        table = pa.table(self.trace.call_paths).sort_by("call_path")
+        parents = pc.fill_null(table["parent"].cast(pa.int64()), -1).to_numpy()
+        return parents, table["region"].cast(pa.int64()).to_numpy()
+
+    @cached_property
+    def series(self) -> list[Series]:
+        """Everything that was measured over time."""
+        table = pa.table(self.trace.metrics()).sort_by("time_ns")
+        keys: dict[tuple[str, str, int, int | None], list[int]] = {}
+        columns = [table[name].to_pylist() for name in ("metric", "unit", "process", "location")]
+        for row, key in enumerate(zip(*columns, strict=True)):
+            keys.setdefault(key, []).append(row)
+        time_ns, values = table["time_ns"].to_numpy(), table["value"].to_numpy()
+        return [Series(*key, time_ns[rows], values[rows]) for key, rows in keys.items()]
+
+    @cached_property
+    def steps(self) -> StepList:
+        """The steps that the page shows."""
+        return StepList(find_steps(self.trace))

@@ -1,0 +1,131 @@
+// The frame of every page: head with pages, search and theme; the page; notices.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { formatCount, formatQuantity } from "./base/quantity";
+import { formatDuration, length } from "./base/time";
+import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
+import type { View } from "./data/view";
+import { TIMELINE_KEYS } from "./timeline/gestures";
+import { Legend } from "./widgets/Legend";
+import { Search } from "./widgets/Search";
+
+const NEXT_THEME: Readonly<Record<ThemeChoice, ThemeChoice>> = { auto: "dark", dark: "light", light: "auto" };
+const THEME_ICON: Readonly<Record<ThemeChoice, string>> = { auto: "◐", dark: "☾", light: "☀" };
+
+export function App({ session, views }: { session: Session; views: readonly View[] }) {
+  return (
+    <SessionContext.Provider value={session}>
+      <Frame views={views} />
+    </SessionContext.Provider>
+  );
+}
+
+function Frame({ views }: { views: readonly View[] }) {
+  const session = useSession();
+  const legend = useSignal(false);
+  const { page } = session.state.value;
+  const view = views.find((v) => v.name === page) ?? views[0];
+  const run = session.run.value.status === "ready" ? session.run.value.value : undefined;
+  const choice = session.themeChoice.value;
+
+  useEffect(() => {
+    if (run) document.title = `${run.meta.program || run.meta.name} – strobe`;
+  }, [run]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
+      const wanted = views.find((v) => v.key === event.key);
+      if (wanted) session.update({ page: wanted.name }, "push");
+      else if (event.key === "?") legend.value = true;
+      else if (event.code === "KeyT") session.chooseTheme(NEXT_THEME[session.themeChoice.value]);
+      else return;
+      event.preventDefault();
+    };
+    window.addEventListener("keydown", onKey);
+    return () => window.removeEventListener("keydown", onKey);
+  }, [session, views, legend]);
+
+  return (
+    <>
+      <header class="head">
+        <span class="logo" aria-hidden="true">
+          <svg viewBox="0 0 20 20" width="18" height="18" role="presentation">
+            <rect x="1" y="8" width="3" height="10" rx="1" />
+            <rect x="6" y="8" width="3" height="10" rx="1" />
+            <rect x="11" y="2" width="3" height="16" rx="1" class="flash" />
+            <rect x="16" y="8" width="3" height="10" rx="1" />
+          </svg>
+          strobe
+        </span>
+        <h1 title={run?.meta.command.join(" ")}>
+          {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
+        </h1>
+        <nav class="pages" aria-label="Pages">
+          {views.map((v) => (
+            <button
+              type="button"
+              key={v.name}
+              aria-current={v === view ? "page" : undefined}
+              onClick={() => session.update({ page: v.name }, "push")}
+            >
+              {v.title} <kbd>{v.key}</kbd>
+            </button>
+          ))}
+        </nav>
+        <span class="spacer" />
+        {run && <Search run={run} />}
+        <button
+          type="button"
+          class="quiet icon"
+          onClick={() => session.chooseTheme(NEXT_THEME[choice])}
+          aria-label={`Theme: ${choice}`}
+          title={`Theme: ${choice} (T)`}
+        >
+          {THEME_ICON[choice]}
+        </button>
+        <button
+          type="button"
+          class="quiet icon"
+          onClick={() => {
+            legend.value = true;
+          }}
+          aria-label="Keys"
+          title="Keys (?)"
+        >
+          ?
+        </button>
+      </header>
+      <main class="page">{view && <view.component />}</main>
+      <footer class="status">
+        {run && (
+          <>
+            <span>{run.meta.name}</span>
+            <span>{run.meta.host}</span>
+            <span>Python {run.meta.python}</span>
+            <span>
+              {formatCount(run.processes.length)} {run.processes.length === 1 ? "process" : "processes"},{" "}
+              {run.locations.length} threads
+            </span>
+            <span>{formatCount(run.meta.span_count)} spans</span>
+            <span>{formatQuantity(run.meta.size_bytes, "bytes")}</span>
+            <span>{run.meta.ended}</span>
+          </>
+        )}
+      </footer>
+      {session.notice.value && (
+        <div class="notice" role="status">
+          {session.notice.value}
+        </div>
+      )}
+      <Legend
+        open={legend.value}
+        views={views}
+        keys={TIMELINE_KEYS}
+        onClose={() => {
+          legend.value = false;
+        }}
+      />
+    </>
+  );
+}

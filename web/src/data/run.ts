@@ -1,0 +1,218 @@
+// What is known about a run from the start: its bounds, processes, locations, metrics, steps. Small, and fetched once.
+import { type Group, isGroup, PHASES, type Phase } from "../base/color";
+import type { TimeRange } from "../base/time";
+import type { Api } from "./api";
+import { type ArrowTable, list, maybe, number, object, text, WireError } from "./wire";
+
+export type Process = {
+  readonly process: number;
+  readonly pid: number;
+  readonly main: boolean;
+  readonly title: string;
+};
+
+export type Location = {
+  readonly location: number;
+  readonly process: number;
+  readonly name: string;
+  readonly threadId: number;
+  readonly spanCount: number;
+};
+
+export type Series = {
+  readonly series: number;
+  readonly metric: string;
+  readonly unit: string;
+  readonly process: number;
+  readonly lowest: number;
+  readonly highest: number;
+};
+
+/** One iteration of the dominant loop; where `count` is above 1, it stands for its neighbours too. */
+export type Step = {
+  readonly process: number;
+  readonly step: number;
+  readonly startNs: number;
+  readonly durationNs: number;
+  readonly className: string;
+  /** Place of its class by number of steps: 0 is the most frequent. */
+  readonly classRank: number;
+  readonly outlier: boolean;
+  readonly cause: string;
+  readonly count: number;
+  readonly parts: Readonly<Record<Phase, number>>;
+};
+
+const decodeMeta = object({
+  name: text,
+  program: text,
+  command: list(text),
+  host: text,
+  python: text,
+  ended: text,
+  started_unix_ns: number,
+  start_ns: number,
+  end_ns: number,
+  span_count: number,
+  size_bytes: number,
+  tile_cells: number,
+});
+export type Meta = ReturnType<typeof decodeMeta>;
+
+export type Run = {
+  readonly meta: Meta;
+  readonly bounds: TimeRange;
+  readonly processes: readonly Process[];
+  readonly locations: readonly Location[];
+};
+
+/** Rows of a table as objects: `row(i)` is called for each row number. */
+const rows = <T>(table: ArrowTable, row: (i: number) => T): T[] => Array.from({ length: table.rows }, (_, i) => row(i));
+
+export function decodeGroup(value: string): Group {
+  if (!isGroup(value)) throw new WireError(`'${value}' is not a group`);
+  return value;
+}
+
+const shortCommand = (argv: string): string => {
+  const words = argv.split(" ").map((word) => word.split("/").at(-1) ?? word);
+  return words.join(" ");
+};
+
+function decodeProcesses(table: ArrowTable): Process[] {
+  const [process, pid, main, argv] = [
+    table.numbers("process"),
+    table.numbers("pid"),
+    table.flags("main"),
+    table.texts("argv"),
+  ];
+  return rows(table, (i) => ({
+    process: process[i] ?? 0,
+    pid: pid[i] ?? 0,
+    main: main[i] ?? false,
+    title: shortCommand(argv[i] ?? ""),
+  }));
+}
+
+function decodeLocations(table: ArrowTable): Location[] {
+  const [location, process, thread] = [table.numbers("location"), table.numbers("process"), table.numbers("thread_id")];
+  const [name, count] = [table.texts("name"), table.numbers("span_count")];
+  return rows(table, (i) => ({
+    location: location[i] ?? 0,
+    process: process[i] ?? 0,
+    name: name[i] ?? "",
+    threadId: thread[i] ?? 0,
+    spanCount: count[i] ?? 0,
+  }));
+}
+
+function decodeSeries(table: ArrowTable): Series[] {
+  const [series, process] = [table.numbers("series"), table.numbers("process")];
+  const [lowest, highest] = [table.numbers("lowest"), table.numbers("highest")];
+  const [metric, unit] = [table.texts("metric"), table.texts("unit")];
+  return rows(table, (i) => ({
+    series: series[i] ?? 0,
+    metric: metric[i] ?? "",
+    unit: unit[i] ?? "",
+    process: process[i] ?? 0,
+    lowest: lowest[i] ?? 0,
+    highest: highest[i] ?? 0,
+  }));
+}
+
+/** Decodes the table of steps, in order of start. */
+export function decodeSteps(table: ArrowTable): Step[] {
+  const [process, step, start] = [table.numbers("process"), table.numbers("step"), table.numbers("start_ns")];
+  const [duration, rank, count] = [table.numbers("duration_ns"), table.numbers("class_rank"), table.numbers("count")];
+  const [className, cause, outlier] = [table.texts("class"), table.texts("cause"), table.flags("outlier")];
+  const parts = PHASES.map((phase) => [phase, table.numbers(`${phase}_ns`)] as const);
+  return rows(table, (i) => {
+    const part = (phase: Phase): number => parts.find(([name]) => name === phase)?.[1][i] ?? 0;
+    return {
+      process: process[i] ?? 0,
+      step: step[i] ?? 0,
+      startNs: start[i] ?? 0,
+      durationNs: duration[i] ?? 0,
+      className: className[i] ?? "",
+      classRank: rank[i] ?? 0,
+      outlier: outlier[i] ?? false,
+      cause: cause[i] ?? "",
+      count: count[i] ?? 1,
+      parts: {
+        data_wait: part("data_wait"),
+        forward: part("forward"),
+        backward: part("backward"),
+        optimizer: part("optimizer"),
+        rest: part("rest"),
+      },
+    };
+  });
+}
+
+/** Fetches what every page needs. */
+export async function fetchRun(api: Api): Promise<Run> {
+  const [meta, processes, locations] = await Promise.all([
+    api.json("meta", {}, decodeMeta),
+    api.arrow("processes", {}).then(decodeProcesses),
+    api.arrow("locations", {}).then(decodeLocations),
+  ]);
+  return {
+    meta,
+    bounds: { startNs: meta.start_ns, endNs: Math.max(meta.end_ns, meta.start_ns + 1) },
+    processes,
+    locations,
+  };
+}
+
+export const fetchSteps = (api: Api): Promise<Step[]> => api.arrow("steps", {}).then(decodeSteps);
+export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);
+
+/** Readings of one series: times, and the lowest and highest value of each pixel (equal where every reading is there). */
+export type Readings = {
+  readonly timeNs: Float64Array;
+  readonly low: Float64Array;
+  readonly high: Float64Array;
+};
+
+/** Fetches the readings of all series in a window, by series number. */
+export async function fetchReadings(
+  api: Api,
+  window: TimeRange,
+  widthPx: number,
+  signal?: AbortSignal,
+): Promise<Map<number, Readings>> {
+  const parameters = { start_ns: window.startNs, end_ns: window.endNs, width: Math.max(1, Math.round(widthPx)) };
+  const table = await api.arrow("readings", parameters, signal);
+  const [series, timeNs] = [table.numbers("series"), table.numbers("time_ns")];
+  const [low, high] = [table.numbers("low"), table.numbers("high")];
+  const found = new Map<number, Readings>();
+  for (let from = 0; from < table.rows; ) {
+    let to = from;
+    while (to < table.rows && series[to] === series[from]) to++;
+    found.set(series[from] ?? 0, {
+      timeNs: timeNs.subarray(from, to),
+      low: low.subarray(from, to),
+      high: high.subarray(from, to),
+    });
+    from = to;
+  }
+  return found;
+}
+
+/** The facts about one step, as far as jumping to it needs them. */
+const decodeStepPlace = maybe(
+  object({
+    process: number,
+    step: number,
+    start_ns: number,
+    duration_ns: number,
+    class: text,
+    outlier: (v) => v === true,
+  }),
+);
+export type StepPlace = NonNullable<ReturnType<typeof decodeStepPlace>>;
+export type StepKind = "at" | "next" | "previous" | "outlier";
+
+/** The step at, after or before a moment, or the next outlier after it. */
+export const fetchStepNear = (api: Api, timeNs: number, kind: StepKind): Promise<StepPlace | undefined> =>
+  api.json("step", { time_ns: Math.max(0, Math.round(timeNs)), kind }, decodeStepPlace);

@@ -1,0 +1,118 @@
+// The page's one object: the address's state, what was loaded, the theme. Made in main.tsx, handed down by context.
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { Theme } from "../base/color";
+import { formatState, parseState, type State } from "../base/state";
+import { type Api, explain } from "./api";
+import { fetchRun, fetchSeries, fetchSteps, type Run, type Series, type Step } from "./run";
+
+/** Something that is fetched: not yet there, there, or not to be had. */
+export type Loaded<T> =
+  | { readonly status: "loading" }
+  | { readonly status: "ready"; readonly value: T }
+  | { readonly status: "failed"; readonly message: string };
+
+/** Starts a fetch and tells how it stands. */
+export function load<T>(start: () => Promise<T>): ReadonlySignal<Loaded<T>> {
+  const result = signal<Loaded<T>>({ status: "loading" });
+  start().then(
+    (value) => {
+      result.value = { status: "ready", value };
+    },
+    (error: unknown) => {
+      result.value = { status: "failed", message: explain(error) ?? "withdrawn" };
+    },
+  );
+  return result;
+}
+
+/** How a change of state enters the browser's history. */
+export type How = "push" | "replace";
+
+export type ThemeChoice = Theme | "auto";
+
+export class Session {
+  readonly state: Signal<State>;
+  readonly themeChoice: Signal<ThemeChoice>;
+  readonly theme: ReadonlySignal<Theme>;
+  /** What the user should know now and need not act on, for a few seconds. */
+  readonly notice = signal<string | undefined>(undefined);
+  readonly run: ReadonlySignal<Loaded<Run>>;
+  readonly steps: ReadonlySignal<Loaded<readonly Step[]>>;
+  readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
+
+  constructor(
+    readonly api: Api,
+    private readonly page: Window,
+  ) {
+    this.state = signal(parseState(page.location.hash));
+    this.run = load(() => fetchRun(api));
+    this.steps = load(() => fetchSteps(api));
+    this.series = load(() => fetchSeries(api));
+    page.addEventListener("hashchange", () => {
+      this.state.value = parseState(page.location.hash);
+    });
+    this.themeChoice = signal(readTheme(page));
+    const preference = page.matchMedia("(prefers-color-scheme: dark)");
+    const prefersDark = signal(preference.matches);
+    preference.addEventListener("change", () => {
+      prefersDark.value = preference.matches;
+    });
+    this.theme = computed(() => {
+      const choice = this.themeChoice.value;
+      return choice === "auto" ? (prefersDark.value ? "dark" : "light") : choice;
+    });
+    effect(() => {
+      page.document.documentElement.dataset.theme = this.theme.value;
+    });
+  }
+
+  /** Changes a part of the state, and with it the address. */
+  update(change: Partial<State>, how: How = "replace"): void {
+    const next = { ...this.state.value, ...change };
+    const hash = formatState(next);
+    this.state.value = next;
+    if (hash === this.page.location.hash) return;
+    if (how === "push") this.page.history.pushState(undefined, "", hash);
+    else this.page.history.replaceState(undefined, "", hash);
+  }
+
+  /** Chooses a theme and remembers it in this browser, where it may. */
+  chooseTheme(choice: ThemeChoice): void {
+    this.themeChoice.value = choice;
+    try {
+      this.page.localStorage.setItem(THEME_KEY, choice);
+    } catch {
+      // Storage may be forbidden; then the choice lasts as long as the page.
+    }
+  }
+
+  /** Shows a notice for a while. */
+  say(text: string): void {
+    this.notice.value = text;
+    this.page.setTimeout(() => {
+      if (this.notice.value === text) this.notice.value = undefined;
+    }, 4000);
+  }
+}
+
+const THEME_KEY = "strobe.theme";
+
+function readTheme(page: Window): ThemeChoice {
+  try {
+    const kept = page.localStorage.getItem(THEME_KEY);
+    if (kept === "dark" || kept === "light") return kept;
+  } catch {
+    // As above.
+  }
+  return "auto";
+}
+
+export const SessionContext = createContext<Session | undefined>(undefined);
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("a component was drawn outside of the session");
+  return session;
+}

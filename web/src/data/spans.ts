@@ -1,0 +1,133 @@
+// Spans one by one: those of a tile (for labels and hits), the facts about the selected one, and the hits of a search.
+import type { Group } from "../base/color";
+import type { SpanKey } from "../base/state";
+import type { TimeRange } from "../base/time";
+import type { Api } from "./api";
+import { decodeGroup } from "./run";
+import { type ArrowTable, flag, list, maybe, number, object, text } from "./wire";
+
+/** Spans of one location, in order of start, column by column. */
+export type Spans = {
+  readonly count: number;
+  readonly startNs: Float64Array;
+  readonly durationNs: Float64Array;
+  readonly depth: Float64Array;
+  readonly region: Float64Array;
+  readonly names: readonly string[];
+  readonly groups: readonly Group[];
+  readonly complete: Float64Array;
+};
+
+export function decodeSpans(table: ArrowTable): Spans {
+  return {
+    count: table.rows,
+    startNs: table.numbers("start_ns"),
+    durationNs: table.numbers("duration_ns"),
+    depth: table.numbers("depth"),
+    region: table.numbers("region"),
+    names: table.texts("name"),
+    groups: table.texts("group").map(decodeGroup),
+    complete: table.numbers("complete"),
+  };
+}
+
+const decodeFrame = object({ name: text, group: text, file: maybe(text), line: maybe(number) });
+const decodeSisters = maybe(
+  object({
+    count: number,
+    total_ns: number,
+    median_ns: number,
+    shortest_ns: number,
+    longest_ns: number,
+    shorter: number,
+    histogram: list(number),
+    histogram_low_ns: number,
+    histogram_high_ns: number,
+  }),
+);
+export type Sisters = NonNullable<ReturnType<typeof decodeSisters>>;
+
+const decodeDetail = maybe(
+  object({
+    location: number,
+    location_name: text,
+    process: number,
+    row: number,
+    start_ns: number,
+    duration_ns: number,
+    self_ns: number,
+    depth: number,
+    complete: flag,
+    region: number,
+    name: text,
+    paradigm: text,
+    role: text,
+    group: (value, path) => decodeGroup(text(value, path)),
+    file: maybe(text),
+    line: maybe(number),
+    module: maybe(text),
+    path: list(decodeFrame),
+    step: maybe(object({ step: number, class: text, start_ns: number, duration_ns: number })),
+    sisters: decodeSisters,
+  }),
+);
+/** All that is known about one span. */
+export type SpanDetail = NonNullable<ReturnType<typeof decodeDetail>>;
+
+/** Where to look for a span: a window of a location, and its depth or region where those are known. */
+export type Place = {
+  readonly location: number;
+  readonly range: TimeRange;
+  readonly depth?: number;
+  readonly region?: number;
+};
+
+/** The span that fills most of a place. */
+export function fetchSpan(api: Api, place: Place, signal?: AbortSignal): Promise<SpanDetail | undefined> {
+  const { location, range, depth, region } = place;
+  const parameters = {
+    location,
+    start_ns: Math.max(0, Math.floor(range.startNs)),
+    end_ns: Math.max(1, Math.ceil(range.endNs)),
+    ...(depth === undefined ? {} : { depth }),
+    ...(region === undefined ? {} : { region }),
+  };
+  return api.json("span", parameters, decodeDetail, signal);
+}
+
+export const keyOf = (span: SpanDetail): SpanKey => ({
+  location: span.location,
+  startNs: span.start_ns,
+  depth: span.depth,
+});
+
+/** A hit of a search. */
+export type Hit = SpanKey & { readonly durationNs: number; readonly name: string; readonly group: Group };
+
+export type Found = {
+  readonly count: number;
+  readonly totalNs: number;
+  readonly hits: readonly Hit[];
+  readonly density: Float64Array;
+};
+
+/** Searches the whole run: the longest hits, how many there are in all, and how many start in each of `bins` parts of the run. */
+export async function fetchSearch(api: Api, query: string, bins: number, signal?: AbortSignal): Promise<Found> {
+  const [spans, density] = await Promise.all([
+    api.arrow("search/spans", { text: query }, signal),
+    api.arrow("search/density", { text: query, bins }, signal),
+  ]);
+  const found = { count: Number(spans.metadata("count") ?? 0), totalNs: Number(spans.metadata("total_ns") ?? 0) };
+  if (spans.rows === 0) return { ...found, hits: [], density: density.numbers("count") };
+  const [location, start, depth] = [spans.numbers("location"), spans.numbers("start_ns"), spans.numbers("depth")];
+  const [duration, names, groups] = [spans.numbers("duration_ns"), spans.texts("name"), spans.texts("group")];
+  const hits = Array.from({ length: spans.rows }, (_, i) => ({
+    location: location[i] ?? 0,
+    startNs: start[i] ?? 0,
+    depth: depth[i] ?? 0,
+    durationNs: duration[i] ?? 0,
+    name: names[i] ?? "",
+    group: decodeGroup(groups[i] ?? ""),
+  }));
+  return { ...found, hits, density: density.numbers("count") };
+}

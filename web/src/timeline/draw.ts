@@ -1,0 +1,344 @@
+// Draws the tracks: cells as pixels, few spans as rectangles with names, metrics as lines; on top what is chosen.
+import { CHROME, css, type Group, type Rgb, regionColor, type Theme, textOn } from "../base/color";
+import type { SpanKey } from "../base/state";
+import { length, type TimeRange, ticks } from "../base/time";
+import { type TileKey, tileRange } from "../data/cells";
+import type { Readings, Step } from "../data/run";
+import type { Spans } from "../data/spans";
+import type { TileStore } from "../data/tiles";
+import { LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL } from "./label";
+import { drawMetric } from "./metrics";
+import { type Painter, type PlacedRow, runs } from "./painter";
+import { HEIGHTS, type LocationRow, type Row } from "./rows";
+import { toPx } from "./viewport";
+
+/** Everything that a picture of the tracks depends on. Sizes are CSS pixels. */
+export type Scene = {
+  readonly width: number;
+  readonly height: number;
+  readonly pixelRatio: number;
+  readonly scrollTop: number;
+  readonly window: TimeRange;
+  readonly rows: readonly Row[];
+  readonly tiles: readonly TileKey[];
+  readonly tileCells: number;
+  readonly store: TileStore;
+  readonly steps: readonly Step[];
+  readonly readings: ReadonlyMap<number, Readings>;
+  readonly selection: (SpanKey & { readonly durationNs: number }) | undefined;
+  readonly hovered: { readonly location: number; readonly depth: number; readonly range: TimeRange } | undefined;
+  readonly range: TimeRange | undefined;
+  readonly pointerX: number | undefined;
+};
+
+/** What drawing keeps between pictures. */
+export type Tools = {
+  readonly theme: Theme;
+  readonly painter: Painter;
+  readonly labels: Labels;
+  readonly scratch: OffscreenCanvas;
+};
+
+const FLAT_PADDING = 3;
+const NESTED_PADDING = 2;
+
+/** Top of a depth's bar inside its row. */
+export const depthTop = (depth: number): number => NESTED_PADDING + depth * HEIGHTS.depth;
+
+/** Draws a scene. Returns how deep each open location was seen to be. */
+export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): Map<number, number> {
+  const { width, height, pixelRatio, window, rows, scrollTop } = scene;
+  const chrome = CHROME[tools.theme];
+  context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+  context.fillStyle = css(chrome.background);
+  context.fillRect(0, 0, width, height);
+  drawBands(context, scene, tools.theme);
+  drawGrid(context, scene, tools.theme);
+  const depths = new Map<number, number>();
+  for (const row of rows) {
+    const top = row.top - scrollTop;
+    context.fillStyle = row.kind === "process" ? chrome.band : chrome.grid;
+    if (row.kind === "process") context.fillRect(0, top, width, row.height);
+    context.fillStyle = chrome.grid;
+    context.fillRect(0, top + row.height - 1, width, 1);
+    if (row.kind === "metric")
+      drawMetric(context, row, scene.readings, window, { left: 0, top, width, height: row.height }, tools.theme);
+    if (row.kind === "location" && row.open)
+      depths.set(row.location.location, drawNested(context, scene, tools, row, top));
+  }
+  drawFlat(context, scene, tools);
+  drawChosen(context, scene, tools.theme);
+  return depths;
+}
+
+/** Steps as faint vertical bands behind everything, where they are wide enough to be told apart. */
+function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {
+  const { window, width, height, steps } = scene;
+  const chrome = CHROME[theme];
+  for (const step of steps) {
+    if (step.startNs > window.endNs || step.startNs + step.durationNs < window.startNs || step.count > 1) continue;
+    const left = toPx(step.startNs, window, width);
+    const right = toPx(step.startNs + step.durationNs, window, width);
+    if (right - left < 8) continue;
+    if (step.step % 2 === 0) {
+      context.fillStyle = chrome.band;
+      context.fillRect(left, 0, right - left, height);
+    }
+    context.fillStyle = chrome.gridStrong;
+    context.fillRect(Math.round(left), 0, 1, height);
+  }
+}
+
+function drawGrid(context: CanvasRenderingContext2D, { window, width, height }: Scene, theme: Theme): void {
+  context.fillStyle = CHROME[theme].grid;
+  for (const at of ticks(window, width).major) context.fillRect(Math.round(toPx(at, window, width)), 0, 1, height);
+}
+
+/** The rows of cells of a location in the wanted tiles; coarser ones stand in for those that have not come. */
+export function placedRows(scene: Pick<Scene, "tiles" | "store">, location: number): PlacedRow[] {
+  return scene.tiles.flatMap((key) => {
+    const found = scene.store.row(location, key);
+    return found ? [{ key: found.key, row: found.row }] : [];
+  });
+}
+
+function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): void {
+  const { width, pixelRatio, window, scrollTop } = scene;
+  const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
+  paintRows(
+    context,
+    scene,
+    tools,
+    flat.map((row) => placedRows(scene, row.location.location)),
+    (i) => {
+      const row = flat[i];
+      return row ? { top: row.top - scrollTop + FLAT_PADDING, height: row.height - 2 * FLAT_PADDING - 1 } : undefined;
+    },
+  );
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
+  const shortestNs = (NARROWEST_LABEL * length(window)) / width;
+  for (const row of flat) {
+    const middle = row.top - scrollTop + row.height / 2;
+    for (const run of runs(dedupe(placedRows(scene, row.location.location)), window, scene.tileCells, shortestNs)) {
+      const entry = run.palette[run.entry];
+      if (entry)
+        drawLabel(
+          context,
+          tools,
+          entry.name,
+          entry.group,
+          toPx(run.startNs, window, width),
+          toPx(run.endNs, window, width),
+          middle,
+        );
+    }
+  }
+  context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+}
+
+/** A coarser tile that stands in for two finer ones must count once. */
+function dedupe(rows: readonly PlacedRow[]): PlacedRow[] {
+  return rows.filter((r, i) => i === 0 || r.row !== rows[i - 1]?.row);
+}
+
+/** Paints many rows of cells with one transfer of pixels: one line of the scratch canvas for each, stretched to its height. */
+function paintRows(
+  context: CanvasRenderingContext2D,
+  { width, pixelRatio, window }: Scene,
+  { painter, scratch }: Tools,
+  rows: readonly (readonly PlacedRow[])[],
+  place: (row: number) => { readonly top: number; readonly height: number } | undefined,
+): void {
+  const widthPx = Math.round(width * pixelRatio);
+  const lines = scratch.getContext("2d");
+  if (!rows.length || widthPx < 1 || !lines) return;
+  if (scratch.width < widthPx) scratch.width = widthPx;
+  if (scratch.height < rows.length) scratch.height = rows.length;
+  const image = new ImageData(widthPx, rows.length);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
+  lines.putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  rows.forEach((_, i) => {
+    const at = place(i);
+    if (at) context.drawImage(scratch, 0, i, widthPx, 1, 0, at.top, width, at.height);
+  });
+}
+
+function drawNested(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  tools: Tools,
+  row: Row & LocationRow,
+  top: number,
+): number {
+  const { width, window, tiles, store, tileCells } = scene;
+  let depths = 1;
+  const drawn = new Set<string>();
+  for (const key of tiles) {
+    const found = store.stack(row.location.location, key);
+    if (!found) continue;
+    const range = tileRange(key, tileCells);
+    const left = Math.max(0, toPx(range.startNs, window, width));
+    const right = Math.min(width, toPx(range.endNs, window, width));
+    context.save();
+    context.beginPath();
+    context.rect(left, top, right - left, row.height);
+    context.clip();
+    const { stack } = found;
+    if (stack.kind === "cells") {
+      depths = Math.max(depths, stack.depths.length);
+      const rows = stack.depths.map((cells) => [{ key: found.key, row: cells }]);
+      paintRows(context, scene, tools, rows, (d) => ({ top: top + depthTop(d), height: HEIGHTS.depth - 1 }));
+      drawRunLabels(context, scene, tools, rows, top);
+    } else {
+      depths = Math.max(depths, drawSpans(context, scene, tools, stack.spans, top, { left, right }));
+    }
+    context.restore();
+    if (stack.kind === "spans") labelSpans(context, scene, tools, stack.spans, top, drawn);
+  }
+  return depths;
+}
+
+function drawRunLabels(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  tools: Tools,
+  rows: readonly PlacedRow[][],
+  top: number,
+): void {
+  const { window, width, tileCells } = scene;
+  const shortestNs = (NARROWEST_LABEL * length(window)) / width;
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
+  rows.forEach((placed, depth) => {
+    const middle = top + depthTop(depth) + (HEIGHTS.depth - 1) / 2;
+    for (const run of runs(placed, window, tileCells, shortestNs)) {
+      const entry = run.palette[run.entry];
+      if (entry)
+        drawLabel(
+          context,
+          tools,
+          entry.name,
+          entry.group,
+          toPx(run.startNs, window, width),
+          toPx(run.endNs, window, width),
+          middle,
+        );
+    }
+  });
+}
+
+/** Rectangles of spans, each at least one device pixel wide; spans that fall onto a pixel already painted are skipped. */
+function drawSpans(
+  context: CanvasRenderingContext2D,
+  { window, width, pixelRatio }: Scene,
+  { theme }: Tools,
+  spans: Spans,
+  top: number,
+  clip: { readonly left: number; readonly right: number },
+): number {
+  const narrowest = 1 / pixelRatio;
+  const paintedTo: number[] = [];
+  let deepest = 0;
+  for (let i = 0; i < spans.count; i++) {
+    const depth = spans.depth[i] ?? 0;
+    deepest = Math.max(deepest, depth + 1);
+    const startNs = spans.startNs[i] ?? 0;
+    const left = toPx(startNs, window, width);
+    const right = toPx(startNs + (spans.durationNs[i] ?? 0), window, width);
+    if (right < clip.left || left > clip.right || right < (paintedTo[depth] ?? -1)) continue;
+    const from = Math.max(left, clip.left - 2);
+    const wide = Math.max(narrowest, Math.min(right, clip.right + 2) - from);
+    const color = regionColor(spans.groups[i] ?? "other", spans.names[i] ?? "", theme);
+    context.fillStyle = css(color);
+    // A hairline between neighbours, where there is room for one.
+    context.fillRect(from, top + depthTop(depth), wide > 3 ? wide - 0.75 : wide, HEIGHTS.depth - 1);
+    if (spans.complete[i] === 0) drawCut(context, color, from + wide, top + depthTop(depth));
+    if (wide <= narrowest) paintedTo[depth] = from + narrowest;
+  }
+  return deepest;
+}
+
+/** A torn right edge: the span was still open when recording ended. */
+function drawCut(context: CanvasRenderingContext2D, color: Rgb, right: number, top: number): void {
+  context.fillStyle = textOn(color);
+  for (let y = 0; y < HEIGHTS.depth - 1; y += 4) context.fillRect(right - 3, top + y, 2, 2);
+}
+
+function labelSpans(
+  context: CanvasRenderingContext2D,
+  { window, width }: Scene,
+  tools: Tools,
+  spans: Spans,
+  top: number,
+  drawn: Set<string>,
+): void {
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
+  for (let i = 0; i < spans.count; i++) {
+    const startNs = spans.startNs[i] ?? 0;
+    const left = toPx(startNs, window, width);
+    const right = toPx(startNs + (spans.durationNs[i] ?? 0), window, width);
+    if (right - left < NARROWEST_LABEL || right < 0 || left > width) continue;
+    const depth = spans.depth[i] ?? 0;
+    // A span that reaches over two tiles comes with both.
+    const id = `${depth}/${startNs}`;
+    if (drawn.has(id)) continue;
+    drawn.add(id);
+    const middle = top + depthTop(depth) + (HEIGHTS.depth - 1) / 2;
+    drawLabel(context, tools, spans.names[i] ?? "", spans.groups[i] ?? "other", left, right, middle);
+  }
+}
+
+function drawLabel(
+  context: CanvasRenderingContext2D,
+  { labels, theme }: Tools,
+  name: string,
+  group: Group,
+  left: number,
+  right: number,
+  middle: number,
+): void {
+  const text = labels.fit(name, right - Math.max(0, left));
+  if (text === undefined) return;
+  context.fillStyle = textOn(regionColor(group, name, theme));
+  context.fillText(text, labelLeft(left), middle + 0.5);
+}
+
+function drawChosen(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {
+  const { window, width, height, scrollTop, rows, selection, hovered, range, pointerX } = scene;
+  const chrome = CHROME[theme];
+  if (range) {
+    const left = toPx(range.startNs, window, width);
+    const right = toPx(range.endNs, window, width);
+    context.fillStyle = chrome.accentFill;
+    context.fillRect(left, 0, right - left, height);
+    context.fillStyle = chrome.accent;
+    context.fillRect(left, 0, 1, height);
+    context.fillRect(right - 1, 0, 1, height);
+  }
+  const outline = (location: number, depth: number, span: TimeRange, style: string, lineWidth: number): void => {
+    const row = rows.find((r): r is Row & LocationRow => r.kind === "location" && r.location.location === location);
+    if (!row) return;
+    const left = Math.max(-4, toPx(span.startNs, window, width));
+    const right = Math.min(width + 4, toPx(span.endNs, window, width));
+    if (right < -4 || left > width + 4) return;
+    const top = row.top - scrollTop + (row.open ? depthTop(depth) : FLAT_PADDING);
+    const tall = row.open ? HEIGHTS.depth - 1 : row.height - 2 * FLAT_PADDING - 1;
+    context.strokeStyle = style;
+    context.lineWidth = lineWidth;
+    context.strokeRect(left - 0.5, top - 0.5, Math.max(3, right - left) + 0.5, tall + 1);
+  };
+  if (hovered) outline(hovered.location, hovered.depth, hovered.range, chrome.text, 1);
+  if (selection) {
+    const { location, depth, startNs, durationNs } = selection;
+    outline(location, depth, { startNs, endNs: startNs + durationNs }, css(chrome.background), 4);
+    outline(location, depth, { startNs, endNs: startNs + durationNs }, chrome.accent, 2);
+  }
+  if (pointerX !== undefined) {
+    context.fillStyle = chrome.gridStrong;
+    context.fillRect(Math.round(pointerX), 0, 1, height);
+  }
+}

@@ -1,0 +1,106 @@
+// Draws the time ruler and the row of steps above the tracks.
+import { CHROME, classColor, css, outlierColor, type Theme, textOn } from "../base/color";
+import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../base/time";
+import type { Step } from "../data/run";
+import { LABEL_FONT, type Labels, labelLeft } from "./label";
+import { toPx } from "./viewport";
+
+/** Heights in CSS pixels. */
+export const RULER_HEIGHT = 26;
+export const STEPS_HEIGHT = 20;
+
+export type HeaderScene = {
+  readonly width: number;
+  readonly pixelRatio: number;
+  readonly window: TimeRange;
+  readonly steps: readonly Step[];
+  readonly pointerX: number | undefined;
+  readonly range: TimeRange | undefined;
+};
+
+/** Draws ruler and steps. */
+export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene, labels: Labels, theme: Theme): void {
+  const { width, pixelRatio, window, steps, pointerX, range } = scene;
+  const chrome = CHROME[theme];
+  context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+  context.clearRect(0, 0, width, RULER_HEIGHT + STEPS_HEIGHT);
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
+  const { stepNs, major, minor } = ticks(window, width);
+  context.fillStyle = chrome.gridStrong;
+  for (const at of minor) context.fillRect(Math.round(toPx(at, window, width)), RULER_HEIGHT - 5, 1, 5);
+  for (const at of major) {
+    const x = Math.round(toPx(at, window, width));
+    context.fillStyle = chrome.textWeak;
+    context.fillRect(x, RULER_HEIGHT - 10, 1, 10);
+    context.fillText(formatMoment(at, stepNs), x + 4, RULER_HEIGHT / 2 - 2);
+  }
+  drawSteps(context, steps, window, width, labels, theme);
+  if (range) {
+    const [left, right] = [toPx(range.startNs, window, width), toPx(range.endNs, window, width)];
+    context.fillStyle = chrome.accentFill;
+    context.fillRect(left, 0, right - left, RULER_HEIGHT + STEPS_HEIGHT);
+    tag(
+      context,
+      formatDuration(length(range)),
+      (Math.max(left, 0) + Math.min(right, width)) / 2,
+      width,
+      chrome.accent,
+      theme,
+    );
+  } else if (pointerX !== undefined) {
+    const at = window.startNs + (pointerX / width) * length(window);
+    tag(context, formatMoment(at, length(window) / width), pointerX, width, chrome.text, theme);
+  }
+}
+
+/** A small filled label on the ruler. */
+function tag(
+  context: CanvasRenderingContext2D,
+  text: string,
+  x: number,
+  width: number,
+  color: string,
+  theme: Theme,
+): void {
+  const wide = context.measureText(text).width + 10;
+  const left = Math.min(Math.max(x - wide / 2, 0), width - wide);
+  context.fillStyle = color;
+  context.beginPath();
+  context.roundRect(left, 3, wide, 16, 3);
+  context.fill();
+  context.fillStyle = css(CHROME[theme].background);
+  context.fillText(text, left + 5, 11.5);
+}
+
+function drawSteps(
+  context: CanvasRenderingContext2D,
+  steps: readonly Step[],
+  window: TimeRange,
+  width: number,
+  labels: Labels,
+  theme: Theme,
+): void {
+  const tall = STEPS_HEIGHT - 3;
+  let paintedTo = -1;
+  for (const step of steps) {
+    const left = toPx(step.startNs, window, width);
+    const right = toPx(step.startNs + step.durationNs, window, width);
+    if (right < 0 || left > width) continue;
+    // Where a pixel holds several steps, an outlier among them is what must be seen.
+    if (right < paintedTo && !step.outlier) continue;
+    const color = step.outlier ? outlierColor(theme) : classColor(step.classRank, theme);
+    const wide = Math.max(1, Math.min(right, width + 2) - Math.max(left, -2));
+    context.fillStyle = css(color);
+    context.fillRect(Math.max(left, -2), RULER_HEIGHT, wide > 4 ? wide - 1 : wide, tall);
+    paintedTo = Math.max(left, -2) + wide;
+    const name = `${step.outlier ? "▲ " : ""}step ${step.step}`;
+    const full = `${name}  ${formatDuration(step.durationNs)}${step.cause ? `  ${step.cause}` : ""}`;
+    const room = Math.min(right, width) - Math.max(left, 0);
+    const text = labels.fit(full, room) === full ? full : labels.fit(name, room);
+    if (text) {
+      context.fillStyle = textOn(color);
+      context.fillText(text, labelLeft(left), RULER_HEIGHT + tall / 2 + 0.5);
+    }
+  }
+}

@@ -1,0 +1,143 @@
+// Draws readings over time: stacked areas where a sum means something, else lines over each other.
+import { CHROME, css, type Rgb, type Theme, toRgb } from "../base/color";
+import { formatQuantity } from "../base/quantity";
+import { length, type TimeRange } from "../base/time";
+import type { Readings, Series } from "../data/run";
+import type { MetricRow } from "./rows";
+import { toPx } from "./viewport";
+
+export type Box = { readonly left: number; readonly top: number; readonly width: number; readonly height: number };
+
+const HUES = [166, 250, 72, 345, 38] as const;
+const PADDING = 4;
+
+/** Colour of the series number `i` of its row. */
+export const seriesColor = (i: number, theme: Theme): Rgb =>
+  toRgb({ l: theme === "dark" ? 0.72 : 0.6, c: 0.1, h: HUES[i % HUES.length] ?? 0 });
+
+/** Upper end of a row's axis: the highest reading of its series, or the sum of them where they are stacked. */
+export function axisTop(row: Pick<MetricRow, "series" | "stacked">): number {
+  const highest = row.series.map((s) => s.highest);
+  // The sum of all maxima may never have been reached: but it is never passed.
+  return row.stacked ? highest.reduce((a, b) => a + b, 0) : Math.max(...highest, 0);
+}
+
+/** The reading that held at a moment: the last one at or before it. */
+export function readingAt(readings: Readings | undefined, ns: number): number | undefined {
+  if (!readings?.timeNs.length) return undefined;
+  let low = 0;
+  let high = readings.timeNs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((readings.timeNs[middle] ?? 0) <= ns) low = middle + 1;
+    else high = middle;
+  }
+  return readings.high[Math.max(0, low - 1)];
+}
+
+/** Draws one row of metrics into a box. */
+export function drawMetric(
+  context: CanvasRenderingContext2D,
+  row: MetricRow,
+  readings: ReadonlyMap<number, Readings>,
+  window: TimeRange,
+  box: Box,
+  theme: Theme,
+): void {
+  const top = axisTop(row);
+  if (top <= 0) return;
+  const inner = { top: box.top + PADDING, height: box.height - 2 * PADDING - 1 };
+  const y = (value: number): number => inner.top + inner.height * (1 - Math.min(1, value / top));
+  context.save();
+  context.beginPath();
+  context.rect(box.left, box.top, box.width, box.height);
+  context.clip();
+  if (row.stacked) drawStack(context, row.series, readings, window, box, y, theme);
+  else
+    row.series.forEach((series, i) => {
+      const points = readings.get(series.series);
+      if (points) drawLine(context, points, window, box, y, seriesColor(i, theme), row.series.length === 1);
+    });
+  context.fillStyle = CHROME[theme].textWeak;
+  context.font = "10px system-ui, sans-serif";
+  context.textBaseline = "top";
+  context.textAlign = "right";
+  context.fillText(formatQuantity(top, row.unit), box.left + box.width - 6, box.top + 4);
+  context.restore();
+}
+
+/** Walks a series as steps: a reading holds from the one before it (it is a mean since then) up to its own time. */
+function outline(points: Readings, window: TimeRange, box: Box, visit: (x: number, i: number) => void): void {
+  for (let i = 0; i < points.timeNs.length; i++) visit(box.left + toPx(points.timeNs[i] ?? 0, window, box.width), i);
+}
+
+function drawLine(
+  context: CanvasRenderingContext2D,
+  points: Readings,
+  window: TimeRange,
+  box: Box,
+  y: (value: number) => number,
+  color: Rgb,
+  filled: boolean,
+): void {
+  context.beginPath();
+  let first = Number.NaN;
+  let last = 0;
+  outline(points, window, box, (x, i) => {
+    const [low, high] = [points.low[i] ?? 0, points.high[i] ?? 0];
+    if (Number.isNaN(first)) {
+      first = x;
+      context.moveTo(x, y(high));
+    }
+    context.lineTo(x, y(high));
+    if (low !== high) context.lineTo(x, y(low));
+    last = x;
+  });
+  context.strokeStyle = css(color);
+  context.lineWidth = 1.25;
+  context.lineJoin = "round";
+  context.stroke();
+  if (!filled) return;
+  context.lineTo(last, box.top + box.height);
+  context.lineTo(first, box.top + box.height);
+  context.fillStyle = `rgb(${color.join(" ")} / 18%)`;
+  context.fill();
+}
+
+function drawStack(
+  context: CanvasRenderingContext2D,
+  series: readonly Series[],
+  readings: ReadonlyMap<number, Readings>,
+  window: TimeRange,
+  box: Box,
+  y: (value: number) => number,
+  theme: Theme,
+): void {
+  // The recorder reads all series of a process at once, so one column of pixels has one reading of each.
+  const columns = Math.max(1, Math.round(box.width / 2));
+  const stepNs = length(window) / columns;
+  const base = new Float64Array(columns + 1);
+  series.forEach((one, i) => {
+    const points = readings.get(one.series);
+    if (!points?.timeNs.length) return;
+    const lower = base.slice();
+    for (let c = 0; c <= columns; c++) base[c] = (base[c] ?? 0) + (meanAt(points, window.startNs + c * stepNs) ?? 0);
+    context.beginPath();
+    for (let c = 0; c <= columns; c++) context.lineTo(box.left + (c / columns) * box.width, y(base[c] ?? 0));
+    for (let c = columns; c >= 0; c--) context.lineTo(box.left + (c / columns) * box.width, y(lower[c] ?? 0));
+    context.fillStyle = `rgb(${seriesColor(i, theme).join(" ")} / 62%)`;
+    context.fill();
+  });
+}
+
+/** A rate that was read at t is the mean since the reading before: so a moment belongs to the next reading after it. */
+function meanAt(points: Readings, ns: number): number | undefined {
+  let low = 0;
+  let high = points.timeNs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((points.timeNs[middle] ?? 0) < ns) low = middle + 1;
+    else high = middle;
+  }
+  return points.high[low];
+}

@@ -1,0 +1,254 @@
+// The timeline's state while it is on the screen, and every way to move through it. What lasts goes into the address; what a gesture
+// is just doing stays here.
+import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import type { SpanKey } from "../base/state";
+import { length, sameRange, type TimeRange } from "../base/time";
+import { levelFor, type TileKey, tilesIn } from "../data/cells";
+import {
+  fetchReadings,
+  fetchStepNear,
+  type Readings,
+  type Run,
+  type Series,
+  type Step,
+  type StepKind,
+} from "../data/run";
+import type { Session } from "../data/session";
+import { fetchSpan, keyOf, type Place, type SpanDetail } from "../data/spans";
+import { TileStore } from "../data/tiles";
+import { layoutRows, openByDefault, type Row, visibleRows } from "./rows";
+import { around, clamp, pan, zoom } from "./viewport";
+
+/** A gesture that rests this long becomes part of the address. */
+const SETTLE_MS = 220;
+/** Zooming in by less than this is no step of the breadcrumb. */
+const CRUMB_FACTOR = 1.5;
+const METRICS_MARGIN = 0.5;
+
+export type Size = { readonly width: number; readonly height: number };
+
+export class TimelineModel {
+  /** The window during a gesture, before it is in the address. */
+  private readonly live = signal<TimeRange | undefined>(undefined);
+  private settle: ReturnType<typeof setTimeout> | undefined;
+  readonly window: ReadonlySignal<TimeRange>;
+  /** Size of the area of tracks, in CSS pixels. */
+  readonly size: Signal<Size> = signal({ width: 0, height: 0 });
+  readonly scrollTop = signal(0);
+  /** Pointer over the tracks, in CSS pixels from their corner. */
+  readonly pointer = signal<{ readonly x: number; readonly y: number } | undefined>(undefined);
+  /** The stretch being dragged. */
+  readonly dragging = signal<TimeRange | undefined>(undefined);
+  /** Steps and metrics come later than the tracks, which do not wait for them. */
+  readonly steps: Signal<readonly Step[]> = signal([]);
+  readonly series: Signal<readonly Series[]> = signal([]);
+  /** Counts the tiles that came. */
+  readonly version = signal(0);
+  readonly selected = signal<SpanDetail | undefined>(undefined);
+  readonly readings = signal<ReadonlyMap<number, Readings>>(new Map());
+  private readonly depths = signal<ReadonlyMap<number, number>>(new Map());
+  readonly open: ReadonlySignal<readonly number[]>;
+  readonly rows: ReadonlySignal<readonly Row[]>;
+  readonly tiles: ReadonlySignal<readonly TileKey[]>;
+  readonly store: TileStore;
+  private readingsFor: TimeRange | undefined;
+  private readingsUnderWay: AbortController | undefined;
+
+  constructor(
+    readonly session: Session,
+    readonly run: Run,
+    private readonly pixelRatio: number,
+  ) {
+    const { state } = session;
+    this.window = computed(() => clamp(this.live.value ?? state.value.window ?? run.bounds, run.bounds));
+    const defaultOpen = openByDefault(run);
+    this.open = computed(() => state.value.open ?? defaultOpen);
+    this.rows = computed(() => layoutRows(run, this.series.value, this.open.value, this.depths.value));
+    this.tiles = computed(() => {
+      const widthPx = Math.max(1, this.size.value.width * this.pixelRatio);
+      return tilesIn(this.window.value, levelFor(this.window.value, widthPx), run.meta.tile_cells);
+    });
+    const changed = (): void => {
+      this.version.value++;
+    };
+    this.store = new TileStore(session.api, run.meta.tile_cells, changed, (sentence) => session.say(sentence));
+  }
+
+  /** Stops everything that is under way. */
+  close(): void {
+    clearTimeout(this.settle);
+    this.store.close();
+    this.readingsUnderWay?.abort();
+  }
+
+  /** The rows on the screen. */
+  visible(): Row[] {
+    return visibleRows(this.rows.value, this.scrollTop.value, this.size.value.height);
+  }
+
+  /** Fetches what the screen shows and lacks. */
+  fetchVisible(): void {
+    if (this.size.value.width === 0) return;
+    const flat: number[] = [];
+    const nested: number[] = [];
+    for (const row of this.visible())
+      if (row.kind === "location") (row.open ? nested : flat).push(row.location.location);
+    this.store.want({ tiles: this.tiles.value, flat, nested });
+    this.fetchReadings();
+  }
+
+  /** Notes how deep a location was seen to be; its row only ever grows, so that nothing jumps while panning. */
+  sawDepth(location: number, depths: number): void {
+    if (depths > (this.depths.value.get(location) ?? 0))
+      this.depths.value = new Map([...this.depths.value, [location, depths]]);
+  }
+
+  // Moving
+
+  /** Zooms by a factor around a moment, as part of a gesture. */
+  zoomBy(factor: number, anchorNs: number): void {
+    this.move(zoom(this.window.value, factor, anchorNs, this.run.bounds));
+  }
+
+  /** Pans by a part of the screen, as part of a gesture. */
+  panBy(screens: number): void {
+    this.move(pan(this.window.value, screens, this.run.bounds));
+  }
+
+  /** Goes to a window at once; where it is a zoom in, the present one becomes a crumb. */
+  goTo(window: TimeRange): void {
+    this.commit(clamp(window, this.run.bounds), "push");
+  }
+
+  /** Shows the whole run. */
+  whole(): void {
+    this.endGesture();
+    this.session.update({ window: undefined, trail: [] }, "push");
+  }
+
+  /** Undoes the last zoom in. */
+  back(): void {
+    this.endGesture();
+    const { trail } = this.session.state.value;
+    this.session.update({ window: trail.at(-1), trail: trail.slice(0, -1) }, "push");
+  }
+
+  /** Returns to a crumb of the trail. */
+  backTo(crumb: number): void {
+    this.endGesture();
+    const { trail } = this.session.state.value;
+    this.session.update({ window: trail[crumb], trail: trail.slice(0, crumb) }, "push");
+  }
+
+  /** Goes to the step before, after, or to the next outlier, keeping the length of the window where that makes sense. */
+  async goToStep(kind: StepKind): Promise<void> {
+    const window = this.window.value;
+    const middle = window.startNs + length(window) / 2;
+    const found = await fetchStepNear(this.session.api, middle, kind);
+    if (!found) {
+      this.session.say(
+        this.steps.value.length ? `No ${kind === "outlier" ? "outlier" : "step"} further on` : "No steps were found",
+      );
+      return;
+    }
+    this.showStep({ startNs: found.start_ns, endNs: found.start_ns + found.duration_ns });
+    this.session.say(`step ${found.step} (${found.class}${found.outlier ? ", outlier" : ""})`);
+  }
+
+  /** Shows a step so that it fills the screen, with the step marked as the chosen stretch. */
+  showStep(step: TimeRange): void {
+    this.goTo(around(step, this.run.bounds));
+  }
+
+  private move(window: TimeRange): void {
+    this.live.value = window;
+    clearTimeout(this.settle);
+    this.settle = setTimeout(() => this.commit(window, "replace"), SETTLE_MS);
+  }
+
+  private endGesture(): void {
+    clearTimeout(this.settle);
+    this.live.value = undefined;
+  }
+
+  private commit(window: TimeRange, how: "push" | "replace"): void {
+    this.endGesture();
+    const { state } = this.session;
+    const before = state.value.window;
+    const asChosen = sameRange(window, this.run.bounds) ? undefined : window;
+    const size = length(window);
+    const zoomedIn = length(before ?? this.run.bounds) >= size * CRUMB_FACTOR;
+    const trail = [...state.value.trail, ...(zoomedIn ? [before] : [])];
+    // A crumb that is no wider than what is shown leads nowhere.
+    const useful = trail.filter((crumb) => length(crumb ?? this.run.bounds) >= size * CRUMB_FACTOR);
+    this.session.update({ window: asChosen, trail: useful }, how);
+  }
+
+  // Choosing
+
+  /** Selects the span that fills most of a place; undefined clears. */
+  async select(place: Place | undefined): Promise<void> {
+    if (!place) {
+      this.selected.value = undefined;
+      this.session.update({ selection: undefined });
+      return;
+    }
+    const found = await fetchSpan(this.session.api, place);
+    this.selected.value = found;
+    this.session.update({ selection: found && keyOf(found) });
+  }
+
+  /** Fetches the facts about the span that the address names. */
+  async restore(key: SpanKey): Promise<void> {
+    const known = this.selected.value;
+    if (known && known.location === key.location && known.start_ns === key.startNs && known.depth === key.depth) return;
+    const range = { startNs: key.startNs, endNs: key.startNs + 1 };
+    this.selected.value = await fetchSpan(this.session.api, { location: key.location, range, depth: key.depth });
+  }
+
+  /** Zooms to the chosen stretch, else to the selected span. */
+  focus(): void {
+    const { range } = this.session.state.value;
+    const span = this.selected.value;
+    if (range) {
+      this.goTo(range);
+      this.session.update({ range: undefined });
+    } else if (span)
+      this.goTo(around({ startNs: span.start_ns, endNs: span.start_ns + span.duration_ns }, this.run.bounds, 0.25));
+  }
+
+  /** Opens or closes the nesting of a location. */
+  toggle(location: number): void {
+    const open = this.open.value;
+    const next = open.includes(location) ? open.filter((l) => l !== location) : [...open, location];
+    this.session.update({ open: next.sort((a, b) => a - b) });
+  }
+
+  private fetchReadings(): void {
+    if (!this.series.value.length) return;
+    const window = this.window.value;
+    const known = this.readingsFor;
+    const inside = known && known.startNs <= window.startNs && known.endNs >= window.endNs;
+    if (inside && length(known) <= length(window) * (2 + 2 * METRICS_MARGIN)) return;
+    // With a margin on both sides, so that panning a little asks nothing.
+    const by = length(window) * METRICS_MARGIN;
+    const { bounds } = this.run;
+    const wide = {
+      startNs: Math.max(bounds.startNs, Math.round(window.startNs - by)),
+      endNs: Math.min(bounds.endNs, Math.round(window.endNs + by)),
+    };
+    this.readingsFor = wide;
+    this.readingsUnderWay?.abort();
+    const controller = new AbortController();
+    this.readingsUnderWay = controller;
+    const widthPx = (this.size.value.width * length(wide)) / length(window);
+    fetchReadings(this.session.api, wide, widthPx, controller.signal).then(
+      (readings) => {
+        this.readings.value = readings;
+      },
+      () => {
+        if (!controller.signal.aborted) this.readingsFor = undefined;
+      },
+    );
+  }
+}

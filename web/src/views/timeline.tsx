@@ -1,0 +1,148 @@
+// Page 2: threads over time, with nesting, metrics and steps.
+import { useEffect, useMemo } from "preact/hooks";
+import { formatDuration, length, type TimeRange } from "../base/time";
+import type { Run, Series, Step } from "../data/run";
+import { useSession } from "../data/session";
+import type { View } from "../data/view";
+import { TimelineModel } from "../timeline/model";
+import { Tracks } from "../timeline/Tracks";
+import { around } from "../timeline/viewport";
+import { GroupLegend } from "../widgets/GroupLegend";
+import { Await, Missing } from "../widgets/Loading";
+import { SpanDetails } from "../widgets/SpanDetails";
+import { StepStrip } from "../widgets/StepStrip";
+
+function TimelinePage() {
+  const { run, steps, series } = useSession();
+  // Steps take an analysis of the run, metrics a pass over its readings: the tracks do not wait for either.
+  const known = steps.value.status === "ready" ? steps.value.value : NO_STEPS;
+  const measured = series.value.status === "ready" ? series.value.value : NO_SERIES;
+  return (
+    <Await of={run.value} what="Opening the trace">
+      {(value) => <Timeline run={value} steps={known} series={measured} />}
+    </Await>
+  );
+}
+
+const NO_STEPS: readonly Step[] = [];
+const NO_SERIES: readonly Series[] = [];
+
+function Timeline({ run, steps, series }: { run: Run; steps: readonly Step[]; series: readonly Series[] }) {
+  const session = useSession();
+  const model = useMemo(() => new TimelineModel(session, run, window.devicePixelRatio), [session, run]);
+  useEffect(() => {
+    model.steps.value = steps;
+    model.series.value = series;
+  }, [model, steps, series]);
+  if (run.meta.span_count === 0)
+    return (
+      <Missing what="This run recorded no spans. Record functions and operators with" option="--preset auto SCRIPT" />
+    );
+  const shown = model.window.value;
+  const { range } = session.state.value;
+  const selected = model.selected.value;
+  return (
+    <div class="timeline">
+      <div class="timeline-main">
+        <StepStrip
+          steps={steps}
+          window={shown}
+          height={46}
+          onSteps={(stretch) => model.goTo(around(stretch, run.bounds))}
+        />
+        <Breadcrumb model={model} />
+        <Tracks model={model} />
+        <GroupLegend />
+      </div>
+      {(selected || range) && (
+        <aside class="details" aria-label="What is chosen">
+          {range && <ChosenRange range={range} model={model} />}
+          {selected && (
+            <SpanDetails
+              span={selected}
+              onFocus={() => model.focus()}
+              onStep={(step) => model.showStep(step)}
+              onClose={() => void model.select(undefined)}
+            />
+          )}
+        </aside>
+      )}
+    </div>
+  );
+}
+
+function ChosenRange({ range, model }: { range: TimeRange; model: TimelineModel }) {
+  const inside = model.steps.value.filter((s) => s.startNs >= range.startNs && s.startNs < range.endNs).length;
+  return (
+    <div class="chosen-range">
+      <div>
+        <b>{formatDuration(length(range))}</b>{" "}
+        <span class="weak">chosen{inside > 0 && `, ${inside} steps begin in it`}</span>
+      </div>
+      <div class="buttons">
+        <button type="button" onClick={() => model.focus()}>
+          Zoom <kbd>Enter</kbd>
+        </button>
+        <button type="button" onClick={() => model.session.update({ range: undefined })}>
+          Clear <kbd>Esc</kbd>
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** Where we are: the windows that were zoomed into, from the whole run inwards. */
+function Breadcrumb({ model }: { model: TimelineModel }) {
+  const { trail } = model.session.state.value;
+  const name = (crumb: TimeRange | undefined): string => {
+    if (!crumb || length(crumb) >= length(model.run.bounds)) return "whole run";
+    const size = length(crumb);
+    const step = model.steps.value.find(
+      (s) =>
+        s.count === 1 &&
+        s.startNs >= crumb.startNs &&
+        s.startNs + s.durationNs <= crumb.endNs &&
+        s.durationNs > size * 0.7,
+    );
+    return step ? `step ${step.step}` : formatDuration(size);
+  };
+  return (
+    <nav class="breadcrumb" aria-label="Zoom">
+      {trail.map((crumb, i) => (
+        <span key={`${i}-${crumb?.startNs}`}>
+          <button type="button" class="link" onClick={() => model.backTo(i)}>
+            {name(crumb)}
+          </button>
+          <span class="weak"> ▸ </span>
+        </span>
+      ))}
+      <b>{name(model.window.value)}</b>
+      {trail.length > 0 && (
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => model.back()}
+          aria-label="Undo the last zoom"
+          title="Undo the last zoom (Backspace)"
+        >
+          ⌫
+        </button>
+      )}
+      <span class="spacer" />
+      <button type="button" class="quiet" onClick={() => void model.goToStep("previous")} title="Previous step ( [ )">
+        ‹ step
+      </button>
+      <button type="button" class="quiet" onClick={() => void model.goToStep("next")} title="Next step ( ] )">
+        step ›
+      </button>
+      <button type="button" class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
+        ▲ outlier
+      </button>
+      <button type="button" class="quiet" onClick={() => model.whole()} title="Whole run (0)">
+        whole run
+      </button>
+    </nav>
+  );
+}
+
+export const view: View = { name: "timeline", title: "Timeline", key: "2", component: TimelinePage };

@@ -1,0 +1,33 @@
+// What is shown while something is fetched, and when it could not be.
+import type { ComponentChildren } from "preact";
+import type { Loaded } from "../data/session";
+
+/** Shows the value when it is there; otherwise that it is coming, or why it is not. */
+export function Await<T>({
+  of,
+  what,
+  children,
+}: {
+  of: Loaded<T>;
+  what: string;
+  children: (value: T) => ComponentChildren;
+}) {
+  if (of.status === "ready") return <>{children(of.value)}</>;
+  if (of.status === "failed")
+    return (
+      <p class="empty" role="alert">
+        {of.message}
+      </p>
+    );
+  // Shown late (style.css), so that a quick answer does not flicker.
+  return <p class="empty late">{what} …</p>;
+}
+
+/** Says that something was not recorded, and which option records it. */
+export function Missing({ what, option }: { what: string; option: string }) {
+  return (
+    <p class="empty">
+      {what} <code>strobe run {option}</code>
+    </p>
+  );
+}
