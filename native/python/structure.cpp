@@ -39,9 +39,9 @@ nb::list find_levels(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_cou
   }
   nb::list result;
   for (auto& level : levels)
-    result.append(nb::make_tuple(level.count, level.spine, level.coverage, level.cvn, level.score, level.parent,
-                                 level.trips_min, level.trips_median, level.trips_max, source_of(level.marker),
-                                 level.marker.target, owned(std::move(level.positions))));
+    result.append(nb::make_tuple(owned(std::move(level.positions)), level.count, level.spine, level.coverage, level.cvn,
+                                 level.score, level.parent, level.trips_min, level.trips_median, level.trips_max,
+                                 source_of(level.marker), level.marker.target));
   return result;
 }
 

@@ -8,11 +8,11 @@
 namespace strobe::structure {
 namespace {
 
-constexpr size_t soft_classes = 24;         // classes whose soft members are counted
-constexpr uint32_t soft_min_count = 5;      // fewer iterations say nothing about "almost always once"
-constexpr double soft_count_slack = 0.05;   // a soft member's count may differ by this share (or by 2)
-constexpr double soft_once_share = 0.95;    // of the intervals must hold exactly one occurrence
-constexpr double nest_min_trips = 1.5;      // mean inner iterations per outer one that make it "inside"
+constexpr size_t soft_classes = 24;        // classes whose soft members are counted
+constexpr uint32_t soft_min_count = 5;     // fewer iterations say nothing about "almost always once"
+constexpr double soft_count_slack = 0.05;  // a soft member's count may differ by this share (or by 2)
+constexpr double soft_once_share = 0.95;   // of the intervals must hold exactly one occurrence
+constexpr double nest_min_trips = 1.5;     // mean inner iterations per outer one that make it "inside"
 
 using Positions = std::span<const uint32_t>;
 
@@ -21,7 +21,9 @@ struct PositionLists {
   std::vector<uint32_t> offsets;
   std::vector<uint32_t> flat;
   size_t keys() const { return offsets.size() - 1; }
-  Positions operator[](size_t key) const { return Positions(flat).subspan(offsets[key], offsets[key + 1] - offsets[key]); }
+  Positions operator[](size_t key) const {
+    return Positions(flat).subspan(offsets[key], offsets[key + 1] - offsets[key]);
+  }
 };
 
 PositionLists gather(std::span<const uint32_t> key_of_event, size_t keys, uint32_t first_event) {
@@ -92,8 +94,8 @@ bool alternates(Positions q, Positions p) {
   return true;
 }
 
-// Items in order of (count, first position), nodes before edges. Only representatives whose second occurrence is still ahead can
-// take the item, so the others leave the list of open classes as the first positions grow.
+// Items in order of (count, first position), nodes before edges. Only representatives whose second occurrence is still
+// ahead can take the item, so the others leave the list of open classes as the first positions grow.
 std::vector<Class> alternation_classes(std::span<const Candidate> candidates) {
   std::vector<Class> classes;
   std::vector<uint32_t> open;
@@ -103,7 +105,8 @@ std::vector<Class> alternation_classes(std::span<const Candidate> candidates) {
     if (p.size() != count) open.clear();
     count = p.size();
     std::erase_if(open, [&](uint32_t k) { return candidates[classes[k].members[0]].at[1] < p[0]; });
-    const auto home = std::ranges::find_if(open, [&](uint32_t k) { return alternates(candidates[classes[k].members[0]].at, p); });
+    const auto home =
+        std::ranges::find_if(open, [&](uint32_t k) { return alternates(candidates[classes[k].members[0]].at, p); });
     if (home != open.end()) {
       classes[*home].members.push_back(i);
     } else {
@@ -128,7 +131,8 @@ bool almost_always_once(Positions q, Positions p) {
 void add_soft_members(std::span<Class> classes, std::span<const Candidate> candidates) {
   std::vector<uint32_t> order(classes.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return classes[a].members.size() > classes[b].members.size(); });
+  std::ranges::stable_sort(
+      order, [&](uint32_t a, uint32_t b) { return classes[a].members.size() > classes[b].members.size(); });
   if (order.size() > soft_classes) order.resize(soft_classes);
   for (uint32_t k : order) {
     Class& chosen = classes[k];
@@ -136,7 +140,8 @@ void add_soft_members(std::span<Class> classes, std::span<const Candidate> candi
     if (q.size() < soft_min_count) continue;
     const double count = static_cast<double>(q.size());
     const double slack = std::max(2.0, soft_count_slack * count);
-    const auto begin = std::ranges::partition_point(candidates, [&](const Candidate& c) { return static_cast<double>(c.at.size()) < count - slack; });
+    const auto begin = std::ranges::partition_point(
+        candidates, [&](const Candidate& c) { return static_cast<double>(c.at.size()) < count - slack; });
     auto member = chosen.members.begin();
     for (auto c = begin; c != candidates.end() && static_cast<double>(c->at.size()) <= count + slack; ++c) {
       const auto index = static_cast<uint32_t>(c - candidates.begin());
@@ -206,14 +211,16 @@ void nest(std::vector<Level>& levels) {
 }
 
 // Nodes and edges with at least min_count occurrences, in order of (count, first position), nodes before edges.
-std::vector<Candidate> frequent_items(const PositionLists& nodes, std::span<const uint64_t> node_ids, const PositionLists& edges,
-                                      std::span<const uint64_t> edge_nodes, uint32_t min_count) {
+std::vector<Candidate> frequent_items(const PositionLists& nodes, std::span<const uint64_t> node_ids,
+                                      const PositionLists& edges, std::span<const uint64_t> edge_nodes,
+                                      uint32_t min_count) {
   std::vector<Candidate> candidates;
   const auto id = [&](uint64_t node) { return static_cast<uint32_t>(node_ids[node]); };
   for (size_t k = 0; k < nodes.keys(); ++k)
     if (nodes[k].size() >= min_count) candidates.push_back({{Item::no_source, id(k)}, nodes[k]});
   for (size_t k = 0; k < edges.keys(); ++k)
-    if (edges[k].size() >= min_count) candidates.push_back({{id(edge_nodes[k] >> 32), id(edge_nodes[k] & 0xFFFFFFFFu)}, edges[k]});
+    if (edges[k].size() >= min_count)
+      candidates.push_back({{id(edge_nodes[k] >> 32), id(edge_nodes[k] & 0xFFFFFFFFu)}, edges[k]});
   std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
     return a.at.size() != b.at.size() ? a.at.size() < b.at.size() : a.at[0] < b.at[0];
   });
@@ -222,7 +229,8 @@ std::vector<Candidate> frequent_items(const PositionLists& nodes, std::span<cons
 
 }  // namespace
 
-std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times, const LevelOptions& options) {
+std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
+                               const LevelOptions& options) {
   if (ids.size() < 2) return {};
   Numbering node_numbers(1024), edge_numbers(1024);
   std::vector<uint32_t> node_of_event(ids.size()), edge_of_event(ids.size() - 1);

@@ -1,7 +1,7 @@
 // Loop levels of an event sequence: which events and transitions alternate strictly, and how the loops nest.
 //
-// C++ because the analysis walks every position list several times: a numpy version is 10 to 100 times slower on sequences with
-// many items (tests/unit/levels_twin.py is that version, and the executable description of this file).
+// C++ because the analysis walks every position list several times: a numpy version is 10 to 100 times slower on
+// sequences with many items (tests/unit/levels_twin.py is that version, and the executable description of this file).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct Item {
   bool is_node() const { return source == no_source; }
 };
 
-// One alternation class: items that occur equally often and strictly in turn, hence once per iteration of the same loop.
+// One alternation class: items that occur equally often and strictly in turn, hence once per iteration of the same
+// loop.
 struct Level {
   uint32_t count = 0;      // occurrences of each strict member = iterations seen
   double spine = 0;        // strict members + half of the soft members
@@ -40,6 +41,7 @@ struct LevelOptions {
 
 // `ids` are event signatures, `times` their nanoseconds in ascending order; both of the same length.
 // O(n) plus the prefixes that are compared: about 10 to 20 ns per event.
-std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times, const LevelOptions& options);
+std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
+                               const LevelOptions& options);
 
 }  // namespace strobe::structure

@@ -97,6 +97,22 @@ METRICS = (
     Column("unit", "string", "", "unit of the value"),
 )
 
+STEPS = (
+    Column("process", "uint32", "", "process that runs the loop"),
+    Column("step", "int64", "", "number of the step in its process, from 0"),
+    Column("start_ns", "int64", "ns", "when the program asked for the step's data, or the loop's body began"),
+    Column("duration_ns", "int64", "ns", "until the next step begins, or the loop's body ends"),
+    Column("class", "string", "", "path through the loop: train, train+validation, ...; partial if cut off"),
+    Column("data_wait_ns", "int64", "ns", "waiting for data"),
+    Column("forward_ns", "int64", "ns", "forward operators, those of a validation too"),
+    Column("backward_ns", "int64", "ns", "backward pass"),
+    Column("optimizer_ns", "int64", "ns", "optimizer: update and zeroing of gradients"),
+    Column("rest_ns", "int64", "ns", "everything else; the five parts add up to the duration"),
+    Column("steady", "bool", "", "false for the slow steps of the warm-up and for steps that are cut off"),
+    Column("outlier", "bool", "", "takes much longer than its class usually does"),
+    Column("cause", "string", "", "of a slow step: the part that exceeds its median the most (its column without _ns)"),
+)
+
 QUALITY = (
     Column("process", "uint32", "", "process it is about"),
     Column("pid", "int64", "", "its number in the operating system"),
@@ -112,5 +128,6 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "call_paths": CALL_PATHS,
     "spans": SPANS,
     "metrics": METRICS,
+    "steps": STEPS,
     "quality": QUALITY,
 }

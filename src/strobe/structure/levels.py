@@ -12,6 +12,7 @@ import numpy.typing as npt
 class Level:
     """One loop level: the events and transitions that occur once per iteration of the same loop.
 
+    positions: where the marker occurs, as indices into the sequence, ascending.
     count: iterations seen.
     spine: how many events and transitions alternate strictly, plus half of those that almost always do.
     coverage: share of the sequence's time that the loop spans, 0 to 1.
@@ -21,9 +22,9 @@ class Level:
     trips_min, trips_median, trips_max: iterations of this level per iteration of its parent.
     marker_source: None if the marker is an event, else the event that the marking transition comes from.
     marker: the event (or the target of the transition) that marks an iteration.
-    positions: indices of the marker in the sequence, ascending.
     """
 
+    positions: npt.NDArray[np.int64]
     count: int
     spine: float
     coverage: float
@@ -35,7 +36,6 @@ class Level:
     trips_max: int
     marker_source: int | None
     marker: int
-    positions: npt.NDArray[np.int64]
 
 
 def find_levels(
@@ -54,4 +54,4 @@ def find_levels(
         min_count,
         max_levels,
     )
-    return [Level(*fields[:-1], fields[-1].astype(np.int64)) for fields in found]
+    return [Level(positions.astype(np.int64), *measures) for positions, *measures in found]

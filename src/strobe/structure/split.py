@@ -8,7 +8,7 @@ from strobe.structure.activities import BACKWARD, DATA_WAIT, FORWARD, PARTS, RES
 from strobe.structure.cuts import Cuts
 from strobe.structure.stream import Ints
 
-# The interpreter's time between two operators of a part belongs to that part, up to this long; longer pauses are "rest".
+# Between two operators of a part the interpreter works for that part; pauses longer than this are "rest".
 MAX_PAUSE_NS = 1_000_000
 
 
