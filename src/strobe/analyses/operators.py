@@ -35,7 +35,7 @@ def run(trace: Trace, *, by: str = "name", step: str = "auto", step_class: str |
 
     total = sum of durations, an operator inside an operator of the same name (or type) counted once; self = total minus
     the time in spans directly inside; share = self / self of all operators, so shares add up to 1; avg, median, min,
-    max over single calls; per_step = total / number of selected steps.
+    max over single calls; per step = self / number of selected steps.
     """
     import numpy as np
 
@@ -86,7 +86,7 @@ def run(trace: Trace, *, by: str = "name", step: str = "auto", step_class: str |
             int(low),
             int(high),
             float(count / steps) if steps else None,
-            float(total[key] / steps) if steps else None,
+            float(self_ns[key] / steps) if steps else None,
         )
         for key, count, time, low, high, median in zip(
             group.key, group.count, group.total, group.minimum, group.maximum, group.median, strict=True
@@ -103,7 +103,7 @@ def run(trace: Trace, *, by: str = "name", step: str = "auto", step_class: str |
         Column("min_ns", "int64", "ns", "shortest call"),
         Column("max_ns", "int64", "ns", "longest call"),
         Column("calls_per_step", "float64", "", "executions per step"),
-        Column("per_step_ns", "float64", "ns", "total time per step"),
+        Column("self_per_step_ns", "float64", "ns", "self time per step"),
     )
     return make_table(columns, rows, name="operators", about=selection.about).sort("self_ns")
 

@@ -41,14 +41,13 @@ _GROUP_OF_PARADIGM = {"mpi": "communication", "python": "host", "onednn": "compu
 # PyTorch names the wait for the next batch itself (torch/utils/data/dataloader.py:
 # `enumerate(DataLoader)#...__next__`).
 _DATA_PREFIXES = ("enumerate(DataLoader)", "DataLoader")
-_COMPUTE_PREFIXES = ("Optimizer.", "autograd::engine::")
 
 
 def group_of(name: str, paradigm: str, role: str) -> str:
     """Return the group of a region: one of GROUPS."""
     if role == "data" or name.startswith(_DATA_PREFIXES):
         return "data"
-    if name.startswith(_COMPUTE_PREFIXES):
+    if paradigm == "torch" and role == "range":  # nodes of the backward graph, optimizer steps
         return "compute"
     return _GROUP_OF_ROLE.get(role) or _GROUP_OF_PARADIGM.get(paradigm, "other")
 

@@ -1,4 +1,4 @@
-"""The descriptions by which plug-ins make themselves known: Analysis, Rule, Format, Verb, and the Finding that rules yield."""
+"""How plug-ins describe themselves: Analysis, Rule, Format, Verb; and the Finding that rules yield."""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ def format_ns(value_ns: float) -> str:
 
 
 def format_interval_ns(low_ns: float, high_ns: float) -> str:
-    """Format an interval with one unit for both ends: `48.0..66.0 ms`."""
+    """Format an interval with one unit for both ends: `48.0..66.0 ms`; `up to 66.0 ms` where it begins at 0."""
+    if low_ns <= 0:
+        return f"up to {format_ns(high_ns)}"
     for size, unit in _TIME_STEPS:
         if high_ns >= size * 0.99995:
             return f"{_three_digits(low_ns / size)}..{_three_digits(high_ns / size)} {unit}"
@@ -41,8 +43,10 @@ def format_count(value: int) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share from 0 to 1 as percent: `31 %`, `4.2 %`, `0.3 %`."""
+    """A share from 0 to 1 as percent: `31 %`, `4.2 %`, `0.3 %`, `<0.1 %`."""
     percent = 100 * share
+    if 0 < percent < 0.05:
+        return "<0.1 %"
     return f"{percent:.0f} %" if percent >= 9.95 or percent == 0 else f"{percent:.1f} %"
 
 

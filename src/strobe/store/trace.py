@@ -77,6 +77,8 @@ class Info:
     @property
     def program(self) -> str:
         """Name of the program: the first word of the command that is no interpreter and no option."""
+        if "-c" in self.command[:2]:
+            return "-c"
         words = [word for word in self.command if not word.startswith("-")]
         names = [os.path.basename(word) for word in words]
         return next((name for name in names if not name.startswith("python")), names[0] if names else "")

@@ -1,0 +1,74 @@
+"""Rule `data.wait`: the loop waits for its next batch, and a loader that keeps up would give that time back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Finding, Rule
+from strobe.model.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+# Waiting this part of a step is worth a finding; torch_tb_profiler's rule fires at 5 %, too.
+LEAST_SHARE = 0.05
+# It must not be the business of a few slow steps: those are outliers (rule `outlier`).
+LEAST_STEPS = 0.2
+FETCH = "DataLoader.fetch"
+
+
+def run(trace: Trace) -> Iterator[Finding]:
+    """Yield one finding if waiting is at least 5 % of the usual step, in at least 20 % of the usual steps.
+
+    Without worker processes, the wait is the fetch itself. Workers do it beside the step, so at most the shorter of
+    fetch and rest of the step is saved; at least half of that, as long as a core is free. With workers, the wait is
+    what they fall short by: more of them save it all (upper bound) unless the machine has no core left (lower bound:
+    nothing).
+    """
+    import numpy as np
+
+    from strobe.structure.activities import DATA_WAIT
+    from strobe.structure.usual import evidence, usual_steps
+
+    usual = usual_steps(trace)
+    if usual is None:
+        return
+    steps = usual.steps
+    wait, duration = steps.parts_ns[usual.usual, DATA_WAIT], steps.duration_ns[usual.usual]
+    typical = usual.parts_ns["data_wait"]
+    share = typical / usual.median_ns
+    if share < LEAST_SHARE or np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
+        return
+    workers = _workers(trace)
+    if workers:
+        low, high = 0.0, typical
+        do = f"raise num_workers above {workers} while cores are free, or make a fetch cheaper (decoding, transforms)"
+    else:
+        high = min(typical, usual.median_ns - typical)
+        low = high / 2
+        do = "let worker processes fetch while the step computes: DataLoader(num_workers=2, persistent_workers=True)"
+    process = np.flatnonzero(usual.usual)
+    worst = process[np.argsort(-wait)[:5]]
+    yield Finding(
+        rule="data.wait",
+        what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of every step for its next batch"
+        + (f", with {workers} loader workers" if workers else ", fetched in the loop itself"),
+        do=do,
+        gain_low_ns=round(low),
+        gain_high_ns=round(high),
+        confidence="medium" if workers else "high",
+        evidence=evidence(trace, steps, worst),
+    )
+
+
+def _workers(trace: Trace) -> int:
+    """Return the number of processes, other than the main one, that fetched batches."""
+    regions = {row[0] for row in trace.regions.rows() if row[1] == FETCH}
+    if not regions:
+        return 0
+    found = trace.sql(f"select count(distinct process) from spans where name = '{FETCH}' and process <> 0").rows()
+    return int(str(found[0][0]))
+
+
+RULE = Rule("data.wait", "The loop waits for data", run, needs=("torch",))

@@ -1,0 +1,62 @@
+"""Rule `python`: one Python function takes a large part of a step by itself, outside of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Finding, Rule
+from strobe.model.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+    from strobe.structure.stream import Bools, Ints
+
+LEAST_SHARE = 0.10
+# Python code that becomes array code gains about ten times at best; below half, the rewrite was not worth it.
+BEST, WORST = 0.9, 0.5
+
+
+def run(trace: Trace) -> Iterator[Finding]:
+    """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
+
+    Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so the confidence is low.
+    """
+    import numpy as np
+
+    from strobe.structure.selection import Selection
+    from strobe.structure.statistics import path_statistics
+    from strobe.structure.usual import usual_steps
+
+    usual = usual_steps(trace)
+    if usual is None:
+        return
+    chosen = np.flatnonzero(usual.usual)
+    process_of = trace.locations.column("process")
+
+    def keep(location: int, start_ns: Ints) -> Bools:
+        if process_of[location] != usual.steps.process:
+            return np.zeros(len(start_ns), dtype=bool)
+        return np.isin(trace.step_of(location, start_ns), chosen)
+
+    sums = path_statistics(trace, Selection("usual steps", len(chosen), keep))
+    regions = trace.regions.to_pylist()
+    self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
+    share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
+    for region in np.argsort(-share)[:3].tolist():
+        described = regions[region]
+        if described["paradigm"] != "python" or share[region] < LEAST_SHARE:
+            continue
+        per_step = float(share[region]) * usual.median_ns
+        yield Finding(
+            rule="python",
+            what=f"{described['name']} itself takes {format_ns(per_step)} ({format_share(share[region])}) of a step",
+            where=f"{described['file']}:{described['line']}",
+            do="loops in Python, files, printing, sleeping? vectorise it, or do it less often",
+            gain_low_ns=round(per_step * WORST),
+            gain_high_ns=round(per_step * BEST),
+            confidence="low",
+        )
+
+
+RULE = Rule("python", "Python takes the time", run, needs=("python",))

@@ -1,0 +1,47 @@
+"""Runs all rules and puts their findings in order: what gains most comes first."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strobe import registry
+from strobe.model.plugins import Finding, Rule
+from strobe.structure.steps import find_steps
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+# A gain below this part of a step is not worth a line ...
+LEAST_SHARE = 0.01
+# ... nor one within the noise: this many median absolute deviations, over the square root of the number of steps.
+NOISE = 3.0
+# A gain that the whole run would not notice is none, ns.
+LEAST_TOTAL_NS = 10_000_000
+
+
+def findings(trace: Trace) -> list[Finding]:
+    """Return what is worth fixing in a trace, best gain first, then the informative findings."""
+    found: list[Finding] = []
+    for name in registry.names("advice"):
+        rule = registry.load("advice", name)
+        assert isinstance(rule, Rule)
+        if not trace.missing(rule.needs):
+            found.extend(rule.run(trace))
+    floor = least_gain_ns(trace)
+    worth = [each for each in found if each.informative or each.gain_high_ns >= floor]
+    return sorted(worth, key=lambda each: (each.informative, -(each.gain_low_ns + each.gain_high_ns), each.rule))
+
+
+def least_gain_ns(trace: Trace) -> float:
+    """Return the smallest gain per step that is distinguishable from noise and worth mentioning."""
+    processes = find_steps(trace).processes
+    if not processes or not processes[0].steady.any():
+        return 0.0
+    duration = processes[0].duration_ns[processes[0].steady]
+    median = float(np.median(duration))
+    deviation = float(np.median(np.abs(duration - median)))
+    unnoticed = LEAST_TOTAL_NS / len(duration)
+    return max(unnoticed, LEAST_SHARE * median, NOISE * deviation / math.sqrt(len(duration)))

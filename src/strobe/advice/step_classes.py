@@ -1,0 +1,51 @@
+"""Rule `classes`: what validation, checkpoints, logging, ... cost per step. Good to know; they are there on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Finding, Rule
+from strobe.model.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+# A class that costs less than this part of all steps is not mentioned.
+LEAST_SHARE = 0.01
+
+
+def run(trace: Trace) -> Iterator[Finding]:
+    """Yield a finding for each class of steps that does more than the usual class.
+
+    cost = sum of (duration - median of the usual class) over the steps of the class / number of steady steps.
+    """
+    import numpy as np
+
+    from strobe.structure.usual import evidence, usual_steps
+
+    usual = usual_steps(trace)
+    if usual is None:
+        return
+    steps = usual.steps
+    names = np.array(steps.classes, dtype=object)
+    mean = float(steps.duration_ns[steps.steady].mean())
+    for name in dict.fromkeys(names[steps.steady].tolist()):
+        rows = np.flatnonzero(steps.steady & (names == name))
+        extra = steps.duration_ns[rows] - usual.median_ns
+        cost = float(extra.sum()) / usual.count
+        if name == usual.class_name or cost < LEAST_SHARE * mean:
+            continue
+        what = name.removeprefix(usual.class_name + "+").replace("+", " and ")
+        yield Finding(
+            rule="classes",
+            what=f"{what}: {len(rows)} of {usual.count} steps take {format_ns(float(np.median(extra)))} longer,"
+            f" {format_share(cost / mean)} of the time of all steps",
+            gain_high_ns=round(cost),
+            confidence="high",
+            informative=True,
+            evidence=evidence(trace, steps, rows[:5]),
+        )
+
+
+RULE = Rule("classes", "What the unusual kinds of steps cost", run)

@@ -1,0 +1,276 @@
+"""The summary of a run: one sentence, one step and its parts, what to fix, how good the data are. Plain data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strobe.advice.rank import findings
+from strobe.model.plugins import Finding
+from strobe.model.schema import SCHEMA_VERSION
+from strobe.model.units import format_count, format_share
+from strobe.structure.steps import find_steps
+from strobe.structure.usual import Usual, usual_steps
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+LARGEST_JSON_BYTES = 64_000
+# Group of each part of a step, for its colour.
+_GROUP_OF_PART = {
+    "data_wait": "data",
+    "forward": "compute",
+    "backward": "compute",
+    "optimizer": "compute",
+    "rest": "host",
+}
+# A loop is input-bound or host-bound from these parts of a step on (torch_tb_profiler advises from 5 % on; we name the
+# main problem).
+INPUT_BOUND = 0.2
+HOST_BOUND = 0.4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Where the time goes, in a sentence. `kind`: input-bound, host-bound, compute-bound, no-steps, or empty."""
+
+    kind: str
+    text: str
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the usual step: its time in ns, and its share of the step, 0 to 1."""
+
+    name: str
+    group: str
+    duration_ns: int
+    share: float
+
+
+@dataclass(frozen=True)
+class StepSummary:
+    """The usual step. Median, p95 and best are over the steady steps of its class; parts add up to the median."""
+
+    count: int
+    steady_count: int
+    warm_up_count: int
+    outlier_count: int
+    class_name: str
+    class_count: int
+    median_ns: int
+    p95_ns: int
+    best_ns: int
+    confidence: str
+    reason: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class StepClass:
+    """A class of steps: how many, and the median duration of one, ns."""
+
+    name: str
+    count: int
+    median_ns: int
+
+
+@dataclass(frozen=True)
+class Hot:
+    """A row of the table of what takes most: an operator, or a function where there are no operators. Self time, ns."""
+
+    name: str
+    calls: int
+    self_ns: int
+    share: float
+    self_per_step_ns: float | None
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far the data can be trusted. `estimated_cost`: the recorder's own time as a part of the run, 0 to 1."""
+
+    complete: bool
+    losses: tuple[str, ...]
+    ended: str
+    estimated_cost: float
+    span_count: int
+    size_bytes: int
+    bytes_per_span: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that the end-of-run summary, `strobe summary` and the overview page say."""
+
+    schema_version: int
+    name: str
+    path: str
+    program: str
+    command: tuple[str, ...]
+    host: str
+    process_count: int
+    started_unix_ns: int
+    duration_ns: int
+    verdict: Verdict
+    step: StepSummary | None
+    classes: tuple[StepClass, ...]
+    findings: tuple[Finding, ...]
+    hot_kind: str
+    hot: tuple[Hot, ...]
+    quality: Quality
+
+    def to_json(self) -> str:
+        """Return the summary as JSON text of at most 64 kB; what does not fit (evidence, then findings) is left out."""
+        body = asdict(self)
+        text = json.dumps(body, allow_nan=False)
+        while len(text) > LARGEST_JSON_BYTES and body["findings"]:
+            with_evidence = [finding for finding in body["findings"] if finding["evidence"]]
+            if with_evidence:
+                with_evidence[-1]["evidence"] = ()
+            else:
+                body["findings"] = body["findings"][:-1]
+            text = json.dumps(body, allow_nan=False)
+        return text
+
+
+def summarise(trace: Trace) -> Summary:
+    """Compute the summary of a trace."""
+    info = trace.info
+    usual = usual_steps(trace)
+    hot_kind, hot = _hot(trace)
+    return Summary(
+        schema_version=SCHEMA_VERSION,
+        name=trace.path.name,
+        path=info.path,
+        program=info.program,
+        command=info.command,
+        host=info.host,
+        process_count=info.process_count,
+        started_unix_ns=info.started_unix_ns,
+        duration_ns=info.duration_ns,
+        verdict=_verdict(trace, usual, hot),
+        step=_step(usual) if usual else None,
+        classes=_classes(usual) if usual else (),
+        findings=tuple(findings(trace)),
+        hot_kind=hot_kind,
+        hot=hot,
+        quality=_quality(trace),
+    )
+
+
+def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...]) -> Verdict:
+    if not trace.span_count:
+        return Verdict("empty", "nothing was recorded: the program ran no Python function and no operator of its own")
+    if usual is None:
+        busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
+        return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}")
+    share = {name: part / usual.median_ns for name, part in usual.parts_ns.items()}
+    if share["data_wait"] >= INPUT_BOUND:
+        text = f"input-bound: the loop waits {format_share(share['data_wait'])} of every step for its next batch"
+        return Verdict("input-bound", text, share["data_wait"])
+    if share["rest"] == 1.0:
+        most_of_it = f"{format_share(hot[0].share)} of a step is in {hot[0].name} itself" if hot else "of unknown parts"
+        return Verdict("host-bound", f"a loop without operators of a framework; {most_of_it}", 1.0)
+    if share["rest"] >= HOST_BOUND:
+        text = f"host-bound: {format_share(share['rest'])} of every step is spent outside of operators"
+        return Verdict("host-bound", text, share["rest"])
+    compute = share["forward"] + share["backward"] + share["optimizer"]
+    most = max(("forward", "backward", "optimizer"), key=lambda name: share[name])
+    text = f"compute-bound: operators take {format_share(compute)} of every step, {format_share(share[most])} in {most}"
+    return Verdict("compute-bound", text, compute)
+
+
+def _step(usual: Usual) -> StepSummary:
+    steps = usual.steps
+    duration = steps.duration_ns[usual.members]
+    parts = tuple(
+        Part(name, _GROUP_OF_PART[name], round(part), part / usual.median_ns) for name, part in usual.parts_ns.items()
+    )
+    return StepSummary(
+        count=len(steps),
+        steady_count=usual.count,
+        warm_up_count=int(steps.warm_up.sum()),
+        outlier_count=int((steps.outlier & steps.steady).sum()),
+        class_name=usual.class_name,
+        class_count=int(usual.members.sum()),
+        median_ns=round(usual.median_ns),
+        p95_ns=round(float(np.quantile(duration, 0.95))),
+        best_ns=int(duration.min()),
+        confidence=steps.confidence,
+        reason=steps.reason,
+        parts=parts,
+    )
+
+
+def _classes(usual: Usual) -> tuple[StepClass, ...]:
+    steps = usual.steps
+    names = np.array(steps.classes, dtype=object)
+    return tuple(
+        StepClass(str(name), count, round(float(np.median(steps.duration_ns[names == name]))))
+        for name, count in Counter(steps.classes).most_common(12)
+    )
+
+
+def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
+    """Return what takes most self time: operators where there are any, else functions."""
+    for kind in ("operators", "profile"):
+        table = trace.ask(kind)
+        rows = table.head(5).to_pylist()
+        if rows:
+            per_step = "self_per_step_ns"
+            return ("operators" if kind == "operators" else "functions"), tuple(
+                Hot(
+                    str(row["name"]),
+                    int(str(row["calls"])),
+                    int(str(row["self_ns"])),
+                    _real(row["share"]) or 0.0,
+                    _real(row[per_step]),
+                )
+                for row in rows
+            )
+    return "functions", ()
+
+
+def _quality(trace: Trace) -> Quality:
+    info = trace.info
+    total: Counter[str] = Counter()
+    cost_ns = 0
+    for row in trace.quality.to_pylist():
+        if isinstance(row["value"], int):
+            total[str(row["what"])] += row["value"]
+            if row["process"] == 0 and row["what"] in ("estimated_cost_ns", "own_cpu_ns"):
+                cost_ns += row["value"]
+    losses = [
+        f"{format_count(total[what])} {words}"
+        for what, words in (
+            ("records_lost", "records lost (buffers were full)"),
+            ("bytes_lost", "bytes of damaged blocks skipped"),
+            ("paths_folded", "call paths folded (too many different ones)"),
+        )
+        if total[what]
+    ]
+    losses += [
+        f"{str(what).removeprefix('not_recorded_')} not recorded"
+        for what in sorted(total)
+        if what.startswith("not_recorded_") and total[what]
+    ]
+    ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
+    return Quality(
+        complete=not losses and ends <= {"closed", "exited"},
+        losses=tuple(losses),
+        ended=info.ended,
+        estimated_cost=cost_ns / max(1, info.duration_ns),
+        span_count=info.span_count,
+        size_bytes=info.size_bytes,
+        bytes_per_span=info.size_bytes / max(1, info.span_count),
+    )
+
+
+def _real(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

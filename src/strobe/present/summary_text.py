@@ -1,0 +1,144 @@
+"""The summary as text: at most 40 lines of at most 100 columns; box characters only where the stream can show them."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterable
+
+from strobe.model.plugins import Finding
+from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
+from strobe.present.summary import StepSummary, Summary
+
+WIDTH = 100
+LINES = 40
+_BAR = 26
+_PART_WORDS = {"data_wait": "waits data", "rest": "other"}
+_ASCII = str.maketrans({"─": "-", "█": "#", "▌": "=", "·": "-", "…": "."})
+_MOST_FINDINGS = 5
+
+
+def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) -> str:
+    """Return the summary as text, ending with a newline. `unicode=False`: plain ASCII."""
+    width = max(60, min(width, WIDTH))
+    rule = "─" * width
+    blocks = [
+        [*_head(summary, width)],
+        _step(summary.step, width) if summary.step else [],
+        _findings(summary, width),
+        _hot(summary, width),
+        _tail(summary, width),
+    ]
+    # Too long: first the table of what takes most goes, then findings from the end.
+    while 2 + sum(len(block) + 1 for block in blocks if block) > LINES:
+        if blocks[3]:
+            blocks[3] = []
+        else:
+            blocks[2].pop()
+    lines = [rule, *(line for block in blocks if block for line in [*block, ""])]
+    lines[-1] = rule
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    if not unicode:
+        text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+    return text
+
+
+def _head(summary: Summary, width: int) -> Iterable[str]:
+    processes = f"{summary.process_count} process" + ("es" if summary.process_count != 1 else "")
+    step = summary.step
+    loop = [f"{format_count(step.count)} steps"] if step else []
+    facts = [summary.program or "?", processes, format_ns(summary.duration_ns), *loop]
+    yield _cut("strobe  " + " · ".join(facts), width)
+    yield from _wrapped("VERDICT   ", summary.verdict.text, width)
+
+
+def _step(step: StepSummary, width: int) -> list[str]:
+    warm_up = f"; {step.warm_up_count} warm-up skipped" if step.warm_up_count else ""
+    spread = f"p95 {format_ns(step.p95_ns)}, best {format_ns(step.best_ns)}{warm_up}"
+    lines = [
+        _cut(
+            f"One step, median of {format_count(step.class_count)} steady `{step.class_name}`:"
+            f"  {format_ns(step.median_ns)}   ({spread})",
+            width,
+        )
+    ]
+    # A program without operators has nothing to split by: the table of functions below tells more.
+    for part in step.parts if len([part for part in step.parts if part.duration_ns]) > 1 else ():
+        filled = part.share * _BAR
+        bar = "█" * int(filled) + ("▌" if filled % 1 >= 0.5 else "")
+        name = _PART_WORDS.get(part.name, part.name)
+        lines.append(f"  {name:<11}  {bar:<{_BAR}} {format_ns(part.duration_ns):>10}  {format_share(part.share):>6}")
+    return lines
+
+
+def _findings(summary: Summary, width: int) -> list[str]:
+    if not summary.findings:
+        return ["Nothing found that is worth fixing."] if summary.step else []
+    lines = [f"{'Most worth fixing':<{width - 38}}{'gain per step':>16}  {'sure':<8}{'rule':<12}"]
+    for number, finding in enumerate(summary.findings[:_MOST_FINDINGS], 1):
+        lines.extend(_finding(number, finding, width))
+    more = len(summary.findings) - _MOST_FINDINGS
+    return [*lines, f"  ... {more} more: strobe summary --json"] if more > 0 else lines
+
+
+def _finding(number: int, finding: Finding, width: int) -> list[str]:
+    room = width - 38
+    gain = "to know" if finding.informative else format_interval_ns(finding.gain_low_ns, finding.gain_high_ns)
+    what = textwrap.wrap(finding.what, room - 6) or [""]
+    first = f"  {number}  {what[0]:<{room - 5}}{gain:>16}  {finding.confidence:<8}{finding.rule:<12}"
+    lines = [first, *(f"     {line}" for line in what[1:2])]
+    advice = " · ".join(filter(None, [finding.where, finding.do]))
+    if advice:
+        lines.append(_cut(f"     {advice}", width))
+    return lines
+
+
+def _hot(summary: Summary, width: int) -> list[str]:
+    if not summary.hot:
+        return []
+    per_step = summary.step is not None
+    room = width - 44
+    head = f"Top {summary.hot_kind} by time of their own{' per step' if per_step else ''}"
+    lines = [f"{head:<{room}}{'time':>14}{'share':>10}{'calls':>10}"]
+    for hot in summary.hot:
+        time = hot.self_per_step_ns if hot.self_per_step_ns is not None else hot.self_ns
+        name = _cut(hot.name, room - 2)
+        lines.append(
+            f"  {name:<{room - 2}}{format_ns(time):>14}{format_share(hot.share):>10}{format_count(hot.calls):>10}"
+        )
+    return [
+        *lines,
+        f"  ... all: strobe {'operators' if summary.hot_kind == 'operators' else 'profile'} {_name(summary)}",
+    ]
+
+
+def _tail(summary: Summary, width: int) -> list[str]:
+    quality = summary.quality
+    state = "complete" if quality.complete else quality.ended
+    facts = [
+        state,
+        *quality.losses,
+        f"recorder's own cost about {format_share(quality.estimated_cost)}",
+        f"{format_count(quality.span_count)} spans",
+        f"{format_bytes(quality.size_bytes)} ({quality.bytes_per_span:.1f} bytes a span)",
+    ]
+    lines = list(_wrapped("Quality   ", " · ".join(facts), width))
+    if summary.step and len(summary.classes) > 1:
+        classes = ", ".join(f"{each.name} {format_count(each.count)}" for each in summary.classes)
+        lines.extend(_wrapped("          ", f"classes of steps: {classes}", width)[:2])
+    lines.append(_cut(f"Saved     {_name(summary)}   open: strobe view {_name(summary)}", width))
+    return lines
+
+
+def _name(summary: Summary) -> str:
+    """Return the shortest way to write the path of the trace from here."""
+    relative = os.path.relpath(summary.path)
+    return summary.path if relative.startswith("..") else relative
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=label, subsequent_indent=" " * len(label))
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 3] + "..."

@@ -1,0 +1,72 @@
+"""The usual step of a run: steady, of the most frequent class, no outliers; and what one of them is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strobe.structure.activities import PARTS
+from strobe.structure.steps import ProcessSteps, find_steps
+from strobe.structure.stream import Bools, Ints
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+
+@dataclass(frozen=True)
+class Usual:
+    """The steps of the main process, and which of them are usual. Nanoseconds.
+
+    `parts_ns` are means over the middle half of the usual steps (by duration), scaled to the median step, so that they
+    add up to it.
+    """
+
+    steps: ProcessSteps
+    class_name: str
+    members: Bools  # of the class and steady, outliers included
+    usual: Bools  # members that are no outliers
+    median_ns: float
+    parts_ns: dict[str, float]
+
+    @property
+    def count(self) -> int:
+        """Number of steady steps, of all classes."""
+        return int(self.steps.steady.sum())
+
+
+def usual_steps(trace: Trace) -> Usual | None:
+    """Return the usual steps of the first process that has steps, or None where there are none."""
+    processes = find_steps(trace).processes
+    if not processes or not processes[0].steady.any():
+        return None
+    steps = processes[0]
+    steady = steps.steady
+    names = np.array(steps.classes, dtype=object)
+    class_name = str(Counter(names[steady]).most_common(1)[0][0])
+    members = steady & (names == class_name)
+    usual = members & ~steps.outlier
+    usual = usual if usual.any() else members
+    duration = steps.duration_ns[usual]
+    median = float(np.median(duration))
+    low, high = np.quantile(duration, [0.25, 0.75])
+    middle = (duration >= low) & (duration <= high)
+    means = steps.parts_ns[usual][middle].mean(axis=0)
+    parts = means * (median / max(1.0, float(means.sum())))
+    return Usual(steps, class_name, members, usual, median, dict(zip(PARTS, parts.tolist(), strict=True)))
+
+
+def evidence(trace: Trace, steps: ProcessSteps, rows: Ints) -> tuple[dict[str, object], ...]:
+    """Return steps as places to look at: location (the first thread of their process), start, duration, and a text."""
+    location = next(row["location"] for row in trace.locations.to_pylist() if row["process"] == steps.process)
+    return tuple(
+        {
+            "location": location,
+            "start_ns": int(steps.start_ns[row]),
+            "duration_ns": int(steps.duration_ns[row]),
+            "text": f"step {row}",
+        }
+        for row in rows.tolist()
+    )
