@@ -11,7 +11,7 @@ import numpy as np
 
 from strobe.structure.activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, Activities
 from strobe.structure.cuts import Cuts
-from strobe.structure.stream import Bools, Ints, Stream
+from strobe.structure.stream import Bools, Ints, Stream, occurrences_in_groups
 
 PARTIAL = "partial"
 # A call path is unusual if at most this share of the steps takes it ...
@@ -66,8 +66,7 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float) -> list[_Extra]:
     """Functions that only some steps call, and that cost enough to matter; the outermost ones."""
     step = np.searchsorted(cuts.fed_ns, stream.start_ns, side="right") - 1
     rows = np.flatnonzero((step >= 0) & (stream.end_ns <= cuts.end_ns[step]))
-    pairs = np.unique(np.stack([stream.call_path[rows], step[rows]]), axis=1)
-    paths, counts = np.unique(pairs[0], return_counts=True)
+    paths, counts = occurrences_in_groups(stream.call_path[rows], step[rows])
     unusual = np.zeros(len(stream.path_parent), dtype=bool)
     unusual[paths[counts <= _UNUSUAL * len(cuts)]] = True
     named = np.array([_is_function(paradigm) for paradigm in stream.paradigms], dtype=bool)[stream.path_region]

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.structure.activities import BACKWARD, DATA_WAIT, Activities
 from strobe.structure.main_loop import MainLoop
-from strobe.structure.stream import Bools, Ints, Stream
+from strobe.structure.stream import Bools, Ints, Stream, occurrences_in_groups
 
 # An operator belongs to the usual forward pass if it runs there in this share of the steps ...
 _USUAL = 0.9
@@ -159,8 +159,8 @@ def _usual_regions(acts: Activities, low: Ints, high: Ints, *, among: slice) -> 
         return np.empty(0, dtype=np.int64)
     rows = np.concatenate([np.arange(a, b) for a, b in zip(low, high, strict=True)])
     step = np.repeat(np.arange(len(low)), np.maximum(high - low, 0))
-    pairs = np.unique(np.stack([acts.region[rows], step]), axis=1)
-    regions, steps = np.unique(pairs[0], return_counts=True)
+    operators = acts.row[rows] >= 0
+    regions, steps = occurrences_in_groups(acts.region[rows[operators]], step[operators])
     usual: Ints = regions[steps >= _USUAL * len(low)]
     return usual
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from strobe.structure.activities import PARTS
 from strobe.structure.classes import PARTIAL
 from strobe.structure.stream import Bools, Ints
 
-# A step is an outlier beyond median + max(5 robust standard deviations, a quarter of the median) of its class. The
-# median and the median absolute deviation (times 1.4826: the standard deviation, if normal) ignore the outliers.
+# A step is an outlier if it exceeds the median of its class by more than 5 robust standard deviations and by more than
+# a quarter; or if one of its parts exceeds its own median so much, and by more than a whole usual step: noise in one part
+# must not hide a stall in another. The median, and the median absolute deviation (times 1.4826: the standard deviation,
+# if normal), ignore the outliers themselves.
 DEVIATIONS = 5 * 1.4826
 LEAST_EXCESS = 0.25
 # A class with fewer steps has no usual duration.
@@ -25,12 +28,15 @@ def find_outliers(duration_ns: Ints, parts_ns: Ints, classes: Sequence[str]) -> 
     names = np.array(classes, dtype=object)
     slow = np.zeros(len(names), dtype=bool)
     cause = [""] * len(names)
+    usual_ns = float(np.median(duration_ns)) if len(names) else 0.0
     for name in dict.fromkeys(classes):
         members = np.flatnonzero(names == name)
         if name == PARTIAL or len(members) < MIN_STEPS:
             continue
-        slow[members] = duration_ns[members] > limit_ns(duration_ns[members])
-        excess = parts_ns[members] - np.median(parts_ns[members], axis=0)
+        excess, unusual_part = _excess(parts_ns[members], usual_ns)
+        least = LEAST_EXCESS * float(np.median(duration_ns[members]))
+        _, unusual = _excess(duration_ns[members, None], least)
+        slow[members] = unusual[:, 0] | unusual_part.any(axis=1)
         for step, worst in zip(members, excess.argmax(axis=1), strict=True):
             if slow[step]:
                 cause[step] = PARTS[worst]
@@ -42,8 +48,8 @@ def find_outliers(duration_ns: Ints, parts_ns: Ints, classes: Sequence[str]) -> 
     return slow & ~warm_up, warm_up, cause
 
 
-def limit_ns(duration_ns: Ints) -> float:
-    """Duration beyond which a step of a class is an outlier, from the durations of the class."""
-    median = float(np.median(duration_ns))
-    deviation = float(np.median(np.abs(duration_ns - median)))
-    return median + max(DEVIATIONS * deviation, LEAST_EXCESS * median)
+def _excess(values_ns: Ints, least_ns: float) -> tuple[npt.NDArray[np.float64], Bools]:
+    """Return by how much each value exceeds the median of its column, and whether that is unusual and not little."""
+    excess = values_ns - np.median(values_ns, axis=0)
+    deviation = np.median(np.abs(excess), axis=0)
+    return excess, excess > np.maximum(DEVIATIONS * deviation, least_ns)
