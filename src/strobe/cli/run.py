@@ -131,8 +131,7 @@ def _complete(folder: str, options: argparse.Namespace) -> None:
     try:
         from strobe.store.recover import close_trace
 
-        for trouble in close_trace(Path(folder)):
-            _talk(trouble)
+        close_trace(Path(folder))
         if options.quiet:
             return
         from strobe.present.summary import summarise

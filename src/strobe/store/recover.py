@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,24 +35,19 @@ def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
     return f"ended without a word (killed or crashed); complete up to {until}"
 
 
-def close_trace(folder: Path) -> list[str]:
+def close_trace(folder: Path) -> None:
     """Do once what every later reader would otherwise do: recover dead processes' rings, build tiles.
 
-    Returns a sentence for each thing that could not be done; the trace opens without it.
+    What cannot be done (a full disk, a file that is no block file) is left undone: the trace reads without it, and
+    whoever opens it is told what is wrong with it.
     """
-    troubles = []
     for files in process_files(folder):
-        try:
+        with suppress(TraceError, OSError):
             state = raw.open_process(files).process()["end_state"]
             if files.rings is not None and state == "lost":
                 raw.recover(files)
                 files = replace(files, rings=None)
             ensure_tiles(files, raw.open_process(files))
-        except TraceError as error:
-            troubles.append(str(error))
-        except OSError as error:
-            troubles.append(f"cannot complete '{files.blocks}': {error.strerror}")
-    return troubles
 
 
 def _signal_name(job: Job) -> str:
