@@ -191,3 +191,48 @@ def make_trace(
         for i, each in enumerate(threads)
     ]
     return Trace(Path(path), job or Job(command=("python", "train.py"), zero_ns=ZERO_NS), processes)
+
+
+MS = 1_000_000
+FETCH = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+
+
+def train_steps(
+    count: int,
+    *,
+    wait_ns: int = 1 * MS,
+    forward_ns: int = 4 * MS,
+    backward_ns: int = 5 * MS,
+    optimizer_ns: int = 1 * MS,
+    python_ns: int = 1 * MS,
+    stalls: Mapping[int, int] | None = None,
+    extras: Mapping[int, tuple[str, int]] | None = None,
+) -> list[Span]:
+    """The main thread of a training: `count` steps, `stalls` adds ns to a step's wait, `extras` a function at its end.
+
+    What a step takes is the sum of its parts; a jitter of some microseconds, always the same,
+    keeps it from being too regular.
+    """
+    spans, now = [], 0
+    for step in range(count):
+        jitter = 1000 * ((step * 7) % 11)
+        parts: list[Span] = []
+
+        def add(name: str, duration_ns: int, *, paradigm: str = "", role: str = "", into: list[Span] = parts) -> None:
+            nonlocal now
+            into.append(span(name, now, now + duration_ns, paradigm=paradigm, role=role))
+            now += duration_ns
+
+        add(FETCH, wait_ns + jitter + (stalls or {}).get(step, 0), paradigm="torch", role="wait")
+        begin, inside = now, []
+        add("Optimizer.zero_grad#SGD.zero_grad", 1000, paradigm="torch", role="range", into=inside)
+        now += python_ns
+        add("aten::conv2d", forward_ns, into=inside)
+        add("autograd::engine::evaluate_function: ConvolutionBackward0", backward_ns, into=inside)
+        add("Optimizer.step#SGD.step", optimizer_ns, paradigm="torch", role="range", into=inside)
+        parts.append(span("train_step", begin, now, *inside))
+        if extras and step in extras:
+            name, duration = extras[step]
+            add(name, duration)
+        spans.extend(parts)
+    return spans

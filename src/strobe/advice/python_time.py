@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from strobe.structure.stream import Bools, Ints
 
 LEAST_SHARE = 0.10
+MOST = 3
 # Python code that becomes array code gains about ten times at best; below half, the rewrite was not worth it.
 BEST, WORST = 0.9, 0.5
 
@@ -43,10 +44,11 @@ def run(trace: Trace) -> Iterator[Finding]:
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
-    for region in np.argsort(-share)[:3].tolist():
+    share[[row["paradigm"] != "python" for row in regions]] = 0.0
+    for region in np.argsort(-share)[:MOST].tolist():
+        if share[region] < LEAST_SHARE:
+            break
         described = regions[region]
-        if described["paradigm"] != "python" or share[region] < LEAST_SHARE:
-            continue
         per_step = float(share[region]) * usual.median_ns
         yield Finding(
             rule="python",

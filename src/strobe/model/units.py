@@ -20,12 +20,13 @@ def format_ns(value_ns: float) -> str:
 
 
 def format_interval_ns(low_ns: float, high_ns: float) -> str:
-    """Format an interval with one unit for both ends: `48.0..66.0 ms`; `up to 66.0 ms` where it begins at 0."""
+    """Format an interval with one unit for both ends: `48.0..66.0 ms`; `up to 66.0 ms` from 0 on."""
     if low_ns <= 0:
         return f"up to {format_ns(high_ns)}"
     for size, unit in _TIME_STEPS:
         if high_ns >= size * 0.99995:
-            return f"{_three_digits(low_ns / size)}..{_three_digits(high_ns / size)} {unit}"
+            low, high = _three_digits(low_ns / size), _three_digits(high_ns / size)
+            return f"{low}..{high} {unit}" if low != high else f"{high} {unit}"
     return f"{low_ns:.0f}..{high_ns:.0f} ns"
 
 

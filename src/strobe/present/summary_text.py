@@ -16,6 +16,7 @@ _BAR = 26
 _PART_WORDS = {"data_wait": "waits data", "rest": "other"}
 _ASCII = str.maketrans({"─": "-", "█": "#", "▌": "=", "·": "-", "…": "."})
 _MOST_FINDINGS = 5
+_AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of every node of the backward graph
 
 
 def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) -> str:
@@ -99,10 +100,10 @@ def _hot(summary: Summary, width: int) -> list[str]:
     per_step = summary.step is not None
     room = width - 44
     head = f"Top {summary.hot_kind} by time of their own{' per step' if per_step else ''}"
-    lines = [f"{head:<{room}}{'time':>14}{'share':>10}{'calls':>10}"]
+    lines = [f"{_cut(head, room - 1):<{room}}{'time':>14}{'share':>10}{'calls':>10}"]
     for hot in summary.hot:
         time = hot.self_per_step_ns if hot.self_per_step_ns is not None else hot.self_ns
-        name = _cut(hot.name, room - 2)
+        name = _cut(hot.name.removeprefix(_AUTOGRAD), room - 2)
         lines.append(
             f"  {name:<{room - 2}}{format_ns(time):>14}{format_share(hot.share):>10}{format_count(hot.calls):>10}"
         )

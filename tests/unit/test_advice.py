@@ -1,0 +1,112 @@
+"""Rules: each fires on a trace with its problem, promises what fixing it would gain, and is silent on a sound one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from strobe import registry
+from strobe.advice.outlier import ordinal, period
+from strobe.advice.rank import findings
+from tests.unit.hand_made import FETCH, MS, HandMadeProcess, make_trace, span, train_steps
+
+
+def by_rule(trace):
+    return {finding.rule: finding for finding in findings(trace)}
+
+
+def test_a_sound_training_gets_no_advice():
+    assert findings(make_trace({"main": train_steps(60, wait_ns=MS // 10)})) == []
+
+
+def test_waiting_for_data_without_workers_gains_what_a_worker_could_do_beside_the_step():
+    # 8 ms of 19 ms are the fetch; a worker would hide all 8 behind the 11 of the step; half of that for sure
+    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=8 * MS)}))["data.wait"]
+    assert (finding.gain_low_ns, finding.gain_high_ns) == (
+        pytest.approx(4 * MS, rel=0.01),
+        pytest.approx(8 * MS, rel=0.01),
+    )
+    assert "num_workers=2" in finding.do
+    assert "42 %" in finding.what
+
+
+def test_waiting_longer_than_the_step_computes_gains_at_most_the_computing():
+    # 30 ms fetch, 11 ms step: beside each other they take 30 instead of 41
+    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=30 * MS)}))["data.wait"]
+    assert finding.gain_high_ns == pytest.approx(11 * MS, rel=0.01)
+
+
+def test_waiting_for_busy_workers_advises_more_of_them_and_promises_nothing_for_sure():
+    worker = HandMadeProcess(
+        {"worker": [span("DataLoader.fetch", 0, 100, paradigm="torch", role="data")]}, pid=200, main=False
+    )
+    main = HandMadeProcess({"main": train_steps(60, wait_ns=8 * MS)})
+    finding = by_rule(make_trace(main, worker))["data.wait"]
+    assert finding.gain_low_ns == 0
+    assert "num_workers above 1" in finding.do
+
+
+def test_a_loader_that_stalls_sometimes_is_an_outlier_and_not_a_data_wait():
+    found = by_rule(
+        make_trace({"main": train_steps(75, wait_ns=MS // 10, stalls=dict.fromkeys(range(11, 75, 20), 80 * MS))})
+    )
+    assert set(found) == {"outlier"}
+    finding = found["outlier"]
+    assert "every 20th step takes 80.00 ms longer, in waiting for data" in finding.what
+    # 4 stalls of 80 ms in 75 steps
+    assert finding.gain_high_ns == pytest.approx(4 * 80 * MS / 75, rel=0.01)
+    assert finding.gain_low_ns == pytest.approx(finding.gain_high_ns, rel=0.01)
+    assert [place["text"] for place in finding.evidence] != []
+
+
+def test_two_slow_steps_are_mentioned_without_a_promise():
+    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=MS // 10, stalls={20: 80 * MS, 33: 80 * MS})}))[
+        "outlier"
+    ]
+    assert finding.informative
+    assert finding.gain_high_ns == 0
+    assert "2 of 60 steps take 80.00 ms longer, in waiting for data: step 20, 33" in finding.what
+
+
+def test_validation_is_good_to_know_and_no_problem():
+    extras = dict.fromkeys(range(24, 75, 25), ("validate", 30 * MS))
+    finding = by_rule(make_trace({"main": train_steps(75, wait_ns=MS // 10, extras=extras)}))["classes"]
+    assert finding.informative
+    assert "validation: 3 of 75 steps take 30.00 ms longer" in finding.what
+
+
+def test_python_inside_the_step_is_named_with_its_function():
+    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=MS // 10, python_ns=8 * MS)}))["python"]
+    assert finding.what.startswith("train_step itself takes 8.00 ms (44 %)")
+    assert finding.confidence == "low"
+
+
+def test_a_gain_that_the_run_would_not_notice_is_no_finding():
+    # 8 us of 19 us a step, in 60 steps: half a millisecond of the whole run
+    steps = train_steps(60, wait_ns=8000, forward_ns=4000, backward_ns=5000, optimizer_ns=1000, python_ns=1000)
+    assert [finding for finding in findings(make_trace({"main": steps})) if not finding.informative] == []
+
+
+def test_the_best_gain_comes_first_and_what_is_only_good_to_know_last():
+    extras = dict.fromkeys(range(24, 75, 25), ("validate", 30 * MS))
+    trace = make_trace({"main": train_steps(75, wait_ns=8 * MS, python_ns=4 * MS, extras=extras)})
+    assert [finding.rule for finding in findings(trace)] == ["data.wait", "python", "classes"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [([18, 55, 92], 37), ([18, 92, 129], 37), ([11, 44, 47], 0), ([5, 6, 7], 0), ([4, 8], 0), ([10, 13, 47, 61], 0)],
+)
+def test_a_period_is_exact_or_none(steps, expected):
+    assert period(np.array(steps)) == expected
+
+
+def test_ordinals():
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 21, 37, 112)] == [
+        "1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "37th", "112th"
+    ]  # fmt: skip
+
+
+def test_every_rule_is_silent_on_a_program_without_steps():
+    assert findings(make_trace({"main": [span("main", 0, 10 * MS, span(FETCH, 0, 9 * MS))]})) == []
+    assert len(registry.names("advice")) >= 4

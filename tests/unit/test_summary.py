@@ -1,0 +1,111 @@
+"""The summary: what it says, and that it fits everywhere."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from strobe.model.plugins import Finding
+from strobe.present.summary import LARGEST_JSON_BYTES, summarise
+from strobe.present.summary_text import summary_text
+from strobe.store.archive import Job
+from tests.unit.hand_made import MS, ZERO_NS, HandMadeProcess, make_trace, span, train_steps
+
+STALLS = dict.fromkeys(range(11, 75, 20), 80 * MS)
+EXTRAS = dict.fromkeys(range(24, 75, 25), ("validate", 30 * MS))
+
+
+def training(**options):
+    return make_trace({"main": train_steps(75, stalls=STALLS, extras=EXTRAS, **options)})
+
+
+def test_the_parts_add_up_to_the_median_step():
+    step = summarise(training()).step
+    assert step is not None
+    assert step.median_ns == pytest.approx(12 * MS, rel=0.01)
+    assert sum(part.duration_ns for part in step.parts) == pytest.approx(step.median_ns, abs=5)
+    assert {part.name: round(part.duration_ns / MS) for part in step.parts} == {
+        "data_wait": 1,
+        "forward": 4,
+        "backward": 5,
+        "optimizer": 1,
+        "rest": 1,
+    }
+    assert (step.count, step.class_name, step.outlier_count) == (75, "train", 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"wait_ns": 9 * MS}, "input-bound", "waits 45 % of every step"),
+        ({"python_ns": 20 * MS}, "host-bound", "65 % of every step is spent outside of operators"),
+        ({}, "compute-bound", "operators take 83 % of every step, 42 % in backward"),
+    ],
+)
+def test_the_verdict_names_the_main_problem(options, kind, words):
+    verdict = summarise(training(**options)).verdict
+    assert verdict.kind == kind
+    assert words in verdict.text
+
+
+def test_a_program_without_a_loop_gets_its_busiest_function():
+    verdict = summarise(make_trace({"main": [span("main", 0, 100, span("work", 10, 90))]})).verdict
+    assert verdict.kind == "no-steps"
+    assert "80 % of the recorded time is in work" in verdict.text
+
+
+def test_an_empty_trace_says_so():
+    assert summarise(make_trace({"main": []})).verdict.kind == "empty"
+
+
+def test_losses_and_kills_are_in_the_quality_line():
+    process = HandMadeProcess(
+        {"main": train_steps(30)},
+        end_state="lost",
+        exit_code=None,
+        quality={"records_lost": 1200, "own_cpu_ns": 3 * MS},
+    )
+    summary = summarise(make_trace(process, job=Job(zero_ns=ZERO_NS, ended={"signal": 9})))
+    assert not summary.quality.complete
+    text = summary_text(summary)
+    assert "killed by signal 9 (SIGKILL); complete up to" in text
+    assert "1 200 records lost" in text
+    assert summary.quality.estimated_cost == pytest.approx(3 / 360, rel=0.01)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 300])
+@pytest.mark.parametrize("unicode", [True, False])
+def test_the_text_fits_a_terminal(width, unicode):
+    long = "a very long sentence that goes on " * 5
+    summary = summarise(training(wait_ns=9 * MS))
+    many = tuple(Finding(f"rule{i}", long, long, long, gain_high_ns=10**9) for i in range(40))
+    for shown in (summary, replace(summary, findings=many, program=long), replace(summary, findings=())):
+        lines = summary_text(shown, unicode=unicode, width=width).splitlines()
+        assert len(lines) <= 40
+        assert max(map(len, lines)) <= min(width, 100)
+
+
+def test_without_unicode_there_is_only_ascii():
+    text = summary_text(replace(summarise(training()), name="größe"), unicode=False)
+    assert text.isascii()
+    assert "####" in text
+
+
+def test_the_text_and_the_json_say_the_same():
+    summary = summarise(training(wait_ns=9 * MS))
+    body, text = json.loads(summary.to_json()), summary_text(summary)
+    assert body["schema_version"] == 1
+    assert body["verdict"]["text"] in " ".join(text.split())
+    assert len(body["findings"]) == len(summary.findings) > 0
+    assert body["step"]["parts"][0]["name"] == "data_wait"
+    assert body["quality"]["span_count"] == summary.quality.span_count
+
+
+def test_the_json_stays_below_its_limit_whatever_is_found():
+    evidence = tuple({"location": 0, "start_ns": i, "duration_ns": 1, "text": "x" * 100} for i in range(50))
+    many = tuple(Finding("rule", "what" * 50, evidence=evidence) for _ in range(500))
+    text = replace(summarise(training()), findings=many).to_json()
+    assert len(text) <= LARGEST_JSON_BYTES
+    assert json.loads(text)["findings"]
