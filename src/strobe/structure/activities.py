@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.structure.stream import BACKWARD_PREFIX, Bools, Ints, Stream
+from strobe.structure.stream import Bools, Ints, Stream, is_backward
 
 # Parts of a step, in the order in which they are shown. REST is what no operator accounts for.
 PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
@@ -21,6 +21,8 @@ ZERO_GRAD = "Optimizer.zero_grad#"
 DATA_LOADER = "enumerate(DataLoader)#"
 PROFILER_STEP = "ProfilerStep#"
 STEP_HINT = "strobe.step"
+# torch/_dynamo: what was compiled leaves no operators of its own.
+_COMPILED = "Torch-Compiled Region"
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,17 @@ def _part(name: str, paradigm: str) -> int:
         return _NOT_AN_ACTIVITY
     if name.startswith(DATA_LOADER):
         return DATA_WAIT
-    if name.startswith(BACKWARD_PREFIX):
+    if is_backward(name):
         return BACKWARD
     if name.startswith("Optimizer."):
         return OPTIMIZER
-    return FORWARD
+    return FORWARD if "::" in name or name.startswith(_COMPILED) else _NOT_AN_ACTIVITY
 
 
 def activities(stream: Stream) -> Activities:
     """Reduce a stream to its activities."""
     part = part_of_regions(stream.names, stream.paradigms)[stream.region]
-    _open_closures(stream, part)
+    _open_containers(stream, part)
     rows = np.flatnonzero(part >= 0)
     outermost = rows[_outermost(stream.start_ns[rows], stream.end_ns[rows])]
     found = Activities(
@@ -85,19 +87,29 @@ def _outermost(start_ns: Ints, end_ns: Ints) -> Bools:
     return outer
 
 
-def _open_closures(stream: Stream, part: Ints) -> None:
-    """Look into optimizer steps that run the backward pass themselves (closures: LBFGS, PyTorch Lightning).
+def _open_containers(stream: Stream, part: Ints) -> None:
+    """Look into spans that hold another part of the step: they are no activities themselves.
 
-    What they run up to the end of the backward pass is no work of the optimizer; what comes after it is.
+    Users put ranges around a whole step. Some optimizer steps run the backward pass (closures: LBFGS, PyTorch
+    Lightning): what they run up to its end is no work of the optimizer; what comes after it is.
     """
-    backward, optimizer = np.flatnonzero(part == BACKWARD), np.flatnonzero(part == OPTIMIZER)
-    after = np.searchsorted(stream.start_ns, stream.end_ns[optimizer])
-    first, last = np.searchsorted(backward, optimizer), np.searchsorted(backward, after)
-    for row, end, one, other in zip(optimizer, after, first, last, strict=True):
-        if other > one:
-            part[row] = _NOT_AN_ACTIVITY
-            updates = slice(backward[other - 1] + 1, end)
-            part[updates][stream.start_ns[updates] >= stream.end_ns[backward[other - 1]]] = OPTIMIZER
+    forward, optimizer = np.flatnonzero(part == FORWARD), np.flatnonzero(part == OPTIMIZER)
+    backward = np.flatnonzero(part == BACKWARD)
+    others = np.flatnonzero((part != FORWARD) & (part != _NOT_AN_ACTIVITY))
+    part[forward[_count_inside(stream, forward, others) > 0]] = _NOT_AN_ACTIVITY
+    for row in optimizer[_count_inside(stream, optimizer, backward) > 0].tolist():
+        after = int(np.searchsorted(stream.start_ns, stream.start_ns[row] + stream.duration_ns[row]))
+        last = int(backward[np.searchsorted(backward, after) - 1])
+        part[row] = _NOT_AN_ACTIVITY
+        updates = slice(last + 1, after)
+        part[updates][stream.start_ns[updates] >= stream.start_ns[last] + stream.duration_ns[last]] = OPTIMIZER
+
+
+def _count_inside(stream: Stream, outer: Ints, rows: Ints) -> Ints:
+    """How many of the given rows start inside of each outer span."""
+    after = np.searchsorted(stream.start_ns, stream.start_ns[outer] + stream.duration_ns[outer])
+    inside: Ints = np.searchsorted(rows, after) - np.searchsorted(rows, outer, side="right")
+    return np.maximum(inside, 0)
 
 
 def _with_backward(found: Activities, elsewhere_ns: Ints) -> Activities:

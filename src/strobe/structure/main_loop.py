@@ -14,8 +14,8 @@ from strobe.structure.activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_ST
 from strobe.structure.levels import Level, find_levels
 from strobe.structure.stream import Bools, Ints, Stream
 
-MIN_ANCHORS = 3
-MIN_SCORE = 0.25
+# Below, a level without an anchor is no loop that anybody would call the main one: loading a model scores 0.4.
+MIN_SCORE = 0.5
 # Longer streams are judged by this many events from their middle; the marks are then found in all of it.
 WINDOW_EVENTS = 1 << 21
 
@@ -26,56 +26,61 @@ class MainLoop:
 
     kind: `range` (the program or the profiler marks its steps), `optimizer`, `zero_grad`, `data_wait` (anchors of
     PyTorch), `structure` (no anchor: the best level). rows: the spans that mark an iteration. confidence: `high`,
-    `medium`, `low`. reason: one sentence on how the loop was found.
+    `medium`, `low`. reason: one sentence on how the loop was found. score: of the level, where that decided.
     """
 
     kind: str
     rows: Ints
     confidence: str
     reason: str
+    score: float = 0.0
 
 
 @dataclass(frozen=True)
 class _Anchor:
     kind: str
+    least: int  # occurrences below which it says nothing; one update of an optimizer is a step
     matches: Callable[[str, str], bool]  # (name, paradigm)
 
 
 # In order of authority. Operators are no anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 _ANCHORS = (
-    _Anchor("range", lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
-    _Anchor("range", lambda name, paradigm: name.startswith(PROFILER_STEP)),
-    _Anchor("optimizer", lambda name, paradigm: name.startswith(OPTIMIZER_STEP) and paradigm == "torch"),
-    _Anchor("zero_grad", lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
-    _Anchor("data_wait", lambda name, paradigm: name.startswith(DATA_LOADER) and paradigm == "torch"),
+    _Anchor("range", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
+    _Anchor("range", 2, lambda name, paradigm: name.startswith(PROFILER_STEP)),
+    _Anchor("optimizer", 1, lambda name, paradigm: name.startswith(OPTIMIZER_STEP) and paradigm == "torch"),
+    _Anchor("zero_grad", 3, lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
+    _Anchor("data_wait", 3, lambda name, paradigm: name.startswith(DATA_LOADER) and paradigm == "torch"),
 )
 
 
 def find_main_loop(stream: Stream) -> MainLoop | None:
     """Find the main loop of a stream; None if nothing in it looks like one."""
-    rows, ids = _signatures(stream)
-    levels = _levels(stream, rows, ids)
     for anchor in _ANCHORS:
         named = _anchor_rows(stream, anchor)
         if named:
-            return _anchored(stream, anchor, named, levels)
-    return _by_score(stream, levels, rows, ids)
+            rows, ids = _operators(stream)
+            return _anchored(stream, anchor, named, _levels(stream, rows, ids))
+    candidates = [_by_score(stream, *signatures) for signatures in (_calls(stream), _operators(stream))]
+    return max((loop for loop in candidates if loop), key=lambda loop: loop.score, default=None)
 
 
-def _signatures(stream: Stream) -> tuple[Ints, Ints]:
-    """Return the rows that are events of the flow graph, and what each is called there.
+def _operators(stream: Stream) -> tuple[Ints, Ints]:
+    """Rows of the operators of PyTorch, and what each is called in the flow graph: its name."""
+    torch = np.array([paradigm == "torch" for paradigm in stream.paradigms], dtype=bool)
+    rows = np.flatnonzero(torch[stream.region])
+    return rows, stream.region[rows]
 
-    Operators by name. Without PyTorch: Python functions by name and caller, everything else by its call path.
-    """
+
+def _calls(stream: Stream) -> tuple[Ints, Ints]:
+    """Rows of all other spans: functions are called by name and caller, everything else (MPI) by call path."""
     paradigms = np.array(stream.paradigms, dtype=object)
-    if len(torch := np.flatnonzero((paradigms == "torch")[stream.region])) >= MIN_ANCHORS:
-        return torch, stream.region[torch]
-    rows = np.arange(len(stream))
-    above = stream.path_parent[stream.call_path]
+    rows = np.flatnonzero((paradigms != "torch")[stream.region])
+    region, path = stream.region[rows], stream.call_path[rows]
+    above = stream.path_parent[path]
     caller = np.where(above >= 0, stream.path_region[above], -1)
-    by_caller = (stream.region << 32) | (caller + 1)
-    called = np.isin(paradigms, ("python", "user"))[stream.region]
-    return rows, np.unique(np.where(called, by_caller, -1 - stream.call_path), return_inverse=True)[1].astype(np.int64)
+    function = np.isin(paradigms, ("python", "user"))[region]
+    signatures = np.where(function, (region << 32) | (caller + 1), -1 - path)
+    return rows, np.unique(signatures, return_inverse=True)[1].astype(np.int64)
 
 
 def _levels(stream: Stream, rows: Ints, ids: Ints) -> list[Level]:
@@ -100,7 +105,7 @@ def _anchor_rows(stream: Stream, anchor: _Anchor) -> dict[str, Ints]:
         name = stream.names[region]
         by_name.setdefault(PROFILER_STEP if name.startswith(PROFILER_STEP) else name, []).append(region)
     rows = {name: np.flatnonzero(np.isin(stream.region, regions)) for name, regions in by_name.items()}
-    return {name: at for name, at in rows.items() if len(at) >= MIN_ANCHORS}
+    return {name: at for name, at in rows.items() if len(at) >= anchor.least}
 
 
 def _anchored(stream: Stream, anchor: _Anchor, named: dict[str, Ints], levels: Sequence[Level]) -> MainLoop:
@@ -133,9 +138,7 @@ def _innermost_with(anchor: Ints, levels: Sequence[Level]) -> Level | None:
     fitting = [
         level
         for level in levels
-        if level.count >= MIN_ANCHORS
-        and level.count <= 1.1 * len(anchor)
-        and np.mean(np.diff(np.searchsorted(anchor, level.positions)) > 0) >= 0.9
+        if level.count <= 1.1 * len(anchor) and np.mean(np.diff(np.searchsorted(anchor, level.positions)) > 0) >= 0.9
     ]
     if not fitting:
         return None
@@ -143,7 +146,8 @@ def _innermost_with(anchor: Ints, levels: Sequence[Level]) -> Level | None:
     return max((level for level in fitting if level.count >= 0.9 * most), key=lambda level: level.score)
 
 
-def _by_score(stream: Stream, levels: Sequence[Level], rows: Ints, ids: Ints) -> MainLoop | None:
+def _by_score(stream: Stream, rows: Ints, ids: Ints) -> MainLoop | None:
+    levels = _levels(stream, rows, ids)
     if not levels or levels[0].score < MIN_SCORE:
         return None
     chosen, promoted = levels[0], False
@@ -155,7 +159,7 @@ def _by_score(stream: Stream, levels: Sequence[Level], rows: Ints, ids: Ints) ->
         f"no framework marks steps here; {chosen.spine:.0f} events and transitions repeat {chosen.count} times, "
         f"beginning with {name}"
     )
-    return MainLoop("structure", _all_occurrences(chosen, rows, ids), confidence, reason)
+    return MainLoop("structure", _all_occurrences(chosen, rows, ids), confidence, reason, chosen.score)
 
 
 def _all_occurrences(level: Level, rows: Ints, ids: Ints) -> Ints:

@@ -12,9 +12,9 @@ from strobe.structure.classes import PARTIAL
 from strobe.structure.stream import Bools, Ints
 
 # A step is an outlier if it exceeds the median of its class by more than 5 robust standard deviations and by more than
-# a quarter; or if one of its parts exceeds its own median so much, and by more than a whole usual step: noise in one part
-# must not hide a stall in another. The median, and the median absolute deviation (times 1.4826: the standard deviation,
-# if normal), ignore the outliers themselves.
+# a quarter; or if one of its parts exceeds its own median so much, and by more than a whole usual step: noise in one
+# part must not hide a stall in another. The median, and the median absolute deviation (times 1.4826: the standard
+# deviation, if normal), ignore the outliers themselves.
 DEVIATIONS = 5 * 1.4826
 LEAST_EXCESS = 0.25
 # A class with fewer steps has no usual duration.

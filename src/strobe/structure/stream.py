@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,8 +16,14 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# The engine wraps every node of the backward pass (torch/csrc/autograd/engine.cpp, evaluate_function).
-BACKWARD_PREFIX = "autograd::engine::evaluate_function"
+# A node of the backward pass, and the range in which the engine runs it (torch/csrc/autograd/engine.cpp,
+# evaluate_function; older versions without it).
+_BACKWARD = re.compile(r"autograd::engine::evaluate_function|(?:.*::)?\w+Backward\d*$|torch::autograd::AccumulateGrad$")
+
+
+def is_backward(region: str) -> bool:
+    """Whether a region is a part of the backward pass, by its name."""
+    return _BACKWARD.match(region) is not None
 
 
 def _no_intervals() -> Ints:
@@ -52,7 +59,7 @@ class Stream:
 
 
 def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct values, and in how many groups each occurs. Both are numbered from 0; arrays of equal length."""
+    """Return the distinct values, and in how many groups each occurs. Both are numbered from 0 and of equal length."""
     if not len(values):
         return values, values
     width = int(values.max()) + 1
@@ -68,7 +75,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
     path_parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
     path_region = paths.column("region").to_numpy().astype(np.int64)
-    backward = np.array([name.startswith(BACKWARD_PREFIX) for name in names], dtype=bool)
+    backward = np.array([is_backward(name) for name in names], dtype=bool)
     for process, (main, *others) in _threads(trace).items():
         spans = trace.span_arrays(main)
         region = spans["region"].astype(np.int64)
