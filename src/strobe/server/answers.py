@@ -139,7 +139,7 @@ def locations(facts: Facts, _: Parameters) -> Body:
 
 def processes(facts: Facts, _: Parameters) -> Body:
     """The processes."""
-    return arrow_body(pa.table(facts.trace.processes))
+    return arrow_body(facts.trace.processes.to_arrow())
 
 
 def table(facts: Facts, parameters: Parameters) -> Body:
@@ -147,12 +147,12 @@ def table(facts: Facts, parameters: Parameters) -> Body:
     name = parameters.get("name", "")
     if name not in registry.names("analyses"):
         raise UsageError(f"there is no analysis '{name}'")
-    return arrow_body(pa.table(getattr(facts.trace, name)()).slice(0, _MOST_ROWS))
+    return arrow_body(getattr(facts.trace, name)().to_arrow().slice(0, _MOST_ROWS))
 
 
 def summary(facts: Facts, _: Parameters) -> Body:
     """The Overview: verdict, one step split into its parts, findings, quality."""
-    return _json(facts.summary)
+    return Body(facts.summary_json.encode(), "application/json")
 
 
 ROUTES: dict[str, Answer] = {

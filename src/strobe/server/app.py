@@ -46,10 +46,17 @@ def new_token() -> str:
     return secrets.token_urlsafe(12)
 
 
+def page_folder() -> Path:
+    """Return the folder of the built page. An editable installation keeps it apart from the sources: both are on the package's path."""
+    folders = [Path(folder) / "static" for folder in strobe.__path__]
+    return next((folder for folder in folders if (folder / "index.html").is_file()), folders[0])
+
+
 def create_app(trace: Trace, path: Path, *, token: str, static: Path | None = None) -> Starlette:
     """Return the application for one trace; every address begins with `/TOKEN/`, and all addresses in the page are relative."""
     facts = Facts(trace, path)
-    static = static or Path(__file__).parent.parent / "static"
+    facts.warm()
+    static = static or page_folder()
     turns = anyio.Semaphore(_AT_A_TIME)
     routes = [Route(f"/api/{name}", _endpoint(facts, make, turns)) for name, make in answers.ROUTES.items()]
     routes += [Route("/", _file(static, "index.html")), Route("/assets/{name}", _asset(static))]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strobe.present.summary import summarise
 from strobe.server.metrics import Series
 from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
@@ -48,7 +49,7 @@ class Facts:
     @cached_property
     def regions(self) -> pa.Table:
         """The regions of the trace, row i being region i."""
-        return pa.table(self.trace.regions).sort_by("region")
+        return self.trace.regions.to_arrow().sort_by("region")
 
     @cached_property
     def names(self) -> RegionNames:
@@ -68,7 +69,7 @@ class Facts:
     @cached_property
     def locations(self) -> pa.Table:
         """The locations of the trace, row i being location i."""
-        return pa.table(self.trace.locations).sort_by("location")
+        return self.trace.locations.to_arrow().sort_by("location")
 
     @cached_property
     def span_counts(self) -> list[int]:
@@ -78,7 +79,7 @@ class Facts:
     @cached_property
     def bounds(self) -> tuple[int, int]:
         """Start and end of everything recorded, ns since the trace's zero."""
-        processes = pa.table(self.trace.processes)
+        processes = self.trace.processes.to_arrow()
         ends = [n for c in (processes["ended_ns"], self.locations["last_ns"]) for n in c.to_pylist() if n is not None]
         starts = [n for c in (processes["started_ns"], self.locations["first_ns"]) for n in c.to_pylist() if n is not None]
         return max(0, min(starts, default=0)), max(1, max(ends, default=1))
@@ -99,14 +100,14 @@ class Facts:
     @cached_property
     def call_path_arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Parent (-1 at the root) and last region of every call path."""
-        table = pa.table(self.trace.call_paths).sort_by("call_path")
+        table = self.trace.call_paths.to_arrow().sort_by("call_path")
         parents = pc.fill_null(table["parent"].cast(pa.int64()), -1).to_numpy()
         return parents, table["region"].cast(pa.int64()).to_numpy()
 
     @cached_property
     def series(self) -> list[Series]:
         """Everything that was measured over time."""
-        table = pa.table(self.trace.metrics()).sort_by("time_ns")
+        table = self.trace.metrics().to_arrow().sort_by("time_ns")
         keys: dict[tuple[str, str, int, int | None], list[int]] = {}
         columns = [table[name].to_pylist() for name in ("metric", "unit", "process", "location")]
         for row, key in enumerate(zip(*columns, strict=True)):
@@ -118,3 +119,16 @@ class Facts:
     def steps(self) -> StepList:
         """The steps that the page shows."""
         return StepList(find_steps(self.trace))
+
+    @cached_property
+    def summary_json(self) -> str:
+        """The summary as JSON text: the one that the end of the run wrote, where the trace has not changed since."""
+        written = self.path / "summary.json"
+        newest = max((file.stat().st_mtime_ns for file in self.path.glob("*.blocks")), default=0)
+        if written.is_file() and written.stat().st_mtime_ns >= newest:
+            return written.read_text(encoding="utf-8")
+        return summarise(self.trace).to_json()
+
+    def warm(self) -> None:
+        """Read what the first picture needs, so that the page that opens next does not wait for it."""
+        _ = (self.version, self.bounds, self.names, self.name_dictionaries, self.locations)

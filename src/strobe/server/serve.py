@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
 
 
 def serve(
-    trace: Trace, *, host: str = "127.0.0.1", port: int = 0, started: Callable[[str], None], token: str | None = None
+    trace: Trace, *, host: str = "127.0.0.1", port: int = 0, started: Callable[[str], None], static: Path | None = None
 ) -> None:
-    """Serve a trace until Ctrl-C; `started` gets the address once it can be opened. OSError when the port is taken."""
-    token = token or new_token()
-    app = create_app(trace, trace.path, token=token)
+    """Serve a trace until Ctrl-C; `started` gets the address once it can be opened. OSError when the port is taken.
+
+    `static` is another build of the page than the installed one.
+    """
+    token = new_token()
+    app = create_app(trace, trace.path, token=token, static=static)
     # Bound here and not by uvicorn: port 0 becomes a number that we can print, and a taken port is our error to tell.
     listener = socket.create_server((host, port))
     listener.set_inheritable(False)

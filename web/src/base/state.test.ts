@@ -6,6 +6,7 @@ const full: State = {
   window: { startNs: 1_000, endNs: 2_000_000 },
   trail: [undefined, { startNs: 0, endNs: 5_000_000 }],
   open: [0, 3],
+  measured: [1],
   selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
   range: { startNs: 5, endNs: 9 },
   find: "aten::conv2d & more=?",

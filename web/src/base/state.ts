@@ -12,6 +12,8 @@ export type State = {
   readonly trail: readonly (TimeRange | undefined)[];
   /** Locations drawn with their nesting. */
   readonly open: readonly number[] | undefined;
+  /** Processes drawn with all their metrics. */
+  readonly measured: readonly number[];
   readonly selection: SpanKey | undefined;
   /** A chosen stretch of time that was not zoomed into (yet). */
   readonly range: TimeRange | undefined;
@@ -23,6 +25,7 @@ export const INITIAL: State = {
   window: undefined,
   trail: [],
   open: undefined,
+  measured: [],
   selection: undefined,
   range: undefined,
   find: "",
@@ -65,6 +68,7 @@ export function parseState(hash: string): State {
       .map(parseRange)
       .slice(-TRAIL_LIMIT),
     open: open === "" ? [] : parseNumbers(open, "_"),
+    measured: parseNumbers(get("metrics"), "_") ?? [],
     selection: parseSelection(get("span")),
     range: parseRange(get("range")),
     find: get("find") ?? "",
@@ -80,6 +84,7 @@ export function formatState(state: State): string {
   if (state.window) fields.push(["time", rangeText(state.window)]);
   if (state.trail.length) fields.push(["trail", state.trail.slice(-TRAIL_LIMIT).map(rangeText).join("~")]);
   if (state.open) fields.push(["open", state.open.join("_")]);
+  if (state.measured.length) fields.push(["metrics", state.measured.join("_")]);
   if (state.selection) {
     const { location, startNs, depth } = state.selection;
     fields.push(["span", `${location}_${startNs}_${depth}`]);

@@ -74,9 +74,15 @@ export function decodeGroup(value: string): Group {
   return value;
 }
 
+/** "…/bin/python -u src/train.py --lr 1" is "train.py --lr 1". */
 const shortCommand = (argv: string): string => {
-  const words = argv.split(" ").map((word) => word.split("/").at(-1) ?? word);
-  return words.join(" ");
+  const [program = "", ...rest] = argv.split(" ");
+  const words = /python[\d.]*$/.test(program) && rest.length ? rest : [program, ...rest];
+  const first = words.findIndex((word) => !word.startsWith("-"));
+  return words
+    .slice(Math.max(0, first))
+    .map((word, i) => (i === 0 ? (word.split("/").at(-1) ?? word) : word))
+    .join(" ");
 };
 
 function decodeProcesses(table: ArrowTable): Process[] {

@@ -163,7 +163,7 @@ export function Tracks({ model }: { model: TimelineModel }) {
         <canvas
           ref={header}
           class="ruler"
-          style={{ height: `${RULER_HEIGHT + STEPS_HEIGHT}px` }}
+          style={{ width: `${model.size.value.width}px`, height: `${RULER_HEIGHT + STEPS_HEIGHT}px` }}
           role="img"
           aria-label="Time ruler and steps"
         />
@@ -205,6 +205,11 @@ function GutterRow({ row, model }: { row: Row; model: TimelineModel }) {
     return (
       <div class="gutter-row gutter-process" style={style} title={row.title}>
         <strong>{row.title}</strong> <span class="weak">{row.process.pid}</span>
+        {row.canHide && (
+          <button type="button" class="quiet more" onClick={() => model.toggleMetrics(row.process.process)}>
+            {row.hidden ? `+${row.hidden} metrics` : "fewer"}
+          </button>
+        )}
       </div>
     );
   if (row.kind === "metric")

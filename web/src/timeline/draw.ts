@@ -40,6 +40,8 @@ export type Tools = {
 };
 
 const FLAT_PADDING = 3;
+/** Steps that are narrower than this on average are not drawn as bands: they would be a grey haze. */
+const NARROWEST_BAND = 14;
 const NESTED_PADDING = 2;
 
 /** Top of a depth's bar inside its row. */
@@ -75,11 +77,11 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
 function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {
   const { window, width, height, steps } = scene;
   const chrome = CHROME[theme];
-  for (const step of steps) {
-    if (step.startNs > window.endNs || step.startNs + step.durationNs < window.startNs || step.count > 1) continue;
+  const shown = steps.filter((s) => s.startNs <= window.endNs && s.startNs + s.durationNs >= window.startNs);
+  if (!shown.length || width / shown.length < NARROWEST_BAND || shown.some((s) => s.count > 1)) return;
+  for (const step of shown) {
     const left = toPx(step.startNs, window, width);
     const right = toPx(step.startNs + step.durationNs, window, width);
-    if (right - left < 8) continue;
     if (step.step % 2 === 0) {
       context.fillStyle = chrome.band;
       context.fillRect(left, 0, right - left, height);
@@ -176,9 +178,24 @@ function drawNested(
   const { width, window, tiles, store, tileCells } = scene;
   let depths = 1;
   const drawn = new Set<string>();
+  const cells: PlacedRow[][] = [];
   for (const key of tiles) {
     const found = store.stack(row.location.location, key);
-    if (!found) continue;
+    if (found?.stack.kind === "cells")
+      found.stack.depths.forEach((line, depth) => {
+        cells[depth] = [...(cells[depth] ?? []), { key: found.key, row: line }];
+      });
+  }
+  // Cells first, and over all tiles at once: a region that reaches over two tiles is one picture with one name.
+  if (cells.length) {
+    const rows = Array.from(cells, (line) => dedupe(line ?? []));
+    depths = rows.length;
+    paintRows(context, scene, tools, rows, (d) => ({ top: top + depthTop(d), height: HEIGHTS.depth - 1 }));
+    drawRunLabels(context, scene, tools, rows, top);
+  }
+  for (const key of tiles) {
+    const found = store.stack(row.location.location, key);
+    if (found?.stack.kind !== "spans") continue;
     const range = tileRange(key, tileCells);
     const left = Math.max(0, toPx(range.startNs, window, width));
     const right = Math.min(width, toPx(range.endNs, window, width));
@@ -186,17 +203,9 @@ function drawNested(
     context.beginPath();
     context.rect(left, top, right - left, row.height);
     context.clip();
-    const { stack } = found;
-    if (stack.kind === "cells") {
-      depths = Math.max(depths, stack.depths.length);
-      const rows = stack.depths.map((cells) => [{ key: found.key, row: cells }]);
-      paintRows(context, scene, tools, rows, (d) => ({ top: top + depthTop(d), height: HEIGHTS.depth - 1 }));
-      drawRunLabels(context, scene, tools, rows, top);
-    } else {
-      depths = Math.max(depths, drawSpans(context, scene, tools, stack.spans, top, { left, right }));
-    }
+    depths = Math.max(depths, drawSpans(context, scene, tools, found.stack.spans, top, { left, right }));
     context.restore();
-    if (stack.kind === "spans") labelSpans(context, scene, tools, stack.spans, top, drawn);
+    labelSpans(context, scene, tools, found.stack.spans, top, drawn);
   }
   return depths;
 }

@@ -58,12 +58,21 @@ export function drawMetric(
       const points = readings.get(series.series);
       if (points) drawLine(context, points, window, box, y, seriesColor(i, theme), row.series.length === 1);
     });
-  context.fillStyle = CHROME[theme].textWeak;
+  drawAxisTop(context, formatQuantity(top, row.unit), box, theme);
+  context.restore();
+}
+
+/** The upper end of the axis in words, legible on whatever lies below. */
+function drawAxisTop(context: CanvasRenderingContext2D, text: string, box: Box, theme: Theme): void {
   context.font = "10px system-ui, sans-serif";
   context.textBaseline = "top";
   context.textAlign = "right";
-  context.fillText(formatQuantity(top, row.unit), box.left + box.width - 6, box.top + 4);
-  context.restore();
+  const wide = context.measureText(text).width + 8;
+  const right = box.left + box.width - 3;
+  context.fillStyle = `rgb(${CHROME[theme].background.join(" ")} / 72%)`;
+  context.fillRect(right - wide, box.top + 2, wide, 14);
+  context.fillStyle = CHROME[theme].textWeak;
+  context.fillText(text, right - 4, box.top + 4);
 }
 
 /** Walks a series as steps: a reading holds from the one before it (it is a mean since then) up to its own time. */
@@ -139,5 +148,6 @@ function meanAt(points: Readings, ns: number): number | undefined {
     if ((points.timeNs[middle] ?? 0) < ns) low = middle + 1;
     else high = middle;
   }
-  return points.high[low];
+  // Before the first reading nothing is known: its process may not have been there.
+  return low === 0 ? undefined : points.high[low];
 }

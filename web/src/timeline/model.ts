@@ -63,7 +63,9 @@ export class TimelineModel {
     this.window = computed(() => clamp(this.live.value ?? state.value.window ?? run.bounds, run.bounds));
     const defaultOpen = openByDefault(run);
     this.open = computed(() => state.value.open ?? defaultOpen);
-    this.rows = computed(() => layoutRows(run, this.series.value, this.open.value, this.depths.value));
+    this.rows = computed(() =>
+      layoutRows(run, this.series.value, this.open.value, state.value.measured, this.depths.value),
+    );
     this.tiles = computed(() => {
       const widthPx = Math.max(1, this.size.value.width * this.pixelRatio);
       return tilesIn(this.window.value, levelFor(this.window.value, widthPx), run.meta.tile_cells);
@@ -222,6 +224,13 @@ export class TimelineModel {
     const open = this.open.value;
     const next = open.includes(location) ? open.filter((l) => l !== location) : [...open, location];
     this.session.update({ open: next.sort((a, b) => a - b) });
+  }
+
+  /** Shows all metrics of a process, or only the usual ones. */
+  toggleMetrics(process: number): void {
+    const { measured } = this.session.state.value;
+    const next = measured.includes(process) ? measured.filter((p) => p !== process) : [...measured, process];
+    this.session.update({ measured: next.sort((a, b) => a - b) });
   }
 
   private fetchReadings(): void {

@@ -43,7 +43,7 @@ const run: Run = {
 
 describe("rows", () => {
   test("follow each other without gaps, process by process, without empty threads and processes", () => {
-    const rows = layoutRows(run, [series(0, "cpu main", "cores")], [], new Map());
+    const rows = layoutRows(run, [series(0, "cpu main", "cores")], [], [], new Map());
     expect(rows.map((r) => r.key)).toEqual([
       "process-0",
       "metric-0-cores",
@@ -57,14 +57,22 @@ describe("rows", () => {
     expect(totalHeight(rows)).toBe(2 * HEIGHTS.process + HEIGHTS.metric + 3 * HEIGHTS.flat);
   });
   test("an open location is as tall as it is deep", () => {
-    const rows = layoutRows(run, [], [1], new Map([[1, 9]]));
+    const rows = layoutRows(run, [], [1], [], new Map([[1, 9]]));
     expect(rows.find((r) => r.key === "location-1")?.height).toBe(9 * HEIGHTS.depth + HEIGHTS.nestedPadding);
   });
   test("only those on the screen are drawn", () => {
-    const rows = layoutRows(run, [], [], new Map());
+    const rows = layoutRows(run, [], [], [], new Map());
     const shown = visibleRows(rows, HEIGHTS.process + 1, HEIGHTS.flat);
     expect(shown.map((r) => r.key)).toEqual(["location-0", "location-1"]);
   });
+});
+
+test("a process shows its main metrics, and the others when asked", () => {
+  const all = [series(0, "switches", "1/s"), series(1, "rss", "bytes"), series(2, "cpu", "cores")];
+  const keys = (measured: number[]) =>
+    layoutRows(run, all, [], measured, new Map()).flatMap((r) => (r.kind === "metric" ? r.unit : []));
+  expect(keys([])).toEqual(["cores", "bytes"]);
+  expect(keys([0])).toEqual(["cores", "bytes", "1/s"]);
 });
 
 test("the busiest thread of the started program is open at first, not a busier child", () =>

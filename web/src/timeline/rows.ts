@@ -14,7 +14,14 @@ export type MetricRow = {
   readonly stacked: boolean;
   readonly series: readonly Series[];
 };
-export type ProcessRow = { readonly kind: "process"; readonly process: Process; readonly title: string };
+export type ProcessRow = {
+  readonly kind: "process";
+  readonly process: Process;
+  readonly title: string;
+  /** Metrics that are not shown until asked for; 0 where all are shown. */
+  readonly hidden: number;
+  readonly canHide: boolean;
+};
 export type LocationRow = {
   readonly kind: "location";
   readonly location: Location;
@@ -37,12 +44,18 @@ const TITLES: Readonly<Record<string, string>> = {
 /** What a nested row reserves before its depth is known. */
 const DEPTHS_UNKNOWN = 4;
 
-/** Joins the series of a process into rows by unit, in the order in which they were recorded. */
+/** What comes first; other units follow in the order in which they were recorded. */
+const UNIT_ORDER = ["cores", "bytes"];
+/** What the process that was started shows, and what its children do, unless all is asked for. */
+const SHOWN_UNITS = { main: ["cores", "bytes"], child: ["cores"] } as const;
+
+/** Joins the series of a process into rows by unit. */
 export function metricRows(process: number, series: readonly Series[]): MetricRow[] {
-  const found = new Map<string, Series[]>();
+  const found = new Map<string, Series[]>(UNIT_ORDER.map((unit) => [unit, []]));
   for (const one of series)
     if (one.process === process && one.highest > 0) found.set(one.unit, [...(found.get(one.unit) ?? []), one]);
-  return [...found].map(([unit, members]) => ({
+  const filled = [...found].filter(([, members]) => members.length > 0);
+  return filled.map(([unit, members]) => ({
     kind: "metric",
     process,
     title: TITLES[unit] ?? members.map((s) => s.metric).join(", "),
@@ -61,11 +74,12 @@ export function openByDefault(run: Run): number[] {
   return busiest ? [busiest.location] : [];
 }
 
-/** All rows of a run. `depths` tells how deep each location was seen to be; locations without spans have no row. */
+/** All rows of a run. `measured` are the processes that show all their metrics; `depths` tells how deep each location was seen to be; locations without spans have no row. */
 export function layoutRows(
   run: Run,
   series: readonly Series[],
   open: readonly number[],
+  measured: readonly number[],
   depths: ReadonlyMap<number, number>,
 ): Row[] {
   const rows: Row[] = [];
@@ -78,9 +92,19 @@ export function layoutRows(
     const metrics = metricRows(process.process, series);
     const locations = run.locations.filter((l) => l.process === process.process && l.spanCount > 0);
     if (!metrics.length && !locations.length) continue;
-    const title = process.main ? process.title || "main process" : `child process: ${process.title}`;
-    add({ kind: "process", process, title }, `process-${process.process}`, HEIGHTS.process);
-    for (const metric of metrics) add(metric, `metric-${process.process}-${metric.unit}`, HEIGHTS.metric);
+    const main = run.processes.find((p) => p.main);
+    const title = process.main
+      ? process.title || "main process"
+      : process.title === main?.title
+        ? "child"
+        : process.title;
+    const all = measured.includes(process.process);
+    const usual: readonly string[] = process.main ? SHOWN_UNITS.main : SHOWN_UNITS.child;
+    const shown = all ? metrics : metrics.filter((m) => usual.includes(m.unit));
+    const canHide = metrics.some((m) => !usual.includes(m.unit));
+    const head: ProcessRow = { kind: "process", process, title, hidden: metrics.length - shown.length, canHide };
+    add(head, `process-${process.process}`, HEIGHTS.process);
+    for (const metric of shown) add(metric, `metric-${process.process}-${metric.unit}`, HEIGHTS.metric);
     for (const location of locations) {
       const isOpen = open.includes(location.location);
       const deep = isOpen ? (depths.get(location.location) ?? DEPTHS_UNKNOWN) : 1;

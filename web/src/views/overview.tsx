@@ -1,0 +1,213 @@
+// Page 1: what kind of run this is, one step, all steps, what to fix, and how far the data can be trusted.
+import { useMemo } from "preact/hooks";
+import { classColor, css, outlierColor } from "../base/color";
+import { formatCount, formatQuantity, formatShare } from "../base/quantity";
+import { formatDuration, length, type TimeRange } from "../base/time";
+import type { Run, Series, Step } from "../data/run";
+import { load, useSession } from "../data/session";
+import { type Evidence, fetchSummary, type Hot, type Quality, type Summary } from "../data/summary";
+import type { View } from "../data/view";
+import { evidenceRange, Findings } from "../widgets/Findings";
+import { Await, Missing } from "../widgets/Loading";
+import { RunChart } from "../widgets/RunChart";
+import { StepBar } from "../widgets/StepBar";
+import { StepStrip } from "../widgets/StepStrip";
+import { classesOf } from "../widgets/strip";
+
+const KINDS: Readonly<Record<string, string>> = {
+  "input-bound": "waits for data",
+  "host-bound": "bound by the host",
+  "compute-bound": "bound by compute",
+  "no-steps": "no steps",
+  empty: "nothing recorded",
+};
+
+function OverviewPage() {
+  const session = useSession();
+  const summary = useMemo(() => load(() => fetchSummary(session.api)), [session]);
+  return (
+    <Await of={summary.value} what="Reading the summary">
+      {(value) => <Overview summary={value} />}
+    </Await>
+  );
+}
+
+function Overview({ summary }: { summary: Summary }) {
+  const session = useSession();
+  const run = session.run.value.status === "ready" ? session.run.value.value : undefined;
+  const show = (range: TimeRange): void => {
+    const room = Math.max(1, length(range) * 0.08);
+    const window = { startNs: Math.max(0, Math.round(range.startNs - room)), endNs: Math.round(range.endNs + room) };
+    session.update({ page: "timeline", window, trail: [undefined], range: undefined }, "push");
+  };
+  const showEvidence = (evidence: Evidence): void => {
+    const range = evidenceRange(evidence);
+    show(range);
+    session.update({ range });
+  };
+  return (
+    <div class="overview">
+      <section class={`verdict verdict-${summary.verdict.kind}`} aria-label="Verdict">
+        <span class="badge">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
+        <p>{sentence(summary.verdict.text)}</p>
+      </section>
+      {summary.verdict.kind === "empty" && (
+        <Missing what="There is nothing to show. Record functions and operators with" option="--preset auto SCRIPT" />
+      )}
+      {summary.step && <StepBar step={summary.step} />}
+      <Await of={session.steps.value} what="Finding the steps">
+        {(steps) => <StepsCard steps={steps} onSteps={show} />}
+      </Await>
+      <div class="columns">
+        <Findings findings={summary.findings} onEvidence={showEvidence} />
+        <HotTable kind={summary.hot_kind} hot={summary.hot} />
+      </div>
+      <div class="columns">
+        {run && session.series.value.status === "ready" && <Metrics run={run} series={session.series.value.value} />}
+        <QualityCard quality={summary.quality} />
+      </div>
+    </div>
+  );
+}
+
+/** "input-bound: the loop waits …" without the kind that the badge says already, beginning with a capital. */
+const sentence = (text: string): string => {
+  const bare = text.replace(/^[a-z]+-bound: /, "");
+  return `${bare.charAt(0).toUpperCase()}${bare.slice(1)}${bare.endsWith(".") ? "" : "."}`;
+};
+
+function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range: TimeRange) => void }) {
+  const theme = useSession().theme.value;
+  if (!steps.length) return null;
+  const outliers = steps.filter((step) => step.outlier).length;
+  return (
+    <section class="card" aria-labelledby="steps-title">
+      <header>
+        <h2 id="steps-title">All steps</h2>
+        <span class="weak">a bar per step, its height is its duration; click or drag to see them on the timeline</span>
+      </header>
+      <StepStrip steps={steps} window={undefined} height={92} onSteps={onSteps} />
+      <ul class="classes">
+        {classesOf(steps).map((one) => (
+          <li key={one.name}>
+            <i style={{ background: css(classColor(one.rank, theme)) }} />
+            <span>{one.name}</span>
+            <b>{formatCount(one.count)}</b>
+            <span class="weak">median {formatDuration(one.medianNs)}</span>
+          </li>
+        ))}
+        {outliers > 0 && (
+          <li>
+            <span style={{ color: css(outlierColor(theme)) }}>▲</span>
+            <span>outlier</span>
+            <b>{formatCount(outliers)}</b>
+            <span class="weak">{causes(steps)}</span>
+          </li>
+        )}
+      </ul>
+    </section>
+  );
+}
+
+/** What made the outliers slow: "7 by data wait, 1 by rest". */
+function causes(steps: readonly Step[]): string {
+  const counts = new Map<string, number>();
+  for (const step of steps) if (step.outlier && step.cause) counts.set(step.cause, (counts.get(step.cause) ?? 0) + 1);
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([cause, count]) => `${count} by ${cause.replaceAll("_", " ")}`)
+    .join(", ");
+}
+
+function HotTable({ kind, hot }: { kind: string; hot: readonly Hot[] }) {
+  const session = useSession();
+  const most = Math.max(...hot.map((one) => one.share), 1e-9);
+  return (
+    <section class="card" aria-labelledby="hot-title">
+      <header>
+        <h2 id="hot-title">Most time in {kind}</h2>
+        <span class="weak">their own time, without what they call</span>
+      </header>
+      <table class="hot">
+        <thead>
+          <tr>
+            <th scope="col">name</th>
+            <th scope="col">calls</th>
+            <th scope="col">a step</th>
+            <th scope="col">in all</th>
+            <th scope="col">share</th>
+          </tr>
+        </thead>
+        <tbody>
+          {hot.map((one) => (
+            <tr key={one.name}>
+              <td>
+                <button
+                  type="button"
+                  class="link"
+                  title="Find it on the timeline"
+                  onClick={() => session.update({ page: "timeline", find: one.name }, "push")}
+                >
+                  {one.name}
+                </button>
+              </td>
+              <td class="number">{formatCount(one.calls)}</td>
+              <td class="number">{one.self_per_step_ns === undefined ? "–" : formatDuration(one.self_per_step_ns)}</td>
+              <td class="number">{formatDuration(one.self_ns)}</td>
+              <td class="number">
+                <span class="share-bar" style={{ width: `${(44 * one.share) / most}px` }} />
+                {formatShare(one.share)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
+  const main = run.processes.find((p) => p.main)?.process ?? 0;
+  const [cpu, memory] = useMemo(() => {
+    const of = (unit: string): Series[] => series.filter((s) => s.process === main && s.unit === unit && s.highest > 0);
+    return [of("cores"), of("bytes")];
+  }, [series, main]);
+  return (
+    <section class="card" aria-labelledby="metrics-title">
+      <header>
+        <h2 id="metrics-title">The process over time</h2>
+      </header>
+      {cpu.length + memory.length === 0 && (
+        <Missing what="No metrics were recorded. Record them with" option="--trace +metrics SCRIPT" />
+      )}
+      {cpu.length > 0 && <RunChart run={run} series={cpu} title="CPU, cores in use by kind of thread" height={120} />}
+      {memory.length > 0 && <RunChart run={run} series={memory} title="Memory" height={100} />}
+    </section>
+  );
+}
+
+function QualityCard({ quality }: { quality: Quality }) {
+  return (
+    <section class="card" aria-labelledby="quality-title">
+      <header>
+        <h2 id="quality-title">Can it be trusted?</h2>
+        <span class={quality.complete ? "good" : "warning"}>{quality.complete ? "complete" : "not complete"}</span>
+      </header>
+      <dl class="facts">
+        <dt>lost</dt>
+        <dd>{quality.losses.length ? quality.losses.join("; ") : "nothing"}</dd>
+        <dt>program</dt>
+        <dd>{quality.ended}</dd>
+        <dt>recorder’s cost</dt>
+        <dd>{formatShare(quality.estimated_cost)} of the run, as it estimates itself</dd>
+        <dt>recorded</dt>
+        <dd>
+          {formatCount(quality.span_count)} spans, {formatQuantity(quality.size_bytes, "bytes")} (
+          {quality.bytes_per_span.toFixed(1)} bytes a span)
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+export const view: View = { name: "overview", title: "Overview", key: "1", component: OverviewPage };

@@ -1,0 +1,58 @@
+// What is worth fixing, the largest gain first, each with the places that show it.
+import { formatDuration, type TimeRange } from "../base/time";
+import type { Evidence, Finding } from "../data/summary";
+
+type Props = { readonly findings: readonly Finding[]; readonly onEvidence: (evidence: Evidence) => void };
+
+const MOST_EVIDENCE = 4;
+
+/** "12.0 to 31.0 ms a step", or one number where both ends agree. */
+export function gainText(low: number, high: number): string {
+  const [from, to] = [formatDuration(low), formatDuration(high)];
+  return from === to ? `${from} a step` : `${from} to ${to} a step`;
+}
+
+export function Findings({ findings, onEvidence }: Props) {
+  return (
+    <section class="card" aria-labelledby="findings-title">
+      <header>
+        <h2 id="findings-title">Most worth fixing</h2>
+      </header>
+      {findings.length === 0 && <p class="weak">No rule has something to say about this run.</p>}
+      <ol class="findings">
+        {findings.map((finding) => (
+          <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>
+            <div class="finding-head">
+              <span class="finding-what">{finding.what}</span>
+              {finding.gain_high_ns > 0 && (
+                <span class="gain">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
+              )}
+            </div>
+            {finding.do && <p>{finding.do}</p>}
+            <p class="weak finding-foot">
+              {finding.where && <span class="source">{finding.where}</span>}
+              <span>{finding.confidence} confidence</span>
+              {finding.evidence.slice(0, MOST_EVIDENCE).map((evidence, i) => (
+                <button
+                  type="button"
+                  class="link"
+                  key={`${evidence.start_ns}-${evidence.duration_ns}`}
+                  title="Show it on the timeline"
+                  onClick={() => onEvidence(evidence)}
+                >
+                  {evidence.text || `place ${i + 1}`}
+                </button>
+              ))}
+            </p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** The time that a piece of evidence covers. */
+export const evidenceRange = (evidence: Evidence): TimeRange => ({
+  startNs: evidence.start_ns,
+  endNs: evidence.start_ns + Math.max(1, evidence.duration_ns),
+});

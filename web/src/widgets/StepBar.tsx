@@ -1,0 +1,70 @@
+// One step, split into its parts: a bar whose widths are time, and the same in numbers.
+import { css, groupColor, PHASE_TITLES, phaseColor, type Theme, textOn } from "../base/color";
+import { formatCount, formatShare } from "../base/quantity";
+import { formatDuration } from "../base/time";
+import { useSession } from "../data/session";
+import { type Part, phaseOf, type StepSummary } from "../data/summary";
+
+/** Parts narrower than this carry no label. */
+const NARROWEST_SHARE = 0.07;
+
+const colorOf = (part: Part, theme: Theme) => {
+  const phase = phaseOf(part);
+  return phase ? phaseColor(phase, theme) : groupColor(part.group, theme);
+};
+
+const titleOf = (part: Part): string => {
+  const phase = phaseOf(part);
+  return phase ? PHASE_TITLES[phase] : part.name.replaceAll("_", " ");
+};
+
+export function StepBar({ step }: { step: StepSummary }) {
+  const theme = useSession().theme.value;
+  const parts = step.parts.filter((part) => part.duration_ns > 0);
+  return (
+    <section class="card" aria-labelledby="step-bar-title">
+      <header>
+        <h2 id="step-bar-title">One step</h2>
+        <span class="weak">
+          the median of {formatCount(step.class_count)} “{step.class_name}” steps
+        </span>
+      </header>
+      <div class="step-facts">
+        <b>{formatDuration(step.median_ns)}</b>
+        <span class="weak">
+          best {formatDuration(step.best_ns)} · 95 % below {formatDuration(step.p95_ns)}
+        </span>
+      </div>
+      <div
+        class="step-bar"
+        role="img"
+        aria-label={`One step: ${parts.map((p) => `${titleOf(p)} ${formatShare(p.share)}`).join(", ")}`}
+      >
+        {parts.map((part) => {
+          const color = colorOf(part, theme);
+          return (
+            <div
+              key={part.name}
+              style={{ flexGrow: part.share, background: css(color), color: textOn(color) }}
+              title={`${titleOf(part)}: ${formatDuration(part.duration_ns)}, ${formatShare(part.share)}`}
+            >
+              {part.share >= NARROWEST_SHARE && formatShare(part.share)}
+            </div>
+          );
+        })}
+      </div>
+      <ul class="step-parts">
+        {step.parts.map((part) => (
+          <li key={part.name}>
+            <i style={{ background: css(colorOf(part, theme)) }} />
+            <span>{titleOf(part)}</span>
+            <b>{formatDuration(part.duration_ns)}</b>
+          </li>
+        ))}
+      </ul>
+      <p class="weak found">
+        {formatCount(step.count)} steps, found with {step.confidence} confidence: {step.reason}
+      </p>
+    </section>
+  );
+}
