@@ -154,10 +154,10 @@ bool view_spans(std::string_view payload, uint32_t count, SpansView& out) {
   size_t tables = size_t(h.carry_count) * sizeof(OpenSpan) + size_t(h.close_count) * sizeof(Close);
   if (payload.size() != tables + h.frame_bytes[0] + h.frame_bytes[1] + h.frame_bytes[2]) return false;
   out.carry.resize(h.carry_count);
-  memcpy(static_cast<void*>(out.carry.data()), payload.data(), h.carry_count * sizeof(OpenSpan));
+  if (h.carry_count) memcpy(static_cast<void*>(out.carry.data()), payload.data(), h.carry_count * sizeof(OpenSpan));
   payload.remove_prefix(h.carry_count * sizeof(OpenSpan));
   out.closes.resize(h.close_count);
-  memcpy(static_cast<void*>(out.closes.data()), payload.data(), h.close_count * sizeof(Close));
+  if (h.close_count) memcpy(static_cast<void*>(out.closes.data()), payload.data(), h.close_count * sizeof(Close));
   payload.remove_prefix(h.close_count * sizeof(Close));
   for (int i = 0; i < 3; i++) {
     out.frames[i] = payload.substr(0, h.frame_bytes[i]);

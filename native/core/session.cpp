@@ -7,9 +7,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -78,6 +80,39 @@ void put_slowly(RecordKind kind, uint32_t region) {
 // ---- files
 // -------------------------------------------------------------------------------------------------------------------
 
+int Session::HeldFile::open_new(const std::string& path, int flags) {
+  int low = open(path.c_str(), flags | O_CLOEXEC, 0644);
+  if (low < 0) return errno;
+  // Far from the numbers that the program's own files get.
+  fd = fcntl(low, F_DUPFD_CLOEXEC, 900);
+  if (fd >= 0)
+    close(low);
+  else
+    fd = low;
+  name = path;
+  struct stat info;
+  if (fstat(fd, &info) == 0) device = info.st_dev, inode = info.st_ino;
+  return 0;
+}
+
+bool Session::HeldFile::ours() {
+  struct stat info;
+  if (fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == device && info.st_ino == inode) return true;
+  // The program closed our descriptor (daemons close all), and the number may be a file of its own by now.
+  fd = open(name.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
+  if (fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == device && info.st_ino == inode) return true;
+  if (fd >= 0) close(fd);
+  fd = -1;
+  errno = ENOENT;
+  return false;
+}
+
+void Session::HeldFile::release() {
+  struct stat info;
+  if (fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == device && info.st_ino == inode) close(fd);
+  fd = -1;
+}
+
 void Session::fail(const char* what, int error) {
   // Called with file_mutex_ held or before anything runs. The program goes on; the recording ends here, and says so
   // once.
@@ -97,17 +132,22 @@ void Session::fail(const char* what, int error) {
 
 void Session::append(const std::string& bytes) {
   std::lock_guard lock(file_mutex_);
-  if (failed_ || blocks_fd_ < 0 || bytes.empty()) return;
+  if (failed_ || blocks_.name.empty() || bytes.empty()) return;
+  if (!blocks_.ours()) {
+    char what[300];
+    snprintf(what, sizeof what, "cannot write %.250s", blocks_.name.c_str());
+    return fail(what, errno);
+  }
   size_t done = 0;
   while (done < bytes.size()) {
-    ssize_t n = write(blocks_fd_, bytes.data() + done, bytes.size() - done);
+    ssize_t n = write(blocks_.fd, bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       int error = n < 0 ? errno : ENOSPC;
-      if (ftruncate(blocks_fd_, off_t(file_bytes_)) != 0) {
+      if (ftruncate(blocks_.fd, off_t(file_bytes_)) != 0) {
       }  // a torn chunk is cut by its checksum anyway
       char what[300];
-      snprintf(what, sizeof what, "cannot write %.250s", blocks_path_.c_str());
+      snprintf(what, sizeof what, "cannot write %.250s", blocks_.name.c_str());
       return fail(what, error);
     }
     done += size_t(n);
@@ -117,36 +157,34 @@ void Session::append(const std::string& bytes) {
 
 int Session::open_files() {
   char name[64];
+  std::string rings_path;
   for (int attempt = 1;; attempt++) {  // a process that exec'ed itself has the same pid again
     if (attempt == 1)
       snprintf(name, sizeof name, "/process-%d", getpid());
     else
       snprintf(name, sizeof name, "/process-%d-%d", getpid(), attempt);
-    blocks_path_ = folder_ + name + ".blocks";
-    rings_path_ = folder_ + name + ".rings";
-    blocks_fd_ = open(blocks_path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
-    if (blocks_fd_ >= 0) break;
-    if (errno != EEXIST || attempt > 1000) {
-      int error = errno;
-      snprintf(error_, sizeof error_, "cannot create %.300s: %s", blocks_path_.c_str(), strerror(error));
+    std::string blocks_path = folder_ + name + ".blocks";
+    rings_path = folder_ + name + ".rings";
+    int error = blocks_.open_new(blocks_path, O_CREAT | O_EXCL | O_RDWR | O_APPEND);
+    if (!error) break;
+    if (error != EEXIST || attempt > 1000) {
+      snprintf(error_, sizeof error_, "cannot create %.300s: %s", blocks_path.c_str(), strerror(error));
       return error;
     }
   }
-  flock(blocks_fd_, LOCK_EX | LOCK_NB);  // held as long as the process lives: readers see whether it still runs
+  flock(blocks_.fd, LOCK_EX | LOCK_NB);  // held as long as the process lives: readers see whether it still runs
   file_bytes_ = 0;
   failed_ = false;
-  rings_fd_ = open(rings_path_.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0644);
-  int error = rings_fd_ < 0 ? errno : posix_fallocate(rings_fd_, 0, kRingsHeaderBytes);
+  int error = rings_.open_new(rings_path, O_CREAT | O_TRUNC | O_RDWR);
+  if (!error) error = posix_fallocate(rings_.fd, 0, kRingsHeaderBytes);
   void* map = MAP_FAILED;
   if (!error) {
-    map = mmap(nullptr, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, rings_fd_, 0);
+    map = mmap(nullptr, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, rings_.fd, 0);
     if (map == MAP_FAILED) error = errno;
   }
   if (error) {
-    snprintf(error_, sizeof error_, "cannot create %.300s: %s", rings_path_.c_str(), strerror(error));
-    unlink(blocks_path_.c_str()), unlink(rings_path_.c_str());
-    close(blocks_fd_), blocks_fd_ = -1;
-    if (rings_fd_ >= 0) close(rings_fd_), rings_fd_ = -1;
+    snprintf(error_, sizeof error_, "cannot create %.300s: %s", rings_path.c_str(), strerror(error));
+    remove_files();
     return error;
   }
   header_ = new (map) RingsHeader{};
@@ -237,10 +275,28 @@ int Session::start(const strobe_options& options) {
   if (failed_) {  // a full disk, at the very start
     munmap(header(), kRingsHeaderBytes);
     header_ = nullptr;
-    close(blocks_fd_), close(rings_fd_), blocks_fd_ = rings_fd_ = -1;
-    unlink(blocks_path_.c_str()), unlink(rings_path_.c_str());
+    remove_files();
     return ENOSPC;
   }
+  if (int error = start_drainer()) {
+    snprintf(error_, sizeof error_, "cannot start the recorder's thread: %s", strerror(error));
+    remove_files();
+    return error;
+  }
+  generation_.fetch_add(1);
+  state_.store(kActive, std::memory_order_release);
+  return 0;
+}
+
+void Session::remove_files() {
+  for (HeldFile* file : {&blocks_, &rings_}) {
+    if (!file->name.empty()) unlink(file->name.c_str());
+    file->release();
+    file->name.clear();
+  }
+}
+
+int Session::start_drainer() {
   quit_ = false;
   // The program's signals must never land on our thread.
   sigset_t all, old;
@@ -252,15 +308,35 @@ int Session::start(const strobe_options& options) {
   int error = pthread_create(&drainer_, &attributes, drainer_main, this);
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (error) {
-    snprintf(error_, sizeof error_, "cannot start the recorder's thread: %s", strerror(error));
-    close(blocks_fd_), close(rings_fd_), blocks_fd_ = rings_fd_ = -1;
-    unlink(blocks_path_.c_str()), unlink(rings_path_.c_str());
-    return error;
+  drainer_id_ = 0;
+  return error;
+}
+
+void Session::stop_drainer() {
+  quit_ = true;
+  futex_wake(wake_);
+  pthread_join(drainer_, nullptr);
+}
+
+void Session::pause() {
+  std::lock_guard control(control_);
+  if (!active() || paused_) return;
+  paused_ = true;
+  stop_drainer();
+  // A joined thread is counted in /proc/self/stat for a moment longer.
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%u", drainer_id_.load());
+  for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++) sched_yield();
+}
+
+void Session::resume() {
+  std::lock_guard control(control_);
+  if (!active() || !paused_) return;
+  paused_ = false;
+  if (int error = start_drainer()) {
+    std::lock_guard lock(file_mutex_);
+    fail("cannot start the recorder's thread again after a fork", error);
   }
-  generation_.fetch_add(1);
-  state_.store(kActive, std::memory_order_release);
-  return 0;
 }
 
 void Session::stop_producers() {
@@ -274,9 +350,8 @@ void Session::stop(int exit_code) {
   if (!active()) return;
   state_.store(kStopped);
   stop_producers();
-  quit_ = true;
-  futex_wake(wake_);
-  pthread_join(drainer_, nullptr);
+  if (!paused_) stop_drainer();
+  paused_ = false;
   round(true);
   if (!failed_) {
     std::string chunks;
@@ -294,15 +369,15 @@ void Session::stop(int exit_code) {
   slots_.clear();
   if (!failed_) {
     header()->state.store(exit_code >= 0 ? kExited : kClosed);
-    unlink(rings_path_.c_str());
+    unlink(rings_.name.c_str());
   }
   // The same for the header: strobe_count may hold it.
   void* header_page = header_.exchange(nullptr);
   mmap(header_page, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
        -1, 0);
   std::lock_guard file(file_mutex_);
-  close(blocks_fd_), close(rings_fd_);
-  blocks_fd_ = rings_fd_ = -1;
+  blocks_.release(), rings_.release();
+  blocks_.name.clear(), rings_.name.clear();
 }
 
 void Session::before_fork() {
@@ -333,9 +408,10 @@ void Session::after_fork_in_child() {
   slots_.clear();
   munmap(header(), kRingsHeaderBytes);
   header_ = nullptr;
-  close(blocks_fd_), close(rings_fd_);
-  blocks_fd_ = rings_fd_ = -1;
+  blocks_.release(), rings_.release();
+  blocks_.name.clear(), rings_.name.clear();
   child_ = true;
+  paused_ = false;
 }
 
 // ---- the producer's slow path
@@ -355,16 +431,16 @@ Slot* Session::free_slot() {
   // Blocks are reserved before they are mapped: a store into a hole of a full file system would be a SIGBUS.
   size_t ring_bytes = kPage + options_.ring_bytes;
   off_t offset = off_t(kRingsHeaderBytes + slots_.size() * ring_bytes);
-  int error = posix_fallocate(rings_fd_, offset, off_t(ring_bytes));
+  int error = rings_.ours() ? posix_fallocate(rings_.fd, offset, off_t(ring_bytes)) : errno;
   void* map = MAP_FAILED;
   if (!error) {
-    map = mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, rings_fd_, offset);
+    map = mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, rings_.fd, offset);
     if (map == MAP_FAILED) error = errno;
   }
   if (error) {
     std::lock_guard lock(file_mutex_);
     char what[300];
-    snprintf(what, sizeof what, "cannot grow %.250s", rings_path_.c_str());
+    snprintf(what, sizeof what, "cannot grow %.250s", rings_.name.c_str());
     fail(what, error);
     return nullptr;
   }
@@ -386,7 +462,7 @@ bool Session::new_ring(Producer& p) {
   char name[32] = "";
   pthread_getname_np(pthread_self(), name, sizeof name);
   if (thread_id() == uint64_t(getpid())) snprintf(name, sizeof name, "main thread");
-  write_location(location, thread_id(), name);
+  write_location(location, thread_id(), p.name ? p.name : name);
   slot->header->location = location;
   slot->header->thread_id = thread_id();
   slot->header->head.store(0), slot->header->tail.store(0);
@@ -458,6 +534,8 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
 
 void Session::name_thread(const char* name) {
   Producer& p = producer;
+  free(p.name);
+  p.name = strdup(name);  // for the ring that comes with the thread's first record
   std::lock_guard lock(slots_mutex_);
   if (active() && p.header && p.generation == generation_.load())
     write_location(p.header->location, p.header->thread_id, name);
@@ -472,6 +550,8 @@ void Session::thread_ended(Producer* owner) {
     }
   owner->limit.store(0);
   owner->header = nullptr;
+  free(owner->name);
+  owner->name = nullptr;
   owner->busy = true;  // a hook that fires later in this thread's end finds no ring and makes none
 }
 
@@ -504,6 +584,7 @@ void Session::save_regions(std::string_view payload, uint32_t n) {
 
 void* Session::drainer_main(void* self) {
   pthread_setname_np(pthread_self(), "strobe");
+  static_cast<Session*>(self)->drainer_id_ = uint32_t(thread_id());
   static_cast<Session*>(self)->drain();
   return nullptr;
 }
@@ -620,6 +701,8 @@ int strobe_start(const strobe_options* options) { return session().start(*option
 void strobe_stop(void) { session().stop(-1); }
 int strobe_active(void) { return session().active(); }
 const char* strobe_error(void) { return session().error(); }
+void strobe_pause(void) { session().pause(); }
+void strobe_resume(void) { session().resume(); }
 void strobe_note_exit(int exit_code) { session().stop(exit_code & 0xFF); }
 uint32_t strobe_region(const strobe_region_info* info) {
   return session().regions().intern(*info, [](std::string_view payload) { session().save_regions(payload, 1); });

@@ -1,6 +1,7 @@
 // session.h - recording of one process: its files, its rings, and the drainer thread that turns records into blocks.
 #pragma once
 #include <pthread.h>
+#include <sys/types.h>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,9 @@ class Session {
   // `exit_code` >= 0: the process is about to end by _exit.
   void stop(int exit_code);
   bool active() const { return state_.load(std::memory_order_acquire) == kActive; }
+  // Ends and restarts the drainer around a fork; records wait in their rings meanwhile.
+  void pause();
+  void resume();
   void slow_put(RecordKind kind, uint32_t region);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
@@ -46,7 +50,20 @@ class Session {
 
  private:
   RingsHeader* header() const { return header_.load(std::memory_order_relaxed); }
+  // A file kept open. Programs close descriptors that are not theirs; then the number may be one of their own files.
+  struct HeldFile {
+    std::string name;
+    int fd = -1;
+    dev_t device = 0;
+    ino_t inode = 0;
+    int open_new(const std::string& path, int flags);  // 0 or errno
+    bool ours();                                       // false: not to be had any more, errno says why
+    void release();
+  };
   int open_files();
+  void remove_files();
+  int start_drainer();
+  void stop_drainer();
   bool new_ring(Producer& p);
   Slot* free_slot();
   void append(const std::string& bytes);
@@ -70,14 +87,15 @@ class Session {
   std::unique_ptr<PathTable> paths_;
   std::unique_ptr<ProcessMetrics> metrics_;
   std::atomic<RingsHeader*> header_{nullptr};
-  std::string folder_, blocks_path_, rings_path_, description_;
+  std::string folder_, description_;
+  HeldFile blocks_, rings_;
   strobe_options options_{};
-  int blocks_fd_ = -1, rings_fd_ = -1;
   uint64_t file_bytes_ = 0;
   uint32_t next_location_ = 0;
   int64_t started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
-  bool child_ = false;
+  bool child_ = false, paused_ = false;
+  std::atomic<uint32_t> drainer_id_{0};
   std::atomic<bool> failed_{false};
   std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours
   uint64_t unmatched_ = 0, cut_ = 0;

@@ -60,9 +60,13 @@ typedef struct strobe_options {
 STROBE_API int strobe_start(const strobe_options* options);
 // Seal everything, write the end chunk, remove the rings. Safe to call twice.
 STROBE_API void strobe_stop(void);
+// End and restart the recorder's own thread, around a fork whose caller counts threads (CPython 3.12 warns when there are several).
+// Records wait in their rings meanwhile.
+STROBE_API void strobe_pause(void);
+STROBE_API void strobe_resume(void);
 STROBE_API int strobe_active(void);
 STROBE_API const char* strobe_error(void);
-// Note in the mapped file that the process is about to end without strobe_stop (os._exit).
+// Seal everything because the process is about to end by _exit with this code.
 STROBE_API void strobe_note_exit(int exit_code);
 
 // Intern a region: the same description gives the same id. 0 is never a valid region; 1 stands for everything after the

@@ -68,6 +68,8 @@ NB_MODULE(_native, m) {
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
+  m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
+  m.def("resume", &strobe_resume, nb::call_guard<nb::gil_scoped_release>());
   m.def("note_exit", &strobe_note_exit, nb::call_guard<nb::gil_scoped_release>());
   m.def("die_with_parent", [] { prctl(PR_SET_PDEATHSIG, SIGKILL); });
   m.def("active", [] { return strobe_active() != 0; });
