@@ -25,5 +25,6 @@ def start_from_environment() -> None:
         if main:
             session.core.die_with_parent()  # whoever kills strobe means the program
         session.stop_at_exit()
+        session.rest_while_forking()
     except Exception as error:
         print(f"strobe: this program runs unrecorded: {error}", file=sys.stderr)

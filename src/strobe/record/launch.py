@@ -112,6 +112,9 @@ def _wait(executable: str, command: list[str], environment: dict[str, str]) -> t
             if done:
                 break
     finally:
+        # From here on the trace is completed: an impatient Ctrl-C, already sent to the program, must not stop that.
+        for number in _FORWARDED:
+            signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if os.WIFSIGNALED(status):
         return None, os.WTERMSIG(status)

@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 
 from strobe.native import core
+from strobe.record import imports, threads
 from strobe.record.config import Session, json_text, switch
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -36,6 +37,7 @@ def start(settings: Session, main: bool) -> None:
     period_ms = 0 if "counters" in settings.adapters else 0xFFFFFFFF
     core.start(settings.folder, json_text(description), metrics_period_ms=period_ms)
     switch.core = core
+    threads.start()
     for name in settings.adapters:
         adapter: Adapter = import_module(f"strobe.record.adapters.{name}").ADAPTER
         missing = adapter.available()
@@ -55,6 +57,8 @@ def stop() -> None:
     switch.core = None
     while _running:
         _running.pop().stop()
+    imports.cancel_all()
+    threads.stop()
     core.stop()
 
 
@@ -66,6 +70,15 @@ def stop_at_exit() -> None:
     """
     atexit.register(stop)
     os._exit = _exit_function(os._exit)  # type: ignore[assignment]
+
+
+def rest_while_forking() -> None:
+    """Keep the core's own thread out of the way of forks.
+
+    CPython 3.12 and later warn after a fork in a process of several threads, and count them in /proc; the program has done nothing to deserve it.
+    """
+    if sys.version_info >= (3, 12):
+        os.register_at_fork(before=core.pause, after_in_parent=core.resume)
 
 
 def _exit_function(original: Callable[[int], object]) -> Callable[[int], object]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from strobe.native import core, library
+from strobe.record import threads
 from strobe.record.config import Session
 from strobe.record.imports import after_import
 
@@ -74,7 +75,7 @@ class TorchOps:
         self._switch_on()
         if threading.active_count() > 1:
             core.count("threads_without_torch_operators", threading.active_count() - 1)
-        self._patch_threads(threading)
+        threads.around(self._thread_begins, self._thread_ends)
         self._patch_profiler(profiler)
 
     def _replace(self, owner: Any, name: str, new: Any) -> None:
@@ -95,20 +96,13 @@ class TorchOps:
         except RuntimeError:
             pass
 
-    def _patch_threads(self, threading: ModuleType) -> None:
-        run, adapter = threading.Thread._bootstrap_inner, self
+    def _thread_begins(self) -> None:
+        if self._on:
+            self._switch_on()
 
-        def _bootstrap_inner(thread: Any) -> None:
-            if adapter._on:
-                adapter._switch_on()
-                core.name_thread(thread.name)
-            try:
-                run(thread)
-            finally:
-                if getattr(adapter._state, "on", False):
-                    adapter._switch_off()
-
-        self._replace(threading.Thread, "_bootstrap_inner", _bootstrap_inner)
+    def _thread_ends(self) -> None:
+        if getattr(self._state, "on", False):
+            self._switch_off()
 
     def _patch_profiler(self, profiler: ModuleType) -> None:
         """Step aside for a profiler that the program starts on this thread, and come back after it."""

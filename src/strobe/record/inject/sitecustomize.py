@@ -26,13 +26,15 @@ def _start() -> None:
             pass
     else:
         start_from_environment()
+    del sys.modules["sitecustomize"]
     for finder in sys.meta_path:
         if hasattr(finder, "find_spec") and finder.find_spec("sitecustomize", None) is not None:
             # `site` is importing us by this name: it goes on with the module that it finds under it afterwards.
-            del sys.modules["sitecustomize"]
             import sitecustomize  # noqa: F401
 
             return
+    # `site` passes over a missing sitecustomize; the program then finds none either.
+    raise ImportError(name="sitecustomize")
 
 
 _start()
