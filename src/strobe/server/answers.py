@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from strobe import registry
 from strobe.errors import UsageError
-from strobe.server import detail, metrics, search, tables
+from strobe.server import detail, metrics, search, tables, window
 from strobe.server.facts import Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import Body, arrow_body
@@ -24,6 +24,7 @@ _MOST_HITS = 500
 _MOST_BINS = 4096
 _MOST_STEPS = 4000
 _MOST_ROWS = 10_000
+_MOST_NAMES = 14
 
 
 def _whole(parameters: Parameters, name: str, most: int = 2**53) -> int:
@@ -132,6 +133,12 @@ def search_density(facts: Facts, parameters: Parameters) -> Body:
     )
 
 
+def window_statistics(facts: Facts, parameters: Parameters) -> Body:
+    """Which groups and names take the time of a window, over all locations."""
+    start_ns, end_ns = _whole(parameters, "start_ns"), _whole(parameters, "end_ns")
+    return arrow_body(window.window_table(facts, start_ns, end_ns, _MOST_NAMES))
+
+
 def locations(facts: Facts, _: Parameters) -> Body:
     """The threads and streams."""
     return arrow_body(facts.locations)
@@ -167,6 +174,7 @@ ROUTES: dict[str, Answer] = {
     "readings": readings,
     "steps": step_list,
     "step": step_near,
+    "window": window_statistics,
     "search/spans": search_spans,
     "search/regions": search_regions,
     "search/density": search_density,

@@ -60,7 +60,7 @@ def cells_body(facts: Facts, locations: list[int], level: int, tile: int) -> Bod
 def stack_body(facts: Facts, location: int, level: int, tile: int) -> Body:
     """Return one tile of a location with its nesting: the spans themselves while they are few, else a row of cells per depth."""
     start_ns, end_ns = tile_window(level, tile)
-    if _expected_spans(facts, location, start_ns, end_ns) <= 20 * MOST_SPANS:
+    if expected_spans(facts, location, start_ns, end_ns) <= 20 * MOST_SPANS:
         arrays = facts.trace.span_arrays(location, start_ns, end_ns)
         if len(arrays["start_ns"]) <= MOST_SPANS:
             return arrow_body(named_spans(facts, arrays))
@@ -69,7 +69,7 @@ def stack_body(facts: Facts, location: int, level: int, tile: int) -> Body:
     return Body(encode_cells(regions, None, facts.names, header), CELLS_TYPE)
 
 
-def _expected_spans(facts: Facts, location: int, start_ns: int, end_ns: int) -> float:
+def expected_spans(facts: Facts, location: int, start_ns: int, end_ns: int) -> float:
     """Return the spans in a window if they were spread evenly: tells windows that are far too full without reading them."""
     row = facts.locations.slice(location, 1).to_pylist()[0]
     first_ns, last_ns, count = row["first_ns"] or 0, row["last_ns"] or 0, row["span_count"] or 0

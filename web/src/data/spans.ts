@@ -101,6 +101,28 @@ export const keyOf = (span: SpanDetail): SpanKey => ({
   depth: span.depth,
 });
 
+/** Exclusive time of a group or a name in a stretch of time. */
+export type Usage = { readonly name: string; readonly group: Group; readonly selfNs: number; readonly count: number };
+export type WindowFacts = {
+  readonly range: TimeRange;
+  readonly groups: readonly Usage[];
+  readonly names: readonly Usage[];
+};
+
+/** Which groups and names take the time of a window, over all locations, most first. */
+export async function fetchWindow(api: Api, range: TimeRange, signal?: AbortSignal): Promise<WindowFacts> {
+  const table = await api.arrow("window", { start_ns: range.startNs, end_ns: range.endNs }, signal);
+  const [kinds, names, groups] = [table.texts("kind"), table.texts("name"), table.texts("group")];
+  const [self, count] = [table.numbers("self_ns"), table.numbers("count")];
+  const usage = (kind: string): Usage[] =>
+    kinds.flatMap((k, i) =>
+      k === kind
+        ? [{ name: names[i] ?? "", group: decodeGroup(groups[i] ?? ""), selfNs: self[i] ?? 0, count: count[i] ?? 0 }]
+        : [],
+    );
+  return { range, groups: usage("group"), names: usage("name") };
+}
+
 /** A hit of a search. */
 export type Hit = SpanKey & { readonly durationNs: number; readonly name: string; readonly group: Group };
 

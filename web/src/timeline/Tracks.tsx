@@ -206,8 +206,13 @@ function GutterRow({ row, model }: { row: Row; model: TimelineModel }) {
       <div class="gutter-row gutter-process" style={style} title={row.title}>
         <strong>{row.title}</strong> <span class="weak">{row.process.pid}</span>
         {row.canHide && (
-          <button type="button" class="quiet more" onClick={() => model.toggleMetrics(row.process.process)}>
-            {row.hidden ? `+${row.hidden} metrics` : "fewer"}
+          <button
+            type="button"
+            class="quiet more"
+            title={row.hidden ? `Show ${row.hidden} more metrics` : "Show fewer metrics"}
+            onClick={() => model.toggleMetrics(row.process.process)}
+          >
+            {row.hidden ? `+${row.hidden}` : "−"}
           </button>
         )}
       </div>
@@ -252,13 +257,15 @@ const shortMetric = (name: string): string =>
     .replace(/ (memory|switches)$/, "");
 
 const TOOLTIP_GAP = 14;
+/** --gutter of style.css, in CSS pixels. */
+const GUTTER_WIDTH = 208;
 
 function Tooltip({ model, hit }: { model: TimelineModel; hit: Hit | undefined }) {
   const pointer = model.pointer.value;
   const row = pointer && rowAt(ground(model), pointer.y);
   if (!pointer || model.dragging.value || (!hit && row?.kind !== "metric")) return null;
   const theme = model.session.theme.value;
-  const gutterPx = 208;
+  const gutterPx = GUTTER_WIDTH;
   const right = pointer.x > model.size.value.width * 0.62;
   const style = {
     top: `${pointer.y + RULER_HEIGHT + STEPS_HEIGHT + TOOLTIP_GAP}px`,

@@ -193,20 +193,25 @@ function drawNested(
     paintRows(context, scene, tools, rows, (d) => ({ top: top + depthTop(d), height: HEIGHTS.depth - 1 }));
     drawRunLabels(context, scene, tools, rows, top);
   }
+  const vectors: Spans[] = [];
   for (const key of tiles) {
     const found = store.stack(row.location.location, key);
     if (found?.stack.kind !== "spans") continue;
     const range = tileRange(key, tileCells);
-    const left = Math.max(0, toPx(range.startNs, window, width));
-    const right = Math.min(width, toPx(range.endNs, window, width));
+    // Whole device pixels: a clip through a pixel would leave a seam between tiles.
+    const snap = (px: number): number => Math.round(px * scene.pixelRatio) / scene.pixelRatio;
+    const left = snap(Math.max(0, toPx(range.startNs, window, width)));
+    const right = snap(Math.min(width, toPx(range.endNs, window, width)));
     context.save();
     context.beginPath();
     context.rect(left, top, right - left, row.height);
     context.clip();
     depths = Math.max(depths, drawSpans(context, scene, tools, found.stack.spans, top, { left, right }));
     context.restore();
-    labelSpans(context, scene, tools, found.stack.spans, top, drawn);
+    vectors.push(found.stack.spans);
   }
+  // Names last: the next tile's part of a span would cover what reaches into it.
+  for (const spans of vectors) labelSpans(context, scene, tools, spans, top, drawn);
   return depths;
 }
 
@@ -263,7 +268,8 @@ function drawSpans(
     const color = regionColor(spans.groups[i] ?? "other", spans.names[i] ?? "", theme);
     context.fillStyle = css(color);
     // A hairline between neighbours, where there is room for one.
-    context.fillRect(from, top + depthTop(depth), wide > 3 ? wide - 0.75 : wide, HEIGHTS.depth - 1);
+    const shown = wide > 3 ? wide - 0.75 : wide;
+    context.fillRect(from, top + depthTop(depth), shown, HEIGHTS.depth - 1);
     if (spans.complete[i] === 0) drawCut(context, color, from + wide, top + depthTop(depth));
     if (wide <= narrowest) paintedTo[depth] = from + narrowest;
   }

@@ -95,7 +95,7 @@ function drawSteps(
     context.fillRect(Math.max(left, -2), RULER_HEIGHT, wide > 4 ? wide - 1 : wide, tall);
     paintedTo = Math.max(left, -2) + wide;
     const name = `${step.outlier ? "▲ " : ""}step ${step.step}`;
-    const full = `${name}  ${formatDuration(step.durationNs)}${step.cause ? `  ${step.cause}` : ""}`;
+    const full = `${name}  ${formatDuration(step.durationNs)}${step.cause ? `  ${step.cause.replaceAll("_", " ")}` : ""}`;
     const room = Math.min(right, width) - Math.max(left, 0);
     const text = labels.fit(full, room) === full ? full : labels.fit(name, room);
     if (text) {

@@ -60,12 +60,12 @@ function Overview({ summary }: { summary: Summary }) {
       </Await>
       <div class="columns">
         <Findings findings={summary.findings} onEvidence={showEvidence} />
-        <HotTable kind={summary.hot_kind} hot={summary.hot} />
+        <div class="column">
+          <HotTable kind={summary.hot_kind} hot={summary.hot} />
+          <QualityCard quality={summary.quality} />
+        </div>
       </div>
-      <div class="columns">
-        {run && session.series.value.status === "ready" && <Metrics run={run} series={session.series.value.value} />}
-        <QualityCard quality={summary.quality} />
-      </div>
+      {run && session.series.value.status === "ready" && <Metrics run={run} series={session.series.value.value} />}
     </div>
   );
 }
@@ -180,8 +180,10 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
       {cpu.length + memory.length === 0 && (
         <Missing what="No metrics were recorded. Record them with" option="--trace +metrics SCRIPT" />
       )}
-      {cpu.length > 0 && <RunChart run={run} series={cpu} title="CPU, cores in use by kind of thread" height={120} />}
-      {memory.length > 0 && <RunChart run={run} series={memory} title="Memory" height={100} />}
+      <div class="columns">
+        {cpu.length > 0 && <RunChart run={run} series={cpu} title="CPU, cores in use by kind of thread" height={130} />}
+        {memory.length > 0 && <RunChart run={run} series={memory} title="Memory" height={130} />}
+      </div>
     </section>
   );
 }

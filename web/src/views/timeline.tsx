@@ -1,5 +1,6 @@
 // Page 2: threads over time, with nesting, metrics and steps.
 import { useEffect, useMemo } from "preact/hooks";
+import { formatCount } from "../base/quantity";
 import { formatDuration, length, type TimeRange } from "../base/time";
 import type { Run, Series, Step } from "../data/run";
 import { useSession } from "../data/session";
@@ -11,6 +12,7 @@ import { GroupLegend } from "../widgets/GroupLegend";
 import { Await, Missing } from "../widgets/Loading";
 import { SpanDetails } from "../widgets/SpanDetails";
 import { StepStrip } from "../widgets/StepStrip";
+import { WindowStatistics } from "../widgets/WindowFacts";
 
 function TimelinePage() {
   const { run, steps, series } = useSession();
@@ -39,7 +41,6 @@ function Timeline({ run, steps, series }: { run: Run; steps: readonly Step[]; se
       <Missing what="This run recorded no spans. Record functions and operators with" option="--preset auto SCRIPT" />
     );
   const shown = model.window.value;
-  const { range } = session.state.value;
   const selected = model.selected.value;
   return (
     <div class="timeline">
@@ -54,40 +55,56 @@ function Timeline({ run, steps, series }: { run: Run; steps: readonly Step[]; se
         <Tracks model={model} />
         <GroupLegend />
       </div>
-      {(selected || range) && (
-        <aside class="details" aria-label="What is chosen">
-          {range && <ChosenRange range={range} model={model} />}
-          {selected && (
-            <SpanDetails
-              span={selected}
-              onFocus={() => model.focus()}
-              onStep={(step) => model.showStep(step)}
-              onClose={() => void model.select(undefined)}
-            />
-          )}
-        </aside>
-      )}
+      <aside class="details" aria-label="Facts about what is chosen">
+        {selected ? (
+          <SpanDetails
+            span={selected}
+            onFocus={() => model.focus()}
+            onStep={(step) => model.showStep(step)}
+            onClose={() => void model.select(undefined)}
+          />
+        ) : (
+          <StretchFacts model={model} />
+        )}
+      </aside>
     </div>
   );
 }
 
-function ChosenRange({ range, model }: { range: TimeRange; model: TimelineModel }) {
-  const inside = model.steps.value.filter((s) => s.startNs >= range.startNs && s.startNs < range.endNs).length;
+/** The chosen stretch in numbers; where none is chosen, what is on the screen. */
+function StretchFacts({ model }: { model: TimelineModel }) {
+  const { range } = model.session.state.value;
+  const shown = range ?? model.window.value;
+  const inside = model.steps.value.filter((s) => s.startNs >= shown.startNs && s.startNs < shown.endNs);
+  const count = inside.reduce((sum, s) => sum + s.count, 0);
   return (
-    <div class="chosen-range">
-      <div>
-        <b>{formatDuration(length(range))}</b>{" "}
-        <span class="weak">chosen{inside > 0 && `, ${inside} steps begin in it`}</span>
+    <section class="stretch">
+      <h2>{range ? "Chosen stretch" : "On the screen"}</h2>
+      <div class="big-numbers">
+        <div>
+          <b>{formatDuration(length(shown))}</b>
+          <span class="weak">duration</span>
+        </div>
+        <div>
+          <b>{formatCount(count)}</b>
+          <span class="weak">{count === 1 ? "step begins in it" : "steps begin in it"}</span>
+        </div>
       </div>
-      <div class="buttons">
-        <button type="button" onClick={() => model.focus()}>
-          Zoom <kbd>Enter</kbd>
-        </button>
-        <button type="button" onClick={() => model.session.update({ range: undefined })}>
-          Clear <kbd>Esc</kbd>
-        </button>
-      </div>
-    </div>
+      {range && (
+        <div class="buttons">
+          <button type="button" onClick={() => model.focus()}>
+            Zoom <kbd>Enter</kbd>
+          </button>
+          <button type="button" onClick={() => model.session.update({ range: undefined })}>
+            Clear <kbd>Esc</kbd>
+          </button>
+        </div>
+      )}
+      <WindowStatistics range={shown} onName={(find) => model.session.update({ find })} />
+      <p class="weak hint">
+        Exclusive time over all threads: without what is called. Click a span for its facts, drag to choose a stretch.
+      </p>
+    </section>
   );
 }
 

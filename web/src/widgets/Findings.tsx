@@ -6,9 +6,12 @@ type Props = { readonly findings: readonly Finding[]; readonly onEvidence: (evid
 
 const MOST_EVIDENCE = 4;
 
+const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
 /** "12.0 to 31.0 ms a step", or one number where both ends agree. */
 export function gainText(low: number, high: number): string {
   const [from, to] = [formatDuration(low), formatDuration(high)];
+  if (low <= 0) return `up to ${to} a step`;
   return from === to ? `${from} a step` : `${from} to ${to} a step`;
 }
 
@@ -23,12 +26,12 @@ export function Findings({ findings, onEvidence }: Props) {
         {findings.map((finding) => (
           <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>
             <div class="finding-head">
-              <span class="finding-what">{finding.what}</span>
+              <span class="finding-what">{capital(finding.what)}</span>
               {finding.gain_high_ns > 0 && (
                 <span class="gain">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
               )}
             </div>
-            {finding.do && <p>{finding.do}</p>}
+            {finding.do && <p>{capital(finding.do)}</p>}
             <p class="weak finding-foot">
               {finding.where && <span class="source">{finding.where}</span>}
               <span>{finding.confidence} confidence</span>

@@ -143,7 +143,7 @@ export function StepStrip({ steps, window, height, onSteps }: Props) {
           </div>
           <div class="weak">
             {shown.className}
-            {shown.outlier && ` · ▲ outlier${shown.cause ? `: ${shown.cause}` : ""}`}
+            {shown.outlier && ` · ▲ outlier${shown.cause ? `: ${shown.cause.replaceAll("_", " ")}` : ""}`}
           </div>
         </div>
       )}
