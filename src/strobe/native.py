@@ -7,11 +7,14 @@ import os
 from strobe.errors import RecordError
 
 try:
-    from strobe import _native as core
+    import strobe._native as core
 except ImportError as error:
     raise RecordError(
-        f"the native core of strobe does not load: {error}", do="Install strobe with the Python that runs the program: pip install strobe"
+        f"the native core of strobe does not load: {error}",
+        do="Install strobe with the Python that runs the program: pip install strobe",
     ) from error
+
+__all__ = ["ProcessReader", "core", "library", "recover"]
 
 ProcessReader = core.ProcessReader
 recover = core.recover

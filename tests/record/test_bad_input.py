@@ -13,10 +13,11 @@ from strobe.errors import TraceError
 from tests.record.workshop import STROBE, Workshop, environment
 
 PROGRAM = """
+import random
 def work(n):
-    return n
-for n in range(2_000_000):
-    work(n)
+    return sum(range(n))
+for _ in range(400_000):
+    work(random.randrange(100))
 print("result", flush=True)
 """
 
@@ -122,10 +123,12 @@ def test_a_damaged_block_file_never_crashes_the_reader(workshop: Workshop, posit
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB."""
+    """A file system that holds one ring and little more."""
     folder = tmp_path / "small"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, text=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1300k", "tmpfs", folder], capture_output=True, text=True
+    )
     if mounted.returncode:
         pytest.skip(f"mounting a small tmpfs needs root: {mounted.stderr.strip()}")
     yield folder

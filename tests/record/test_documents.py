@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,10 +32,10 @@ WITH_COMMANDS = [document for document in DOCUMENTS if commands(document)]
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Path]:
+def desk(tmp_path: Path) -> Path:
     """A folder like a reader's clone: the examples, and nothing that a test could spoil."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    yield tmp_path
+    return tmp_path
 
 
 def test_the_main_documents_show_commands() -> None:
