@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SESSION_VARIABLE = "STROBE_SESSION"
 KILL_SWITCH = "STROBE_DISABLE"
-# What `--trace` switches; `auto` is everything that is cheap here.
+# What everybody gets, in the order of starting: all of it is cheap. Other files in record/adapters/ are there to ask for.
 ADAPTERS = ("python_calls", "torch_ops", "data_loader", "itt", "nvtx", "counters")
 PRESETS = {
     "auto": ADAPTERS,
@@ -27,6 +27,13 @@ def disabled() -> bool:
     return os.environ.get(KILL_SWITCH, "") not in ("", "0")
 
 
+def known_adapters() -> tuple[str, ...]:
+    """Names of all adapters: a file in record/adapters/ is one by being there."""
+    from strobe import registry
+
+    return tuple(dict.fromkeys([*ADAPTERS, *registry.names("record.adapters")]))
+
+
 def adapters(preset: str = "auto", changes: str = "") -> tuple[str, ...]:
     """Names of the adapters of a preset after `changes` ("+python,-torch", or a plain list that replaces the preset).
 
@@ -35,17 +42,18 @@ def adapters(preset: str = "auto", changes: str = "") -> tuple[str, ...]:
     if preset not in PRESETS:
         raise ValueError(f"no preset '{preset}'; there are: {', '.join(PRESETS)}")
     words = [word.strip() for word in changes.split(",") if word.strip()]
+    every = known_adapters()
     chosen = dict.fromkeys(PRESETS[preset]) if not words or words[0][0] in "+-" else {}
     for word in words:
         name = SHORT_NAMES.get(word.lstrip("+-"), word.lstrip("+-"))
-        if name not in ADAPTERS:
-            known = ", ".join(sorted({*SHORT_NAMES, "itt", "nvtx"}))
+        if name not in every:
+            known = ", ".join(sorted({*SHORT_NAMES, *every} - {*SHORT_NAMES.values()}))
             raise ValueError(f"cannot trace '{word.lstrip('+-')}'; there are: {known}")
         if word[0] == "-":
             chosen.pop(name, None)
         else:
             chosen[name] = None
-    return tuple(name for name in ADAPTERS if name in chosen)
+    return tuple(name for name in every if name in chosen)
 
 
 class Switch:
