@@ -1,6 +1,7 @@
 """Recording: what runs inside the measured program (standard library and the core only), and what starts it.
 
-`strobe.record` is this package and, called, the context manager `strobe.record.api.record`: `with strobe.record("a.strobe"): ...`.
+`strobe.record` is this package and, called, the context manager `strobe.record.api.record`: `with
+strobe.record("a.strobe"): ...`.
 """
 
 import sys

@@ -79,8 +79,10 @@ def step() -> None:
 class record:  # noqa: N801
     """Record a part of this program into a trace folder: context manager and decorator.
 
-    `path` is the folder (default: the script's name, `-2`, `-3`, ... appended instead of overwriting). `trace` changes what is recorded, as the
-    option of `strobe run` does ("+python,-torch"). After the block `record.path` names the trace; open it with `strobe.open`.
+    `path` is the folder (default: the script's name, `-2`, `-3`, ... appended instead of overwriting). `trace`
+    changes what is recorded, as the
+    option of `strobe run` does ("+python,-torch"). After the block `record.path` names the trace; open it with
+    `strobe.open`.
     Raises strobe.StrobeError when the folder cannot be made, or when this process is being recorded already.
     """
 
@@ -92,21 +94,29 @@ class record:  # noqa: N801
     def __enter__(self) -> record:
         if disabled():
             return self
-        from strobe.record import session
-        from strobe.record.folder import create, default_name
-        from strobe.record.config import Session
         from strobe.errors import RecordError
+        from strobe.record import session
+        from strobe.record.config import Session
+        from strobe.record.folder import create, default_name
 
         if session.active():
-            raise RecordError("this process is being recorded already", do="Remove one of the two: `strobe run`, or strobe.record().")
-        self.path = create(self._wanted or default_name([sys.executable, *sys.argv]), list(sys.orig_argv), {"adapters": list(self._adapters)})
+            raise RecordError(
+                "this process is being recorded already", do="Remove one of the two: `strobe run`, or strobe.record()."
+            )
+        self.path = create(
+            self._wanted or default_name([sys.executable, *sys.argv]),
+            list(sys.orig_argv),
+            {"adapters": list(self._adapters)},
+        )
         try:
             session.start(Session(self.path, self._adapters), main=True)
         except OSError as error:
             raise RecordError(f"recording cannot start: {error.args[-1]}") from error
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.path is None or switch.core is None:
             return
         from strobe.record import session

@@ -17,13 +17,14 @@ def start_from_environment() -> None:
     if not text or disabled():
         return
     try:
+        from strobe.native import core
         from strobe.record import session
 
         settings = Session.from_text(text)
         main = os.getppid() == settings.supervisor
         session.start(settings, main)
         if main:
-            session.core.die_with_parent()  # whoever kills strobe means the program
+            core.die_with_parent()  # whoever kills strobe means the program
         session.stop_at_exit()
         session.rest_while_forking()
     except Exception as error:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 SESSION_VARIABLE = "STROBE_SESSION"
 KILL_SWITCH = "STROBE_DISABLE"
-# What everybody gets, in the order of starting: all of it is cheap. Other files in record/adapters/ are there to ask for.
+# What everybody gets, in the order of starting: all of it is cheap. Other files in record/adapters/ are there to ask
+# for.
 ADAPTERS = ("python_calls", "torch_ops", "data_loader", "itt", "nvtx", "counters")
 PRESETS = {
     "auto": ADAPTERS,

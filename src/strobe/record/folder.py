@@ -28,7 +28,8 @@ def default_name(command: Sequence[str]) -> str:
 
 
 def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mapping[str, object]) -> str:
-    """Make a new trace folder and its manifest; returns its absolute path. An existing trace is never overwritten: `-2`, `-3`, ... is put in.
+    """Make a new trace folder and its manifest; returns its absolute path. An existing trace is never overwritten:
+    `-2`, `-3`, ... is put in.
 
     Raises RecordError when the folder cannot be made.
     """
@@ -44,7 +45,10 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
             break
         except FileExistsError:
             if not os.path.isdir(os.path.dirname(folder)):
-                raise RecordError(f"cannot make '{folder}': '{os.path.dirname(folder)}' is no folder", do="Name another place with -o.") from None
+                raise RecordError(
+                    f"cannot make '{folder}': '{os.path.dirname(folder)}' is no folder",
+                    do="Name another place with -o.",
+                ) from None
             number += 1
             folder = f"{stem}-{number}{SUFFIX}"
         except OSError as error:
@@ -62,12 +66,17 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
     try:
         _write(folder, json_text(job))
     except OSError as error:
-        raise RecordError(f"cannot write into '{folder}': {error.strerror}", do="Name another place with -o.") from error
+        raise RecordError(
+            f"cannot write into '{folder}': {error.strerror}", do="Name another place with -o."
+        ) from error
     return folder
 
 
 def finish(folder: str, ended: Mapping[str, object]) -> None:
-    """Note in the manifest how the run ended: `exit_code` or `signal`. A manifest that cannot be written stays as it was."""
+    """Note in the manifest how the run ended: `exit_code` or `signal`.
+
+    A manifest that cannot be written stays as it was.
+    """
     facts = {**ended, "ended_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC)}
     try:
         with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:

@@ -6,6 +6,7 @@ A finder in front of `sys.meta_path` that answers only for the awaited names, an
 from __future__ import annotations
 
 import sys
+
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,11 +64,11 @@ def after_import(name: str, callback: Callable[[ModuleType], None]) -> None:
         return
     _waiting.setdefault(name, []).append(callback)
     if _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _finder)
 
 
 def cancel_all() -> None:
     """Forget every callback that has not run."""
     _waiting.clear()
     if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(_finder)

@@ -1,7 +1,9 @@
 """`strobe run`: starts the program exactly as the user would have, waits for it, and says how it ended.
 
-The program is our child, started with the environment that makes its Pythons record themselves. We stay its parent so that whatever ends
-it, its trace is completed and its summary printed; signals sent to us reach it; our end is its end (same exit code, same signal).
+The program is our child, started with the environment that makes its Pythons record themselves. We stay its parent so
+that whatever ends
+it, its trace is completed and its summary printed; signals sent to us reach it; our end is its end (same exit code,
+same signal).
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ _GRACE_S = 0.1
 
 @dataclass(frozen=True)
 class RunResult:
-    """How the program ended: `exit_code`, or the number of the `signal` that killed it. `folder` is None with the kill switch on."""
+    """How the program ended: `exit_code`, or the number of the `signal` that killed it.
+
+    `folder` is None with the kill switch on.
+    """
 
     folder: str | None
     exit_code: int | None
@@ -34,7 +39,7 @@ class RunResult:
 
 
 def python_command(words: Sequence[str]) -> list[str]:
-    """The command behind `strobe run WORDS`: a script, `-m`, `-c` for this Python; after `--`, or for anything executable else, the words themselves."""
+    """Return the command behind `strobe run WORDS`: a script, `-m` or `-c` for this Python, or what follows `--`."""
     if words and words[0] == "--":
         return list(words[1:])
     return [sys.executable, *words]
@@ -49,7 +54,8 @@ def run(
 ) -> RunResult:
     """Run a program under the recorder and wait for its end.
 
-    `words` is what followed `strobe run`. `output` names the trace folder. Raises RecordError when the folder cannot be made (125) or the program
+    `words` is what followed `strobe run`. `output` names the trace folder. Raises RecordError when the folder cannot
+    be made (125) or the program
     cannot be started (126, 127).
     """
     command = python_command(words)
@@ -87,7 +93,11 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
     made = dict(environment)
     made[SESSION_VARIABLE] = settings.to_text()
     made["PYTHONPATH"] = os.pathsep.join(filter(None, [settings.inject, environment.get("PYTHONPATH", "")]))
-    for adapter, variable in (("itt", "INTEL_LIBITTNOTIFY64"), ("torch_ops", "INTEL_LIBITTNOTIFY64"), ("nvtx", "NVTX_INJECTION64_PATH")):
+    for adapter, variable in (
+        ("itt", "INTEL_LIBITTNOTIFY64"),
+        ("torch_ops", "INTEL_LIBITTNOTIFY64"),
+        ("nvtx", "NVTX_INJECTION64_PATH"),
+    ):
         if adapter in settings.adapters:
             made.setdefault(variable, library())
     return made
@@ -99,7 +109,9 @@ def _wait(executable: str, command: list[str], environment: dict[str, str]) -> t
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
         # posix_spawn, not subprocess: the child gets the signal mask and the open files that it would have had.
-        child = os.posix_spawn(executable, command, environment, setsigmask=before, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+        child = os.posix_spawn(
+            executable, command, environment, setsigmask=before, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
+        )
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=126) from error
@@ -122,7 +134,10 @@ def _wait(executable: str, command: list[str], environment: dict[str, str]) -> t
 
 
 def _forward(child: int, number: int) -> None:
-    """Hand a signal on, unless the child ends of itself within a moment: then it was sent to the whole group (`timeout`, `kill -- -GROUP`)."""
+    """Hand a signal on, unless the child ends of itself within a moment.
+
+    Then it was sent to the whole group (`timeout`, `kill -- -GROUP`), and the child has had it.
+    """
     until = time.monotonic() + _GRACE_S
     while time.monotonic() < until:
         # WNOWAIT leaves the exit status for the caller.

@@ -75,7 +75,8 @@ def stop_at_exit() -> None:
 def rest_while_forking() -> None:
     """Keep the core's own thread out of the way of forks.
 
-    CPython 3.12 and later warn after a fork in a process of several threads, and count them in /proc; the program has done nothing to deserve it.
+    CPython 3.12 and later warn after a fork in a process of several threads, and count them in /proc; the program has
+    done nothing to deserve it.
     """
     if sys.version_info >= (3, 12):
         os.register_at_fork(before=core.pause, after_in_parent=core.resume)

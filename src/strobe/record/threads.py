@@ -32,7 +32,7 @@ def stop() -> None:
     _begin.clear()
     _end.clear()
     if _original is not None:
-        sys.modules["threading"].Thread._bootstrap_inner = _original  # type: ignore[attr-defined]
+        sys.modules["threading"].Thread._bootstrap_inner = _original
         _original = None
 
 

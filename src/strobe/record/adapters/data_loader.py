@@ -1,6 +1,7 @@
 """PyTorch's DataLoader: what its worker processes do for each batch.
 
-The wait for the next batch in the training process is a range that PyTorch emits itself (`enumerate(DataLoader)#...__next__`, recorded by torch_ops).
+The wait for the next batch in the training process is a range that PyTorch emits itself
+(`enumerate(DataLoader)#...__next__`, recorded by torch_ops).
 Workers are forked children with files of their own; their fetch of a batch gets a span here.
 """
 

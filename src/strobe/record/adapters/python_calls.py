@@ -1,6 +1,7 @@
 """Python calls: every call of the user's own functions, by a C hook.
 
-CPython 3.11: a frame evaluation function (PEP 523); 3.12 and later: sys.monitoring (PEP 669) with C callbacks. Not recorded by default: the
+CPython 3.11: a frame evaluation function (PEP 523); 3.12 and later: sys.monitoring (PEP 669) with C callbacks. Not
+recorded by default: the
 standard library, installed packages, and everything that runs because of an import.
 """
 

@@ -1,6 +1,7 @@
 """Starts the recorder in a Python that `strobe run` (or a child of it) started.
 
-This folder is first in PYTHONPATH for the length of the run only. The file takes itself off `sys.path`, starts the recorder, and
+This folder is first in PYTHONPATH for the length of the run only. The file takes itself off `sys.path`, starts the
+recorder, and
 then runs the sitecustomize that it displaced, so that the program finds everything as it would without strobe.
 """
 
@@ -21,7 +22,9 @@ def _start() -> None:
         )
         try:
             with open(os.path.join(folder, "notes.txt"), "a", encoding="utf-8") as notes:
-                notes.write(f"{sys.executable} (process {os.getpid()}) was not recorded: {type(error).__name__}: {error}\n")
+                notes.write(
+                    f"{sys.executable} (process {os.getpid()}) was not recorded: {type(error).__name__}: {error}\n"
+                )
         except OSError:
             pass
     else:

@@ -1,0 +1,141 @@
+"""Recording from inside a program: record, region, step; NVTX ranges; the switch that makes them free."""
+
+import dis
+import json
+
+import pytest
+
+import strobe
+from strobe.record.api import region
+from tests.record.workshop import Workshop
+
+PROGRAM = """
+import json
+import strobe
+
+def inner(n):
+    return n + 1
+
+@strobe.region("decorated")
+def outer(n):
+    with strobe.region("block"):
+        return inner(n)
+
+before = outer(0)                      # nothing is recorded here
+with strobe.record("part.strobe") as recording:
+    for n in range(30):
+        outer(n)
+        strobe.step()
+after = outer(0)
+with strobe.open(recording.path) as trace:
+    rows = trace.sql("select name, paradigm, count(*) as n, max(depth) as depth from spans group by 1, 2 order by 1")
+    print(json.dumps({row["name"]: [row["paradigm"], row["n"], row["depth"]] for row in rows.to_arrow().to_pylist()}))
+"""
+
+
+def test_a_part_of_a_program_is_recorded_and_nothing_else(workshop: Workshop) -> None:
+    workshop.write("program.py", PROGRAM)
+    outcome = workshop.plain("program.py")
+    assert outcome.returncode == 0, outcome.stderr
+    found = json.loads(outcome.stdout)
+    assert found["decorated"][:2] == ["user", 30]
+    assert found["block"] == ["user", 30, found["outer"][2] + 1]
+    assert found["inner"][:2] == ["python", 30]
+    assert found["strobe.step"][:2] == ["user", 30]
+
+
+def test_a_decorated_function_is_recorded_each_time_and_never_overwrites(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import glob
+        import strobe
+
+        @strobe.record("call.strobe")
+        def main():
+            return sum(map(abs, range(5)))
+
+        assert main() == main() == 10
+        print(sorted(glob.glob("*.strobe")))
+        """,
+    )
+    outcome = workshop.plain("program.py")
+    assert outcome.visible == ("['call-2.strobe', 'call.strobe']\n", "", 0)
+
+
+def test_two_recordings_at_once_are_refused_with_a_sentence(workshop: Workshop) -> None:
+    workshop.write("program.py", "import strobe\nwith strobe.record('inner.strobe'):\n    pass\n")
+    outcome = workshop.recorded("program.py")
+    assert "is being recorded already" in outcome.stderr
+    assert outcome.returncode == 1
+
+
+def test_regions_of_a_program_under_strobe_run_are_recorded(workshop: Workshop) -> None:
+    workshop.write("program.py", "import strobe\nfor _ in range(9):\n    with strobe.region('part'):\n        pass\n")
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        rows = trace.sql("select count(*) as n from spans where name = 'part'").to_arrow().to_pylist()
+    assert rows == [{"n": 9}]
+
+
+def test_a_region_that_raises_ends_and_passes_the_exception_on(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import strobe
+        try:
+            with strobe.region("fails"):
+                raise KeyError("mine")
+        except KeyError as error:
+            print(error)
+        with strobe.region("after"):
+            pass
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("'mine'\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        rows = trace.sql("select name, depth, complete from spans where paradigm = 'user' order by start_ns")
+        spans = [tuple(row.values()) for row in rows.to_arrow().to_pylist()]
+    assert [name for name, _, _ in spans] == ["fails", "after"]
+    assert spans[0][1:] == spans[1][1:]
+
+
+def test_without_a_recorder_a_region_tests_one_attribute_and_calls_nothing() -> None:
+    entering = list(dis.get_instructions(region.__enter__))
+    first_jump = next(i for i, each in enumerate(entering) if "JUMP" in each.opname)
+    before = [each.opname for each in entering[:first_jump]]
+    assert before.count("LOAD_ATTR") == 1
+    assert not any("CALL" in name for name in before)
+
+
+def test_nvtx_ranges_and_marks_of_anybody_are_recorded(workshop: Workshop) -> None:
+    pytest.importorskip("nvtx", reason="the nvtx package is not installed")
+    workshop.write(
+        "program.py",
+        """
+        import nvtx
+
+        @nvtx.annotate("decorated", domain="mine")
+        def work():
+            with nvtx.annotate("inside"):
+                pass
+
+        for _ in range(6):
+            work()
+        nvtx.push_range("pushed"), nvtx.pop_range()
+        nvtx.push_range("aten::conv2d, seq = 4, op_id = 9, sizes = [[1, 2]]"), nvtx.pop_range()
+        nvtx.mark("moment")
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        rows = (
+            trace.sql("select name, count(*) as n from spans where paradigm = 'nvtx' group by 1").to_arrow().to_pylist()
+        )
+    assert {row["name"]: row["n"] for row in rows} == {
+        "decorated": 6,
+        "inside": 6,
+        "pushed": 1,
+        "aten::conv2d": 1,
+        "moment": 1,
+    }
