@@ -11,7 +11,7 @@ from tests.record.workshop import Workshop
 # Each probe prints something that a recorder could disturb. The same words must come out with and without strobe.
 PROBES = {
     "argv": "print(sys.argv, sys.orig_argv[1:])",
-    "main": "print(__name__, __file__, __package__, __spec__ and __spec__.name, sorted(k for k in dir() if k[0] == '_'))",
+    "main": "print(__name__, __file__, __package__, __spec__ and __spec__.name, dir())",
     "main_module": "m = sys.modules['__main__']; print(m.__dict__ is globals(), type(m.__loader__).__name__)",
     "path": "print(sys.path)",
     "folder": "print(os.getcwd(), os.umask(0))",
