@@ -43,7 +43,7 @@ function Keys({ title, keys }: { title: string; keys: readonly (readonly [string
       <h3>{title}</h3>
       <dl>
         {keys.map(([key, what]) => (
-          <div key={key}>
+          <div class="legend-line" key={key}>
             <dt>
               {key.split("  ").map((one) => (
                 <kbd key={one}>{one}</kbd>
