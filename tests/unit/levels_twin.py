@@ -1,5 +1,6 @@
 """The twin of native/structure/levels.cpp in plain Python: the same definitions, written to be read."""
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -50,7 +51,7 @@ def alternates(q: list[int], p: list[int]) -> bool:
 
 def once_per_interval(q: list[int], p: list[int]) -> bool:
     """Whether p occurs exactly once in 95 % of the intervals between the q."""
-    once = sum(sum(low <= at < high for at in p) == 1 for low, high in zip(q, q[1:], strict=False))
+    once = sum(sum(low <= at < high for at in p) == 1 for low, high in itertools.pairwise(q))
     return once >= SOFT_ONCE * (len(q) - 1)
 
 
@@ -80,7 +81,7 @@ def soft_members(members: list[Item], items: list[Item]) -> int:
 
 def trips(outer: list[int], inner: list[int]) -> list[int]:
     """Occurrences of the inner level in each interval of the outer one."""
-    return [sum(low <= at < high for at in inner) for low, high in zip(outer, outer[1:], strict=False)]
+    return [sum(low <= at < high for at in inner) for low, high in itertools.pairwise(outer)]
 
 
 def find_levels(ids: list[int], times: list[int], *, min_count: int = 3, max_levels: int = 64) -> list[Level]:

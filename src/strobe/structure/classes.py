@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,8 @@ from strobe.structure.cuts import Cuts
 from strobe.structure.stream import Bools, Ints, Stream, occurrences_in_groups
 
 PARTIAL = "partial"
+# When something that not all steps do begins (ns), by the number of the step.
+Begun = dict[int, int]
 # A call path is unusual if at most this share of the steps takes it ...
 _UNUSUAL = 0.5
 # ... and makes a class if, where it is taken, it costs this share of a usual step (half of the times at least).
@@ -27,33 +28,22 @@ _SYNONYMS = {
 }
 
 
-@dataclass(frozen=True)
-class _Extra:
-    """Something that only some steps do: its name, the steps that do it, and how far into them (ns)."""
-
-    name: str
-    steps: Ints
-    offset_ns: float
-
-
 def classify(stream: Stream, cuts: Cuts, acts: Activities) -> list[str]:
     """Return the class of every step: `train`, `train+validation`, ...; `partial` if it is not complete."""
     usual_ns = float(np.median(cuts.end_ns - cuts.start_ns)) if len(cuts) else 0.0
     extras = _functions(stream, cuts, usual_ns)
-    evaluating = _evaluating_steps(acts, cuts)
-    covered = np.zeros(len(cuts), dtype=bool)
-    for extra in extras:
-        if evaluating[extra.steps].mean() > 0.5:
-            covered[extra.steps] = True
-    inline = np.flatnonzero(evaluating & ~covered)
-    if 0 < len(inline) <= _UNUSUAL * len(cuts):
-        extras.append(_Extra("validation", inline, 0.0))
-    names = [[_base(acts)] for _ in range(len(cuts))]
-    for extra in sorted(extras, key=lambda each: each.offset_ns):
-        for step in extra.steps.tolist():
-            if extra.name not in names[step]:
-                names[step].append(extra.name)
-    return ["+".join(words) if complete else PARTIAL for words, complete in zip(names, cuts.complete, strict=True)]
+    validated = _validations(acts, cuts)
+    for begun_ns in extras.values():
+        if 2 * len(validated.keys() & begun_ns.keys()) > len(begun_ns):  # this function is what validates
+            validated = {step: at for step, at in validated.items() if step not in begun_ns}
+    if len(validated) <= _UNUSUAL * len(cuts):
+        extras["validation"] = extras.get("validation", {}) | validated
+    names = [[(0, _base(acts))] for _ in range(len(cuts))]
+    for name, begun_ns in extras.items():
+        for step, at in begun_ns.items():
+            names[step].append((at, name))
+    in_order = ("+".join(name for _, name in sorted(each)) for each in names)
+    return [name if complete else PARTIAL for name, complete in zip(in_order, cuts.complete, strict=True)]
 
 
 def _base(acts: Activities) -> str:
@@ -62,8 +52,8 @@ def _base(acts: Activities) -> str:
     return "inference" if len(acts) else "step"
 
 
-def _functions(stream: Stream, cuts: Cuts, usual_ns: float) -> list[_Extra]:
-    """Functions that only some steps call, and that cost enough to matter; the outermost ones."""
+def _functions(stream: Stream, cuts: Cuts, usual_ns: float) -> dict[str, Begun]:
+    """Functions that only some steps call, and that cost enough to matter; the outermost ones, by name."""
     step = np.searchsorted(cuts.fed_ns, stream.start_ns, side="right") - 1
     rows = np.flatnonzero((step >= 0) & (stream.end_ns <= cuts.end_ns[step]))
     paths, counts = occurrences_in_groups(stream.call_path[rows], step[rows])
@@ -71,24 +61,20 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float) -> list[_Extra]:
     unusual[paths[counts <= _UNUSUAL * len(cuts)]] = True
     named = np.array([_is_function(paradigm) for paradigm in stream.paradigms], dtype=bool)[stream.path_region]
     outermost = unusual & named & ~_below(unusual & named, stream.path_parent)
-    rows = rows[outermost[stream.call_path[rows]]]
 
-    cost: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    offsets: dict[str, list[int]] = defaultdict(list)
-    for row, of in zip(rows.tolist(), step[rows].tolist(), strict=True):
-        name = label(stream.names[stream.region[row]])
+    cost: dict[str, Counter[int]] = defaultdict(Counter)
+    begun: dict[str, Begun] = defaultdict(dict)
+    for row in rows[outermost[stream.call_path[rows]]].tolist():
+        name, of = label(stream.names[stream.region[row]]), int(step[row])
         cost[name][of] += int(stream.duration_ns[row])
-        offsets[name].append(int(stream.start_ns[row] - cuts.start_ns[of]))
-    found = [
-        (
-            float(np.sum(list(per_step.values()))),
-            _Extra(name, np.array(sorted(per_step)), float(np.median(offsets[name]))),
-        )
-        for name, per_step in cost.items()
-        if np.median(list(per_step.values())) >= _WORTH_A_CLASS * usual_ns and _recurs(name, per_step)
+        begun[name].setdefault(of, int(stream.start_ns[row]))
+    worth = [
+        name
+        for name, by_step in cost.items()
+        if np.median(list(by_step.values())) >= _WORTH_A_CLASS * usual_ns and _recurs(name, by_step)
     ]
-    found.sort(key=lambda each: -each[0])
-    return [extra for _, extra in found[:_MOST_EXTRAS]]
+    worth.sort(key=lambda name: -cost[name].total())
+    return {name: begun[name] for name in worth[:_MOST_EXTRAS]}
 
 
 def _recurs(name: str, steps: Iterable[int]) -> bool:
@@ -116,14 +102,15 @@ def label(function: str) -> str:
     return next((name for name, synonyms in _SYNONYMS.items() if words & synonyms), last)
 
 
-def _evaluating_steps(acts: Activities, cuts: Cuts) -> Bools:
-    """Steps in which, after the last update, data are waited for and run forward: a validation."""
-    evaluating = np.zeros(len(cuts), dtype=bool)
+def _validations(acts: Activities, cuts: Cuts) -> Begun:
+    """Steps in which, after the last update, data are waited for and run forward."""
+    begun: Begun = {}
     first = np.searchsorted(acts.start_ns, cuts.start_ns)
     end = np.searchsorted(acts.start_ns, cuts.end_ns)
     for step, (low, high) in enumerate(zip(first.tolist(), end.tolist(), strict=True)):
         updates = np.flatnonzero(acts.part[low:high] == OPTIMIZER)
-        tail = acts.part[low + int(updates[-1]) + 1 : high] if len(updates) else acts.part[:0]
-        waits = np.flatnonzero(tail == DATA_WAIT)
-        evaluating[step] = len(waits) > 0 and bool((tail[waits[0] :] == FORWARD).any())
-    return evaluating
+        tail = low + int(updates[-1]) + 1 if len(updates) else high
+        waits = np.flatnonzero(acts.part[tail:high] == DATA_WAIT)
+        if len(waits) and (acts.part[tail + int(waits[0]) : high] == FORWARD).any():
+            begun[step] = int(acts.start_ns[tail + int(waits[0])])
+    return begun

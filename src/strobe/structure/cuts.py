@@ -44,6 +44,8 @@ def cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
         return _cut_at_feeds(stream, loop.rows, acts)
     if loop.kind == "range":
         return _cut_at_ranges(stream, loop.rows)
+    if loop.kind == "hint":
+        return _cut_after(stream, loop.rows)
     return _cut_at(stream, stream.start_ns[loop.rows], stream.start_ns[loop.rows])
 
 
@@ -71,8 +73,11 @@ def _cut_at_waits(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
 
     end = np.append(start[1:], 0)
     tails = _between(stream, mark_end[:-1], end[:-1])
-    asking = (acts.part == DATA_WAIT) & np.isin(acts.call_path, acts.call_path[feed[feed >= 0]])
-    asked_again = np.flatnonzero(asking & (acts.start_ns >= mark_end[-1]))
+    asking = np.flatnonzero((acts.part == DATA_WAIT) & np.isin(acts.call_path, acts.call_path[feed[feed >= 0]]))
+    updated = np.searchsorted(mark_end, acts.start_ns[asking], side="right") - 1
+    asked_again = asking[updated == len(marks) - 1]
+    if (acts.start_ns[asking] < end[updated])[(updated >= 0) & (updated < len(marks) - 1)].any():
+        asked_again = asked_again[:0]  # a validation asks at the same place: no telling what such a wait begins
     stop = int(acts.start_ns[asked_again[0]]) if len(asked_again) else None
     end[-1] = _end_of_last(stream, int(mark_end[-1]), np.unique(stream.call_path[tails]), stop)
     return _with_unfinished(Cuts(start, end, fed, complete), stream, acts, usual, asked_again)
@@ -116,12 +121,21 @@ def _cut_at(stream: Stream, start: Ints, fed: Ints) -> Cuts:
 
 
 def _cut_at_ranges(stream: Stream, ranges: Ints) -> Cuts:
-    """Steps that the program marks itself, by a range or by an instant at their beginning."""
+    """Steps that are ranges: each lasts until the next one begins."""
     start = stream.start_ns[ranges]
-    cuts = _cut_at(stream, start, start)
-    if stream.duration_ns[ranges[-1]]:
-        cuts.end_ns[-1] = stream.end_ns[ranges[-1]]
-    return cuts
+    end = np.append(start[1:], stream.end_ns[ranges[-1]])
+    return Cuts(start, end, start, np.ones(len(start), dtype=bool))
+
+
+def _cut_after(stream: Stream, marks: Ints) -> Cuts:
+    """Steps that the program itself ends with a mark. The first begins with the first call that the others make too."""
+    end = stream.end_ns[marks]
+    known = set(np.unique(stream.call_path[_between(stream, end[:-1], end[1:])]).tolist())
+    first = int(marks[0])
+    while first > 0 and int(stream.call_path[first - 1]) in known:
+        first -= 1
+    start = np.append(stream.start_ns[first], end[:-1])
+    return Cuts(start, end, start, np.ones(len(start), dtype=bool))
 
 
 def _asking_ns(stream: Stream, acts: Activities, first: int, feeding: int) -> int:

@@ -24,9 +24,9 @@ WINDOW_EVENTS = 1 << 21
 class MainLoop:
     """Where the iterations of the main loop are marked.
 
-    kind: `range` (the program or the profiler marks its steps), `optimizer`, `zero_grad`, `data_wait` (anchors of
-    PyTorch), `structure` (no anchor: the best level). rows: the spans that mark an iteration. confidence: `high`,
-    `medium`, `low`. reason: one sentence on how the loop was found. score: of the level, where that decided.
+    kind: `hint` (strobe.step ends a step), `range` (the profiler's steps), `optimizer`, `zero_grad`, `data_wait`
+    (anchors of PyTorch), `structure` (no anchor: the best level). rows: the spans that mark an iteration. confidence:
+    `high`, `medium`, `low`. reason: one sentence on how the loop was found. score: of the level, where that decided.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class _Anchor:
 
 # In order of authority. Operators are no anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 _ANCHORS = (
-    _Anchor("range", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
+    _Anchor("hint", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
     _Anchor("range", 2, lambda name, paradigm: name.startswith(PROFILER_STEP)),
     _Anchor("optimizer", 1, lambda name, paradigm: name.startswith(OPTIMIZER_STEP) and paradigm == "torch"),
     _Anchor("zero_grad", 3, lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
@@ -87,8 +87,14 @@ def _levels(stream: Stream, rows: Ints, ids: Ints) -> list[Level]:
     """Levels of the stream, or of the middle of a long one; their positions are rows of the stream."""
     first = max(0, (len(rows) - WINDOW_EVENTS) // 2)
     window = slice(first, first + WINDOW_EVENTS)
-    found = find_levels(ids[window], stream.start_ns[rows[window]])
+    found = find_levels(ids[window], _without_silence(stream.start_ns[rows[window]]))
     return [replace(level, positions=rows[window][level.positions]) for level in found]
+
+
+def _without_silence(times_ns: Ints) -> Ints:
+    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events, and are no loop's."""
+    pauses = np.diff(times_ns, prepend=times_ns[:1])
+    return np.cumsum(np.minimum(pauses, pauses.sum() // 100))
 
 
 def _anchor_rows(stream: Stream, anchor: _Anchor) -> dict[str, Ints]:
@@ -114,8 +120,8 @@ def _anchored(stream: Stream, anchor: _Anchor, named: dict[str, Ints], levels: S
     else:
         name = min(named, key=lambda each: len(named[each]))
     rows = named[name]
-    if anchor.kind == "range":
-        return MainLoop("range", rows, "high", f"the program marks its steps itself ({name.rstrip('#')})")
+    if anchor.kind in ("hint", "range"):
+        return MainLoop(anchor.kind, rows, "high", f"the program marks its steps itself ({name.rstrip('#')})")
     level = _innermost_with(rows, levels)
     if level is None:
         return MainLoop(anchor.kind, rows, "medium", f"one step per {name}; nothing else repeats with it")
