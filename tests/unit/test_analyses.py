@@ -6,7 +6,7 @@ import pytest
 
 from strobe.analyses.operators import type_of
 from strobe.errors import UsageError
-from tests.unit.hand_made import HandMadeProcess, make_trace, span
+from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
 
 # step [0..100]: mm 10..40 (empty 12..15), load 50..90; step [100..220]: mm 110..150
 TRAIN = [
@@ -120,3 +120,43 @@ def test_an_unknown_option_lists_the_known_ones():
     with pytest.raises(UsageError, match="no option 'nosuch'") as caught:
         make_trace({"main": TRAIN}).operators(nosuch=1)
     assert "step_class" in caught.value.do
+
+
+def test_steps_can_be_selected_and_a_worker_lives_in_the_steps_of_the_main_process():
+    # steps of 12 ms; the worker fetches for 1 ms at the start of steps 0, 10, 20, ...
+    fetches = [
+        span("DataLoader.fetch", i * 120 * MS, i * 120 * MS + MS, paradigm="torch", role="data") for i in range(6)
+    ]
+    trace = make_trace({"main": train_steps(60)}, {"worker": fetches})
+    profile = trace.profile(step="5..24")
+    assert profile.about == "20 steps"
+    assert row(profile, "DataLoader.fetch", "calls", "self_per_step_ns") == (2, MS / 10)
+    assert row(profile, "aten::conv2d", "calls", "self_per_step_ns") == (20, 4 * MS)
+    steady = trace.operators()
+    assert steady.about == "60 steady steps"
+    assert row(steady, "aten::conv2d", "calls", "calls_per_step", "self_per_step_ns") == (60, 1.0, 4 * MS)
+    assert row(trace.operators(step="7"), "aten::conv2d", "calls") == (1,)
+    assert row(trace.operators(step="50.."), "aten::conv2d", "calls") == (10,)
+
+
+def test_a_class_of_steps_can_be_selected_by_name():
+    extras = dict.fromkeys(range(9, 60, 10), ("validate", 30 * MS))
+    trace = make_trace({"main": train_steps(60, extras=extras)})
+    profile = trace.profile(step_class="train+validation")
+    assert row(profile, "validate", "calls", "self_per_step_ns") == (6, 30 * MS)
+    with pytest.raises(UsageError, match="no class of steps 'nosuch'") as caught:
+        trace.profile(step_class="nosuch")
+    assert "train+validation (6)" in caught.value.do
+
+
+def test_sql_knows_the_step_of_every_span():
+    trace = make_trace({"main": [*train_steps(60), span("after", 10_000 * MS, 10_001 * MS)]})
+    found = trace.sql("select step, count(*) as n from spans where name = 'aten::conv2d' group by 1 order by 1").rows()
+    assert found == [(i, 1) for i in range(60)]
+    assert trace.sql("select step from spans where name = 'after'").rows() == [(None,)]
+
+
+@pytest.mark.parametrize("step", ["abc", "..", "1...3", "-1", ""])
+def test_what_names_no_steps_is_refused(step):
+    with pytest.raises(UsageError, match="names no steps"):
+        make_trace({"main": train_steps(30)}).operators(step=step)

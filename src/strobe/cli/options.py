@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
 FORMATS = ("table", "json", "csv", "md", "nvprof")
+_PIECE = 1 << 15
 EXIT_CODES = "Exit codes: 0 ok, 1 finding, 2 usage, 3 inconclusive, 4 unreadable input, 5 partial."
 
 
@@ -95,7 +96,7 @@ def emit(table: Table, arguments: argparse.Namespace) -> int:
     if to_terminal:
         text.print_for_people(cut, sys.stdout)
         hidden = len(table) - len(cut)
-        about = [table.about] if table.about else []
+        about = [table.about] if table.about and len(table) else []
         if about or hidden:
             text.talk("; ".join([*about, *([f"{hidden} more rows: --top 0"] if hidden else [])]))
         return 0
@@ -108,7 +109,11 @@ def write(rendered: str, path: str | None) -> None:
     """Write text to a file, or to stdout; characters that stdout cannot show are replaced."""
     if path is None:
         encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(rendered.encode(encoding, "replace").decode(encoding))
+        shown = rendered.encode(encoding, "replace").decode(encoding)
+        # In pieces: an unbuffered stdout (python -u) says nothing when a reader that leaves takes only a part of a long
+        # write.
+        for at in range(0, len(shown), _PIECE):
+            sys.stdout.write(shown[at : at + _PIECE])
         return
     try:
         with open(path, "w", encoding="utf-8") as stream:

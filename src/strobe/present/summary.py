@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strobe.advice.rank import findings
+from strobe.advice import rank
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_count, format_share
@@ -127,16 +127,13 @@ class Summary:
 
     def to_json(self) -> str:
         """Return the summary as JSON text of at most 64 kB; what does not fit (evidence, then findings) is left out."""
-        body = asdict(self)
-        text = json.dumps(body, allow_nan=False)
-        while len(text) > LARGEST_JSON_BYTES and body["findings"]:
-            with_evidence = [finding for finding in body["findings"] if finding["evidence"]]
-            if with_evidence:
-                with_evidence[-1]["evidence"] = ()
-            else:
-                body["findings"] = body["findings"][:-1]
-            text = json.dumps(body, allow_nan=False)
-        return text
+        kept, places = len(self.findings), 5
+        while True:
+            findings = [replace(finding, evidence=finding.evidence[:places]) for finding in self.findings[:kept]]
+            text = json.dumps(asdict(replace(self, findings=tuple(findings))), allow_nan=False)
+            if len(text) <= LARGEST_JSON_BYTES or not kept:
+                return text
+            kept, places = (kept, places - 1) if places else (kept // 2, 0)
 
 
 def summarise(trace: Trace) -> Summary:
@@ -147,7 +144,7 @@ def summarise(trace: Trace) -> Summary:
     return Summary(
         schema_version=SCHEMA_VERSION,
         name=trace.path.name,
-        path=info.path,
+        path=str(trace.path.absolute()),
         program=info.program,
         command=info.command,
         host=info.host,
@@ -157,7 +154,7 @@ def summarise(trace: Trace) -> Summary:
         verdict=_verdict(trace, usual, hot),
         step=_step(usual) if usual else None,
         classes=_classes(usual) if usual else (),
-        findings=tuple(findings(trace)),
+        findings=tuple(rank.findings(trace)),
         hot_kind=hot_kind,
         hot=hot,
         quality=_quality(trace),

@@ -381,12 +381,13 @@ class Trace:
         return self.once(("tiles", process), lambda: ensure_tiles(self._files[process], self._readers[process]))
 
     def _step_arrays(self, process: int) -> tuple[npt.NDArray[np.int64], ...]:
-        if "steps" not in registry.names("analyses"):
-            return (np.empty(0, dtype=np.int64),) * 3
         steps = self.ask("steps").to_arrow()
         own = steps.filter(pc.equal(steps.column("process"), process)).sort_by("start_ns")
-        if not own.num_rows:  # a helper (a data loader's worker, say) lives in the steps of the main process
-            own = steps.filter(pc.equal(steps.column("process"), 0)).sort_by("start_ns")
+        if (
+            steps.num_rows and not own.num_rows
+        ):  # a worker of the loader, say, lives in the steps of the first that has some
+            first = pc.min(steps.column("process"))
+            own = steps.filter(pc.equal(steps.column("process"), first)).sort_by("start_ns")
         begin = own.column("start_ns").to_numpy()
         return own.column("step").to_numpy().astype(np.int64), begin, begin + own.column("duration_ns").to_numpy()
 

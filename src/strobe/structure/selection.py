@@ -34,6 +34,7 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     `auto` is the steady steps, or the whole run where no steps were found; `all` is the whole run, in steps or not;
     `A..B` includes both ends.
     """
+    low, high = (0, 2**62) if step in ("auto", "all", "steady") else _range_of(step)
     whole_run = Selection("the whole run", None, lambda location, start_ns: None)
     if step == "all" and step_class is None:
         return whole_run
@@ -44,7 +45,7 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
         step = "all" if step_class else "steady"
     if not steps:
         raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
-    wanted = [row for row in steps if _in_range(step, row, steps)]
+    wanted = [row for row in steps if low <= cast(int, row["step"]) <= high and (step != "steady" or row["steady"])]
     if step_class is not None:
         classes = Counter(str(row["class"]) for row in steps)
         if step_class not in classes:
@@ -55,9 +56,12 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     for row in wanted:
         by_process.setdefault(cast(int, row["process"]), []).append(cast(int, row["step"]))
     process_of = cast(list[int], trace.locations.column("process"))
+    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    having = sorted({cast(int, row["process"]) for row in steps})
 
     def keep(location: int, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        chosen = np.array(by_process.get(process_of[location], []), dtype=np.int64)
+        process = process_of[location] if process_of[location] in having else having[0]
+        chosen = np.array(by_process.get(process, []), dtype=np.int64)
         return np.isin(trace.step_of(location, start_ns), chosen)
 
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
@@ -66,18 +70,10 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     return Selection(f"{count} {kind} steps".replace("  ", " "), count, keep)
 
 
-def _in_range(step: str, row: dict[str, object], steps: list[dict[str, object]]) -> bool:
-    if step == "all":
-        return True
-    if step == "steady":
-        return bool(row.get("steady", row["class"] == _usual_class(steps) and row["step"] != steps[0]["step"]))
+def _range_of(step: str) -> tuple[int, int]:
+    """Return the first and the last step that `step` names."""
     match = _STEPS.fullmatch(step)
     if not match or not (match[1] or match[3]):
         raise UsageError(f"'{step}' names no steps", do="Examples: all, steady, 14, 10..20, 100..")
     low = int(match[1] or 0)
-    high = int(match[3]) if match[3] else (2**62 if match[2] else low)
-    return low <= cast(int, row["step"]) <= high
-
-
-def _usual_class(steps: list[dict[str, object]]) -> str:
-    return Counter(str(row["class"]) for row in steps).most_common(1)[0][0]
+    return low, int(match[3]) if match[3] else (2**62 if match[2] else low)
