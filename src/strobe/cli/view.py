@@ -18,7 +18,9 @@ reads the trace. From a machine far away: forward the port (ssh -L PORT:127.0.0.
 
 def _arguments(words: list[str]) -> argparse.Namespace:
     parser = Parser(prog="strobe view", description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("trace", nargs="?", default="last", metavar="TRACE", help="a path, or last (default), last~1, ...")
+    parser.add_argument(
+        "trace", nargs="?", default="last", metavar="TRACE", help="a path, or last (default), last~1, ..."
+    )
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any that is free)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")

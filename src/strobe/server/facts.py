@@ -81,7 +81,9 @@ class Facts:
         """Start and end of everything recorded, ns since the trace's zero."""
         processes = self.trace.processes.to_arrow()
         ends = [n for c in (processes["ended_ns"], self.locations["last_ns"]) for n in c.to_pylist() if n is not None]
-        starts = [n for c in (processes["started_ns"], self.locations["first_ns"]) for n in c.to_pylist() if n is not None]
+        starts = [
+            n for c in (processes["started_ns"], self.locations["first_ns"]) for n in c.to_pylist() if n is not None
+        ]
         return max(0, min(starts, default=0)), max(1, max(ends, default=1))
 
     def whole_location(self, location: int) -> SpanArrays:

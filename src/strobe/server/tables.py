@@ -42,7 +42,9 @@ def named_spans(facts: Facts, arrays: SpanArrays) -> pa.Table:
     used, index = np.unique(arrays["region"], return_inverse=True)
     index = pa.array(index.astype(np.int32))
     # The dictionaries hold only the names in view: an answer is bounded by its rows, not by the trace's regions.
-    columns = {name: pa.array(arrays[name]) for name in ("row", "start_ns", "duration_ns", "self_ns", "region", "depth")}
+    columns = {
+        name: pa.array(arrays[name]) for name in ("row", "start_ns", "duration_ns", "self_ns", "region", "depth")
+    }
     columns["complete"] = pa.array(arrays["complete"].astype(np.uint8))
     columns["name"] = pa.DictionaryArray.from_arrays(index, names.take(pa.array(used)))
     columns["group"] = pa.DictionaryArray.from_arrays(index, groups.take(pa.array(used)))

@@ -26,7 +26,9 @@ def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int) -> npt.NDArr
     # A span that overlaps the window has a parent that does too, so every parent is among the rows.
     child = np.flatnonzero(arrays["parent"] >= 0)
     parent = np.searchsorted(arrays["row"], arrays["parent"][child])
-    own: npt.NDArray[np.int64] = inside - np.bincount(parent, weights=inside[child], minlength=len(inside)).astype(np.int64)
+    own: npt.NDArray[np.int64] = inside - np.bincount(parent, weights=inside[child], minlength=len(inside)).astype(
+        np.int64
+    )
     return own
 
 

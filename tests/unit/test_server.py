@@ -1,0 +1,337 @@
+"""The view's server over hand-made traces: every answer is computed on paper, every refusal is a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+from starlette.applications import Starlette
+
+from strobe.server.app import create_app
+from strobe.server.tiles import MAGIC, NOTHING, TILE_CELLS, RegionNames, palette_of
+from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
+
+TOKEN = "a-token"
+CELL_NS = TILE_CELLS * 2**10  # a tile of level 10
+
+
+@dataclass
+class Page:
+    """What the page in the browser would ask, and how it would read the answers."""
+
+    app: Starlette
+
+    def request(self, method: str, address: str, headers: dict[str, str] | None = None) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+                return await client.request(method, address, headers=headers)
+
+        return asyncio.run(ask())
+
+    def get(self, question: str, headers: dict[str, str] | None = None) -> httpx.Response:
+        return self.request("GET", f"/{TOKEN}/api/{question}", headers)
+
+    def json(self, question: str) -> object:
+        answer = self.get(question)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def table(self, question: str) -> pa.Table:
+        answer = self.get(question)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"].startswith("application/vnd.apache.arrow.stream")
+        return pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
+
+    def cells(self, question: str) -> tuple[list[list[object]], np.ndarray]:
+        """The palette, and the cells as (region name or "", share) per row: decoded as the browser does."""
+        answer = self.get(question)
+        assert answer.status_code == 200, answer.text
+        body = answer.content
+        assert body[:4] == MAGIC
+        (size,) = struct.unpack_from("<I", body, 4)
+        header = json.loads(body[8 : 8 + size])
+        index = np.frombuffer(body, np.uint8, header["rows"] * TILE_CELLS, 8 + size)
+        assert len(body) == 8 + size + len(index) * (2 if header["shares"] else 1)
+        return header["palette"], index.reshape(header["rows"], TILE_CELLS)
+
+
+def page_of(*threads: object, folder: Path, **more: object) -> Page:
+    trace = make_trace(*threads, **more)  # type: ignore[arg-type]
+    return Page(create_app(trace, folder, token=TOKEN, static=folder))
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    """A thread that computes, one that loads, and a child process."""
+    main = [
+        span("step", 0, CELL_NS, span("aten::mm", 0, CELL_NS // 2), span("load", CELL_NS // 2, CELL_NS, role="data"))
+    ]
+    helper = [span("copy", CELL_NS // 4, CELL_NS // 2)]
+    (tmp_path / "index.html").write_text("<title>strobe</title>")
+    return page_of({"main": main, "helper": helper}, {"worker": [span("fetch", 0, 10)]}, folder=tmp_path)
+
+
+def test_nothing_is_served_without_the_token(page: Page) -> None:
+    for address in ("/", "/api/meta", "/another/api/meta", f"/{TOKEN}x/api/meta"):
+        answer = page.request("GET", address)
+        assert answer.status_code == 404
+        assert TOKEN not in answer.text
+    assert page.request("GET", f"/{TOKEN}/").text == "<title>strobe</title>"
+
+
+def test_it_only_reads(page: Page) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert page.request(method, f"/{TOKEN}/api/meta").status_code == 405
+
+
+def test_the_browser_is_told_to_load_nothing_from_elsewhere(page: Page) -> None:
+    policy = page.get("meta").headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "http" not in policy
+
+
+def test_an_answer_tells_its_time_and_is_not_sent_twice(page: Page) -> None:
+    first = page.get("cells?locations=0&level=10&tile=0")
+    assert "answer;dur=" in first.headers["server-timing"]
+    again = page.get("cells?locations=0&level=10&tile=0", {"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    other = page.get("cells?locations=0&level=10&tile=1", {"If-None-Match": first.headers["etag"]})
+    assert other.status_code == 200
+
+
+def test_a_changed_trace_is_sent_anew(page: Page, tmp_path: Path) -> None:
+    before = page.get("meta").headers["etag"]
+    (tmp_path / "process-1.blocks").write_bytes(b"more")
+    trace = make_trace({"main": [span("step", 0, 10)]})
+    after = Page(create_app(trace, tmp_path, token=TOKEN, static=tmp_path)).get("meta").headers["etag"]
+    assert before != after
+
+
+def test_meta_bounds_all_processes(page: Page) -> None:
+    meta = page.json("meta")
+    assert isinstance(meta, dict)
+    assert (meta["start_ns"], meta["end_ns"], meta["tile_cells"]) == (0, CELL_NS, TILE_CELLS)
+    assert meta["span_count"] == 5
+
+
+def test_cells_are_one_byte_each_and_say_what_they_mean(page: Page) -> None:
+    palette, index = page.cells("cells?locations=0,1&level=10&tile=0")
+    named = {i + 1: (entry[1], entry[2]) for i, entry in enumerate(palette)}
+    half = TILE_CELLS // 2
+    assert {named[i] for i in set(index[0, :half].tolist())} == {("aten::mm", "compute")}
+    assert {named[i] for i in set(index[0, half:].tolist())} == {("load", "data")}
+    assert set(index[1, : half // 2].tolist()) == {0}, "nothing ran"
+    assert {named[i] for i in set(index[1, half // 2 : half].tolist())} == {("copy", "host")}
+
+
+def test_cells_beyond_the_run_are_empty(page: Page) -> None:
+    palette, index = page.cells("cells?locations=0&level=10&tile=7")
+    assert palette == []
+    assert not index.any()
+
+
+def test_few_spans_come_one_by_one_with_names(page: Page) -> None:
+    spans = page.table("stack?location=0&level=10&tile=0")
+    assert spans.column("name").to_pylist() == ["step", "aten::mm", "load"]
+    assert spans.column("depth").to_pylist() == [0, 1, 1]
+    assert spans.column("group").to_pylist() == ["host", "compute", "data"]
+    assert spans.column("start_ns").to_pylist() == [0, 0, CELL_NS // 2]
+
+
+def test_many_spans_come_as_a_row_of_cells_per_depth(tmp_path: Path) -> None:
+    busy = [span("outer", 0, CELL_NS, *(span("a" if i % 2 else "b", i * 100, i * 100 + 90) for i in range(6000)))]
+    page = page_of({"main": busy}, folder=tmp_path)
+    palette, index = page.cells("stack?location=0&level=10&tile=0")
+    assert index.shape == (2, TILE_CELLS)
+    assert {entry[1] for entry in palette} == {"outer", "a", "b"}
+    assert len(page.table("stack?location=0&level=0&tile=3")) < 20, "a narrow tile of the same thread has few"
+
+
+def test_a_picture_with_too_many_regions_names_the_frequent_and_groups_the_rest() -> None:
+    names = RegionNames([f"r{i}" for i in range(400)], ["compute" if i % 2 else "host" for i in range(400)])
+    often = np.arange(200, dtype=np.uint32).repeat(5)
+    index, palette = palette_of(np.concatenate([often, np.arange(400, dtype=np.uint32), [np.uint32(NOTHING)]]), names)
+    assert len(palette) <= 255
+    assert {f"r{i}" for i in range(200)} <= {entry[1] for entry in palette}
+    assert index[-1] == 0
+    assert all(index[:-1] > 0)
+    rare = palette[index[1000 + 399] - 1]
+    assert (rare[0], rare[2]) == (NOTHING, "compute")
+
+
+def test_a_span_is_found_by_where_it_is(page: Page) -> None:
+    quarter = CELL_NS // 4
+    found = page.json(f"span?location=0&start_ns={quarter}&end_ns={quarter + 1}")
+    assert isinstance(found, dict)
+    assert (found["name"], found["depth"], found["self_ns"]) == ("aten::mm", 1, CELL_NS // 2)
+    assert [frame["name"] for frame in found["path"]] == ["step", "aten::mm"]
+    above = page.json(f"span?location=0&start_ns={quarter}&end_ns={quarter + 1}&depth=0")
+    assert isinstance(above, dict)
+    assert above["name"] == "step"
+    assert page.json(f"span?location=1&start_ns=0&end_ns={quarter - 1}") is None
+
+
+def test_a_span_is_compared_with_its_sisters(tmp_path: Path) -> None:
+    thread = [span("work", 1000 * i, 1000 * i + 100 + i) for i in range(10)]
+    found = page_of({"main": thread}, folder=tmp_path).json("span?location=0&start_ns=7000&end_ns=7001")
+    assert isinstance(found, dict)
+    sisters = found["sisters"]
+    assert (sisters["count"], sisters["shorter"], sisters["median_ns"]) == (10, 7, 104.5)
+    assert sum(sisters["histogram"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("aten", 1),
+        ("STEP", 1),
+        ("o", 2),
+        ("group:data", 1),
+        ("dur:>400us", 3),
+        ("dur:<20ns", 1),
+        ("e -step", 2),
+        ("zzz", 0),
+    ],
+)
+def test_search_covers_the_whole_run(page: Page, text: str, count: int) -> None:
+    found = page.table(f"search/spans?text={text.replace('<', '%3C').replace('>', '%3E')}")
+    assert int(found.schema.metadata[b"count"]) == count
+    assert len(found) == count
+    assert int(np.sum(page.table(f"search/density?text={text}&bins=10").column("count").to_pylist())) == count
+
+
+def test_the_longest_hit_is_the_first_and_the_list_is_bounded(tmp_path: Path) -> None:
+    thread = [span("work", 1000 * i, 1000 * i + 100 + i % 700) for i in range(900)]
+    found = page_of({"main": thread}, folder=tmp_path).table("search/spans?text=work")
+    durations = found.column("duration_ns").to_pylist()
+    assert durations == sorted(durations, reverse=True)
+    assert durations[0] == 799
+    assert len(found) == 500
+    assert int(found.schema.metadata[b"count"]) == 900
+
+
+def test_the_time_of_a_window_is_exclusive_and_cut_at_its_ends(page: Page) -> None:
+    # The window is the middle half: mm and load take a quarter tile each, copy another; step has nothing of its own.
+    table = page.table(f"window?start_ns={CELL_NS // 4}&end_ns={3 * CELL_NS // 4}")
+    rows = {(row["kind"], row["name"]): row["self_ns"] for row in table.to_pylist()}
+    quarter = CELL_NS // 4
+    assert rows == {
+        ("group", "compute"): quarter,
+        ("group", "data"): quarter,
+        ("group", "host"): quarter,
+        ("name", "aten::mm"): quarter,
+        ("name", "load"): quarter,
+        ("name", "copy"): quarter,
+    }
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Page:
+    stalls = {20: 60 * MS, 33: 60 * MS}
+    return page_of({"main": train_steps(60, stalls=stalls)}, folder=tmp_path)
+
+
+def test_steps_come_with_class_parts_and_outliers(training: Page) -> None:
+    steps = training.table("steps")
+    assert 58 <= len(steps) <= 60
+    assert set(steps.column("class").to_pylist()) <= {"train", "partial"}
+    slow = [row for row in steps.to_pylist() if row["outlier"]]
+    assert len(slow) == 2
+    assert {row["cause"] for row in slow} == {"data_wait"}
+    for row in steps.to_pylist():
+        parts = sum(row[f"{part}_ns"] for part in ("data_wait", "forward", "backward", "optimizer", "rest"))
+        assert parts == row["duration_ns"]
+
+
+def test_too_many_steps_are_thinned_but_outliers_stay(training: Page) -> None:
+    few = training.table("steps?limit=7")
+    assert len(few) == 7
+    assert sum(few.column("count").to_pylist()) == len(training.table("steps"))
+    assert sum(few.column("outlier").to_pylist()) == 2
+
+
+def test_one_goes_from_step_to_step_and_to_the_next_outlier(training: Page) -> None:
+    rows = training.table("steps").to_pylist()
+    inside = rows[10]["start_ns"] + 1
+    found = {
+        kind: training.json(f"step?time_ns={inside}&kind={kind}") for kind in ("at", "next", "previous", "outlier")
+    }
+    places = {kind: step["step"] for kind, step in found.items() if isinstance(step, dict)}
+    first, last = (row["step"] for row in rows if row["outlier"])
+    assert places == {"at": 10, "next": 11, "previous": 9, "outlier": first}
+    beyond = training.json(f"step?time_ns={rows[-1]['start_ns']}&kind=outlier")
+    assert isinstance(beyond, dict)
+    assert beyond["step"] == first != last, "after the last outlier comes the first"
+    assert training.json("step?time_ns=0&kind=previous") is None
+
+
+def test_metrics_are_thinned_to_the_screen_but_keep_their_extremes(tmp_path: Path) -> None:
+    times = list(range(0, 1_000_000, 100))
+    values = [1.0] * len(times)
+    values[5000] = 9.0
+    metric = {"name": "cpu", "unit": "cores", "location": -1, "time_ns": times, "value": values}
+    process = HandMadeProcess({"main": [span("step", 0, 1_000_000)]}, metrics=[metric])
+    page = page_of(process, folder=tmp_path)
+    (series,) = page.table("series").to_pylist()
+    assert (series["metric"], series["readings"], series["highest"]) == ("cpu", len(times), 9.0)
+    thin = page.table("readings?start_ns=0&end_ns=1000000&width=100")
+    assert len(thin) <= 101
+    assert max(thin.column("high").to_pylist()) == 9.0
+    assert len(page.table("readings?start_ns=0&end_ns=5000&width=100")) == 51, "few readings come as they are"
+
+
+def test_the_overview_is_the_summary_that_the_command_line_prints(training: Page) -> None:
+    summary = training.json("summary")
+    assert isinstance(summary, dict)
+    assert summary["verdict"]["text"]
+    assert summary["step"]["count"] == len(training.table("steps"))
+
+
+def test_an_analysis_is_a_table_by_its_name(training: Page) -> None:
+    assert "name" in training.table("table?name=operators").column_names
+
+
+def test_a_trace_without_anything_is_answered_too(tmp_path: Path) -> None:
+    page = page_of({"main": []}, folder=tmp_path)
+    assert len(page.table("steps")) == 0
+    assert len(page.table("series")) == 0
+    assert len(page.table("window?start_ns=0&end_ns=10")) == 0
+    assert page.table("search/spans?text=x").schema.metadata[b"count"] == b"0"
+    assert page.get("summary").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "cells?locations=9&level=10&tile=0",
+        "cells?locations=&level=10&tile=0",
+        "cells?locations=0&level=99&tile=0",
+        "cells?locations=0&level=ten&tile=0",
+        "stack?level=10&tile=0",
+        "span?location=0&start_ns=-5&end_ns=3",
+        "step?time_ns=0&kind=sideways",
+        "search/spans?text=dur:5",
+        "readings?start_ns=0&end_ns=1&width=999999",
+        "table?name=../../etc/passwd",
+    ],
+)
+def test_a_wrong_question_is_refused_with_a_sentence(page: Page, question: str) -> None:
+    answer = page.get(question)
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+    assert "Traceback" not in answer.text
+
+
+def test_files_outside_of_the_page_are_not_served(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    for name in ("../secret", "%2e%2e/secret", "..%2fsecret"):
+        assert "secret" not in page.request("GET", f"/{TOKEN}/assets/{name}").text.replace(name, "")
