@@ -18,7 +18,7 @@ enum ChunkKind : uint8_t {
   kProcessChunk = 1,   // JSON text
   kRegionsChunk = 2,   // region definitions
   kLocationChunk = 3,  // one location definition
-  kPathsChunk = 4,     // call paths: (parent, region), numbered in order
+  kPathsChunk = 4,     // call paths: (parent, region), numbered in order from `location` on
   kSpansChunk = 5,     // a block
   kMetricChunk = 6,    // one metric definition
   kSamplesChunk = 7,   // metric samples
@@ -31,7 +31,7 @@ struct ChunkHeader {
   uint8_t version = kFormatVersion;
   uint16_t flags = 0;
   uint32_t payload_bytes = 0;
-  uint32_t location = 0;  // spans, location, metric, samples: whose
+  uint32_t location = 0;  // spans, location, metric: whose; paths: number of the first
   uint32_t count = 0;     // rows in the payload
   uint32_t crc_payload = 0;
   uint32_t unused = 0;

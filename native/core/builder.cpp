@@ -89,7 +89,7 @@ void LocationBuilder::leave(uint32_t region, int64_t ns) {
 void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch) {
   uint32_t new_paths = 0;
   std::string paths = paths_.unsaved(new_paths);
-  if (new_paths) append_chunk(out, kPathsChunk, 0, new_paths, paths);
+  if (new_paths) append_chunk(out, kPathsChunk, paths_.size() - new_paths, new_paths, paths);
   paths_.mark_saved();
   SpansHeader header{};
   header.first_row = base_row_;

@@ -70,21 +70,25 @@ void ProcessMetrics::read_threads(Totals& totals) {
     snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", id);
     if (!read_small(path, text, sizeof text)) continue;
     double cpu_ns = strtod(text, nullptr);
-    if (id == main_id) {
-      totals.main_cpu_ns += cpu_ns;
-      continue;
+    if (groups_.size() > 4096) groups_.clear();  // a program that makes threads without end
+    auto known = groups_.find(id);
+    if (known == groups_.end()) {
+      snprintf(path, sizeof path, "/proc/self/task/%d/comm", id);
+      char name[64];
+      if (!read_small(path, name, sizeof name)) continue;
+      auto begins = [&](const char* prefix) { return !strncmp(name, prefix, strlen(prefix)); };
+      double Totals::* group = &Totals::other_cpu_ns;
+      if (id == main_id)
+        group = &Totals::main_cpu_ns;
+      else if (begins("strobe"))
+        group = &Totals::own_cpu_ns;
+      else if (begins("pt_") || begins("omp") || begins("OMP") || begins("mkl") || begins("iomp"))
+        group = &Totals::compute_cpu_ns;
+      else if (begins("python") || begins("Thread-") || begins("QueueFeeder"))
+        group = &Totals::python_cpu_ns;
+      known = groups_.emplace(id, group).first;
     }
-    snprintf(path, sizeof path, "/proc/self/task/%d/comm", id);
-    if (!read_small(path, text, sizeof text)) continue;
-    if (!strncmp(text, "strobe", 6))
-      totals.own_cpu_ns += cpu_ns;
-    else if (!strncmp(text, "pt_", 3) || !strncmp(text, "omp", 3) || !strncmp(text, "OMP", 3) ||
-             !strncmp(text, "mkl", 3) || !strncmp(text, "iomp", 4))
-      totals.compute_cpu_ns += cpu_ns;
-    else if (!strncmp(text, "python", 6) || !strncmp(text, "Thread-", 7) || !strncmp(text, "QueueFeeder", 11))
-      totals.python_cpu_ns += cpu_ns;
-    else
-      totals.other_cpu_ns += cpu_ns;
+    totals.*(known->second) += cpu_ns;
   }
   closedir(tasks);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdint.h>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace strobe {
@@ -24,6 +25,8 @@ class ProcessMetrics {
     double read_bytes = 0, write_bytes = 0, voluntary = 0, involuntary = 0;
   };
   void read_threads(Totals& totals);
+  // A thread's group follows from its name, which is read once: reading /proc is most of what sampling costs.
+  std::unordered_map<int, double Totals::*> groups_;
   int64_t last_ns_ = 0;
   Totals last_;
 };

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace strobe {
 
 thread_local Producer producer __attribute__((tls_model("initial-exec")));
@@ -248,7 +250,7 @@ int Session::start(const strobe_options& options) {
     options_.folder = nullptr, options_.description = nullptr;
     if (!options_.ring_bytes) options_.ring_bytes = kDefaultRingBytes;
     if (!options_.drain_period_us) options_.drain_period_us = 10000;
-    if (!options_.metrics_period_ms) options_.metrics_period_ms = 100;
+    if (!options_.metrics_period_ms) options_.metrics_period_ms = 200;
     child_ = false;
   }
   if (int error = open_files()) return error;
@@ -590,11 +592,14 @@ void* Session::drainer_main(void* self) {
 }
 
 void Session::drain() {
+  // While nothing is recorded the drainer sleeps longer, up to 8 periods; a thread that fills a quarter of its ring
+  // wakes it.
+  uint32_t period_us = options_.drain_period_us;
   while (!quit_) {
     uint32_t seen = wake_.load(std::memory_order_acquire);
-    futex_wait(wake_, seen, options_.drain_period_us);
+    futex_wait(wake_, seen, period_us);
     if (quit_) return;
-    round(false);
+    period_us = round(false) ? options_.drain_period_us : std::min(period_us * 2, options_.drain_period_us * 8);
     int64_t now = monotonic_ns();
     if (options_.metrics_period_ms != UINT32_MAX && now >= next_sample_ns_) {
       next_sample_ns_ = now + int64_t(options_.metrics_period_ms) * 1000000;
@@ -607,7 +612,7 @@ void Session::drain() {
   }
 }
 
-void Session::round(bool last) {
+bool Session::round(bool last) {
   struct Work {
     Slot* slot;
     uint64_t head;
@@ -656,6 +661,7 @@ void Session::round(bool last) {
   }
   header()->last_pair = now;
   if (last) save_samples();
+  return !work.empty();
 }
 
 void Session::sample_metrics(int64_t now) {

@@ -70,7 +70,7 @@ class Session {
   void fail(const char* what, int error);
   void stop_producers();
   void drain();
-  void round(bool last);
+  bool round(bool last);  // whether there was anything to do
   void sample_metrics(int64_t now_ns);
   void save_samples();
   void write_location(uint32_t location, uint64_t thread_id, const char* name);

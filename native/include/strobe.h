@@ -53,7 +53,7 @@ typedef struct strobe_options {
   const char* description;     // JSON text stored in the process chunk (argv, python, host, main)
   uint32_t ring_bytes;         // 0: 1 MiB a thread
   uint32_t drain_period_us;    // 0: 10 000
-  uint32_t metrics_period_ms;  // 0: 100; UINT32_MAX: none
+  uint32_t metrics_period_ms;  // 0: 200; UINT32_MAX: none
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.

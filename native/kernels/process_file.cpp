@@ -127,6 +127,12 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       break;
     }
     case kPathsChunk:
+      // Paths of a damaged chunk are lost; those after it keep their numbers.
+      while (path_parent.size() < header.location && path_parent.size() < PathTable::kLimit) {
+        path_parent.push_back(kNoPath);
+        path_region.push_back(0);
+        path_depth.push_back(0);
+      }
       for (uint32_t i = 0; i < header.count; i++) {
         uint32_t parent = c.u32(), region = c.u32();
         if (!c.ok) break;

@@ -1,6 +1,7 @@
 """Code that runs at the beginning and the end of every Python thread: names it in the trace, and what adapters need.
 
-`threading.Thread._bootstrap_inner` is wrapped once; the wrapper is gone from the class when the recording ends.
+Two methods of `threading.Thread` are wrapped that `threading` calls in the thread itself: `_set_native_id` before its
+work and `_delete` after it. Both return at once, so that no frame of ours stands on the program's stack.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _begin: list[Callable[[], None]] = []
 _end: list[Callable[[], None]] = []
-_original: Any = None
+_originals: dict[str, Any] = {}
 
 
 def start() -> None:
@@ -27,33 +28,36 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Take the wrapper off; threads that run inside it end as they would."""
-    global _original
+    """Take the wrapper off again."""
     _begin.clear()
     _end.clear()
-    if _original is not None:
-        sys.modules["threading"].Thread._bootstrap_inner = _original
-        _original = None
+    while _originals:
+        name, original = _originals.popitem()
+        setattr(sys.modules["threading"].Thread, name, original)
 
 
 def around(begin: Callable[[], None], end: Callable[[], None]) -> None:
-    """Call `begin` first and `end` last in every thread that starts from now on."""
+    """Call `begin` before and `end` after the work of every thread that starts from now on."""
     _begin.append(begin)
     _end.append(end)
 
 
 def _patch(threading: ModuleType) -> None:
-    global _original
-    _original = original = threading.Thread._bootstrap_inner
+    thread_class = getattr(threading, "Thread", None)
+    if not (hasattr(thread_class, "_set_native_id") and hasattr(thread_class, "_delete")):
+        return  # a module of the program that happens to have this name
+    set_native_id, delete = thread_class._set_native_id, thread_class._delete
 
-    def _bootstrap_inner(thread: Any) -> None:
+    def _set_native_id(thread: Any) -> None:
+        set_native_id(thread)
         core.name_thread(thread.name)
         for call in _begin:
             call()
-        try:
-            original(thread)
-        finally:
-            for call in _end:
-                call()
 
-    threading.Thread._bootstrap_inner = _bootstrap_inner
+    def _delete(thread: Any) -> None:
+        for call in _end:
+            call()
+        delete(thread)
+
+    _originals.update(_set_native_id=set_native_id, _delete=delete)
+    thread_class._set_native_id, thread_class._delete = _set_native_id, _delete

@@ -1,4 +1,4 @@
-"""Process metrics: CPU per thread group, resident memory, I/O, context switches, sampled by the core every 100 ms."""
+"""Process metrics: CPU per thread group, resident memory, I/O, context switches, sampled by the core every 200 ms."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
+import strobe
 from strobe.native import core
 from strobe.record.config import Session
 
@@ -31,7 +32,7 @@ class PythonCalls:
         excluded = {
             os.path.join(library, ""),
             *(os.path.join(prefix, "lib", "") for prefix in (sys.prefix, sys.base_prefix)),
-            os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
+            os.path.join(os.path.dirname(strobe.__file__), ""),
             os.path.join(os.path.expanduser("~"), ".local", "lib", ""),
         }
         excluded |= {os.path.join(path, "") for path in sys.path if path.endswith(("site-packages", "dist-packages"))}

@@ -63,8 +63,8 @@ class TorchOps:
             setattr(owner, name, original)
 
     def _torch_imported(self, torch: ModuleType) -> None:
-        if not self._on:
-            return
+        if not self._on or not hasattr(torch, "_C"):
+            return  # or a module of the program that happens to have this name
         import threading
 
         import torch.autograd.profiler as profiler  # type: ignore[import-not-found, unused-ignore]  # part of torch
@@ -107,6 +107,7 @@ class TorchOps:
             self._switch_on()
 
     def _thread_ends(self) -> None:
+        # A thread that ends with its observer on makes PyTorch warn of a leaked callback.
         if getattr(self._state, "on", False):
             self._switch_off()
 
