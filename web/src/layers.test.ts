@@ -22,6 +22,8 @@ test.each(sources.filter((f) => folderOf(f) !== ""))("%s imports only what lies 
   expect(allowed, `a new folder needs its place in the order`).toBeDefined();
   for (const [, target = ""] of text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]*)"/g)) {
     const imported = relative(root, resolve(root, file, "..", target));
+    // A test imports what it tests.
+    if (file === `${imported}.test.ts`) continue;
     if (imported === file.replace(/\.test\.ts$/, "")) continue; // a test and what it tests
     expect(allowed, `${file} -> ${imported}`).toContain(folderOf(imported));
     if (folderOf(file) === "views") expect(imported, "a view does not know another view").not.toMatch(/^views\//);

@@ -1,4 +1,4 @@
-"""`strobe view [TRACE]`: look at a run in the browser. Serves on this machine only, behind a random token; changes nothing."""
+"""`strobe view [TRACE]`: look at a run in the browser. Serves this machine only, behind a random token, read-only."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from strobe.errors import StrobeError
 from strobe.model.plugins import Verb
 
 _DESCRIPTION = """\
-Open the timeline and the overview of a run in the browser. The page is served from this machine, works offline, and only
-reads the trace. From a machine far away: forward the port (ssh -L PORT:127.0.0.1:PORT HOST) and open the printed address.
+Open the timeline and the overview of a run in the browser. The page is served from this machine, works offline, and
+only reads the trace. For a run on a machine far away: forward the port (ssh -L PORT:127.0.0.1:PORT HOST) and open the
+printed address here.
 """
 
 

@@ -1,12 +1,10 @@
-"""Every question of the page and the function that answers it: `api/NAME?parameters`. Parameters are checked here, once."""
+"""Every question of the page and the function that answers it: `api/NAME?parameters`. Parameters are checked here."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
-
-import pyarrow as pa
 
 from strobe import registry
 from strobe.errors import UsageError
@@ -83,7 +81,7 @@ def stack(facts: Facts, parameters: Parameters) -> Body:
 
 
 def span(facts: Facts, parameters: Parameters) -> Body:
-    """The span that fills most of a window of a location, of one depth or region where given; null where there is none."""
+    """The span that fills most of a window of a location, of one depth or region where given; or null."""
     start_ns, end_ns = _whole(parameters, "start_ns"), _whole(parameters, "end_ns")
     depth, region = _maybe(parameters, "depth"), _maybe(parameters, "region")
     return _json(detail.find_span(facts, _location(facts, parameters), start_ns, end_ns, depth=depth, region=region))

@@ -1,4 +1,4 @@
-"""The application: routes, token, caching, timing. What the answers hold is made in the other modules of this folder."""
+"""The application: routes, token, caching, timing. What the answers hold is made in the other modules here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from strobe.server.tables import Body
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
-# Nothing is loaded from elsewhere, whatever the bundle or a trace's texts may hold. Styles: Preact sets `style` attributes.
+# Nothing is loaded from elsewhere, whatever the bundle or a trace may hold. Styles: Preact sets `style` attributes.
 _SECURITY = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
@@ -47,13 +47,13 @@ def new_token() -> str:
 
 
 def page_folder() -> Path:
-    """Return the folder of the built page. An editable installation keeps it apart from the sources: both are on the package's path."""
+    """Return the folder of the built page: in an editable installation another than that of the sources."""
     folders = [Path(folder) / "static" for folder in strobe.__path__]
     return next((folder for folder in folders if (folder / "index.html").is_file()), folders[0])
 
 
 def create_app(trace: Trace, path: Path, *, token: str, static: Path | None = None) -> Starlette:
-    """Return the application for one trace; every address begins with `/TOKEN/`, and all addresses in the page are relative."""
+    """Return the application for one trace. Every address begins with `/TOKEN/`; those in the page are relative."""
     facts = Facts(trace, path)
     facts.warm()
     static = static or page_folder()

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from strobe.server.tables import some_of
+
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
+    from strobe.store.trace import SpanArrays
 
 _HISTOGRAM_BINS = 32
 # Comparing reads the whole location: up to here in well under a tenth of a second.
@@ -20,8 +23,8 @@ def find_span(
 ) -> dict[str, Any] | None:
     """Return the span that fills most of [start_ns, end_ns), the deepest of equals; of one depth or region if given."""
     arrays = facts.trace.span_arrays(location, start_ns, max(end_ns, start_ns + 1))
-    start = arrays["start_ns"].astype(np.int64)
-    stop = start + arrays["duration_ns"].astype(np.int64)
+    start = arrays["start_ns"]
+    stop = start + arrays["duration_ns"]
     wanted = np.ones(len(start), dtype=bool)
     if depth is not None:
         wanted &= arrays["depth"] == depth
@@ -32,27 +35,29 @@ def find_span(
         return None
     overlap = np.minimum(stop[rows], end_ns) - np.maximum(start[rows], start_ns)
     best = rows[np.lexsort((arrays["depth"][rows], overlap))[-1]]
-    return describe(facts, location, {name: column[best].item() for name, column in arrays.items()})
+    return describe(facts, location, some_of(arrays, np.array([best])))
 
 
-def describe(facts: Facts, location: int, span: dict[str, Any]) -> dict[str, Any]:
-    """Return a span with its region, its call path, its step, and how it compares with others of its region in its location."""
+def describe(facts: Facts, location: int, one: SpanArrays) -> dict[str, Any]:
+    """Return a span with its region, its call path, its step, and how it compares with its sisters."""
     where = facts.locations.slice(location, 1).to_pylist()[0]
-    region = facts.regions.slice(span["region"], 1).to_pylist()[0]
+    region = facts.regions.slice(int(one["region"][0]), 1).to_pylist()[0]
+    start_ns, duration_ns = int(one["start_ns"][0]), int(one["duration_ns"][0])
+    comparable = where["span_count"] <= _MOST_COMPARED
     return {
         "location": location,
         "location_name": where["name"],
         "process": where["process"],
-        "row": span["row"],
-        "start_ns": span["start_ns"],
-        "duration_ns": span["duration_ns"],
-        "self_ns": span["self_ns"],
-        "depth": span["depth"],
-        "complete": bool(span["complete"]),
+        "row": int(one["row"][0]),
+        "start_ns": start_ns,
+        "duration_ns": duration_ns,
+        "self_ns": int(one["self_ns"][0]),
+        "depth": int(one["depth"][0]),
+        "complete": bool(one["complete"][0]),
         **{key: region[key] for key in ("region", "name", "paradigm", "role", "group", "file", "line", "module")},
-        "path": call_path(facts, span["call_path"]),
-        "step": facts.steps.at(where["process"], span["start_ns"]),
-        "sisters": sisters(facts, location, span) if where["span_count"] <= _MOST_COMPARED else None,
+        "path": call_path(facts, int(one["call_path"][0])),
+        "step": facts.steps.at(where["process"], start_ns),
+        "sisters": sisters(facts, location, region["region"], duration_ns) if comparable else None,
     }
 
 
@@ -68,20 +73,20 @@ def call_path(facts: Facts, leaf: int) -> list[dict[str, Any]]:
     return chain[::-1]
 
 
-def sisters(facts: Facts, location: int, span: dict[str, Any]) -> dict[str, Any]:
-    """Return how long the spans of the same region in the same location last: count, mean, quantiles, a histogram over log time."""
+def sisters(facts: Facts, location: int, region: int, duration_ns: int) -> dict[str, Any]:
+    """Return how long the spans of the same region in the same location last, in ns; the histogram is over log time."""
     arrays = facts.whole_location(location)
-    duration_ns = arrays["duration_ns"][arrays["region"] == span["region"]].astype(np.float64)
-    low, high = max(1.0, float(duration_ns.min())), max(2.0, float(duration_ns.max()))
+    all_ns = arrays["duration_ns"][arrays["region"] == region].astype(np.float64)
+    low, high = max(1.0, float(all_ns.min())), max(2.0, float(all_ns.max()))
     edges = np.geomspace(low, high * 1.0001, _HISTOGRAM_BINS + 1) if high > low * 1.01 else np.array([low, high + 1])
-    counts, _ = np.histogram(np.maximum(duration_ns, 1.0), edges)
+    counts, _ = np.histogram(np.maximum(all_ns, 1.0), edges)
     return {
-        "count": len(duration_ns),
-        "total_ns": float(duration_ns.sum()),
-        "median_ns": float(np.median(duration_ns)),
-        "shortest_ns": float(duration_ns.min()),
-        "longest_ns": float(duration_ns.max()),
-        "shorter": int((duration_ns < span["duration_ns"]).sum()),
+        "count": len(all_ns),
+        "total_ns": float(all_ns.sum()),
+        "median_ns": float(np.median(all_ns)),
+        "shortest_ns": float(all_ns.min()),
+        "longest_ns": float(all_ns.max()),
+        "shorter": int((all_ns < duration_ns).sum()),
         "histogram": counts.tolist(),
         "histogram_low_ns": low,
         "histogram_high_ns": high,

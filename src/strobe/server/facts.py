@@ -22,9 +22,8 @@ from strobe.server.tiles import RegionNames
 from strobe.structure.steps import find_steps
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.store.trace import SpanArrays, Trace
 
-SpanArrays = dict[str, npt.NDArray[np.generic]]
 # Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
 _KEPT_SPANS = 4_000_000
 

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.errors import UsageError
-from strobe.server.tables import named_spans
+from strobe.server.tables import named_spans, some_of
 
 if TYPE_CHECKING:
-    from strobe.server.facts import Facts, SpanArrays
+    from strobe.server.facts import Facts
+    from strobe.store.trace import SpanArrays
 
 _UNITS_NS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION = re.compile(r"([<>]=?)(\d+(?:\.\d+)?)(ns|us|µs|ms|s)")
@@ -71,7 +72,7 @@ def matching_regions(facts: Facts, query: Query) -> npt.NDArray[np.bool_]:
     return matches
 
 
-def _hits(facts: Facts, query: Query) -> Iterator[tuple[int, SpanArrays, npt.NDArray[np.int64]]]:
+def _hits(facts: Facts, query: Query) -> Iterator[tuple[int, SpanArrays, npt.NDArray[np.intp]]]:
     wanted = matching_regions(facts, query)
     if not wanted.any():
         return
@@ -84,14 +85,14 @@ def _hits(facts: Facts, query: Query) -> Iterator[tuple[int, SpanArrays, npt.NDA
 
 
 def search_spans(facts: Facts, text: str, limit: int) -> pa.Table:
-    """Return the `limit` longest hits; the metadata of the table tells how many there are and how long they take in sum."""
+    """Return the `limit` longest hits; the table's metadata tells how many there are and how long they take in sum."""
     parts, count, total_ns = [], 0, 0
     for location, arrays, rows in _hits(facts, parse_query(text)):
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
         if len(rows) > limit:
             rows = rows[np.argpartition(-arrays["duration_ns"][rows], limit)[:limit]]
-        some = named_spans(facts, {name: column[rows] for name, column in arrays.items()})
+        some = named_spans(facts, some_of(arrays, rows))
         some = some.set_column(some.column_names.index("name"), "name", some["name"].cast(pa.string()))
         some = some.set_column(some.column_names.index("group"), "group", some["group"].cast(pa.string()))
         parts.append(some.append_column("location", pa.array(np.full(len(rows), location, dtype=np.uint32))))
@@ -100,7 +101,7 @@ def search_spans(facts: Facts, text: str, limit: int) -> pa.Table:
 
 
 def search_regions(facts: Facts, text: str, limit: int) -> pa.Table:
-    """Return the matching regions with the number and the summed duration of their matching spans, the longest sum first."""
+    """Return the matching regions with number and summed duration of their matching spans, the longest sum first."""
     size = len(facts.names.names)
     counts, sums = np.zeros(size, dtype=np.int64), np.zeros(size)
     for _, arrays, rows in _hits(facts, parse_query(text)):

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.server.tiles import TILE_CELLS, encode_cells, tile_window
 
 if TYPE_CHECKING:
-    from strobe.server.facts import Facts, SpanArrays
+    from strobe.server.facts import Facts
+    from strobe.store.trace import SpanArrays
 
 ARROW_TYPE = "application/vnd.apache.arrow.stream"
 CELLS_TYPE = "application/octet-stream"
@@ -42,13 +44,34 @@ def named_spans(facts: Facts, arrays: SpanArrays) -> pa.Table:
     used, index = np.unique(arrays["region"], return_inverse=True)
     index = pa.array(index.astype(np.int32))
     # The dictionaries hold only the names in view: an answer is bounded by its rows, not by the trace's regions.
-    columns = {
-        name: pa.array(arrays[name]) for name in ("row", "start_ns", "duration_ns", "self_ns", "region", "depth")
+    return pa.table(
+        {
+            "row": pa.array(arrays["row"]),
+            "start_ns": pa.array(arrays["start_ns"]),
+            "duration_ns": pa.array(arrays["duration_ns"]),
+            "self_ns": pa.array(arrays["self_ns"]),
+            "region": pa.array(arrays["region"]),
+            "depth": pa.array(arrays["depth"]),
+            "complete": pa.array(arrays["complete"].astype(np.uint8)),
+            "name": pa.DictionaryArray.from_arrays(index, names.take(pa.array(used))),
+            "group": pa.DictionaryArray.from_arrays(index, groups.take(pa.array(used))),
+        }
+    )
+
+
+def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
+    """Return some rows of spans."""
+    return {
+        "row": arrays["row"][rows],
+        "start_ns": arrays["start_ns"][rows],
+        "duration_ns": arrays["duration_ns"][rows],
+        "self_ns": arrays["self_ns"][rows],
+        "region": arrays["region"][rows],
+        "call_path": arrays["call_path"][rows],
+        "depth": arrays["depth"][rows],
+        "parent": arrays["parent"][rows],
+        "complete": arrays["complete"][rows],
     }
-    columns["complete"] = pa.array(arrays["complete"].astype(np.uint8))
-    columns["name"] = pa.DictionaryArray.from_arrays(index, names.take(pa.array(used)))
-    columns["group"] = pa.DictionaryArray.from_arrays(index, groups.take(pa.array(used)))
-    return pa.table(columns)
 
 
 def cells_body(facts: Facts, locations: list[int], level: int, tile: int) -> Body:
@@ -60,7 +83,7 @@ def cells_body(facts: Facts, locations: list[int], level: int, tile: int) -> Bod
 
 
 def stack_body(facts: Facts, location: int, level: int, tile: int) -> Body:
-    """Return one tile of a location with its nesting: the spans themselves while they are few, else a row of cells per depth."""
+    """Return one tile of a location with its nesting: the spans while they are few, else a row of cells per depth."""
     start_ns, end_ns = tile_window(level, tile)
     if expected_spans(facts, location, start_ns, end_ns) <= 20 * MOST_SPANS:
         arrays = facts.trace.span_arrays(location, start_ns, end_ns)
@@ -72,7 +95,7 @@ def stack_body(facts: Facts, location: int, level: int, tile: int) -> Body:
 
 
 def expected_spans(facts: Facts, location: int, start_ns: int, end_ns: int) -> float:
-    """Return the spans in a window if they were spread evenly: tells windows that are far too full without reading them."""
+    """Return the spans in a window if they were spread evenly: tells far too full windows without reading them."""
     row = facts.locations.slice(location, 1).to_pylist()[0]
     first_ns, last_ns, count = row["first_ns"] or 0, row["last_ns"] or 0, row["span_count"] or 0
     inside = min(end_ns, last_ns) - max(start_ns, first_ns)

@@ -6,8 +6,8 @@ asked for again while panning, and its answer can be cached. A body is
     4 bytes "STC1", u32 length of the header, header (JSON, padded with spaces to 8 bytes), u8 index[rows][TILE_CELLS],
     and, where the header says `"shares": true`, u8 share[rows][TILE_CELLS] (255ths of the cell).
 
-Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. A picture with more regions than
-a byte can tell apart shows the rarest as one entry per group, with region NOTHING.
+Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. A picture with more regions
+than a byte can tell apart shows the rarest as one entry per group, with region NOTHING.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def tile_window(level: int, tile: int) -> tuple[int, int]:
 
 
 def encode_cells(regions: Ids, shares: Bytes | None, names: RegionNames, header: Mapping[str, object]) -> bytes:
-    """Return the body for cells of shape (rows, TILE_CELLS): global region ids (NOTHING where idle) and their shares."""
+    """Return the body for cells of shape (rows, TILE_CELLS): region ids (NOTHING where idle) and their shares."""
     index, palette = palette_of(regions, names)
     text = json.dumps(
         {**header, "rows": len(regions), "shares": shares is not None, "palette": palette}, separators=(",", ":")
@@ -78,9 +78,9 @@ def palette_of(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]
         by_cells = used[np.argsort(-seen[used], kind="stable")]
         kept, rest = np.sort(by_cells[:_NAMED_ENTRIES]), by_cells[_NAMED_ENTRIES:]
     index_of[kept] = np.arange(1, len(kept) + 1)
-    palette: list[list[Any]] = [[int(r), names.names[r][:_NAME_LENGTH], names.groups[r]] for r in kept]
+    palette: list[list[Any]] = [[r, names.names[r][:_NAME_LENGTH], names.groups[r]] for r in kept.tolist()]
     for group in GROUPS:
-        members = [r for r in rest if names.groups[r] == group]
+        members = [r for r in rest.tolist() if names.groups[r] == group]
         if members:
             palette.append([NOTHING, f"{len(members)} rare regions ({group})", group])
             index_of[members] = len(palette)

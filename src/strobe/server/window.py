@@ -1,4 +1,4 @@
-"""What happens in a stretch of time: exclusive time by group and by name, over all locations, cut at the ends of the stretch."""
+"""What happens in a stretch of time: exclusive time by group and by name, over all locations, cut at its ends."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from strobe.model.kinds import GROUPS
 from strobe.server.tables import expected_spans
 
 if TYPE_CHECKING:
-    from strobe.server.facts import Facts, SpanArrays
+    from strobe.server.facts import Facts
+    from strobe.store.trace import SpanArrays
 
 # About a tenth of a second of work for each million.
 _MOST_SPANS = 3_000_000
 
 
 def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int) -> npt.NDArray[np.int64]:
-    """Return the exclusive time of each span inside [start_ns, end_ns); the spans are all that overlap it, in order of row."""
-    begin = np.maximum(arrays["start_ns"].astype(np.int64), start_ns)
+    """Return each span's exclusive time inside [start_ns, end_ns); the spans are all that overlap it, by row."""
+    begin = np.maximum(arrays["start_ns"], start_ns)
     inside = np.maximum(0, np.minimum(arrays["start_ns"] + arrays["duration_ns"], end_ns) - begin)
     # A span that overlaps the window has a parent that does too, so every parent is among the rows.
     child = np.flatnonzero(arrays["parent"] >= 0)
@@ -33,7 +34,7 @@ def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int) -> npt.NDArr
 
 
 def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Table:
-    """Return one row for each group and for each of the `limit` names with most exclusive time: `kind`, name, group, self_ns, count."""
+    """Return a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name)."""
     if sum(expected_spans(facts, at, start_ns, end_ns) for at in range(len(facts.span_counts))) > _MOST_SPANS:
         raise UsageError("too many spans for a statistic while you wait", do="Choose a shorter stretch of time")
     size = len(facts.names.names)
