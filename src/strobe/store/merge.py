@@ -11,6 +11,7 @@ import numpy.typing as npt
 from strobe.model.kinds import PARADIGMS, ROLES, group_of
 from strobe.store.raw import NO_REGION, ProcessReader
 
+LOST = "<lost region>"
 RegionRow = tuple[int, str, str, str, str, str, int, str]
 
 
@@ -55,6 +56,10 @@ def _merge_regions(
     reader: ProcessReader, merged: Definitions, ids: dict[tuple[object, ...], int]
 ) -> npt.NDArray[np.uint32]:
     rows = reader.regions()
+    used = reader.call_paths()["region"]
+    described = {row[0] for row in rows}
+    # A damaged block may have held the description of a region: its spans are shown all the same.
+    rows += [(int(region), LOST, 0, 0, "", 0, "") for region in np.unique(used) if int(region) not in described]
     local_to_global = np.full(max((row[0] for row in rows), default=-1) + 1, NO_REGION, dtype=np.uint32)
     for local_id, name, paradigm, role, file, line, module in rows:
         key = (name, paradigm, role, file, line, module)
@@ -77,8 +82,8 @@ def _merge_paths(
     parents, regions = local["parent"].tolist(), region_map[local["region"]].tolist()
     local_to_global = np.empty(len(parents), dtype=np.uint32)
     for path, (parent, region) in enumerate(zip(parents, regions, strict=True)):
-        # A path is interned after its parent, so the parent's id is known already.
-        above = NO_REGION if parent == NO_REGION else int(local_to_global[parent])
+        # A path is interned after its parent, so the parent's id is known already; at the root it is beyond all paths.
+        above = NO_REGION if parent >= path else int(local_to_global[parent])
         known = ids.get((above, region))
         if known is None:
             known = ids[above, region] = len(merged.path_region)
