@@ -23,7 +23,7 @@ typedef struct {
 static Prefix* prefixes;
 static size_t prefix_count;
 static int record_strings;
-static Py_ssize_t extra_index = -1;
+Py_ssize_t code_extra_index = -1;
 
 static int add_prefixes(PyObject* list, int included) {
   Py_ssize_t n = PySequence_Size(list);
@@ -48,8 +48,8 @@ int code_regions_setup(PyObject* excluded, PyObject* included, int strings) {
   for (size_t i = 0; i < prefix_count; i++) free(prefixes[i].text);
   prefix_count = 0;
   record_strings = strings;
-  if (extra_index < 0) extra_index = request_index(NULL);
-  if (extra_index < 0) {
+  if (code_extra_index < 0) code_extra_index = request_index(NULL);
+  if (code_extra_index < 0) {
     PyErr_SetString(PyExc_RuntimeError, "the interpreter has no co_extra slot left");
     return -1;
   }
@@ -86,13 +86,13 @@ static uintptr_t classify(PyCodeObject* code) {
     info.role = STROBE_ROLE_FUNCTION;
     value = CODE_FIRST + (uintptr_t)strobe_region(&info);
   }
-  if (set_extra((PyObject*)code, extra_index, (void*)value) != 0) PyErr_Clear();
+  if (set_extra((PyObject*)code, code_extra_index, (void*)value) != 0) PyErr_Clear();
   return value;
 }
 
-uintptr_t code_region(PyCodeObject* code) {
+uintptr_t code_region_slowly(PyCodeObject* code) {
   void* extra = NULL;
-  get_extra((PyObject*)code, extra_index, &extra);
+  get_extra((PyObject*)code, code_extra_index, &extra);
   if (__builtin_expect(extra != NULL, 1)) return (uintptr_t)extra;
   /* Classifying allocates and may meet an exception that is already set (a generator resumed by throw). */
   PyObject *type, *value, *trace;
