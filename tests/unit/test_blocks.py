@@ -1,0 +1,203 @@
+"""The block format: the native reader and its twin agree, on real files, on any file, on damaged ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import strobe
+from strobe.errors import TraceError
+from strobe.native import ProcessReader
+from strobe.store.archive import process_files
+from tests.unit import blocks_twin as twin
+
+FOREVER = (0, 2**62)
+PROGRAM = """
+import threading
+def leaf(n):
+    return n
+def work():
+    for n in range(3000):
+        leaf(n)
+threads = [threading.Thread(target=work, name=f"helper {i}") for i in range(2)]
+[t.start() for t in threads]
+work()
+[t.join() for t in threads]
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """The block file of a real recording: three threads, several blocks each."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "strobe", "run", "-q", "-o", "out", "program.py"]
+    subprocess.run(command, cwd=folder, check=True)
+    (files,) = process_files(folder / "out.strobe")
+    return files.blocks
+
+
+def native_spans(reader, number):
+    """Return (row, start, end or None, path) of every span, as the twin does."""
+    spans = {name: values.tolist() for name, values in reader.spans(number, *FOREVER).items()}
+    rows = zip(*(spans[name] for name in ("row", "start_ns", "duration_ns", "call_path", "complete")), strict=True)
+    return [(row, start, start + duration if complete else None, path) for row, start, duration, path, complete in rows]
+
+
+def test_both_read_the_same_from_a_real_recording(recorded):
+    reader, known = ProcessReader(str(recorded), None), twin.read(recorded.read_bytes())
+    assert known.bytes_lost == 0
+    assert len(known.locations) == 3
+    assert sum(map(len, known.spans.values())) > 9000
+    for number, (thread_id, name) in known.locations.items():
+        described = next(each for each in reader.locations() if each["id"] == number)
+        assert (described["thread_id"], described["name"]) == (thread_id, name)
+        assert native_spans(reader, number) == known.spans[number]
+    shown = [
+        (i, paradigm, role, line, name, file, module)
+        for i, name, paradigm, role, file, line, module in reader.regions()
+    ]
+    assert shown == known.regions
+    paths = reader.call_paths()
+    assert list(zip(paths["parent"].tolist(), paths["region"].tolist(), strict=True)) == list(known.paths.values())
+    for metric, series in zip(reader.metrics(), known.metrics, strict=True):
+        assert metric["name"] == known.metrics[series][0]
+        samples = known.samples.get(series, [])
+        assert list(zip(metric["time_ns"].tolist(), metric["value"].tolist(), strict=True)) == samples
+
+
+@st.composite
+def programs(draw):
+    """What one thread does: (time, whether it enters a span or leaves the innermost one), in order of time."""
+    events, depth, now = [], 0, draw(st.integers(0, 10**15))
+    for _ in range(draw(st.integers(0, 60))):
+        now += draw(st.one_of(st.integers(0, 3), st.integers(0, 10**10)))
+        enters = depth == 0 or draw(st.booleans())
+        depth += 1 if enters else -1
+        events.append((now, enters))
+    return events
+
+
+def spans_of(events):
+    """Return (start, end or None, depth) of every span, in order of start."""
+    spans, stack = [], []
+    for now, enters in events:
+        if enters:
+            stack.append(len(spans))
+            spans.append((now, None, len(stack) - 1))
+        else:
+            row = stack.pop()
+            spans[row] = (spans[row][0], now, spans[row][2])
+    return spans
+
+
+def encode(events, block_rows):
+    """Write a program as the recorder does: a block when `block_rows` spans began, ends of older spans beside it."""
+    deepest = max((depth for _, _, depth in spans_of(events)), default=0)
+    out = [
+        twin.process(),
+        twin.regions([(i + 1, 1, 1, 0, f"f{i}", "", "") for i in range(deepest + 1)]),
+        twin.location(0, 7, "main"),
+        twin.paths(0, [(i - 1 if i else twin.NO_PATH, i + 1) for i in range(deepest + 1)]),
+    ]
+    base, rows, stack, carry, closes = 0, [], [], [], []
+    for at, (now, enters) in enumerate(events):
+        if enters:
+            stack.append((base + len(rows), now, len(stack), len(stack) + 1))
+            rows.append((now, None, len(stack) - 1))
+        else:
+            row, start, path, _ = stack.pop()
+            if row < base:
+                closes.append((row, now))
+            else:
+                rows[row - base] = (start, now - start, path)
+        if len(rows) == block_rows or at == len(events) - 1:
+            out.append(twin.block(0, base, rows, last_ns=now, carry=carry, closes=closes))
+            base, rows, carry, closes = base + len(rows), [], list(stack), []
+    return b"".join(out)
+
+
+@given(programs(), st.integers(1, 20))
+@settings(max_examples=150, deadline=None)
+def test_any_nest_of_spans_comes_back_from_any_cut_into_blocks(tmp_path_factory, events, block_rows):
+    spans, last_ns = spans_of(events), events[-1][0] if events else 0
+    path = tmp_path_factory.getbasetemp() / "any.blocks"
+    path.write_bytes(encode(events, block_rows))
+    reader, known = ProcessReader(str(path), None), twin.read(path.read_bytes())
+    expected = [(row, start, end, depth) for row, (start, end, depth) in enumerate(spans)]
+    assert known.spans.get(0, []) == expected
+    assert native_spans(reader, 0) == expected
+    arrays = reader.spans(0, *FOREVER)
+    for row, (start, end, depth) in enumerate(spans):
+        above = [r for r in range(row) if spans[r][2] == depth - 1]
+        assert arrays["parent"][row] == (above[-1] if depth else -1)
+        inside = [spans[r] for r in range(len(spans)) if spans[r][2] == depth + 1 and arrays["parent"][r] == row]
+        stop = last_ns if end is None else end
+        assert arrays["self_ns"][row] == stop - start - sum((last_ns if e is None else e) - s for s, e, _ in inside)
+
+
+@given(programs(), st.integers(1, 20), st.integers(0, 10**6), st.integers(0, 10**6))
+@settings(max_examples=150, deadline=None)
+def test_a_window_holds_exactly_the_spans_that_overlap_it(tmp_path_factory, events, block_rows, from_ppm, to_ppm):
+    spans, last_ns = spans_of(events), events[-1][0] if events else 0
+    path = tmp_path_factory.getbasetemp() / "window.blocks"
+    path.write_bytes(encode(events, block_rows))
+    first = spans[0][0] if spans else 0
+    low, high = sorted(first + (last_ns - first) * ppm // 10**6 for ppm in (from_ppm, to_ppm))
+    high += 1
+    found = ProcessReader(str(path), None).spans(0, low, high)["row"].tolist()
+    expected = []
+    for row, (start, end, _) in enumerate(spans):
+        stop = max(last_ns, start) if end is None else end
+        if start < high and (stop > low or start == stop >= low):
+            expected.append(row)
+    assert found == expected
+
+
+@given(st.integers(0, 10**6), st.integers(1, 200), st.binary(min_size=1, max_size=64))
+@settings(max_examples=60, deadline=None)
+def test_damage_costs_only_what_it_hits(tmp_path_factory, where_ppm, length, noise):
+    sound = encode([(i * 5, i % 2 == 0) for i in range(400)], 10)
+    at = len(sound) * where_ppm // 10**6
+    hit = (noise * length)[:length]
+    damaged = sound[:at] + hit[: len(sound) - at] + sound[at + length :]
+    path = tmp_path_factory.getbasetemp() / "damaged.blocks"
+    path.write_bytes(damaged)
+    try:
+        reader = ProcessReader(str(path), None)
+    except ValueError:
+        assert at < 8, "only a damaged beginning makes it no block file"
+        return
+    known = twin.read(damaged)
+    assert reader.quality()["bytes_lost"] == known.bytes_lost
+    # Paths that the damage took are shown by the native reader only where a later chunk tells how many there were.
+    if known.paths:
+        assert native_spans(reader, 0) == known.spans.get(0, [])
+
+
+def test_paths_behind_a_damaged_chunk_keep_their_names(tmp_path):
+    parts = [
+        twin.process(),
+        twin.regions([(1, 1, 1, 0, "first", "", ""), (2, 1, 1, 0, "second", "", "")]),
+        twin.location(0, 7, "main"),
+        twin.paths(0, [(twin.NO_PATH, 1)])[:-1] + b"\xff",
+        twin.paths(1, [(twin.NO_PATH, 2)]),
+        twin.block(0, 0, [(0, 5, 0), (10, 5, 1)], last_ns=15),
+        twin.end(ended_ns=20),
+    ]
+    (tmp_path / "process-1.blocks").write_bytes(b"".join(parts))
+    (tmp_path / "job.json").write_text("{}")
+    trace = strobe.open(tmp_path)
+    assert trace.sql("select name from spans order by start_ns").rows() == [("<lost region>",), ("second",)]
+
+
+@pytest.mark.parametrize("content", [b"", b"SRBK", b"\x89PNG\r\n\x1a\n" * 10, twin.chunk(9, b"later version")])
+def test_a_file_that_holds_no_process_is_one_sentence(tmp_path, content):
+    (tmp_path / "process-1.blocks").write_bytes(content)
+    (tmp_path / "job.json").write_text("{}")
+    with pytest.raises(TraceError, match=r"process-1\.blocks"):
+        strobe.open(tmp_path)
