@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,9 @@ import pytest
 from tests.record.workshop import environment
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+# Decisions show code as it was when they were taken.
+DOCUMENTS = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [document for document in DOCUMENTS if not document.startswith("docs/decisions/")]
 # Commands that stand for longer ones: tested elsewhere, or too slow for the whole of it.
 SHORTER = {
     "./dev demo": f"{ROOT}/dev demo --no-view --steps 60",
@@ -23,9 +26,14 @@ SHORTER = {
 
 
 def commands(document: str) -> list[str]:
-    """The lines that begin with `$ ` in the console blocks of a document."""
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / document).read_text(), flags=re.DOTALL)
-    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    """What a document shows, as shell commands: lines of console blocks that begin with `$ `, and Python blocks."""
+    found = []
+    for kind, block in re.findall(r"```(console|python)\n(.*?)```", (ROOT / document).read_text(), flags=re.DOTALL):
+        if kind == "python":
+            found.append(f"python -c {shlex.quote(block)}")
+        else:
+            found += [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return found
 
 
 WITH_COMMANDS = [document for document in DOCUMENTS if commands(document)]

@@ -1,0 +1,64 @@
+"""Makes the pictures of the README and the tutorial: `./dev screenshots` (needs Debian's Chromium)."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+IMAGES = Path(__file__).parent
+ROOT = IMAGES.parents[1]
+TRACE = ROOT / "build/screenshots.strobe"
+STROBE = str(Path(sys.executable).with_name("strobe"))
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def record() -> None:
+    """Record the example, unless an earlier call has."""
+    if not TRACE.exists():
+        program = [str(ROOT / "examples/train_cnn.py"), "--steps", "300", "--seed", "1"]
+        subprocess.run([STROBE, "run", "-o", str(TRACE), *program], check=True)
+
+
+def shoot(page: Page, address: str) -> None:
+    """The two pages, with what a first look shows."""
+    page.goto(address)
+    page.get_by_label("Verdict").wait_for()
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=IMAGES / "overview.png")
+    page.keyboard.press("2")
+    page.wait_for_load_state("networkidle")
+    page.get_by_role("button", name="outlier").click()
+    for _ in range(2):
+        page.keyboard.press("s")
+    page.wait_for_timeout(4000)  # until the note about the step is gone
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=IMAGES / "timeline.png")
+
+
+def main() -> None:
+    record()
+    server = subprocess.Popen([STROBE, "view", "--no-browser", str(TRACE)], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    found = re.search(r"http://\S+", server.stdout.readline())
+    assert found is not None
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            shoot(browser.new_page(viewport={"width": 1400, "height": 860}), found[0])
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()
