@@ -66,7 +66,7 @@ def _dispatch(words: list[str]) -> int:
         verb = rest.pop(0) if rest and rest[0] in {*verbs, *analyses} - {"run"} else "summary"
         first, rest = verb, [first, *rest]
     if first in verbs:
-        from strobe.model.plugins import Verb
+        from strobe.model.verb import Verb
 
         plugin = registry.load("cli", first)
         assert isinstance(plugin, Verb)
@@ -96,7 +96,8 @@ More: strobe VERB --help, strobe --help-all"""
 
 def long_help() -> str:
     """Return every verb with the question that it answers."""
-    from strobe.model.plugins import Analysis, Verb
+    from strobe.model.plugins import Analysis
+    from strobe.model.verb import Verb
 
     lines = [short_help(), ""]
     for kind in ("cli", "analyses"):

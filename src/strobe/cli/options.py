@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from strobe.errors import StrobeError, UsageError
 
+TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
 if TYPE_CHECKING:
     from strobe.model.plugins import Analysis, Option
     from strobe.store.table import Table

@@ -9,11 +9,8 @@ import time
 
 from strobe.cli.options import Parser
 from strobe.errors import RecordError, StrobeError, UsageError
-from strobe.model.plugins import Verb
+from strobe.model.verb import Verb
 from strobe.record.config import PRESETS, adapters
-from strobe.record.folder import SUFFIX, default_name
-from strobe.record.launch import end_as, python_command
-from strobe.record.launch import run as launch
 
 _DESCRIPTION = """\
 Record a program as it is: its output, exit code, signals, sys.argv and working directory stay what they are.
@@ -41,12 +38,14 @@ def run(words: list[str]) -> int:
         chosen = adapters(options.preset, options.trace)
     except ValueError as error:
         raise UsageError(str(error)) from error
+    from strobe.record import launch
+
     _check_script(program)
     output = _expand(options.output, program) if options.output else None
-    result = launch(program, output=output, adapters=chosen, include=tuple(options.include))
+    result = launch.run(program, output=output, adapters=chosen, include=tuple(options.include))
     if result.folder is not None:
         _complete(result.folder, options)
-    return end_as(result)
+    return launch.end_as(result)
 
 
 def _parser() -> Parser:
@@ -106,6 +105,9 @@ def _check_script(program: list[str]) -> None:
 
 def _expand(pattern: str, program: list[str]) -> str:
     """Fill in %n (name of the program), %p (our process id), %t (time), %% (a percent sign)."""
+    from strobe.record.folder import SUFFIX, default_name
+    from strobe.record.launch import python_command
+
     name = default_name(python_command(program)).removesuffix(SUFFIX)
     values = {"n": name, "p": str(os.getpid()), "t": time.strftime("%Y%m%d-%H%M%S"), "%": "%"}
     parts, at = [], 0

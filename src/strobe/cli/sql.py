@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strobe.cli.options import emit_from, parser
 from strobe.errors import UsageError
-from strobe.model.plugins import Verb
+from strobe.model.verb import Verb
 
 _EXAMPLE = 'strobe sql last "select name, sum(self_ns) from spans group by 1 order by 2 desc limit 10"'
 _DESCRIPTION = """\

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 from strobe.cli.options import EXIT_CODES, Parser, write
-from strobe.model.plugins import Verb
+from strobe.model.verb import Verb
 
 
 def run(words: list[str]) -> int:

@@ -8,7 +8,7 @@ import sys
 
 from strobe.cli.options import Parser
 from strobe.errors import StrobeError
-from strobe.model.plugins import Verb
+from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
 Open the timeline and the overview of a run in the browser. The page is served from this machine, works offline, and

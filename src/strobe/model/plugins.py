@@ -1,4 +1,4 @@
-"""How plug-ins describe themselves: Analysis, Rule, Format, Verb; and the Finding that rules yield."""
+"""How plug-ins describe themselves: Analysis, Rule, Format; and the Finding that rules yield."""
 
 from __future__ import annotations
 
@@ -88,12 +88,3 @@ class Format:
     suffixes: tuple[str, ...]
     sniff: Callable[[bytes], bool]
     write: Callable[..., None] | None = None
-
-
-@dataclass(frozen=True)
-class Verb:
-    """One verb of the command line. The file `cli/NAME.py` holds it; `run(arguments)` returns the exit code."""
-
-    name: str
-    help: str
-    run: Callable[[list[str]], int]

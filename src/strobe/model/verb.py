@@ -1,0 +1,15 @@
+"""Verb: how a verb of the command line describes itself. Apart from other plug-ins: every command waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Verb:
+    """One verb of the command line. The file `cli/NAME.py` holds it; `run(words)` returns the exit code.
+
+    A plain class: a dataclass or a NamedTuple would cost every command more to import than all the rest of it.
+    """
+
+    def __init__(self, name: str, help: str, run: Callable[[list[str]], int]) -> None:
+        self.name, self.help, self.run = name, help, run
