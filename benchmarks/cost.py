@@ -86,15 +86,14 @@ def calls(rounds: int, pythons: list[str]) -> None:
                     "strobe": [strobe, "run", "--quiet", "-o", f"{number}.strobe", workloads],
                     "viztracer": [str(python), workloads, "--tool", "viztracer"],
                 }[way]
-                for name, found in json.loads(checked(command, place).stdout).items():
-                    ns = found["ns"] / found["calls"]
+                for name, ns in json.loads(checked(command, place).stdout).items():
                     least[way][name] = min(ns, least[way].get(name, ns))
         for name, bare in least["plain"].items():
             ours, theirs = least["strobe"][name] - bare, least["viztracer"][name] - bare
             rows.append(
                 {
                     "Python": version,
-                    "workload": name,
+                    "workload, clock": name,
                     "bare": f"{bare:.0f}",
                     "strobe adds": f"{ours:.0f}",
                     "VizTracer adds": f"{theirs:.0f}",

@@ -56,9 +56,9 @@ def interleaved(rounds: int, ways: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Rounds in which every way runs once, forwards and backwards in turn, so that a drift of the machine hits all."""
     for number in range(rounds):
         for way in ways if number % 2 == 0 else reversed(ways):
-            print(f"\r  round {number + 1} of {rounds}: {way:<12}", end="", file=sys.stderr, flush=True)
+            if sys.stderr.isatty():
+                print(f"\r  round {number + 1} of {rounds}: {way:<20}\r", end="", file=sys.stderr, flush=True)
             yield number, way
-    print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
 @contextmanager
