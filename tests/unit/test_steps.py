@@ -199,6 +199,17 @@ def test_an_update_of_several_micro_batches_is_one_step() -> None:
     assert found.parts_ns[3, DATA_WAIT] == 4 * 10_200
 
 
+def test_two_updates_per_batch_are_one_step() -> None:
+    training = Training()
+    for _ in range(15):
+        begin = training.now_ns
+        training.run(WORKERS_WAIT)
+        update(training)
+        update(training)
+        training.truth.append((begin, training.now_ns))
+    assert_true(steps_of(training.stream()), training)
+
+
 def test_without_a_loader_a_step_begins_after_the_update() -> None:
     training = Training()
     training.run("aten::empty", "aten::uniform_")
@@ -217,14 +228,15 @@ def test_a_closure_that_runs_inside_of_the_optimizer_is_no_optimizer_time() -> N
         program.run(WORKERS_WAIT)
         with program.inside("Optimizer.step#LBFGS.step"):
             for _ in range(5):
+                program.run(ZERO)
                 program.run(*FORWARD_NAMES, us=100)
                 program.run(*BACKWARD_NAMES, us=100)
-            program.run("aten::add_", "aten::mul_", us=20)
+                program.run("aten::add_", "aten::mul_", us=20)
     found = steps_of(program.stream())
     assert len(found) == 10
     assert found.parts_ns[5, BACKWARD] == 5 * 4 * 100_200
     assert found.parts_ns[5, FORWARD] == 5 * 4 * 100_200
-    assert found.parts_ns[5, OPTIMIZER] == 2 * 20_200
+    assert found.parts_ns[5, OPTIMIZER] == 5 * (10_200 + 2 * 20_200)
 
 
 def test_ranges_that_a_user_puts_around_a_step_hide_nothing() -> None:

@@ -14,6 +14,9 @@ PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, REST = range(5)
 _NOT_AN_ACTIVITY = -1
 
+# Between two operators of a part the interpreter works for that part; longer pauses are something else.
+MAX_PAUSE_NS = 1_000_000
+
 # Ranges that PyTorch itself puts into every program (2.13: torch/optim/optimizer.py:513 and 1057,
 # torch/utils/data/dataloader.py:721, torch/profiler/profiler.py).
 OPTIMIZER_STEP = "Optimizer.step#"
@@ -91,18 +94,30 @@ def _open_containers(stream: Stream, part: Ints) -> None:
     """Look into spans that hold another part of the step: they are no activities themselves.
 
     Users put ranges around a whole step. Some optimizer steps run the backward pass (closures: LBFGS, PyTorch
-    Lightning): what they run up to its end is no work of the optimizer; what comes after it is.
+    Lightning): what comes after a backward pass, until gradients are zeroed for the next one, is the optimizer's work.
     """
     forward, optimizer = np.flatnonzero(part == FORWARD), np.flatnonzero(part == OPTIMIZER)
     backward = np.flatnonzero(part == BACKWARD)
     others = np.flatnonzero((part != FORWARD) & (part != _NOT_AN_ACTIVITY))
     part[forward[_count_inside(stream, forward, others) > 0]] = _NOT_AN_ACTIVITY
+    end = stream.end_ns
     for row in optimizer[_count_inside(stream, optimizer, backward) > 0].tolist():
-        after = int(np.searchsorted(stream.start_ns, stream.start_ns[row] + stream.duration_ns[row]))
-        last = int(backward[np.searchsorted(backward, after) - 1])
         part[row] = _NOT_AN_ACTIVITY
-        updates = slice(last + 1, after)
-        part[updates][stream.start_ns[updates] >= stream.start_ns[last] + stream.duration_ns[last]] = OPTIMIZER
+        inside = np.arange(row + 1, np.searchsorted(stream.start_ns, end[row]))
+        part[inside[_own_work(part[inside], stream.start_ns[inside], end[inside])]] = OPTIMIZER
+
+
+def _own_work(part: Ints, start_ns: Ints, end_ns: Ints) -> Bools:
+    """Which spans inside of an optimizer step that runs backward passes are its own work."""
+    passes, zeroings = np.flatnonzero(part == BACKWARD), np.flatnonzero(part == OPTIMIZER)
+    begun = np.searchsorted(passes, np.arange(len(part)))  # nodes of backward passes that began before each span
+    zeroed = np.searchsorted(zeroings, np.arange(len(part)))
+    before = passes[np.maximum(begun, 1) - 1]
+    after = np.append(passes, len(part) - 1)[begun]
+    last = begun == len(passes)
+    later: Bools = (part == FORWARD) & (begun > 0) & (start_ns >= end_ns[before])
+    own: Bools = later & (zeroed == zeroed[before]) & (last | (zeroed[after] > zeroed))
+    return own
 
 
 def _count_inside(stream: Stream, outer: Ints, rows: Ints) -> Ints:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.structure.activities import BACKWARD, DATA_WAIT, Activities
+from strobe.structure.activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
 from strobe.structure.main_loop import MainLoop
 from strobe.structure.stream import Bools, Ints, Stream, occurrences_in_groups
 
@@ -15,6 +15,8 @@ _USUAL = 0.9
 # ... and operators between two waits are a forward pass if they hold this share of the usual ones. Between the end of
 # one epoch and the first batch of the next run a few operators too: those of the sampler and the seed.
 _LIKE_A_FORWARD = 1 / 3
+# Updates that one batch of data may serve for them to be one step.
+_MOST_UPDATES = 8
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def _cut_at_waits(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
     high = np.searchsorted(acts.start_ns, mark_end)
     first_backward = _next_of(acts.part == BACKWARD, low, high)
     feed = _last_of(acts.part == DATA_WAIT, low, first_backward)
+    if (last_of_group := _groups(feed)) is not None:
+        return _cut_at_waits(stream, marks[last_of_group], acts)
     usual = _usual_regions(acts, np.where(feed >= 0, feed, low) + (feed >= 0), first_backward, among=slice(1, None))
     fed_by_waits = np.count_nonzero(feed >= 0) * 2 > len(feed)
 
@@ -81,6 +85,20 @@ def _cut_at_waits(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
     stop = int(acts.start_ns[asked_again[0]]) if len(asked_again) else None
     end[-1] = _end_of_last(stream, int(mark_end[-1]), np.unique(stream.call_path[tails]), stop)
     return _with_unfinished(Cuts(start, end, fed, complete), stream, acts, usual, asked_again)
+
+
+def _groups(feed: Ints) -> Ints | None:
+    """Last mark of every group, where each batch of data serves the same number of updates: a GAN has two optimizers.
+
+    `feed` is the wait that feeds each mark, -1 where there is none.
+    """
+    fed = np.flatnonzero(feed >= 0)
+    if len(fed) < 3:
+        return None
+    size = int(np.median(np.diff(fed)))
+    if not 2 <= size <= _MOST_UPDATES or np.mean(np.diff(fed) == size) < _USUAL:
+        return None
+    return np.append(fed[1:] - 1, len(feed) - 1)
 
 
 def _cut_before(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
@@ -201,9 +219,11 @@ def _run_of_waits(acts: Activities, feeding: int, lowest: int, usual: Ints) -> i
 
 
 def _first_usual(acts: Activities, backward: int, usual: Ints) -> int:
-    """First of the usual activities that lead up to a backward pass."""
+    """First of the usual activities that lead up to a backward pass; where nothing is usual, after the last pause."""
     first = int(backward)
-    while first > 0 and acts.region[first - 1] in usual:
+    while first > 0 and (
+        acts.region[first - 1] in usual if len(usual) else acts.start_ns[first] - acts.end_ns[first - 1] <= MAX_PAUSE_NS
+    ):
         first -= 1
     return first
 

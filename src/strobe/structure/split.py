@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from strobe.structure.activities import BACKWARD, DATA_WAIT, FORWARD, PARTS, REST, Activities
+from strobe.structure.activities import BACKWARD, DATA_WAIT, FORWARD, MAX_PAUSE_NS, PARTS, REST, Activities
 from strobe.structure.cuts import Cuts
 from strobe.structure.stream import Ints
-
-# Between two operators of a part the interpreter works for that part; pauses longer than this are "rest".
-MAX_PAUSE_NS = 1_000_000
 
 
 def split(acts: Activities, cuts: Cuts) -> Ints:

@@ -10,7 +10,7 @@ import numpy as np
 from strobe.structure.activities import PARTS, activities
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
-from strobe.structure.main_loop import find_main_loop
+from strobe.structure.main_loop import MainLoop, find_main_loop
 from strobe.structure.outliers import find_outliers
 from strobe.structure.split import split
 from strobe.structure.stream import Bools, Ints, Stream, read_streams
@@ -105,8 +105,13 @@ def steps_of(stream: Stream, process: int = 0) -> ProcessSteps:
         cause=tuple(cause),
         anchored=loop.kind != "structure",
         confidence=loop.confidence,
-        reason=loop.reason,
+        reason=_reason(loop, len(cuts)),
     )
+
+
+def _reason(loop: MainLoop, steps: int) -> str:
+    updates = round(len(loop.rows) / max(1, steps))
+    return f"{loop.reason}; {updates} updates per batch" if loop.kind == "optimizer" and updates > 1 else loop.reason
 
 
 def _none(process: int, reason: str) -> ProcessSteps:
