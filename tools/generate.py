@@ -11,8 +11,9 @@ from pathlib import Path
 from strobe import registry
 from strobe.cli.main import main as cli
 from strobe.model.kinds import GROUPS, PARADIGMS, RECORDED_WITH, ROLES
-from strobe.model.plugins import Analysis, Format, Rule, Verb
+from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
+from strobe.model.verb import Verb
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
