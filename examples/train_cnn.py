@@ -126,7 +126,7 @@ def parse_arguments():
     parser.add_argument("--epoch-steps", type=int, default=4 * STALL_EVERY, help="batches in one pass over the data")
     parser.add_argument("--validate-every", type=int, default=25, metavar="STEPS")
     parser.add_argument("--checkpoint-every", type=int, default=60, metavar="STEPS")
-    parser.add_argument("--stall-ms", type=float, default=150.0, help="how long the slow sample takes; 0 for none")
+    parser.add_argument("--stall-ms", type=float, default=200.0, help="how long the slow sample takes; 0 for none")
     parser.add_argument("--checkpoints", type=Path, metavar="FOLDER", help="default: a temporary folder")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="write the true steps as JSON")
     return parser.parse_args()
