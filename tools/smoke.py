@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,12 +22,13 @@ NOT_IN_SDIST = ["node_modules", "/build/", "__pycache__", ".venv", ".strobe/"]
 IN_WHEEL = ["strobe/lib/libstrobe.so", "strobe/include/strobe.h", "strobe/static/index.html", "strobe/cli/main.py"]
 
 
-def run(*command: str | Path, **options: object) -> str:
+def run(*command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> str:
     """Run a command; end with what it printed when it fails."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)  # type: ignore[call-overload]
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=env)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return str(done.stdout)
+    return done.stdout
 
 
 def path_without(*programs: str) -> str:
@@ -49,8 +51,9 @@ def check_contents(archive: Path, names: list[str], wanted: list[str], unwanted:
 
 
 def build_sdist() -> Path:
-    """The source archive, with the bundled page in it."""
-    run("uv", "build", "--quiet", "--sdist", "--out-dir", WORK / "dist", cwd=ROOT)
+    """The source archive, with the bundled page in it, by the backend's own hook: ./dev has its requirements."""
+    hook = "import sys; sys.path.insert(0, 'build_backend'); import backend; backend.build_sdist(sys.argv[1])"
+    run(sys.executable, "-c", hook, WORK / "dist")
     (archive,) = (WORK / "dist").glob("*.tar.gz")
     with tarfile.open(archive) as file:
         check_contents(archive, file.getnames(), IN_SDIST, NOT_IN_SDIST)
@@ -76,12 +79,12 @@ def use(wheel: Path, environment: dict[str, str]) -> None:
     place = WORK / "elsewhere"
     place.mkdir()
     (place / "program.py").write_text(PROGRAM)
-    options = {"cwd": place, "env": environment}
-    if "strobe" not in run(strobe, "--help", **options):
+    if "strobe" not in run(strobe, "--help", cwd=place, env=environment):
         sys.exit("strobe --help does not say its name")
-    if run(strobe, "run", "-o", "t.strobe", "program.py", **options) != "499500\n":
+    if run(strobe, "run", "-o", "t.strobe", "program.py", cwd=place, env=environment) != "499500\n":
         sys.exit("the recorded program printed something else")
-    answer = run(strobe, "sql", "t.strobe", "select count(*) as n from spans", "--csv", **options)
+    query = "select count(*) as n from spans"
+    answer = run(strobe, "sql", "t.strobe", query, "--csv", cwd=place, env=environment)
     if int(answer.split()[-1]) < 1000:
         sys.exit(f"the trace holds too little: {answer}")
     print(f"smoke test passed: {wheel.name}, {int(answer.split()[-1])} spans recorded")
