@@ -105,7 +105,7 @@ function Frame({ views }: { views: readonly View[] }) {
             <span>Python {run.meta.python}</span>
             <span>
               {formatCount(run.processes.length)} {run.processes.length === 1 ? "process" : "processes"},{" "}
-              {run.locations.length} threads
+              {run.locations.length} {run.locations.length === 1 ? "thread" : "threads"}
             </span>
             <span>{formatCount(run.meta.span_count)} spans</span>
             <span>{formatQuantity(run.meta.size_bytes, "bytes")}</span>

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
-from strobe.server.tables import expected_spans
+from strobe.server.tables import expected_spans, some_of
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # About a tenth of a second of work for each million.
 _MOST_SPANS = 3_000_000
+_WORTH_KEEPING = 50_000
 
 
 def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int) -> npt.NDArray[np.int64]:
@@ -33,6 +34,15 @@ def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int) -> npt.NDArr
     return own
 
 
+def _spans_in(facts: Facts, location: int, start_ns: int, end_ns: int) -> SpanArrays:
+    if expected_spans(facts, location, start_ns, end_ns) < _WORTH_KEEPING:
+        return facts.trace.span_arrays(location, start_ns, end_ns)
+    # Wide windows of one location follow each other while zooming: decoding it once serves them all.
+    arrays = facts.whole_location(location)
+    start = arrays["start_ns"]
+    return some_of(arrays, np.flatnonzero((start < end_ns) & (start + arrays["duration_ns"] > start_ns)))
+
+
 def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Table:
     """Return a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name)."""
     if sum(expected_spans(facts, at, start_ns, end_ns) for at in range(len(facts.span_counts))) > _MOST_SPANS:
@@ -40,7 +50,7 @@ def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Tab
     size = len(facts.names.names)
     own, count = np.zeros(size), np.zeros(size, dtype=np.int64)
     for location in range(len(facts.span_counts)):
-        arrays = facts.trace.span_arrays(location, start_ns, end_ns)
+        arrays = _spans_in(facts, location, start_ns, end_ns)
         if len(arrays["row"]):
             own += np.bincount(arrays["region"], weights=clipped_self_ns(arrays, start_ns, end_ns), minlength=size)
             count += np.bincount(arrays["region"], minlength=size)

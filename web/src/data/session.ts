@@ -88,6 +88,17 @@ export class Session {
     }
   }
 
+  /** Waits for an answer that an action needs; where there is none, says why and gives undefined. */
+  async ask<T>(question: Promise<T>): Promise<T | undefined> {
+    try {
+      return await question;
+    } catch (error) {
+      const sentence = explain(error);
+      if (sentence) this.say(sentence);
+      return undefined;
+    }
+  }
+
   /** Shows a notice for a while. */
   say(text: string): void {
     this.notice.value = text;

@@ -51,7 +51,11 @@ export class TileStore {
         if (this.stacks.get(name(location, key)) === undefined)
           this.start(keep, `stack/${name(location, key)}`, (signal) => this.fetchStack(key, location, signal));
     }
-    for (const [id, controller] of this.underWay) if (!keep.has(id)) controller.abort();
+    for (const [id, controller] of this.underWay)
+      if (!keep.has(id)) {
+        controller.abort();
+        this.underWay.delete(id);
+      }
   }
 
   /** True while something wanted has not come yet. */
@@ -93,8 +97,9 @@ export class TileStore {
         if (sentence) this.failed(sentence);
       })
       .finally(() => {
+        if (controller.signal.aborted) return;
         this.underWay.delete(id);
-        if (!controller.signal.aborted) this.changed();
+        this.changed();
       });
   }
 

@@ -17,12 +17,10 @@ import type { Session } from "../data/session";
 import { fetchSpan, keyOf, type Place, type SpanDetail } from "../data/spans";
 import { TileStore } from "../data/tiles";
 import { layoutRows, openByDefault, type Row, visibleRows } from "./rows";
-import { around, clamp, pan, zoom } from "./viewport";
+import { around, clamp, pan, trailAfter, zoom } from "./viewport";
 
 /** A gesture that rests this long becomes part of the address. */
 const SETTLE_MS = 220;
-/** Zooming in by less than this is no step of the breadcrumb. */
-const CRUMB_FACTOR = 1.5;
 const METRICS_MARGIN = 0.5;
 
 export type Size = { readonly width: number; readonly height: number };
@@ -146,7 +144,9 @@ export class TimelineModel {
   async goToStep(kind: StepKind): Promise<void> {
     const window = this.window.value;
     const middle = window.startNs + length(window) / 2;
-    const found = await fetchStepNear(this.session.api, middle, kind);
+    const answer = await this.session.ask(fetchStepNear(this.session.api, middle, kind).then((step) => ({ step })));
+    if (!answer) return;
+    const found = answer.step;
     if (!found) {
       this.session.say(
         this.steps.value.length ? `No ${kind === "outlier" ? "outlier" : "step"} further on` : "No steps were found",
@@ -176,14 +176,9 @@ export class TimelineModel {
   private commit(window: TimeRange, how: "push" | "replace"): void {
     this.endGesture();
     const { state } = this.session;
-    const before = state.value.window;
     const asChosen = sameRange(window, this.run.bounds) ? undefined : window;
-    const size = length(window);
-    const zoomedIn = length(before ?? this.run.bounds) >= size * CRUMB_FACTOR;
-    const trail = [...state.value.trail, ...(zoomedIn ? [before] : [])];
-    // A crumb that is no wider than what is shown leads nowhere.
-    const useful = trail.filter((crumb) => length(crumb ?? this.run.bounds) >= size * CRUMB_FACTOR);
-    this.session.update({ window: asChosen, trail: useful }, how);
+    const trail = trailAfter(state.value.trail, state.value.window, asChosen, this.run.bounds);
+    this.session.update({ window: asChosen, trail }, how);
   }
 
   // Choosing
@@ -195,7 +190,7 @@ export class TimelineModel {
       this.session.update({ selection: undefined });
       return;
     }
-    const found = await fetchSpan(this.session.api, place);
+    const found = await this.session.ask(fetchSpan(this.session.api, place));
     this.selected.value = found;
     this.session.update({ selection: found && keyOf(found) });
   }
@@ -205,7 +200,8 @@ export class TimelineModel {
     const known = this.selected.value;
     if (known && known.location === key.location && known.start_ns === key.startNs && known.depth === key.depth) return;
     const range = { startNs: key.startNs, endNs: key.startNs + 1 };
-    this.selected.value = await fetchSpan(this.session.api, { location: key.location, range, depth: key.depth });
+    const place = { location: key.location, range, depth: key.depth };
+    this.selected.value = await this.session.ask(fetchSpan(this.session.api, place));
   }
 
   /** Zooms to the chosen stretch, else to the selected span. */

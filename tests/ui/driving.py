@@ -1,0 +1,93 @@
+"""Words for what a person does on the page and sees there."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page, expect
+
+# Colours on the tracks, counted over every 3rd pixel; the background and the grid are few, a picture has many.
+_COLOURS = """canvas => {
+  const { width, height } = canvas;
+  const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
+  const seen = new Set();
+  for (let i = 0; i < data.length; i += 3) seen.add(data[i]);
+  return seen.size;
+}"""
+
+
+@dataclass
+class Timeline:
+    """The timeline in the browser."""
+
+    page: Page
+
+    @property
+    def box(self) -> dict[str, float]:
+        """Place of the tracks on the screen, CSS pixels."""
+        box = self.page.locator(".tracks-canvas").bounding_box()
+        assert box is not None
+        return dict(box)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What the address says."""
+        return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).fragment).items()}
+
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """The shown stretch of time in ns; None is the whole run."""
+        text = self.fields.get("time")
+        if text is None:
+            return None
+        start, end = map(int, text.split("-"))
+        return start, end
+
+    @property
+    def length(self) -> int:
+        """Length of the shown stretch, ns."""
+        start, end = self.window or (0, 10**18)
+        return end - start
+
+    def wait_for(self, pattern: str) -> None:
+        """Until the address matches."""
+        expect(self.page).to_have_url(re.compile(pattern))
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """A point on the screen from a share of the tracks' width, and pixels from their top."""
+        box = self.box
+        return box["x"] + x * box["width"], box["y"] + y
+
+    def row(self, name: str) -> float:
+        """Middle of the first line of a thread's row, in pixels from the top of the tracks."""
+        box = self.page.get_by_role("button", name=name).bounding_box()
+        assert box is not None
+        return box["y"] + 10 - self.box["y"]
+
+    def colours(self) -> int:
+        """Number of different colours on the tracks."""
+        count: int = self.page.locator(".tracks-canvas").evaluate(_COLOURS)
+        return count
+
+
+def wait_until(page: Page, condition: str, timeout_s: float = 15) -> None:
+    """Until an expression is true on the page. (Playwright's own way needs `eval`, which the page forbids.)"""
+    end = time.monotonic() + timeout_s
+    while not page.evaluate(condition):
+        assert time.monotonic() < end, f"never true: {condition}"
+        page.wait_for_timeout(30)
+
+
+def wait_for_picture(page: Page) -> None:
+    """Until the first complete picture was drawn."""
+    wait_until(page, "performance.getEntriesByName('first-picture').length > 0")
+
+
+def open_timeline(page: Page, address: str, more: str = "") -> Timeline:
+    """Open the timeline and wait for its first picture."""
+    page.goto(f"{address}#page=timeline{more}")
+    wait_for_picture(page)
+    return Timeline(page)

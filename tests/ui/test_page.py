@@ -1,0 +1,157 @@
+"""The frame of the page: overview, keys, themes, accessibility, proxies, answers in time."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, expect
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+import strobe
+from strobe.server.app import create_app
+from tests.ui.conftest import STROBE
+from tests.ui.driving import open_timeline, wait_until
+
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+
+
+def test_the_overview_says_what_the_summary_says(page: Page, address: str, trace: Path) -> None:
+    printed = subprocess.run([STROBE, "summary", str(trace), "--json"], capture_output=True, text=True, check=True)
+    summary = json.loads(printed.stdout)
+    page.goto(address)
+    verdict = summary["verdict"]["text"].removeprefix(f"{summary['verdict']['kind']}: ")
+    expect(page.get_by_role("region", name="Verdict")).to_contain_text(verdict, ignore_case=True)
+    expect(page.get_by_role("region", name="One step")).to_contain_text(f"{summary['step']['count']} steps")
+    for finding in summary["findings"]:
+        expect(page.get_by_role("region", name="Most worth fixing")).to_contain_text(finding["what"], ignore_case=True)
+    expect(page.get_by_role("region", name="Can it be trusted?")).to_contain_text("complete")
+    expect(page.get_by_role("img", name=re.compile("^Steps: "))).to_be_visible()
+
+
+def test_the_overview_draws_metrics(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.get_by_role("img", name="Memory over the run").locator("canvas")).to_be_visible()
+
+
+def test_a_bar_of_the_strip_leads_to_its_step(page: Page, address: str) -> None:
+    page.goto(address)
+    strip = page.get_by_role("img", name=re.compile("^Steps: "))
+    box = strip.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 41.5 / 60, box["y"] + box["height"] - 5)
+    expect(page).to_have_url(re.compile("page=timeline&time="))
+    expect(page.get_by_role("navigation", name="Zoom")).to_contain_text("step 41")
+
+
+def test_evidence_leads_to_the_place_that_shows_it(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_title("Show it on the timeline").first.click()
+    expect(page).to_have_url(re.compile("page=timeline&time=.*range="))
+    expect(page.get_by_role("heading", name="Chosen stretch")).to_be_visible()
+
+
+def test_digits_open_pages_and_the_question_mark_the_keys(page: Page, address: str) -> None:
+    page.goto(address)
+    page.keyboard.press("2")
+    expect(page.get_by_role("button", name="Timeline")).to_have_attribute("aria-current", "page")
+    page.keyboard.press("1")
+    expect(page.get_by_role("region", name="Verdict")).to_be_visible()
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("undo the last zoom")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(browser: Browser, address: str) -> None:
+    page = browser.new_page(color_scheme="light")
+    page.goto(address)
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(255, 255, 255)"
+    page.keyboard.press("t")
+    wait_until(page, f"{background} === 'rgb(18, 21, 27)'")
+    page.reload()
+    wait_until(page, f"{background} === 'rgb(18, 21, 27)'")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize("name", ["overview", "timeline"])
+def test_axe_finds_nothing_to_complain_about(browser: Browser, address: str, name: str, scheme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("needs web/node_modules (./dev sync)")
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"{address}#page={name}")
+    page.wait_for_load_state("networkidle")
+    page.add_script_tag(path=AXE)
+    result = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    found = [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"]][:3]) for v in result["violations"]]
+    context.close()
+    assert found == []
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[int]:
+    """Serve an application on a port of this machine."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def test_it_works_behind_a_proxy_that_adds_a_prefix(browser: Browser, trace: Path) -> None:
+    with strobe.open(trace) as opened:
+        app = Starlette(routes=[Mount("/user/me/proxy", create_app(opened, trace, token="word"))])
+        with served(app) as port:
+            page = browser.new_page()
+            open_timeline(page, f"http://127.0.0.1:{port}/user/me/proxy/word/")
+            expect(page.get_by_role("button", name="main thread")).to_be_visible()
+            page.close()
+
+
+def test_a_gone_server_is_said_in_a_sentence(browser: Browser, trace: Path) -> None:
+    with strobe.open(trace) as opened:
+        with served(create_app(opened, trace, token="word")) as port:
+            page = browser.new_page()
+            open_timeline(page, f"http://127.0.0.1:{port}/word/")
+        page.keyboard.press("]")
+        expect(page.get_by_role("status").filter(has_text="strobe view")).to_be_visible()
+        page.close()
+
+
+def test_the_server_ends_with_ctrl_c(trace: Path) -> None:
+    with subprocess.Popen([STROBE, "view", str(trace), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{16}/\n", server.stdout.readline())
+        server.send_signal(2)
+        begun = time.monotonic()
+        assert server.wait(timeout=10) in (0, 130)
+        assert time.monotonic() - begun < 5
+
+
+def test_a_taken_port_is_said_in_a_sentence(trace: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [STROBE, "view", str(trace), "--no-browser", "--port", str(port)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert "Traceback" not in done.stderr

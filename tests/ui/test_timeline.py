@@ -1,0 +1,205 @@
+"""The timeline as a person uses it: looks, moves, chooses, searches, comes back."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.driving import Timeline, open_timeline, wait_for_picture, wait_until
+from tests.ui.program import SLOW_STEP
+
+
+@pytest.fixture
+def timeline(page: Page, address: str) -> Timeline:
+    return open_timeline(page, address)
+
+
+def test_it_shows_threads_steps_and_a_picture(timeline: Timeline) -> None:
+    page = timeline.page
+    expect(page.get_by_role("button", name="main thread")).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("button", name="watcher")).to_have_attribute("aria-expanded", "false")
+    expect(page.locator(".tracks-canvas")).to_have_attribute(
+        "aria-label", re.compile(r"Timeline of program\.py.* 2 threads, 60 of 60 steps")
+    )
+    assert timeline.colours() > 20
+    assert page.locator(".gutter-metric").filter(has_text="CPU").count() == 1
+
+
+def test_w_and_s_zoom_around_the_pointer(timeline: Timeline) -> None:
+    timeline.page.mouse.move(*timeline.at(0.25, 200))
+    timeline.page.keyboard.press("w")
+    timeline.wait_for("time=")
+    start, end = timeline.window or (0, 0)
+    whole = timeline.page.evaluate("fetch('api/meta').then(r => r.json())")
+    at = whole["start_ns"] + 0.25 * (whole["end_ns"] - whole["start_ns"])
+    assert abs((at - start) / (end - start) - 0.25) < 0.01, "the moment under the pointer stays there"
+    before = timeline.length
+    timeline.page.keyboard.press("w")
+    timeline.page.wait_for_timeout(400)
+    assert timeline.length < before
+    for _ in range(6):
+        timeline.page.keyboard.press("s")
+    expect(timeline.page).not_to_have_url(re.compile("time="))
+
+
+def test_a_and_d_pan_without_zooming(timeline: Timeline, address: str) -> None:
+    open_timeline(timeline.page, address, "&time=100000000-150000000")
+    timeline.page.keyboard.press("d")
+    timeline.wait_for(r"time=(?!100000000)")
+    start, end = timeline.window or (0, 0)
+    assert start > 100_000_000
+    assert end - start == 50_000_000
+    timeline.page.keyboard.press("a")
+    timeline.wait_for("time=100000000-150000000")
+
+
+def test_the_wheel_zooms_with_ctrl_pans_with_shift_and_scrolls_alone(timeline: Timeline) -> None:
+    page = timeline.page
+    page.mouse.move(*timeline.at(0.5, 150))
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    timeline.wait_for("time=")
+    start, end = timeline.window or (0, 0)
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, 200)
+    page.keyboard.up("Shift")
+    timeline.wait_for(f"time=(?!{start}-)")
+    after = timeline.window or (0, 0)
+    assert after[0] > start
+    assert after[1] - after[0] == end - start
+    page.set_viewport_size({"width": 1400, "height": 330})
+    page.mouse.move(*timeline.at(0.5, 20))
+    page.mouse.wheel(0, 120)
+    wait_until(page, "document.querySelector('.tracks-body').scrollTop > 0")
+    assert timeline.window == after
+
+
+def test_a_dragged_stretch_is_chosen_measured_and_zoomed_into(timeline: Timeline) -> None:
+    page = timeline.page
+    page.mouse.move(*timeline.at(0.4, 100))
+    page.mouse.down()
+    page.mouse.move(*timeline.at(0.5, 100), steps=4)
+    page.mouse.up()
+    timeline.wait_for("range=")
+    start, end = map(int, timeline.fields["range"].split("-"))
+    expect(page.get_by_role("heading", name="Chosen stretch")).to_be_visible()
+    page.keyboard.press("Enter")
+    timeline.wait_for(f"time={start}-{end}")
+    assert "range" not in timeline.fields
+    crumbs = page.get_by_role("navigation", name="Zoom")
+    expect(crumbs).to_contain_text("whole run")
+    page.keyboard.press("Backspace")
+    expect(page).not_to_have_url(re.compile("time="))
+
+
+def test_0_shows_the_whole_run_and_escape_clears_the_stretch(page: Page, address: str) -> None:
+    timeline = open_timeline(page, address, "&time=100000000-150000000&trail=run&range=110000000-120000000")
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("range="))
+    page.keyboard.press("0")
+    expect(page).not_to_have_url(re.compile("time="))
+    assert timeline.window is None
+
+
+def test_a_click_selects_a_span_and_says_all_about_it(timeline: Timeline) -> None:
+    page = timeline.page
+    page.keyboard.press("]")
+    timeline.wait_for("time=")
+    page.wait_for_timeout(600)
+    # Depths of the main thread: <module>, main, train_step, then fetch, forward, backward.
+    page.mouse.click(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
+    details = page.get_by_role("complementary")
+    expect(details.get_by_role("heading", name="train_step")).to_be_visible()
+    expect(details).to_contain_text("python function")
+    expect(details).to_contain_text(re.compile(r"program\.py:\d+"))
+    expect(details.locator(".call-path li")).to_have_text(["<module>", "main", "train_step"])
+    expect(details).to_contain_text("60 of this name here")
+    assert timeline.fields["span"].endswith("_2")
+
+
+def test_a_double_click_zooms_to_a_span(timeline: Timeline) -> None:
+    page = timeline.page
+    page.keyboard.press("]")
+    timeline.wait_for("time=")
+    page.wait_for_timeout(600)
+    before = timeline.length
+    page.mouse.dblclick(*timeline.at(0.75, timeline.row("main thread") + 3 * 17))
+    timeline.wait_for("span=")
+    page.wait_for_timeout(600)
+    assert timeline.length < before
+
+
+def test_a_reload_brings_everything_back(timeline: Timeline) -> None:
+    page = timeline.page
+    page.keyboard.press("]")
+    timeline.wait_for("time=")
+    page.get_by_role("button", name="watcher").click()
+    page.wait_for_timeout(600)
+    page.mouse.click(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
+    timeline.wait_for("span=")
+    before = page.url
+    page.reload()
+    wait_for_picture(page)
+    assert page.url == before
+    expect(page.get_by_role("button", name="watcher")).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("complementary").get_by_role("heading", name="train_step")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Zoom")).to_contain_text("step")
+
+
+def test_a_closed_thread_is_one_row(timeline: Timeline) -> None:
+    button = timeline.page.get_by_role("button", name="main thread")
+    tall = (button.bounding_box() or {})["height"]
+    button.click()
+    expect(button).to_have_attribute("aria-expanded", "false")
+    assert (button.bounding_box() or {})["height"] < tall / 2
+    timeline.page.wait_for_timeout(400)
+    assert timeline.colours() > 5
+
+
+def test_n_goes_to_the_slow_step_and_brackets_to_its_neighbours(timeline: Timeline) -> None:
+    page = timeline.page
+    slow = re.compile(rf"step {SLOW_STEP} \(\w+, outlier\)")
+    for _ in range(8):  # A loaded machine may make other steps slow as well.
+        page.keyboard.press("n")
+        page.wait_for_timeout(300)
+        if slow.search(page.get_by_role("status").first.inner_text()):
+            break
+    expect(page.locator(".notice")).to_have_text(slow)
+    assert timeline.length > 40_000_000
+    page.keyboard.press("]")
+    expect(page.locator(".notice")).to_contain_text(f"step {SLOW_STEP + 1}")
+    page.keyboard.press("[")
+    expect(page.locator(".notice")).to_contain_text(f"step {SLOW_STEP}")
+
+
+def test_search_finds_in_the_whole_run_and_enter_goes_there(page: Page, address: str) -> None:
+    timeline = open_timeline(page, address, "&time=100000000-110000000")
+    page.keyboard.press("/")
+    page.keyboard.type("backward")
+    hits = page.get_by_role("listbox")
+    expect(hits.get_by_role("option")).to_have_count(60)
+    expect(page.locator(".hits-head")).to_contain_text("60 spans")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary").get_by_role("heading", name="backward")).to_be_visible()
+    start, end = timeline.window or (0, 0)
+    assert start <= int(timeline.fields["span"].split("_")[1]) < end
+
+
+def test_the_pointer_tells_what_lies_under_it(timeline: Timeline) -> None:
+    page = timeline.page
+    page.keyboard.press("]")
+    timeline.wait_for("time=")
+    page.wait_for_timeout(600)
+    page.mouse.move(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
+    expect(page.get_by_role("tooltip")).to_contain_text("train_step")
+
+
+def test_letters_in_the_search_field_do_not_move_the_picture(timeline: Timeline) -> None:
+    timeline.page.keyboard.press("/")
+    timeline.page.keyboard.type("wasd0n")
+    timeline.page.wait_for_timeout(300)
+    assert timeline.window is None
