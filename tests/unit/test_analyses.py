@@ -31,6 +31,11 @@ def test_operators_count_sum_and_share():
     assert table.column("name") == ["aten::mm", "aten::empty"], "the most expensive first"
 
 
+def test_the_optimizer_is_listed_with_the_operators_and_waiting_for_data_is_not():
+    names = make_trace({"main": train_steps(30)}).operators(by="type").column("type")
+    assert names == ["convolution backward", "conv2d", "Optimizer.step", "Optimizer.zero_grad"]
+
+
 def test_an_operator_inside_itself_is_counted_once_in_the_total():
     # to 0..100 calls to 10..60: total 100, self 50 + 50
     table = make_trace({"main": [span("aten::to", 0, 100, span("aten::to", 10, 60))]}).operators(step="all")

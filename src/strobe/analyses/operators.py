@@ -31,7 +31,7 @@ def type_of(name: str) -> str:
 
 
 def run(trace: Trace, *, by: str = "name", step: str = "auto", step_class: str | None = None) -> Table:
-    """Sum the spans of role `operator`.
+    """Sum operators, and the ranges that PyTorch reports like them (optimizer steps, nodes of the backward graph).
 
     total = sum of durations, an operator inside an operator of the same name (or type) counted once; self = total minus
     the time in spans directly inside; share = self / self of all operators, so shares add up to 1; avg, median, min,
@@ -44,14 +44,16 @@ def run(trace: Trace, *, by: str = "name", step: str = "auto", step_class: str |
     from strobe.structure.selection import select
     from strobe.structure.statistics import group_statistics, outermost, path_tree
 
-    selection = select(trace, step, step_class)
     regions = trace.regions.to_arrow().to_pylist()
-    labels = [type_of(r["name"]) if by == "type" else r["name"] for r in regions if r["role"] == "operator"]
+    found = [r for r in regions if r["role"] == "operator" or (r["paradigm"] == "torch" and r["role"] == "range")]
+    labels = [type_of(r["name"]) if by == "type" else r["name"] for r in found]
+    # Steps are not looked for where there is nothing to sum over them.
+    selection = select(trace, step, step_class) if found else select(trace, "all")
     names = sorted(set(labels))
     number = {name: i for i, name in enumerate(names)}
     # Key of every region: the number of its name or type, -1 for what is no operator.
     key_of = np.full(len(regions) + 1, -1, dtype=np.int64)
-    key_of[[r["region"] for r in regions if r["role"] == "operator"]] = [number[label] for label in labels]
+    key_of[[r["region"] for r in found]] = [number[label] for label in labels]
     parent, path_region = path_tree(trace)
     once = outermost(parent, key_of[path_region])
 

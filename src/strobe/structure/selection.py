@@ -38,34 +38,33 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     whole_run = Selection("the whole run", None, lambda location, start_ns: None)
     if step == "all" and step_class is None:
         return whole_run
-    steps = cast(list[dict[str, object]], trace.ask("steps").to_arrow().to_pylist())
-    if not steps and step == "auto" and step_class is None:
+    steps = trace.ask("steps").to_arrow()
+    if not steps.num_rows and step == "auto" and step_class is None:
         return whole_run
+    if not steps.num_rows:
+        raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
     if step == "auto":
         step = "all" if step_class else "steady"
-    if not steps:
-        raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
-    wanted = [row for row in steps if low <= cast(int, row["step"]) <= high and (step != "steady" or row["steady"])]
+    number, process = (steps.column(name).to_numpy().astype(np.int64) for name in ("step", "process"))
+    wanted = (number >= low) & (number <= high)
+    if step == "steady":
+        wanted &= steps.column("steady").to_numpy()
     if step_class is not None:
-        classes = Counter(str(row["class"]) for row in steps)
+        classes = steps.column("class").to_pylist()
         if step_class not in classes:
-            known = ", ".join(f"{name} ({count})" for name, count in classes.most_common())
+            known = ", ".join(f"{name} ({count})" for name, count in Counter(classes).most_common())
             raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {known}")
-        wanted = [row for row in wanted if row["class"] == step_class]
-    by_process: dict[int, list[int]] = {}
-    for row in wanted:
-        by_process.setdefault(cast(int, row["process"]), []).append(cast(int, row["step"]))
+        wanted &= np.array([name == step_class for name in classes], dtype=bool)
+    chosen = {int(each): number[wanted & (process == each)] for each in np.unique(process)}
     process_of = cast(list[int], trace.locations.column("process"))
-    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
-    having = sorted({cast(int, row["process"]) for row in steps})
 
     def keep(location: int, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        process = process_of[location] if process_of[location] in having else having[0]
-        chosen = np.array(by_process.get(process, []), dtype=np.int64)
-        return np.isin(trace.step_of(location, start_ns), chosen)
+        # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+        of_process = chosen.get(process_of[location], chosen[min(chosen)])
+        return np.isin(trace.step_of(location, start_ns), of_process)
 
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
-    count = max((len(chosen) for chosen in by_process.values()), default=0)
+    count = max(map(len, chosen.values()))
     kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
     return Selection(f"{count} {kind} steps".replace("  ", " "), count, keep)
 
