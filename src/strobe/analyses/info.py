@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def run(trace: Trace) -> Table:
-    """Return (what, value) rows; numbers are in the unit that the name of the row says."""
+    """Return (what, value) rows, for people; rows whose name ends in a unit hold plain numbers."""
     from datetime import datetime
 
     from strobe.model.schema import Column
+    from strobe.model.units import format_bytes, format_ns
     from strobe.store.table import make_table
 
     info = trace.info
@@ -34,6 +35,7 @@ def run(trace: Trace) -> Table:
         ("host", info.host),
         ("python", info.python),
         ("started", started if info.started_unix_ns else ""),
+        ("duration", format_ns(info.duration_ns)),
         ("duration_ns", str(info.duration_ns)),
         ("ended", info.ended),
         ("processes", str(info.process_count)),
@@ -43,6 +45,7 @@ def run(trace: Trace) -> Table:
         ("call_paths", str(len(trace.call_paths))),
         ("metrics", ", ".join(sorted({str(name) for name in trace.metrics().column("metric")}))),
         ("recorded", ", ".join(sorted({str(name) for name in trace.regions.column("paradigm")}))),
+        ("size", f"{format_bytes(info.size_bytes)}, {info.size_bytes / max(1, info.span_count):.1f} bytes a span"),
         ("size_bytes", str(info.size_bytes)),
         ("lost", ", ".join(f"{what} {value}" for what, value in losses.items()) or "nothing"),
         ("format_version", str(info.format_version)),
