@@ -39,8 +39,8 @@ export class Session {
   /** What the user should know now and need not act on, for a few seconds. */
   readonly notice = signal<string | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
-  readonly steps: ReadonlySignal<Loaded<readonly Step[]>>;
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
+  private stepsOnce: ReadonlySignal<Loaded<readonly Step[]>> | undefined;
 
   constructor(
     readonly api: Api,
@@ -48,7 +48,6 @@ export class Session {
   ) {
     this.state = signal(parseState(page.location.hash));
     this.run = load(() => fetchRun(api));
-    this.steps = load(() => fetchSteps(api));
     this.series = load(() => fetchSeries(api));
     page.addEventListener("hashchange", () => {
       this.state.value = parseState(page.location.hash);
@@ -66,6 +65,12 @@ export class Session {
     effect(() => {
       page.document.documentElement.dataset.theme = this.theme.value;
     });
+  }
+
+  /** The steps, fetched when they are first asked for: finding them takes the server longer than drawing a picture. */
+  get steps(): ReadonlySignal<Loaded<readonly Step[]>> {
+    this.stepsOnce ??= load(() => fetchSteps(this.api));
+    return this.stepsOnce;
   }
 
   /** Changes a part of the state, and with it the address. */

@@ -42,6 +42,8 @@ export class TimelineModel {
   readonly series: Signal<readonly Series[]> = signal([]);
   /** Counts the tiles that came. */
   readonly version = signal(0);
+  /** Whether there is something to see: what costs the server more may be asked from then on. */
+  readonly pictured = computed(() => this.version.value > 0);
   readonly selected = signal<SpanDetail | undefined>(undefined);
   readonly readings = signal<ReadonlyMap<number, Readings>>(new Map());
   private readonly depths = signal<ReadonlyMap<number, number>>(new Map());

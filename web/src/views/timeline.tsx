@@ -2,8 +2,8 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { formatCount } from "../base/quantity";
 import { formatDuration, length, type TimeRange } from "../base/time";
-import type { Run, Series, Step } from "../data/run";
-import { useSession } from "../data/session";
+import type { Run, Step } from "../data/run";
+import { type Loaded, useSession } from "../data/session";
 import type { View } from "../data/view";
 import { TimelineModel } from "../timeline/model";
 import { Tracks } from "../timeline/Tracks";
@@ -15,27 +15,27 @@ import { StepStrip } from "../widgets/StepStrip";
 import { WindowStatistics } from "../widgets/WindowFacts";
 
 function TimelinePage() {
-  const { run, steps, series } = useSession();
-  // Steps take an analysis of the run, metrics a pass over its readings: the tracks do not wait for either.
-  const known = steps.value.status === "ready" ? steps.value.value : NO_STEPS;
-  const measured = series.value.status === "ready" ? series.value.value : NO_SERIES;
+  const { run } = useSession();
   return (
     <Await of={run.value} what="Opening the trace">
-      {(value) => <Timeline run={value} steps={known} series={measured} />}
+      {(value) => <Timeline run={value} />}
     </Await>
   );
 }
 
-const NO_STEPS: readonly Step[] = [];
-const NO_SERIES: readonly Series[] = [];
+const NOTHING: Loaded<readonly Step[]> = { status: "loading" };
+const STRIP_HEIGHT = 46;
 
-function Timeline({ run, steps, series }: { run: Run; steps: readonly Step[]; series: readonly Series[] }) {
+function Timeline({ run }: { run: Run }) {
   const session = useSession();
   const model = useMemo(() => new TimelineModel(session, run, window.devicePixelRatio), [session, run]);
+  // The tracks wait neither for steps nor for metrics, and the first picture comes before the steps are even asked for.
+  const loaded = model.pictured.value ? session.steps.value : NOTHING;
+  const series = session.series.value;
   useEffect(() => {
-    model.steps.value = steps;
-    model.series.value = series;
-  }, [model, steps, series]);
+    if (loaded.status === "ready") model.steps.value = loaded.value;
+    if (series.status === "ready") model.series.value = series.value;
+  }, [model, loaded, series]);
   if (run.meta.span_count === 0)
     return (
       <Missing what="This run recorded no spans. Record functions and operators with" option="--preset auto SCRIPT" />
@@ -45,10 +45,11 @@ function Timeline({ run, steps, series }: { run: Run; steps: readonly Step[]; se
   return (
     <div class="timeline">
       <div class="timeline-main">
+        {loaded.status === "loading" && <div class="step-strip" style={{ height: `${STRIP_HEIGHT + 6}px` }} />}
         <StepStrip
-          steps={steps}
+          steps={model.steps.value}
           window={shown}
-          height={46}
+          height={STRIP_HEIGHT}
           onSteps={(stretch) => model.goTo(around(stretch, run.bounds))}
         />
         <Breadcrumb model={model} />
@@ -100,7 +101,7 @@ function StretchFacts({ model }: { model: TimelineModel }) {
           </button>
         </div>
       )}
-      <WindowStatistics range={shown} onName={(find) => model.session.update({ find })} />
+      {model.pictured.value && <WindowStatistics range={shown} onName={(find) => model.session.update({ find })} />}
       <p class="weak hint">
         Exclusive time over all threads: without what is called. Click a span for its facts, drag to choose a stretch.
       </p>
