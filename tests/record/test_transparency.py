@@ -150,7 +150,10 @@ def test_a_module_beside_the_script_wins_over_one_that_the_recorder_uses(worksho
 
 
 def test_the_programs_own_sitecustomize_still_runs(workshop: Workshop) -> None:
-    workshop.write("site/sitecustomize.py", "import sys; sys.stdout.write('customised\\n')")
+    # `strobe` is a Python program and has a sitecustomize of its own to run: this one speaks in the program only.
+    workshop.write(
+        "site/sitecustomize.py", "import sys; sys.orig_argv[1] == 'program.py' and sys.stdout.write('customised\\n')"
+    )
     workshop.write("program.py", "import sitecustomize; print(sitecustomize.__file__)")
     env = {"PYTHONPATH": str(workshop.folder / "site")}
     plain = workshop.plain("program.py", env=env)

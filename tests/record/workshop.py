@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy
+
 import strobe
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
@@ -143,21 +145,27 @@ class Terminal:
 
 def spans_of(trace: Path, function: str) -> int:
     """How many executions of a Python function a trace holds, over all its processes."""
-    table = strobe.open(trace).sql(
-        f"""select count(*) as n from spans join regions on spans.region = regions.region
-            where regions.name = '{function}' or regions.name like '%.{function}'"""
-    )
-    return int(table.to_pylist()[0]["n"])
+    opened = strobe.open(trace)
+    wanted = [number for number, name in names_of_regions(opened).items() if name == function]
+    locations = range(len(opened.locations))
+    return sum(int(numpy.isin(opened.span_arrays(location)["region"], wanted).sum()) for location in locations)
 
 
 def functions_of_processes(trace: Path) -> list[set[str]]:
-    """For every recorded process, the functions that ran in it."""
-    rows = strobe.open(trace).sql(
-        """select locations.process as process, list(distinct regions.name) as names
-           from spans join locations on spans.location = locations.location
-           join regions on spans.region = regions.region group by all order by 1"""
-    )
-    return [{name.rpartition(".")[2] for name in row["names"]} for row in rows.to_pylist()]
+    """For every recorded process that ran something, the functions that ran in it."""
+    opened = strobe.open(trace)
+    names = names_of_regions(opened)
+    found: dict[object, set[str]] = {}
+    for location, process in enumerate(opened.locations.column("process")):
+        for number in numpy.unique(opened.span_arrays(location)["region"]).tolist():
+            found.setdefault(process, set()).add(names[number])
+    return list(found.values())
+
+
+def names_of_regions(opened: strobe.Trace) -> dict[int, str]:
+    """The names of all regions, Python functions without their classes."""
+    columns = (opened.regions.column(name) for name in ("region", "name"))
+    return {int(number): str(name).rpartition(".")[2] for number, name in zip(*columns, strict=True)}
 
 
 def quality_of(trace: Path, what: str) -> int:
