@@ -319,18 +319,21 @@ Cells cells(const ProcessFile& file, const Tiles& tiles, uint32_t location, int6
   return pixels.result();
 }
 
-std::vector<std::vector<uint32_t>> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns,
-                                               int64_t end_ns, uint32_t width, uint32_t max_depth) {
+std::vector<Cells> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns, int64_t end_ns,
+                               uint32_t width, uint32_t max_depth) {
   struct Row {
     size_t pixel = 0;
     Histogram now;
-    std::vector<uint32_t> cells;
+    Cells cells;
   };
   std::vector<Row> rows;
   const double scale = double(width) / double(end_ns - start_ns);
-  auto flush = [](Row& row) {
+  auto flush = [scale](Row& row) {
     if (row.now.empty()) return;
-    row.cells[row.pixel] = largest(row.now).region;
+    row.cells.region[row.pixel] = largest(row.now).region;
+    int64_t filled_ns = 0;
+    for (const Share& s : row.now) filled_ns += s.ns;
+    row.cells.share[row.pixel] = uint8_t(std::clamp(double(filled_ns) * scale * 255, 1.0, 255.0));
     row.now.clear();
   };
   file.each(location, start_ns, end_ns, [&](uint64_t, int64_t start, int64_t end, uint32_t path, bool) {
@@ -338,7 +341,7 @@ std::vector<std::vector<uint32_t>> stack_cells(const ProcessFile& file, uint32_t
     if (depth >= max_depth) return;
     while (rows.size() <= depth) {
       rows.emplace_back();
-      rows.back().cells.assign(width, kNothing);
+      rows.back().cells = {std::vector<uint32_t>(width, kNothing), std::vector<uint8_t>(width, 0)};
     }
     Row& row = rows[depth];
     uint32_t region = file.path_region[path];
@@ -352,11 +355,12 @@ std::vector<std::vector<uint32_t>> stack_cells(const ProcessFile& file, uint32_t
     }
     add(row.now, region, int64_t((double(first + 1) - a) / scale) + 1);
     flush(row);
-    std::fill(row.cells.begin() + long(first) + 1, row.cells.begin() + long(last), region);
+    std::fill(row.cells.region.begin() + long(first) + 1, row.cells.region.begin() + long(last), region);
+    std::fill(row.cells.share.begin() + long(first) + 1, row.cells.share.begin() + long(last), 255);
     row.pixel = last;
     if (b > double(last)) add(row.now, region, int64_t((b - double(last)) / scale) + 1);
   });
-  std::vector<std::vector<uint32_t>> out;
+  std::vector<Cells> out;
   for (Row& row : rows) {
     flush(row);
     out.push_back(std::move(row.cells));

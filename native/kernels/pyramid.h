@@ -53,9 +53,9 @@ class Tiles {
 Cells cells(const ProcessFile& file, const Tiles& tiles, uint32_t location, int64_t start_ns, int64_t end_ns,
             uint32_t width);
 
-// The same per depth of the nesting, from the blocks: rows of `width` regions, as many as there are depths in the
-// window (at most `max_depth`).
-std::vector<std::vector<uint32_t>> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns,
-                                               int64_t end_ns, uint32_t width, uint32_t max_depth);
+// The same per depth of the nesting, from the blocks: as many rows as there are depths in the window (at most
+// `max_depth`). Here `share` is what all spans of the depth together fill of the pixel: rare short calls are no wall.
+std::vector<Cells> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns, int64_t end_ns,
+                               uint32_t width, uint32_t max_depth);
 
 }  // namespace strobe

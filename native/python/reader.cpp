@@ -159,16 +159,19 @@ class Reader {
   nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
                          uint32_t max_depth) const {
     check(start_ns, end_ns, width);
-    std::vector<uint32_t> flat;
+    Cells flat;
     size_t rows;
     {
       nb::gil_scoped_release release;
       auto all = stack_cells(*file_, location, start_ns, end_ns, width, max_depth);
       rows = all.size();
-      for (auto& row : all) flat.insert(flat.end(), row.begin(), row.end());
+      for (auto& row : all) {
+        flat.region.insert(flat.region.end(), row.region.begin(), row.region.end());
+        flat.share.insert(flat.share.end(), row.share.begin(), row.share.end());
+      }
     }
-    if (!rows) flat.assign(width, kNothing), rows = 1;
-    return array(std::move(flat), rows);
+    if (!rows) flat.region.assign(width, kNothing), flat.share.assign(width, 0), rows = 1;
+    return nb::make_tuple(array(std::move(flat.region), rows), array(std::move(flat.share), rows));
   }
 
  private:

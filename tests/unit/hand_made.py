@@ -162,7 +162,7 @@ class HandMadeProcess:
         Path(tiles_path).write_bytes(b"tiles")
 
     def cells(self, location, start_ns, end_ns, width, tiles_path):
-        picture = self.stack_cells(location, start_ns, end_ns, width, 100)
+        picture, _ = self.stack_cells(location, start_ns, end_ns, width, 100)
         innermost = np.full(width, NO_REGION, dtype=np.uint32)
         for line in picture:
             innermost = np.where(line == NO_REGION, innermost, line)
@@ -179,7 +179,7 @@ class HandMadeProcess:
             for _, start, duration, path, *_ in rows:
                 if start <= at < start + duration and paths["depth"][path] < depth:
                     picture[paths["depth"][path], pixel] = paths["region"][path]
-        return picture
+        return picture, np.where(picture == NO_REGION, 0, 255).astype(np.uint8)
 
 
 def make_trace(

@@ -82,7 +82,9 @@ def test_cells_hold_global_regions_and_say_where_nothing_ran():
     assert shown[0] == ["step", "aten::mm", "aten::mm", "aten::mm", "step", "load", "load", "load", "load", "step"]
     assert shown[1] == [""] * 5 + ["load"] * 5
     assert shares[1].tolist() == [0] * 5 + [255] * 5
-    assert trace.stack_cells(0, 0, 100, 10, 2).shape == (2, 10)
+    nested, filled = trace.stack_cells(0, 0, 100, 10, 2)
+    assert nested.shape == filled.shape == (2, 10)
+    assert filled[1].tolist() == [0] + [255] * 3 + [0] + [255] * 4 + [0]
 
 
 def test_sql_sees_spans_with_names_and_only_reads():

@@ -89,9 +89,9 @@ def stack_body(facts: Facts, location: int, level: int, tile: int) -> Body:
         arrays = facts.trace.span_arrays(location, start_ns, end_ns)
         if len(arrays["start_ns"]) <= MOST_SPANS:
             return arrow_body(named_spans(facts, arrays))
-    regions = np.asarray(facts.trace.stack_cells(location, start_ns, end_ns, TILE_CELLS, MOST_DEPTHS))
+    regions, filled = facts.trace.stack_cells(location, start_ns, end_ns, TILE_CELLS, MOST_DEPTHS)
     header = {"level": level, "tile": tile, "locations": [location]}
-    return Body(encode_cells(regions, None, facts.names, header), CELLS_TYPE)
+    return Body(encode_cells(regions, filled, facts.names, header), CELLS_TYPE)
 
 
 def expected_spans(facts: Facts, location: int, start_ns: int, end_ns: int) -> float:

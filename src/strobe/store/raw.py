@@ -52,8 +52,8 @@ class ProcessReader(Protocol):
     ) -> tuple[Array, Array]:
         """Return the innermost region with most time per pixel, and its share of the pixel in 255ths."""
 
-    def stack_cells(self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int) -> Image:
-        """Return the region with most time, per depth and pixel."""
+    def stack_cells(self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int) -> tuple[Image, Image]:
+        """Return, per depth and pixel, the region with most time, and what all spans of the depth fill in 255ths."""
 
 
 class RecordedProcess:

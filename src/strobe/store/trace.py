@@ -282,12 +282,16 @@ class Trace:
 
     def stack_cells(
         self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int
-    ) -> npt.NDArray[np.uint32]:
-        """Return, per depth and pixel of [start_ns, end_ns), the region with most time: an array (depths, width)."""
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
+        """Return, per depth and pixel of [start_ns, end_ns), the region with most time, and how full the pixel is.
+
+        Two arrays (depths, width): region (0xFFFFFFFF where nothing ran), and what all spans of the depth together
+        fill of the pixel, in 255ths.
+        """
         home = self._home(location)
         low, high = start_ns + self.zero_ns, end_ns + self.zero_ns
-        local = self._readers[home.process].stack_cells(home.local_id, low, high, width, max_depth)
-        return self._global_regions(home.process, local)
+        local, filled = self._readers[home.process].stack_cells(home.local_id, low, high, width, max_depth)
+        return self._global_regions(home.process, local), cast("npt.NDArray[np.uint8]", filled)
 
     # Questions
 
