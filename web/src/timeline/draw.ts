@@ -8,7 +8,7 @@ import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
 import { LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL } from "./label";
 import { drawMetric } from "./metrics";
-import { type Painter, type PlacedRow, runs } from "./painter";
+import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
 import { HEIGHTS, type LocationRow, type Row } from "./rows";
 import { toPx } from "./viewport";
 
@@ -122,7 +122,13 @@ function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools)
   const shortestNs = (NARROWEST_LABEL * length(window)) / width;
   for (const row of flat) {
     const middle = row.top - scrollTop + row.height / 2;
-    for (const run of runs(dedupe(placedRows(scene, row.location.location)), window, scene.tileCells, shortestNs)) {
+    for (const run of runs(
+      dedupe(placedRows(scene, row.location.location)),
+      window,
+      scene.tileCells,
+      shortestNs,
+      LABEL_SHARE,
+    )) {
       const entry = run.palette[run.entry];
       if (entry)
         drawLabel(
@@ -228,7 +234,7 @@ function drawRunLabels(
   context.textBaseline = "middle";
   rows.forEach((placed, depth) => {
     const middle = top + depthTop(depth) + (HEIGHTS.depth - 1) / 2;
-    for (const run of runs(placed, window, tileCells, shortestNs)) {
+    for (const run of runs(placed, window, tileCells, shortestNs, LABEL_SHARE)) {
       const entry = run.palette[run.entry];
       if (entry)
         drawLabel(

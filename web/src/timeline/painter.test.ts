@@ -58,6 +58,12 @@ describe("the painter", () => {
 });
 
 describe("runs of equal cells", () => {
+  test("end where cells are filled too little for a name", () => {
+    const rows = [placed(0, row([1, 1, 1, 1], [200, 200, 10, 200]))];
+    const ends = (leastShare: number) => runs(rows, { startNs: 0, endNs: 4 }, 4, 0, leastShare).map((r) => r.endNs);
+    expect(ends(0)).toEqual([4]);
+    expect(ends(128)).toEqual([2, 4]);
+  });
   test("join across tiles, and short ones are left out", () => {
     const rows = [placed(0, row([2, 0, 1, 1])), placed(1, row([1, 1, 0, 2]))];
     const found = runs(rows, { startNs: 0, endNs: 8 }, 4, 2);

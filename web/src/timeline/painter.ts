@@ -91,8 +91,17 @@ export type Run = {
   readonly palette: Palette;
 };
 
-/** Stretches of equal cells that are at least `shortestNs` long, inside a window. */
-export function runs(rows: readonly PlacedRow[], window: TimeRange, tileCells: number, shortestNs: number): Run[] {
+/** Cells filled less than this carry no name: their colour is too faint to write on, and they are mostly empty. In 255ths. */
+export const LABEL_SHARE = 128;
+
+/** Stretches of equal cells that are at least `shortestNs` long, inside a window; cells filled less than `leastShare` are gaps. */
+export function runs(
+  rows: readonly PlacedRow[],
+  window: TimeRange,
+  tileCells: number,
+  shortestNs: number,
+  leastShare = 0,
+): Run[] {
   const found: Run[] = [];
   let open: Run | undefined;
   const close = (): void => {
@@ -105,7 +114,7 @@ export function runs(rows: readonly PlacedRow[], window: TimeRange, tileCells: n
     const first = Math.max(0, Math.floor((window.startNs - range.startNs) / cellNs));
     const end = Math.min(tileCells, Math.ceil((window.endNs - range.startNs) / cellNs));
     for (let cell = first; cell < end; cell++) {
-      const byte = row.index[cell] ?? 0;
+      const byte = row.share && (row.share[cell] ?? 0) < leastShare ? 0 : (row.index[cell] ?? 0);
       const startNs = range.startNs + cell * cellNs;
       const region = row.palette[byte - 1]?.region;
       if (open && byte !== 0 && open.endNs === startNs && open.palette[open.entry]?.region === region) {
