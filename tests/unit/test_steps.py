@@ -406,6 +406,47 @@ def test_whatever_a_training_does_the_parts_add_up_and_steps_follow_each_other(d
     assert (found.start_ns[1:] >= (found.start_ns + found.duration_ns)[:-1]).all()
 
 
+ANYTHING = [
+    "aten::a",
+    WORKERS_WAIT,
+    SINGLE_WAIT,
+    *BACKWARD_NAMES[:2],
+    STEP,
+    ZERO,
+    "f",
+    "validate",
+    "strobe.step",
+    "##r",
+]
+Calls = st.recursive(
+    st.tuples(st.sampled_from(ANYTHING), st.just([])),
+    lambda inner: st.tuples(st.sampled_from(ANYTHING), st.lists(inner, max_size=3)),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(Calls, min_size=1, max_size=4), st.lists(Calls, max_size=3), st.integers(1, 8))
+def test_no_program_is_too_strange(body: list[object], epilogue: list[object], iterations: int) -> None:
+    program = Program()
+
+    def run(calls: list[tuple[str, list[object]]]) -> None:
+        for name, inner in calls:
+            with program.inside(name):
+                program.pause(len(name))
+                run(inner)  # type: ignore[arg-type]
+
+    for _ in range(iterations):
+        run(body)  # type: ignore[arg-type]
+    run(epilogue)  # type: ignore[arg-type]
+    found = steps_of(program.stream())
+    ends = found.start_ns + found.duration_ns
+    assert (found.parts_ns.sum(axis=1) == found.duration_ns).all()
+    assert (found.parts_ns >= 0).all()
+    assert (ends[:-1] <= found.start_ns[1:]).all()
+    assert len(found.classes) == len(found.cause) == len(found)
+
+
 def test_the_sample_of_a_real_training_has_the_steps_it_wrote_down() -> None:
     stream, truth = sample()
     found = steps_of(stream)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.structure.stream import Bools, Ints, Stream, is_backward
+from strobe.structure.stream import Bools, Ints, Stream, is_backward, outermost
 
 # Parts of a step, in the order in which they are shown. REST is what no operator accounts for.
 PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
@@ -69,25 +69,11 @@ def activities(stream: Stream) -> Activities:
     part = part_of_regions(stream.names, stream.paradigms)[stream.region]
     _open_containers(stream, part)
     rows = np.flatnonzero(part >= 0)
-    outermost = rows[_outermost(stream.start_ns[rows], stream.end_ns[rows])]
+    rows = rows[outermost(stream.start_ns[rows], stream.end_ns[rows])]
     found = Activities(
-        outermost,
-        stream.start_ns[outermost],
-        stream.end_ns[outermost],
-        part[outermost],
-        stream.region[outermost],
-        stream.call_path[outermost],
+        rows, stream.start_ns[rows], stream.end_ns[rows], part[rows], stream.region[rows], stream.call_path[rows]
     )
     return _with_backward(found, stream.backward_ns) if len(stream.backward_ns) else found
-
-
-def _outermost(start_ns: Ints, end_ns: Ints) -> Bools:
-    """Which of the spans, given in order of start, lie in none of the others."""
-    if not len(start_ns):
-        return np.zeros(0, dtype=bool)
-    ended_before = np.concatenate([start_ns[:1], np.maximum.accumulate(end_ns)[:-1]])
-    outer: Bools = start_ns >= ended_before
-    return outer
 
 
 def _open_containers(stream: Stream, part: Ints) -> None:
@@ -135,7 +121,7 @@ def _with_backward(found: Activities, elsewhere_ns: Ints) -> Activities:
     start, end = np.maximum(elsewhere_ns[:, 0], before), np.minimum(elsewhere_ns[:, 1], after)
     keep = end > start
     start, end = start[keep], end[keep]
-    alone = _outermost(start, end)  # several threads at once count once
+    alone = outermost(start, end)  # several threads at once count once
     start, end = start[alone], end[alone]
     nowhere = np.full(len(start), -1, dtype=np.int64)
     order = np.argsort(np.concatenate([found.start_ns, start]), kind="stable")

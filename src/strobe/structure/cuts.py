@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,12 @@ class Cuts:
 
 def cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
     """Cut a stream into steps."""
+    cuts = _cut(stream, loop, acts)
+    # A wait that holds other marks would reach into the next step.
+    return replace(cuts, fed_ns=np.minimum(cuts.fed_ns, cuts.end_ns))
+
+
+def _cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
     if loop.kind == "optimizer":
         return _cut_at_waits(stream, loop.rows, acts)
     if loop.kind == "zero_grad":
@@ -65,8 +71,9 @@ def _cut_at_waits(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
 
     start, fed = np.empty(len(marks), dtype=np.int64), np.empty(len(marks), dtype=np.int64)
     for step, (lowest, feeding) in enumerate(zip(low, feed, strict=True)):
+        since = int(mark_end[step - 1]) if step else 0
         if feeding >= 0:
-            start[step] = _asking_ns(stream, acts, _run_of_waits(acts, feeding, lowest, usual), feeding)
+            start[step] = _asking_ns(stream, acts, _run_of_waits(acts, feeding, lowest, usual), feeding, since)
             fed[step] = acts.end_ns[feeding]
         elif step:
             start[step] = fed[step] = mark_end[step - 1]
@@ -109,20 +116,25 @@ def _cut_before(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
     feed = _last_of(acts.part == DATA_WAIT, low, np.searchsorted(acts.start_ns, start))
     for step in np.flatnonzero(feed >= 0).tolist():
         first = _run_of_waits(acts, feed[step], low[step], np.empty(0, dtype=np.int64))
-        start[step], fed[step] = _asking_ns(stream, acts, first, feed[step]), acts.end_ns[feed[step]]
+        since = int(stream.start_ns[marks[step - 1]]) if step else 0
+        start[step], fed[step] = _asking_ns(stream, acts, first, feed[step], since), acts.end_ns[feed[step]]
     return _cut_at(stream, start, fed)
 
 
 def _cut_at_feeds(stream: Stream, loader: Ints, acts: Activities) -> Cuts:
     """Steps that begin where a loader is asked, twice at the end of an epoch, before the usual work follows."""
-    waits = np.searchsorted(acts.start_ns, stream.start_ns[loader])
+    waits = np.flatnonzero(np.isin(acts.row, loader))
+    if not len(waits):  # the loader is a part of something else
+        return _cut_at(stream, stream.start_ns[loader], stream.start_ns[loader])
     until = np.append(waits[1:], len(acts))
     usual = _usual_regions(acts, waits + 1, until, among=slice(0, -1))
-    start, fed, asked = [], [], -1
+    start: list[int] = []
+    fed: list[int] = []
+    asked = -1
     for wait, end in zip(waits.tolist(), until.tolist(), strict=True):
         asked = wait if asked < 0 else asked
         if _is_forward(acts, slice(wait + 1, end), usual):
-            start.append(_asking_ns(stream, acts, asked, wait))
+            start.append(_asking_ns(stream, acts, asked, wait, fed[-1] if fed else 0))
             fed.append(int(acts.end_ns[wait]))
             asked = -1
     if not start:  # what is done with the data leaves no operators
@@ -135,6 +147,7 @@ def _cut_at(stream: Stream, start: Ints, fed: Ints) -> Cuts:
     end = np.append(start[1:], 0)
     inside = _between(stream, start[:-1], start[1:])
     end[-1] = _end_of_last(stream, int(start[-1]), np.unique(stream.call_path[inside]), None)
+    end[-1] = max(end[-1], fed[-1])
     return Cuts(start, end, fed, np.ones(len(start), dtype=bool))
 
 
@@ -156,15 +169,18 @@ def _cut_after(stream: Stream, marks: Ints) -> Cuts:
     return Cuts(start, end, start, np.ones(len(start), dtype=bool))
 
 
-def _asking_ns(stream: Stream, acts: Activities, first: int, feeding: int) -> int:
+def _asking_ns(stream: Stream, acts: Activities, first: int, feeding: int, earliest_ns: int) -> int:
     """When the program asked for the data: at the first wait, or where the function was called that does nothing else.
 
-    A function around the wait does nothing else if it ends before the next activity begins: a generator over epochs, a
-    prefetcher. It also makes the iterator and starts the workers.
+    A function around the wait does nothing else if it was called since the step before (`earliest_ns`), and ends before
+    the next activity begins: a generator over epochs, a prefetcher. It also makes the iterator and starts the workers.
     """
-    until = acts.start_ns[feeding + 1] if feeding + 1 < len(acts) else acts.end_ns[feeding]
+    latest = acts.start_ns[feeding + 1] if feeding + 1 < len(acts) else acts.end_ns[feeding]
     row = int(acts.row[first])
-    while (above := int(stream.parent[row])) >= 0 and stream.start_ns[above] + stream.duration_ns[above] <= until:
+    while (above := int(stream.parent[row])) >= 0:
+        start = stream.start_ns[above]
+        if start < earliest_ns or start + stream.duration_ns[above] > latest:
+            break
         row = above
     return int(stream.start_ns[row])
 
@@ -260,7 +276,8 @@ def _with_unfinished(cuts: Cuts, stream: Stream, acts: Activities, usual: Ints, 
     if not len(asked_again) or not _is_forward(acts, slice(asked_again[-1] + 1, len(acts)), usual):
         return cuts
     feeding = int(asked_again[-1])
-    start = _asking_ns(stream, acts, _run_of_waits(acts, feeding, int(asked_again[0]), usual), feeding)
+    first = _run_of_waits(acts, feeding, int(asked_again[0]), usual)
+    start = _asking_ns(stream, acts, first, feeding, int(cuts.end_ns[-1]))
     return Cuts(
         np.append(cuts.start_ns, start),
         np.concatenate([cuts.end_ns[:-1], [start, stream.end_ns.max()]]),

@@ -12,10 +12,10 @@ import numpy as np
 
 from strobe.structure.activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_STEP, STEP_HINT, ZERO_GRAD
 from strobe.structure.levels import Level, find_levels
-from strobe.structure.stream import Bools, Ints, Stream
+from strobe.structure.stream import Bools, Ints, Stream, outermost
 
-# Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where a
-# model is loaded, the best level scores up to 0.7.
+# Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where
+# a model is loaded, the best level scores up to 0.7.
 MIN_SCORE = 0.75
 # Longer streams are judged by this many events from their middle; the marks are then found in all of it.
 WINDOW_EVENTS = 1 << 21
@@ -112,6 +112,8 @@ def _anchor_rows(stream: Stream, anchor: _Anchor) -> dict[str, Ints]:
         name = stream.names[region]
         by_name.setdefault(PROFILER_STEP if name.startswith(PROFILER_STEP) else name, []).append(region)
     rows = {name: np.flatnonzero(np.isin(stream.region, regions)) for name, regions in by_name.items()}
+    end_ns = stream.end_ns
+    rows = {name: at[outermost(stream.start_ns[at], end_ns[at])] for name, at in rows.items()}
     return {name: at for name, at in rows.items() if len(at) >= anchor.least}
 
 

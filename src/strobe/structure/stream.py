@@ -58,6 +58,15 @@ class Stream:
         return len(self.start_ns)
 
 
+def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
+    """Return which of the spans, given in order of start, lie in none of the others."""
+    if not len(start_ns):
+        return np.zeros(0, dtype=bool)
+    ended_before = np.concatenate([start_ns[:1], np.maximum.accumulate(end_ns)[:-1]])
+    outer: Bools = start_ns >= ended_before
+    return outer
+
+
 def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
     """Return the distinct values, and in how many groups each occurs. Both are numbered from 0 and of equal length."""
     if not len(values):
