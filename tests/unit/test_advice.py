@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from strobe import registry
-from strobe.advice.outlier import ordinal, period
+from strobe.advice.outlier import ordinal, rhythm
 from strobe.advice.rank import findings
 from tests.unit.hand_made import FETCH, MS, HandMadeProcess, make_trace, span, train_steps
 
@@ -95,10 +97,38 @@ def test_the_best_gain_comes_first_and_what_is_only_good_to_know_last():
 
 @pytest.mark.parametrize(
     ("steps", "expected"),
-    [([18, 55, 92], 37), ([18, 92, 129], 37), ([11, 44, 47], 0), ([5, 6, 7], 0), ([4, 8], 0), ([10, 13, 47, 61], 0)],
+    [
+        ([18, 55, 92], 37),
+        ([18, 55, 129, 166], 37),
+        ([11, 44, 47], 0),
+        ([5, 6, 7], 0),
+        ([4, 8], 0),
+        ([10, 13, 47, 61], 0),
+        ([], 0),
+    ],
 )
-def test_a_period_is_exact_or_none(steps, expected):
-    assert period(np.array(steps)) == expected
+def test_a_rhythm_is_exact_or_none(steps, expected):
+    every, members = rhythm(np.array(steps, dtype=np.int64), np.ones(len(steps)))
+    assert every == expected
+    assert members.sum() == (len(steps) if expected else 0)
+
+
+def test_a_rhythm_is_heard_through_the_noise_of_a_busy_machine():
+    stalls, noise = list(range(18, 500, 37)), [50, 54, 60, 102, 144, 145, 147, 156, 159, 161, 163, 164, 335, 458, 460]
+    rows = np.array(sorted(stalls + noise))
+    every, members = rhythm(rows, np.where(np.isin(rows, stalls), 110.0, 30.0))
+    assert every == 37
+    assert rows[members].tolist() == stalls
+
+
+@given(st.lists(st.integers(0, 500), unique=True, max_size=30).map(sorted))
+def test_a_rhythm_is_what_it_says(steps):
+    every, members = rhythm(np.array(steps, dtype=np.int64), np.ones(len(steps)))
+    if every:
+        kept = np.array(steps)[members]
+        assert not (np.diff(kept) % every).any()
+        assert len(kept) >= 0.75 * ((kept[-1] - kept[0]) // every + 1)
+        assert 2 * len(kept) >= len(steps)
 
 
 def test_ordinals():

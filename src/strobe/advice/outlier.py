@@ -9,11 +9,19 @@ from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from strobe.store.trace import Trace
-    from strobe.structure.stream import Ints
+    from strobe.structure.stream import Bools, Ints
+
+    Reals = npt.NDArray[np.float64]
 
 # Fewer slow steps are listed, but are no pattern that a fix is promised for.
 LEAST_TIMES = 3
+# So many of the steps that a rhythm would have must be slow.
+LEAST_PRESENT = 0.75
+MOST_COMPARED = 40
 
 _PARTS = {
     "data_wait": ("waiting for data", "find what makes the fetch of these batches slow: storage, one sample, a refill"),
@@ -24,17 +32,28 @@ _PARTS = {
 }
 
 
-def period(rows: Ints) -> int:
-    """Return the exact spacing of step numbers, 0 if there is none. Some may be missing."""
+def rhythm(rows: Ints, excess: Reals) -> tuple[int, Bools]:
+    """Return the exact spacing of step numbers, and which rows keep to it; 0 if most of the excess keeps to none.
+
+    A busy machine adds slow steps of its own, so not all rows must keep to it; and a step here and there may be
+    missing.
+    """
     import numpy as np
 
-    if len(rows) < LEAST_TIMES:
-        return 0
-    spacing = np.diff(rows)
-    smallest = int(spacing.min())
-    # At least half of the expected ones must be there: three arbitrary numbers often share a small divisor.
-    expected = int(spacing.sum()) // max(1, smallest) + 1
-    return smallest if smallest > 1 and not (spacing % smallest).any() and 2 * len(rows) >= expected else 0
+    best, members = 0, np.zeros(len(rows), dtype=bool)
+    heaviest = rows[np.argsort(-excess)[:MOST_COMPARED]]
+    for each in np.unique(np.abs(heaviest[:, None] - heaviest)):
+        for phase in np.unique(heaviest % each) if each > 1 else ():
+            inside = rows % each == phase
+            count = int(inside.sum())
+            span = int(np.ptp(rows[inside])) // int(each) + 1 if count else 0
+            # By chance, three of ten numbers often have equal spacing, five of ten hardly ever.
+            rare = count >= LEAST_TIMES and (count >= 5 or 2 * count > len(rows))
+            if rare and count >= LEAST_PRESENT * span and excess[inside].sum() > excess[members].sum():
+                best, members = int(each), inside
+    if excess[members].sum() < excess.sum() / 2:
+        return 0, np.zeros(len(rows), dtype=bool)
+    return best, members
 
 
 def ordinal(number: int) -> str:
@@ -60,31 +79,43 @@ def run(trace: Trace) -> Iterator[Finding]:
     steps = usual.steps
     names = np.array(steps.classes, dtype=object)
     slow = steps.outlier & steps.steady
+    over, own = steps.duration_ns.astype(np.float64), steps.parts_ns.astype(np.float64)
+    for class_name in dict.fromkeys(steps.classes):
+        of_class = names == class_name
+        usual_of_class = of_class & steps.steady & ~steps.outlier
+        if usual_of_class.any():
+            over[of_class] -= np.median(steps.duration_ns[usual_of_class])
+            own[of_class] -= np.median(steps.parts_ns[usual_of_class], axis=0)
     for part, name in enumerate(PARTS):
         rows = np.flatnonzero(slow & np.array([cause == name for cause in steps.cause], dtype=bool))
-        if not len(rows):
-            continue
-        excess, own = 0.0, 0.0
-        for class_name in dict.fromkeys(names[rows].tolist()):
-            usual_of_class = (names == class_name) & steps.steady & ~steps.outlier
-            mine = rows[names[rows] == class_name]
-            excess += float((steps.duration_ns[mine] - np.median(steps.duration_ns[usual_of_class])).sum())
-            own += float((steps.parts_ns[mine, part] - np.median(steps.parts_ns[usual_of_class, part])).sum())
-        every = period(rows)
-        words, do = _PARTS[name]
-        when = f"every {ordinal(every)} step takes" if every else f"{len(rows)} of {usual.count} steps take"
-        enough = len(rows) >= LEAST_TIMES
-        yield Finding(
-            rule="outlier",
-            what=f"{when} {format_ns(excess / len(rows))} longer, in {words}"
-            + (f" ({len(rows)} times: step {_listed(rows)})" if every else f": step {_listed(rows)}"),
-            do=do,
-            gain_low_ns=round(max(0.0, min(own, excess)) / usual.count) if enough else 0,
-            gain_high_ns=round(excess / usual.count) if enough else 0,
-            confidence="high" if every else "medium",
-            informative=not enough,
-            evidence=evidence(trace, steps, rows[np.argsort(-steps.duration_ns[rows])[:5]]),
-        )
+        every, regular = rhythm(rows, over[rows])
+        for group, spacing in ((rows[regular], every), (rows[~regular], 0)):
+            if len(group):
+                gain = (float(np.minimum(over[group], own[group, part]).sum()), float(over[group].sum()))
+                places = evidence(trace, steps, group[np.argsort(-over[group])[:5]])
+                yield _finding(group, usual.count, name, spacing, gain, places)
+
+
+def _finding(
+    rows: Ints, count: int, part: str, every: int, gain_ns: tuple[float, float], evidence: tuple[dict[str, object], ...]
+) -> Finding:
+    words, do = _PARTS[part]
+    longer = f"{format_ns(gain_ns[1] / len(rows))} longer, in {words}"
+    if every:
+        what = f"every {ordinal(every)} step takes {longer} ({len(rows)} times: step {_listed(rows)})"
+    else:
+        what = f"{len(rows)} of {count} steps take{'s' if len(rows) == 1 else ''} {longer}: step {_listed(rows)}"
+    enough = len(rows) >= LEAST_TIMES
+    return Finding(
+        rule="outlier",
+        what=what,
+        do=do,
+        gain_low_ns=round(max(0.0, gain_ns[0]) / count) if enough else 0,
+        gain_high_ns=round(gain_ns[1] / count) if enough else 0,
+        confidence="high" if every else "medium",
+        informative=not enough,
+        evidence=evidence,
+    )
 
 
 def _listed(rows: Ints) -> str:
