@@ -63,6 +63,7 @@ def test_evidence_leads_to_the_place_that_shows_it(page: Page, address: str) -> 
 
 def test_digits_open_pages_and_the_question_mark_the_keys(page: Page, address: str) -> None:
     page.goto(address)
+    expect(page.get_by_role("region", name="Verdict")).to_be_visible()
     page.keyboard.press("2")
     expect(page.get_by_role("button", name="Timeline")).to_have_attribute("aria-current", "page")
     page.keyboard.press("1")
@@ -78,6 +79,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(browser: Browser, addre
     page = browser.new_page(color_scheme="light")
     page.goto(address)
     background = "getComputedStyle(document.body).backgroundColor"
+    expect(page.get_by_role("region", name="Verdict")).to_be_visible()
     assert page.evaluate(background) == "rgb(255, 255, 255)"
     page.keyboard.press("t")
     wait_until(page, f"{background} === 'rgb(18, 21, 27)'")

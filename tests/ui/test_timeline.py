@@ -120,6 +120,24 @@ def test_a_click_selects_a_span_and_says_all_about_it(timeline: Timeline) -> Non
     assert timeline.fields["span"].endswith("_2")
 
 
+def test_one_walks_along_spans_by_keys_alone(timeline: Timeline) -> None:
+    page = timeline.page
+    name = page.get_by_role("complementary").get_by_role("heading", level=2)
+    for key, expected in [(".", "<module>"), ("ArrowDown", "main"), ("ArrowDown", "train_step"), (".", "train_step")]:
+        page.keyboard.press(key)
+        expect(name).to_have_text(expected)
+        page.wait_for_timeout(300)
+    expect(page.get_by_role("complementary")).to_contain_text("step1")
+    page.keyboard.press("ArrowDown")
+    expect(name).to_have_text("fetch")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press(",")
+    expect(name).to_have_text("train_step")
+    page.keyboard.press("f")
+    timeline.wait_for("time=")
+    assert timeline.length < 100_000_000
+
+
 def test_a_double_click_zooms_to_a_span(timeline: Timeline) -> None:
     page = timeline.page
     page.keyboard.press("]")

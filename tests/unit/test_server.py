@@ -180,6 +180,20 @@ def test_a_span_is_found_by_where_it_is(page: Page) -> None:
     assert page.json(f"span?location=1&start_ns=0&end_ns={quarter - 1}") is None
 
 
+def test_one_walks_from_span_to_span(page: Page) -> None:
+    def walk(start_ns: int, depth: int, way: str) -> object:
+        found = page.json(f"neighbour?location=0&start_ns={start_ns}&depth={depth}&way={way}")
+        return found["name"] if isinstance(found, dict) else None
+
+    assert walk(0, 1, "next") == "load"
+    assert walk(CELL_NS // 2, 1, "previous") == "aten::mm"
+    assert walk(CELL_NS // 2, 1, "parent") == "step"
+    assert walk(0, 0, "child") == "aten::mm"
+    assert [walk(0, 0, way) for way in ("next", "previous", "parent")] == [None] * 3
+    assert walk(0, 1, "child") is None
+    assert walk(3, 1, "next") is None, "no span starts there"
+
+
 def test_a_span_is_compared_with_its_sisters(tmp_path: Path) -> None:
     thread = [span("work", 1000 * i, 1000 * i + 100 + i) for i in range(10)]
     found = page_of({"main": thread}, folder=tmp_path).json("span?location=0&start_ns=7000&end_ns=7001")
@@ -319,6 +333,7 @@ def test_a_trace_without_anything_is_answered_too(tmp_path: Path) -> None:
         "stack?level=10&tile=0",
         "span?location=0&start_ns=-5&end_ns=3",
         "step?time_ns=0&kind=sideways",
+        "neighbour?location=0&start_ns=0&depth=0&way=up",
         "search/spans?text=dur:5",
         "readings?start_ns=0&end_ns=1&width=999999",
         "table?name=../../etc/passwd",

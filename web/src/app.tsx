@@ -1,7 +1,7 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { formatCount, formatQuantity } from "./base/quantity";
+import { formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
@@ -104,10 +104,9 @@ function Frame({ views }: { views: readonly View[] }) {
             <span>{run.meta.host}</span>
             <span>Python {run.meta.python}</span>
             <span>
-              {formatCount(run.processes.length)} {run.processes.length === 1 ? "process" : "processes"},{" "}
-              {run.locations.length} {run.locations.length === 1 ? "thread" : "threads"}
+              {plural(run.processes.length, "process")}, {plural(run.locations.length, "thread")}
             </span>
-            <span>{formatCount(run.meta.span_count)} spans</span>
+            <span>{plural(run.meta.span_count, "span")}</span>
             <span>{formatQuantity(run.meta.size_bytes, "bytes")}</span>
             <span>{run.meta.ended}</span>
           </>

@@ -87,6 +87,15 @@ def span(facts: Facts, parameters: Parameters) -> Body:
     return _json(detail.find_span(facts, _location(facts, parameters), start_ns, end_ns, depth=depth, region=region))
 
 
+def neighbour(facts: Facts, parameters: Parameters) -> Body:
+    """The span beside, around, or inside another one: for those who walk by keys."""
+    way = parameters.get("way", "")
+    if way not in detail.WAYS:
+        raise UsageError(f"'way={way}' is not one of {', '.join(detail.WAYS)}")
+    start_ns, depth = _whole(parameters, "start_ns"), _whole(parameters, "depth")
+    return _json(detail.neighbour(facts, _location(facts, parameters), start_ns, depth, way))
+
+
 def series(facts: Facts, _: Parameters) -> Body:
     """What was measured over time."""
     return arrow_body(metrics.series_table(facts.series))
@@ -168,6 +177,7 @@ ROUTES: dict[str, Answer] = {
     "cells": cells,
     "stack": stack,
     "span": span,
+    "neighbour": neighbour,
     "series": series,
     "readings": readings,
     "steps": step_list,

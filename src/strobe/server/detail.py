@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from strobe.errors import UsageError
 from strobe.server.tables import some_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,31 @@ def find_span(
     overlap = np.minimum(stop[rows], end_ns) - np.maximum(start[rows], start_ns)
     best = rows[np.lexsort((arrays["depth"][rows], overlap))[-1]]
     return describe(facts, location, some_of(arrays, np.array([best])))
+
+
+WAYS = ("next", "previous", "parent", "child")
+
+
+def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str) -> dict[str, Any] | None:
+    """Return the span beside, around, or first inside the one that starts then at this depth; None at an end."""
+    if facts.span_counts[location] > _MOST_COMPARED:
+        raise UsageError("this thread has too many spans to walk along them", do="Zoom in and click")
+    arrays = facts.whole_location(location)
+    start = arrays["start_ns"]
+    here = np.flatnonzero((start == start_ns) & (arrays["depth"] == depth))
+    if not len(here):
+        return None
+    at = int(here[0])
+    if way == "parent":
+        rows = np.searchsorted(arrays["row"], arrays["parent"][[at]]) if arrays["parent"][at] >= 0 else here[:0]
+    elif way == "child":
+        rows = np.flatnonzero(arrays["parent"] == arrays["row"][at])[:1]
+    else:
+        # Spans are in order of start, so those of one depth are as well.
+        row = np.flatnonzero(arrays["depth"] == depth)
+        beside = int(np.searchsorted(row, at)) + (1 if way == "next" else -1)
+        rows = row[beside : beside + 1] if beside >= 0 else row[:0]
+    return describe(facts, location, some_of(arrays, rows)) if len(rows) else None
 
 
 def describe(facts: Facts, location: int, one: SpanArrays) -> dict[str, Any]:

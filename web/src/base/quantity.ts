@@ -27,6 +27,10 @@ export const formatCount = (value: number): string =>
     .toString()
     .replace(/\B(?=(\d{3})+$)/g, " ");
 
+/** "1 span", "1 180 spans", "2 processes". */
+export const plural = (count: number, word: string): string =>
+  `${formatCount(count)} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
+
 /** A share from 0 to 1 in percent: "31 %", "4.2 %". */
 export const formatShare = (share: number): string => {
   const percent = 100 * share;

@@ -95,6 +95,15 @@ export function fetchSpan(api: Api, place: Place, signal?: AbortSignal): Promise
   return api.json("span", parameters, decodeDetail, signal);
 }
 
+export type Way = "next" | "previous" | "parent" | "child";
+
+/** The span beside, around, or first inside another one. */
+export const fetchNeighbour = (
+  api: Api,
+  { location, startNs, depth }: SpanKey,
+  way: Way,
+): Promise<SpanDetail | undefined> => api.json("neighbour", { location, start_ns: startNs, depth, way }, decodeDetail);
+
 export const keyOf = (span: SpanDetail): SpanKey => ({
   location: span.location,
   startNs: span.start_ns,

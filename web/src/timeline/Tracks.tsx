@@ -81,7 +81,7 @@ function usePicture(
       fitCanvas(headerCanvas, now.width, RULER_HEIGHT + STEPS_HEIGHT);
       for (const [location, depths] of drawTracks(context, now, { theme, painter, labels, scratch: tools.scratch }))
         model.sawDepth(location, depths);
-      drawHeader(headerContext, now, labels, theme);
+      drawHeader(headerContext, { ...now, stepsNote: model.stepsNote.value }, labels, theme);
       // Tests and curious people measure from here: the first picture that lacks nothing.
       if (
         now.width > 0 &&
@@ -94,7 +94,7 @@ function usePicture(
     const dispose = effect(() => {
       model.fetchVisible();
       // Whatever the picture depends on is read here, so that its change asks for a new one.
-      void [scene(model, undefined), model.version.value, model.session.theme.value];
+      void [scene(model, undefined), model.version.value, model.stepsNote.value, model.session.theme.value];
       if (!frame) frame = requestAnimationFrame(draw);
     });
     return () => {

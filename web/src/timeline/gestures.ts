@@ -148,6 +148,10 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
     BracketLeft: () => void model.goToStep("previous"),
     BracketRight: () => void model.goToStep("next"),
     KeyN: () => void model.goToStep("outlier"),
+    Comma: () => void model.walk("previous"),
+    Period: () => void model.walk("next"),
+    ArrowUp: () => void model.walk("parent"),
+    ArrowDown: () => void model.walk("child"),
     Escape: () => {
       model.session.update({ range: undefined });
       void model.select(undefined);
@@ -166,7 +170,9 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
         return;
       }
       const action = actions[event.code];
-      if (!action || event.repeat) return;
+      const walking = event.code === "ArrowUp" || event.code === "ArrowDown";
+      // Without a selected span these two scroll, as everywhere.
+      if (!action || event.repeat || (walking && !model.selected.value)) return;
       event.preventDefault();
       action();
     },
@@ -194,5 +200,7 @@ export const TIMELINE_KEYS: readonly (readonly [string, string])[] = [
   ["Backspace", "undo the last zoom"],
   ["[  ]", "previous, next step"],
   ["N", "next outlier"],
+  [",  .", "select the previous, next span of the row"],
+  ["↑  ↓", "select the span around, the first inside"],
   ["Esc", "clear what is chosen"],
 ];

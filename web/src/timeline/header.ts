@@ -14,6 +14,8 @@ export type HeaderScene = {
   readonly pixelRatio: number;
   readonly window: TimeRange;
   readonly steps: readonly Step[];
+  /** Said where steps would be, when there are none. */
+  readonly stepsNote: string;
   readonly pointerX: number | undefined;
   readonly range: TimeRange | undefined;
 };
@@ -36,6 +38,10 @@ export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene
     context.fillText(formatMoment(at, stepNs), x + 4, RULER_HEIGHT / 2 - 2);
   }
   drawSteps(context, steps, window, width, labels, theme);
+  if (scene.stepsNote && !steps.length) {
+    context.fillStyle = chrome.textWeak;
+    context.fillText(scene.stepsNote, 6, RULER_HEIGHT + STEPS_HEIGHT / 2 - 1);
+  }
   if (range) {
     const [left, right] = [toPx(range.startNs, window, width), toPx(range.endNs, window, width)];
     context.fillStyle = chrome.accentFill;

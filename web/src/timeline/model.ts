@@ -14,7 +14,7 @@ import {
   type StepKind,
 } from "../data/run";
 import type { Session } from "../data/session";
-import { fetchSpan, keyOf, type Place, type SpanDetail } from "../data/spans";
+import { fetchNeighbour, fetchSpan, keyOf, type Place, type SpanDetail, type Way } from "../data/spans";
 import { TileStore } from "../data/tiles";
 import { layoutRows, openByDefault, type Row, visibleRows } from "./rows";
 import { around, clamp, pan, trailAfter, zoom } from "./viewport";
@@ -40,6 +40,8 @@ export class TimelineModel {
   /** Steps and metrics come later than the tracks, which do not wait for them. */
   readonly steps: Signal<readonly Step[]> = signal([]);
   readonly series: Signal<readonly Series[]> = signal([]);
+  /** Why there are no steps, once that is known. */
+  readonly stepsNote = signal("");
   /** Counts the tiles that came. */
   readonly version = signal(0);
   /** Whether there is something to see: what costs the server more may be asked from then on. */
@@ -195,6 +197,32 @@ export class TimelineModel {
     const found = await this.session.ask(fetchSpan(this.session.api, place));
     this.selected.value = found;
     this.session.update({ selection: found && keyOf(found) });
+  }
+
+  /** Selects the neighbour of the selected span, or, where none is selected, the widest span of the first thread. */
+  async walk(way: Way): Promise<void> {
+    const from = this.selected.value;
+    const first = this.rows.value.find((row) => row.kind === "location");
+    const place = first?.kind === "location" && {
+      location: first.location.location,
+      range: this.window.value,
+      depth: 0,
+    };
+    const asked = from
+      ? fetchNeighbour(this.session.api, keyOf(from), way)
+      : place && fetchSpan(this.session.api, place);
+    const found = asked && (await this.session.ask(asked));
+    if (!found) return;
+    this.selected.value = found;
+    this.session.update({ selection: keyOf(found) });
+    this.bringIntoView({ startNs: found.start_ns, endNs: found.start_ns + found.duration_ns });
+  }
+
+  private bringIntoView(span: TimeRange): void {
+    const window = this.window.value;
+    if (span.startNs < window.endNs && span.endNs > window.startNs) return;
+    const by = (span.startNs + span.endNs) / 2 - (window.startNs + window.endNs) / 2;
+    this.move(clamp({ startNs: window.startNs + by, endNs: window.endNs + by }, this.run.bounds));
   }
 
   /** Fetches the facts about the span that the address names. */

@@ -1,7 +1,7 @@
 // Page 1: what kind of run this is, one step, all steps, what to fix, and how far the data can be trusted.
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor } from "../base/color";
-import { formatCount, formatQuantity, formatShare } from "../base/quantity";
+import { formatCount, formatQuantity, formatShare, plural } from "../base/quantity";
 import { formatDuration, length, type TimeRange } from "../base/time";
 import type { Run, Series, Step } from "../data/run";
 import { load, useSession } from "../data/session";
@@ -178,7 +178,10 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
         <h2 id="metrics-title">The process over time</h2>
       </header>
       {cpu.length + memory.length === 0 && (
-        <Missing what="No metrics were recorded. Record them with" option="--trace +metrics SCRIPT" />
+        <Missing
+          what="No readings: the run was too short for one, or they were switched off. They are recorded with"
+          option="--trace +metrics SCRIPT"
+        />
       )}
       <div class="columns">
         {cpu.length > 0 && <RunChart run={run} series={cpu} title="CPU, cores in use by kind of thread" height={130} />}
@@ -204,7 +207,7 @@ function QualityCard({ quality }: { quality: Quality }) {
         <dd>{formatShare(quality.estimated_cost)} of the run, as it estimates itself</dd>
         <dt>recorded</dt>
         <dd>
-          {formatCount(quality.span_count)} spans, {formatQuantity(quality.size_bytes, "bytes")} (
+          {plural(quality.span_count, "span")}, {formatQuantity(quality.size_bytes, "bytes")} (
           {quality.bytes_per_span.toFixed(1)} bytes a span)
         </dd>
       </dl>

@@ -33,7 +33,10 @@ function Timeline({ run }: { run: Run }) {
   const loaded = model.pictured.value ? session.steps.value : NOTHING;
   const series = session.series.value;
   useEffect(() => {
-    if (loaded.status === "ready") model.steps.value = loaded.value;
+    if (loaded.status === "ready") {
+      model.steps.value = loaded.value;
+      model.stepsNote.value = "none found: nothing repeats often and regularly enough";
+    }
     if (series.status === "ready") model.series.value = series.value;
   }, [model, loaded, series]);
   if (run.meta.span_count === 0)
