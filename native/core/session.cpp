@@ -300,6 +300,7 @@ void Session::remove_files() {
 
 int Session::start_drainer() {
   quit_ = false;
+  drainer_id_ = 0;
   // The program's signals must never land on our thread.
   sigset_t all, old;
   sigfillset(&all);
@@ -310,7 +311,6 @@ int Session::start_drainer() {
   int error = pthread_create(&drainer_, &attributes, drainer_main, this);
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  drainer_id_ = 0;
   return error;
 }
 
@@ -323,7 +323,9 @@ void Session::stop_drainer() {
 void Session::pause() {
   std::lock_guard control(control_);
   if (!active() || paused_) return;
+  resume_after_ns_ = INT64_MAX;
   paused_ = true;
+  stop_producers();  // the next record of any thread comes to slow_put, which resumes
   stop_drainer();
   // A joined thread is counted in /proc/self/stat for a moment longer.
   char path[64];
@@ -492,6 +494,7 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
     if (start(strobe_options{}) != 0) state_.store(kStopped);
   }
   if (!active()) return;
+  if (paused_ && monotonic_ns() >= resume_after_ns_) resume();
   if ((!p.header || p.generation != generation_.load()) && !new_ring(p)) return;
   RingHeader& ring = *p.header;
   if (p.lost_depth > 0) {
@@ -501,7 +504,10 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
   } else {
     const uint64_t capacity = ring.capacity;
     uint64_t used = p.head - ring.tail.load(std::memory_order_acquire);
-    if (used > capacity / 2) futex_wake(wake_);
+    if (used > capacity / 2) {
+      if (paused_) resume();
+      futex_wake(wake_);
+    }
     // Full: give the drainer time before anything is lost. It needs neither the GIL nor any lock that this thread could
     // hold.
     for (int64_t until = 0; used + 2 >= capacity && active() && !failed_;
@@ -531,7 +537,7 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
   uint64_t limit = ring.tail.load(std::memory_order_acquire) + ring.capacity - 2;
   uint64_t quarter = p.head + ring.capacity / 4;
   p.limit.store(quarter < limit ? quarter : limit);
-  if (!active() || failed_) p.limit.store(0);
+  if (!active() || failed_ || paused_) p.limit.store(0);
 }
 
 void Session::name_thread(const char* name) {
@@ -708,7 +714,7 @@ void strobe_stop(void) { session().stop(-1); }
 int strobe_active(void) { return session().active(); }
 const char* strobe_error(void) { return session().error(); }
 void strobe_pause(void) { session().pause(); }
-void strobe_resume(void) { session().resume(); }
+void strobe_resume(void) { session().resume_in(5000000); }
 void strobe_note_exit(int exit_code) { session().stop(exit_code & 0xFF); }
 uint32_t strobe_region(const strobe_region_info* info) {
   return session().regions().intern(*info, [](std::string_view payload) { session().save_regions(payload, 1); });

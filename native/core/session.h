@@ -32,9 +32,9 @@ class Session {
   // `exit_code` >= 0: the process is about to end by _exit.
   void stop(int exit_code);
   bool active() const { return state_.load(std::memory_order_acquire) == kActive; }
-  // Ends and restarts the drainer around a fork; records wait in their rings meanwhile.
+  // Ends the drainer, for a fork. After resume_in the first record that comes later than `delay_ns` starts it again.
   void pause();
-  void resume();
+  void resume_in(int64_t delay_ns) { resume_after_ns_ = monotonic_ns() + delay_ns; }
   void slow_put(RecordKind kind, uint32_t region);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
@@ -64,6 +64,7 @@ class Session {
   void remove_files();
   int start_drainer();
   void stop_drainer();
+  void resume();
   bool new_ring(Producer& p);
   Slot* free_slot();
   void append(const std::string& bytes);
@@ -94,7 +95,9 @@ class Session {
   uint32_t next_location_ = 0;
   int64_t started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
-  bool child_ = false, paused_ = false;
+  bool child_ = false;
+  std::atomic<bool> paused_{false};
+  std::atomic<int64_t> resume_after_ns_{0};
   std::atomic<uint32_t> drainer_id_{0};
   std::atomic<bool> failed_{false};
   std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours

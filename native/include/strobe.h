@@ -60,8 +60,9 @@ typedef struct strobe_options {
 STROBE_API int strobe_start(const strobe_options* options);
 // Seal everything, write the end chunk, remove the rings. Safe to call twice.
 STROBE_API void strobe_stop(void);
-// End and restart the recorder's own thread, around a fork whose caller counts threads (CPython 3.12 warns when there are several).
-// Records wait in their rings meanwhile.
+// For a fork whose caller counts threads (CPython 3.12 and later warn of several, once the program's own fork handlers
+// have run): pause ends the recorder's own thread, and after resume it starts again with the first record that comes
+// more than 5 ms later. Records wait in their rings.
 STROBE_API void strobe_pause(void);
 STROBE_API void strobe_resume(void);
 STROBE_API int strobe_active(void);

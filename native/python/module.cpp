@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "include/strobe.h"
 extern "C" {
@@ -61,6 +62,47 @@ PyObject* leave(PyObject*, PyObject* id) {
 PyMethodDef enter_def = {"enter", enter, METH_O, "enter(region) -> None: the region begins in this thread"};
 PyMethodDef leave_def = {"leave", leave, METH_O, "leave(region) -> None: the region ends in this thread"};
 
+// Calls a function when it goes away: kept in a threading.local, at the end of the thread. In C, so that a profile hook
+// of the program sees no frame of ours.
+class AtEnd {
+ public:
+  AtEnd() = default;
+  AtEnd(const AtEnd&) = delete;
+  ~AtEnd() { close(); }
+  void arm(nb::object function) { function_ = std::move(function); }
+  bool armed() const { return function_.is_valid(); }
+  void close() {
+    nb::object function = std::move(function_);
+    if (!function.is_valid()) return;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject* result = PyObject_CallNoArgs(function.ptr());
+    if (!result) PyErr_Clear();
+    Py_XDECREF(result);
+    PyErr_Restore(type, value, trace);
+  }
+
+ private:
+  nb::object function_;
+};
+
+// The last act of a recording at the end of the process, without a byte of Python: an interrupt that comes now stays
+// pending for the program.
+void stop_at_exit() {
+  python_calls_stop();
+  nb::gil_scoped_release release;
+  strobe_stop();
+}
+
+// os._exit of a recorded process.
+void exit_now(int status) {
+  {
+    nb::gil_scoped_release release;
+    strobe_note_exit(status);
+  }
+  _exit(status);
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -69,8 +111,15 @@ NB_MODULE(_native, m) {
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
-  m.def("resume", &strobe_resume, nb::call_guard<nb::gil_scoped_release>());
-  m.def("note_exit", &strobe_note_exit, nb::call_guard<nb::gil_scoped_release>());
+  m.def("resume", &strobe_resume);
+  m.def("stop_at_exit", &stop_at_exit);
+  m.def("_exit", &exit_now, nb::arg("status"),
+        "Exit to the system with specified status, without normal exit processing.");
+  nb::class_<AtEnd>(m, "AtEnd")
+      .def(nb::init<>())
+      .def("arm", &AtEnd::arm)
+      .def("close", &AtEnd::close)
+      .def_prop_ro("armed", &AtEnd::armed);
   m.def("die_with_parent", [] { prctl(PR_SET_PDEATHSIG, SIGKILL); });
   m.def("active", [] { return strobe_active() != 0; });
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",

@@ -13,8 +13,6 @@ from strobe.record.config import Session, json_text, switch
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from strobe.record.adapter import Adapter
 
 
@@ -68,24 +66,16 @@ def stop_at_exit() -> None:
     atexit runs last what was registered first, so the program's own handlers are recorded. `os._exit` runs no handlers:
     worker processes of multiprocessing end by it.
     """
-    atexit.register(stop)
-    os._exit = _exit_function(os._exit)  # type: ignore[assignment]
+    atexit.register(core.stop_at_exit)
+    os._exit = core._exit
 
 
 def rest_while_forking() -> None:
     """Keep the core's own thread out of the way of forks.
 
     CPython 3.12 and later warn after a fork in a process of several threads, and count them in /proc; the program has
-    done nothing to deserve it.
+    done nothing to deserve it. The thread starts again with the first record
+    that comes a moment later.
     """
     if sys.version_info >= (3, 12):
         os.register_at_fork(before=core.pause, after_in_parent=core.resume)
-
-
-def _exit_function(original: Callable[[int], object]) -> Callable[[int], object]:
-    def _exit(status: int) -> object:
-        core.note_exit(status if isinstance(status, int) else 1)
-        return original(status)
-
-    _exit.__doc__ = original.__doc__
-    return _exit

@@ -1,7 +1,7 @@
-"""Code that runs at the beginning and the end of every Python thread: names it in the trace, and what adapters need.
+"""Code that runs at the beginning of every Python thread: names it in the trace, and switches on what adapters need.
 
-Two methods of `threading.Thread` are wrapped that `threading` calls in the thread itself: `_set_native_id` before its
-work and `_delete` after it. Both return at once, so that no frame of ours stands on the program's stack.
+`threading.Thread._set_native_id` is wrapped: `threading` calls it first thing in each new thread, and it returns
+before the thread's own work begins, so that no frame of ours stands on the program's stack.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _begin: list[Callable[[], None]] = []
-_end: list[Callable[[], None]] = []
-_originals: dict[str, Any] = {}
+_original: Any = None
 
 
 def start() -> None:
@@ -29,35 +28,29 @@ def start() -> None:
 
 def stop() -> None:
     """Take the wrapper off again."""
+    global _original
     _begin.clear()
-    _end.clear()
-    while _originals:
-        name, original = _originals.popitem()
-        setattr(sys.modules["threading"].Thread, name, original)
+    if _original is not None:
+        sys.modules["threading"].Thread._set_native_id = _original
+        _original = None
 
 
-def around(begin: Callable[[], None], end: Callable[[], None]) -> None:
-    """Call `begin` before and `end` after the work of every thread that starts from now on."""
+def at_begin(begin: Callable[[], None]) -> None:
+    """Call `begin` in every thread that starts from now on."""
     _begin.append(begin)
-    _end.append(end)
 
 
 def _patch(threading: ModuleType) -> None:
+    global _original
     thread_class = getattr(threading, "Thread", None)
-    if not (hasattr(thread_class, "_set_native_id") and hasattr(thread_class, "_delete")):
+    if thread_class is None or not hasattr(thread_class, "_set_native_id"):
         return  # a module of the program that happens to have this name
-    set_native_id, delete = thread_class._set_native_id, thread_class._delete
+    _original = original = thread_class._set_native_id
 
     def _set_native_id(thread: Any) -> None:
-        set_native_id(thread)
+        original(thread)
         core.name_thread(thread.name)
         for call in _begin:
             call()
 
-    def _delete(thread: Any) -> None:
-        for call in _end:
-            call()
-        delete(thread)
-
-    _originals.update(_set_native_id=set_native_id, _delete=delete)
-    thread_class._set_native_id, thread_class._delete = _set_native_id, _delete
+    thread_class._set_native_id = _set_native_id

@@ -9,6 +9,7 @@ A range costs 0.4 to 0.5 us, of which 0.3 to 0.4 are PyTorch's RecordFunction.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 
@@ -33,7 +34,7 @@ class TorchOps:
         self._enable_profiler: Any = None
         self._disable_profiler: Any = None
         self._config: Any = None
-        self._state: Any = None  # threading.local: whether our observer is on in this thread
+        self._state: Any = None  # threading.local: our observer in this thread, whether it stepped aside
         self._undo: list[tuple[Any, str, Any]] = []
 
     def available(self) -> str:
@@ -56,8 +57,8 @@ class TorchOps:
     def stop(self) -> None:
         """Give PyTorch its own functions back; switch the observer off in this thread."""
         self._on = False
-        if self._state is not None and getattr(self._state, "on", False):
-            self._switch_off()
+        if self._state is not None:
+            self._observer().close()
         while self._undo:
             owner, name, original = self._undo.pop()
             setattr(owner, name, original)
@@ -79,37 +80,33 @@ class TorchOps:
         self._enable_profiler, self._disable_profiler = profiler._enable_profiler, profiler._disable_profiler
         self._state = threading.local()
         self._switch_on()
+        atexit.register(self._observer().close)
         if threading.active_count() > 1:
             core.count("threads_without_torch_operators", threading.active_count() - 1)
-        threads.around(self._thread_begins, self._thread_ends)
+        threads.at_begin(self._thread_begins)
         self._patch_profiler(profiler)
 
     def _replace(self, owner: Any, name: str, new: Any) -> None:
         self._undo.append((owner, name, getattr(owner, name)))
         setattr(owner, name, new)
 
+    def _observer(self) -> Any:
+        """Return this thread's switch, which also switches off when the thread ends: PyTorch warns of one left on."""
+        observer = getattr(self._state, "observer", None)
+        if observer is None:
+            observer = self._state.observer = core.AtEnd()
+        return observer
+
     def _switch_on(self) -> None:
         try:
             self._enable_profiler(self._config, set())
-            self._state.on = True
         except RuntimeError:  # another observer is on in this thread
-            self._state.on = False
-
-    def _switch_off(self) -> None:
-        self._state.on = False
-        try:
-            self._disable_profiler()
-        except RuntimeError:
-            return  # somebody else has ended it
+            return
+        self._observer().arm(self._disable_profiler)
 
     def _thread_begins(self) -> None:
         if self._on:
             self._switch_on()
-
-    def _thread_ends(self) -> None:
-        # A thread that ends with its observer on makes PyTorch warn of a leaked callback.
-        if getattr(self._state, "on", False):
-            self._switch_off()
 
     def _patch_profiler(self, profiler: ModuleType) -> None:
         """Step aside for a profiler that the program starts on this thread, and come back after it."""
@@ -118,8 +115,8 @@ class TorchOps:
 
         def stepping_aside(original: Any) -> Any:
             def call(*args: Any, **kwargs: Any) -> Any:
-                if getattr(state, "on", False):
-                    adapter._switch_off()
+                if adapter._observer().armed:
+                    adapter._observer().close()
                     state.aside = True
                     core.count("stepped_aside_for_torch_profiler", 1)
                 return original(*args, **kwargs)
