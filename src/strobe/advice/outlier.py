@@ -22,6 +22,8 @@ LEAST_TIMES = 3
 # So many of the steps that a rhythm would have must be slow.
 LEAST_PRESENT = 0.75
 MOST_COMPARED = 40
+# What slow steps cost in all, below which nobody cares.
+LEAST_TOTAL_NS = 10_000_000
 
 _PARTS = {
     "data_wait": ("waiting for data", "find what makes the fetch of these batches slow: storage, one sample, a refill"),
@@ -90,7 +92,7 @@ def run(trace: Trace) -> Iterator[Finding]:
         rows = np.flatnonzero(slow & np.array([cause == name for cause in steps.cause], dtype=bool))
         every, regular = rhythm(rows, over[rows])
         for group, spacing in ((rows[regular], every), (rows[~regular], 0)):
-            if len(group):
+            if over[group].sum() >= LEAST_TOTAL_NS:
                 gain = (float(np.minimum(over[group], own[group, part]).sum()), float(over[group].sum()))
                 places = evidence(trace, steps, group[np.argsort(-over[group])[:5]])
                 yield _finding(group, usual.count, name, spacing, gain, places)

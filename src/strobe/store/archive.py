@@ -115,7 +115,8 @@ def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> 
         with_suffix = path.with_name(path.name + SUFFIX)
         if path.name and with_suffix.is_dir():
             return with_suffix
-        raise TraceError(f"no such trace: '{path}'", do="Runs in this folder: strobe list" if runs(folder) else "")
+        known = ", ".join(run.name for run in runs(folder)[:5])
+        raise TraceError(f"no such trace: '{path}'", do=f"Runs in this folder: {known}" if known else "")
     if path.is_file():
         if path.parent.name.endswith(SUFFIX) or (path.parent / "job.json").exists():
             return path.parent
