@@ -1,7 +1,7 @@
 #include "core/blocks.h"
 
 #include <string.h>
-#include <array>
+#include <memory>
 
 #include "zstd.h"
 
@@ -23,12 +23,10 @@ struct CrcTables {
   }
 };
 
-void put_varint(std::string& out, uint64_t v) {
-  char buffer[10];
-  int n = 0;
-  while (v >= 0x80) buffer[n++] = char(v | 0x80), v >>= 7;
-  buffer[n++] = char(v);
-  out.append(buffer, size_t(n));
+uint8_t* put_varint(uint8_t* at, uint64_t v) {
+  while (v >= 0x80) *at++ = uint8_t(v | 0x80), v >>= 7;
+  *at++ = uint8_t(v);
+  return at;
 }
 
 bool get_varint(const uint8_t*& at, const uint8_t* end, uint64_t& v) {
@@ -41,11 +39,24 @@ bool get_varint(const uint8_t*& at, const uint8_t* end, uint64_t& v) {
   return false;
 }
 
+// A context costs more to make than a column to compress: each thread that seals or reads keeps one.
+struct Contexts {
+  ZSTD_CCtx* compress = nullptr;
+  ZSTD_DCtx* decompress = nullptr;
+  ~Contexts() { ZSTD_freeCCtx(compress), ZSTD_freeDCtx(decompress); }
+};
+Contexts& contexts() {
+  static thread_local Contexts mine;
+  return mine;
+}
+
 // Level 1: higher levels buy nothing on these columns and cost four times the time.
-void compress(std::string& out, const std::string& raw, uint32_t& frame_bytes) {
+void compress(std::string& out, const uint8_t* raw, size_t raw_bytes, uint32_t& frame_bytes) {
+  Contexts& c = contexts();
+  if (!c.compress) c.compress = ZSTD_createCCtx();
   size_t at = out.size();
-  out.resize(at + ZSTD_compressBound(raw.size()));
-  size_t n = ZSTD_compress(out.data() + at, out.size() - at, raw.data(), raw.size(), 1);
+  out.resize(at + ZSTD_compressBound(raw_bytes));
+  size_t n = ZSTD_compressCCtx(c.compress, out.data() + at, out.size() - at, raw, raw_bytes, 1);
   if (ZSTD_isError(n)) n = 0;  // cannot happen: the output has room by construction
   out.resize(at + n);
   frame_bytes = uint32_t(n);
@@ -55,7 +66,9 @@ bool decompress(std::string_view frame, size_t limit, std::string& raw) {
   unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > limit) return false;
   raw.resize(size);
-  return ZSTD_decompress(raw.data(), raw.size(), frame.data(), frame.size()) == size;
+  Contexts& c = contexts();
+  if (!c.decompress) c.decompress = ZSTD_createDCtx();
+  return ZSTD_decompressDCtx(c.decompress, raw.data(), raw.size(), frame.data(), frame.size()) == size;
 }
 
 template <class T>
@@ -127,13 +140,15 @@ std::string_view Cursor::text() {
 
 std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,
                          const SpanColumns& columns) {
-  std::string raw[3];
+  const size_t n = columns.size(), room = n * 10;  // the longest varint of 64 bits
+  std::unique_ptr<uint8_t[]> raw(new uint8_t[room * 3 + 1]);
+  uint8_t* at[3] = {raw.get(), raw.get() + room, raw.get() + room * 2};
   int64_t previous = header.first_ns;
-  for (size_t i = 0; i < columns.size(); i++) {
-    put_varint(raw[0], uint64_t(columns.start_ns[i] - previous));
+  for (size_t i = 0; i < n; i++) {
+    at[0] = put_varint(at[0], uint64_t(columns.start_ns[i] - previous));
     previous = columns.start_ns[i];
-    put_varint(raw[1], uint64_t(columns.duration_ns[i] + 1));  // 0: open
-    put_varint(raw[2], columns.path[i]);
+    at[1] = put_varint(at[1], uint64_t(columns.duration_ns[i] + 1));  // 0: open
+    at[2] = put_varint(at[2], columns.path[i]);
   }
   header.carry_count = uint32_t(carry.size());
   header.close_count = uint32_t(closes.size());
@@ -141,7 +156,10 @@ std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry,
   std::string out(sizeof header, '\0');
   out.append(reinterpret_cast<const char*>(carry.data()), carry.size() * sizeof(OpenSpan));
   out.append(reinterpret_cast<const char*>(closes.data()), closes.size() * sizeof(Close));
-  for (int i = 0; i < 3; i++) compress(out, raw[i], header.frame_bytes[i]);
+  for (size_t i = 0; i < 3; i++) {
+    const uint8_t* column = raw.get() + room * i;
+    compress(out, column, size_t(at[i] - column), header.frame_bytes[i]);
+  }
   memcpy(out.data(), &header, sizeof header);
   return out;
 }

@@ -29,17 +29,19 @@ uint32_t PathTable::find_or_add(uint32_t parent, uint32_t region) {
     if (p.parent == parent && p.region == region) return slots_[at] - 1;
     at = (at + 1) & (slots_.size() - 1);
   }
-  paths_.push_back({parent, region});
+  paths_.push_back({parent, region, 0, 0});
   slots_[at] = uint32_t(paths_.size());
   return uint32_t(paths_.size() - 1);
 }
 
-uint32_t PathTable::child(uint32_t parent, uint32_t region) {
+uint32_t PathTable::look_up(uint32_t parent, uint32_t region) {
   if (__builtin_expect(paths_.size() >= kLimit, 0)) {
     folded_++;
     parent = kNoPath;
   }
-  return find_or_add(parent, region);
+  uint32_t path = find_or_add(parent, region);
+  if (parent != kNoPath) paths_[parent].last_region = region, paths_[parent].last_child = path;
+  return path;
 }
 
 void PathTable::add(uint32_t parent, uint32_t region) {
@@ -49,7 +51,9 @@ void PathTable::add(uint32_t parent, uint32_t region) {
 
 std::string PathTable::unsaved(uint32_t& count) {
   count = size() - saved_;
-  return std::string(reinterpret_cast<const char*>(paths_.data() + saved_), count * sizeof(Path));
+  Writer w;
+  for (uint32_t i = saved_; i < size(); i++) w.u32(paths_[i].parent), w.u32(paths_[i].region);
+  return std::move(w.bytes);
 }
 
 void LocationBuilder::enter(uint32_t region, int64_t ns) {

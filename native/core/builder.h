@@ -14,7 +14,12 @@ namespace strobe {
 class PathTable {
  public:
   static constexpr uint32_t kLimit = 1u << 20;  // then paths fold into one root path per region: memory stays bounded
-  uint32_t child(uint32_t parent, uint32_t region);
+  uint32_t child(uint32_t parent, uint32_t region) {
+    // A loop calls the same again: most look-ups end here.
+    const Path* p = parent < paths_.size() ? &paths_[parent] : nullptr;
+    if (p && p->last_region == region) return p->last_child;
+    return look_up(parent, region);
+  }
   void add(uint32_t parent, uint32_t region);  // recovery: the path that the file numbers next
   uint32_t size() const { return uint32_t(paths_.size()); }
   uint32_t region(uint32_t path) const { return paths_[path].region; }
@@ -26,7 +31,9 @@ class PathTable {
  private:
   struct Path {
     uint32_t parent, region;
+    uint32_t last_region = 0, last_child = 0;  // the child looked up last; no region is 0
   };
+  uint32_t look_up(uint32_t parent, uint32_t region);
   uint32_t find_or_add(uint32_t parent, uint32_t region);
   void grow();
   std::vector<Path> paths_;

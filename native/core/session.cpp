@@ -301,6 +301,7 @@ void Session::remove_files() {
 int Session::start_drainer() {
   quit_ = false;
   drainer_id_ = 0;
+  earlier_cpu_ns_ = header()->own_cpu_ns.load();  // of a drainer that rested during a fork
   // The program's signals must never land on our thread.
   sigset_t all, old;
   sigfillset(&all);
@@ -594,6 +595,7 @@ void* Session::drainer_main(void* self) {
   pthread_setname_np(pthread_self(), "strobe");
   static_cast<Session*>(self)->drainer_id_ = uint32_t(thread_id());
   static_cast<Session*>(self)->drain();
+  static_cast<Session*>(self)->note_own_cpu();
   return nullptr;
 }
 
@@ -670,10 +672,14 @@ bool Session::round(bool last) {
   return !work.empty();
 }
 
-void Session::sample_metrics(int64_t now) {
+void Session::note_own_cpu() {
   timespec cpu;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  header()->own_cpu_ns.store(int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec);
+  header()->own_cpu_ns.store(earlier_cpu_ns_ + int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec);
+}
+
+void Session::sample_metrics(int64_t now) {
+  note_own_cpu();
   std::vector<std::pair<uint32_t, double>> values;
   metrics_->sample(now, values);
   for (const auto& [metric, value] : values) {

@@ -72,6 +72,7 @@ class Session {
   void stop_producers();
   void drain();
   bool round(bool last);  // whether there was anything to do
+  void note_own_cpu();
   void sample_metrics(int64_t now_ns);
   void save_samples();
   void write_location(uint32_t location, uint64_t thread_id, const char* name);
@@ -93,7 +94,7 @@ class Session {
   strobe_options options_{};
   uint64_t file_bytes_ = 0;
   uint32_t next_location_ = 0;
-  int64_t started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
+  int64_t earlier_cpu_ns_ = 0, started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
   bool child_ = false;
   std::atomic<bool> paused_{false};
