@@ -89,6 +89,15 @@ def test_a_tree_has_callers_before_callees_and_the_bigger_first():
     ]
 
 
+def test_a_tree_of_some_steps_is_in_order_even_below_what_began_before_them():
+    # main began before the first step and is not in the selection; what it calls is, and outweighs the other root
+    steps = train_steps(30)
+    trace = make_trace({"main": [span("main", 0, 1000 * MS, *steps)], "helper": [span("small", 100 * MS, 101 * MS)]})
+    names = trace.profile(form="tree", step="5..24").column("name")
+    assert "main" not in names
+    assert names.index("train_step") < names.index("small")
+
+
 def test_an_inverted_tree_gives_a_functions_self_time_to_its_callers():
     # a 0..50 > f 10..40; b 50..100 > f 60..70: f has 40 alone, 30 for a, 10 for b
     trace = make_trace({"main": [span("a", 0, 50, span("f", 10, 40)), span("b", 50, 100, span("f", 60, 70))]})

@@ -90,13 +90,18 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
 
 def _tree(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Table:
     names = trace.regions.column("name")
-    # Paths come after their parents, so one backward pass gives every path its children.
+    # Paths come after their parents, so one pass gives every path its children, and one backward what the selection
+    # kept below it.
     children: dict[int, list[int]] = {}
+    weight = sums.total_ns.tolist()
     for path in range(len(sums.parent)):
         children.setdefault(int(sums.parent[path]), []).append(path)
+    for path in range(len(sums.parent) - 1, -1, -1):
+        if not sums.calls[path]:
+            weight[path] = sum(weight[child] for child in children.get(path, []))
     everything = max(1, int(sums.own_ns.sum()))
     rows: list[tuple[object, ...]] = []
-    waiting = [(0, path) for path in _by_time(children.get(-1, []), sums)]
+    waiting = [(0, path) for path in _by_time(children.get(-1, []), weight)]
     while waiting:
         depth, path = waiting.pop()
         total = int(sums.total_ns[path])
@@ -106,7 +111,7 @@ def _tree(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
                 continue
             facts = (int(sums.calls[path]), total, int(sums.own_ns[path]), total / everything)
             rows.append((names[int(sums.region[path])], depth, *facts, total / steps if steps else None, path))
-        waiting.extend((depth + bool(sums.calls[path]), child) for child in _by_time(children.get(path, []), sums))
+        waiting.extend((depth + bool(sums.calls[path]), child) for child in _by_time(children.get(path, []), weight))
     return _make_tree(rows, "call path")
 
 
@@ -137,9 +142,9 @@ def _inverted(trace: Trace, sums: PathStatistics, steps: int | None, min_share: 
     return _make_tree(rows, "region, below it its callers")
 
 
-def _by_time(paths: list[int], sums: PathStatistics) -> list[int]:
+def _by_time(paths: list[int], weight: list[int]) -> list[int]:
     """Sort so that popping from the end takes the biggest first."""
-    return sorted(paths, key=lambda path: int(sums.total_ns[path]))
+    return sorted(paths, key=lambda path: weight[path])
 
 
 def _make_tree(rows: Sequence[tuple[object, ...]], what: str) -> Table:

@@ -108,25 +108,31 @@ def talk(message: str) -> None:
     print(f"strobe: {message}", file=sys.stderr)
 
 
+def _shown(table: Table) -> list[str]:
+    """Columns for people. In a tree, the indentation of the first column says the depth."""
+    tree = "depth" in table.columns and len(table.columns) > 2
+    return [name for name in table.columns if not (tree and name in ("depth", "call_path"))]
+
+
 def _headings(table: Table) -> list[str]:
     """Column names without the unit, which the cells show."""
-    return [name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ") for name in table.columns]
+    return [name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ") for name in _shown(table)]
 
 
 def _numeric(table: Table) -> list[bool]:
     import pyarrow as pa
 
-    schema = table.to_arrow().schema
-    return [bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type)) for field in schema]
+    types = [table.to_arrow().schema.field(name).type for name in _shown(table)]
+    return [bool(pa.types.is_integer(type) or pa.types.is_floating(type)) for type in types]
 
 
 def _cells(table: Table) -> list[list[str]]:
-    units = table.units
+    units, shown = table.units, _shown(table)
     depths = table.column("depth") if "depth" in table.columns else [0] * len(table)
     lines = []
-    for row, depth in zip(table.rows(), depths, strict=True):
-        cells = [_for_people(name, value, units.get(name, "")) for name, value in zip(table.columns, row, strict=True)]
-        if isinstance(depth, int) and cells:  # a tree: the first column is indented
+    for row, depth in zip(table.select(shown).rows(), depths, strict=True):
+        cells = [_for_people(name, value, units.get(name, "")) for name, value in zip(shown, row, strict=True)]
+        if isinstance(depth, int) and cells:
             cells[0] = "  " * depth + cells[0]
         lines.append(cells)
     return lines
