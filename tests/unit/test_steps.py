@@ -96,6 +96,7 @@ def test_the_parts_of_a_step_are_what_the_operators_say() -> None:
     training = Training()
     for _ in range(5):
         training.step(wait_us=50)
+        training.run("aten::item", us=40)  # reads the loss: no forward pass
         training.pause(2000)
         training.more()
     parts = dict(zip(PARTS, steps_of(training.stream()).parts_ns[2].tolist(), strict=True))
@@ -104,7 +105,22 @@ def test_the_parts_of_a_step_are_what_the_operators_say() -> None:
     assert parts["forward"] == 4 * 100_200
     assert parts["backward"] == 4 * 150_200
     assert parts["optimizer"] == 10_200 + 200 + 2 * 10_200
-    assert parts["rest"] == 2_000_000
+    assert parts["rest"] == 40_200 + 2_000_000
+
+
+def test_a_long_pause_between_two_operators_is_rest() -> None:
+    program = Program()
+    for _ in range(5):
+        program.run(WORKERS_WAIT)
+        program.run("aten::conv2d", us=100)
+        program.pause(900)  # the interpreter at work for the forward pass
+        program.run("aten::relu", us=100)
+        program.pause(1100)
+        program.run("aten::linear", us=100)
+        program.run(*BACKWARD_NAMES, STEP)
+    parts = steps_of(program.stream()).parts_ns[2]
+    assert parts[FORWARD] == 3 * 100_200 + 900_000
+    assert parts[REST] == 1_100_000
 
 
 def test_an_epoch_that_ends_belongs_to_the_step_that_asks_again() -> None:
@@ -171,17 +187,31 @@ def test_extras_are_named_after_the_function_that_only_some_steps_call() -> None
     assert found.classes[5] == "train"
 
 
-def test_two_extras_are_named_in_the_order_in_which_they_run() -> None:
+@pytest.mark.parametrize("first", ["validation", "checkpoint"])
+def test_two_extras_are_named_in_the_order_in_which_they_run(first: str) -> None:
     training = Training()
     for number in range(30):
         training.step()
+        if number % 10 == 9 and first == "checkpoint":
+            training.run("save_checkpoint", us=300)
         if number % 5 == 4:
             validating(training, SINGLE_WAIT, function="validate")
-        if number % 10 == 9:
+        if number % 10 == 9 and first == "validation":
             training.run("save_checkpoint", us=300)
         training.more()
     classes = steps_of(training.stream()).classes
-    assert [classes[number] for number in (3, 4, 9)] == ["train", "train+validation", "train+validation+checkpoint"]
+    second = {"validation": "checkpoint", "checkpoint": "validation"}[first]
+    assert [classes[number] for number in (3, 4, 9)] == ["train", "train+validation", f"train+{first}+{second}"]
+
+
+def test_what_only_the_first_step_calls_is_start_up_and_no_class() -> None:
+    training = Training()
+    for number in range(20):
+        training.step()
+        if number == 0:
+            training.run("import_plugins", us=900)
+            training.more()
+    assert set(steps_of(training.stream()).classes) == {"train"}
 
 
 def test_an_update_of_several_micro_batches_is_one_step() -> None:
@@ -279,6 +309,15 @@ def test_inference_is_cut_at_the_loader() -> None:
     assert set(found.classes) == {"inference"}
 
 
+def test_without_a_backward_pass_all_operators_are_forward() -> None:
+    program = Program()
+    for _ in range(20):
+        program.run(*FORWARD_NAMES, us=100)
+        program.pause(2000)
+    parts = steps_of(program.stream()).parts_ns[3]
+    assert (parts[FORWARD], parts[REST]) == (4 * 100_200, 2_000_000)
+
+
 def test_steps_of_a_profiler_win() -> None:
     program, starts = Program(), []
     for number in range(6):
@@ -327,6 +366,37 @@ def test_a_loop_without_a_framework_is_found_by_its_structure(send: str) -> None
     assert found.confidence in ("medium", "low")
 
 
+def test_a_function_is_told_apart_by_its_caller() -> None:
+    program, starts = Program(), []
+    with program.inside("main"):
+        for _ in range(30):
+            starts.append(program.now_ns)
+            program.run("apply")
+            for _ in range(3):
+                with program.inside("inner"):
+                    program.run("apply")
+    assert steps_of(program.stream()).start_ns.tolist() == starts
+
+
+def test_a_loop_of_a_fixed_number_of_inner_iterations_is_the_step() -> None:
+    program, starts = Program(), []
+    for _ in range(20):
+        starts.append(program.now_ns)
+        program.run("begin", "prepare")
+        for _ in range(4):
+            program.run("a", "b", "c", "d", "e")
+        program.run("end")
+    found = steps_of(program.stream())
+    assert found.start_ns.tolist() == starts
+    assert found.confidence == "low"
+
+
+def test_noise_has_no_steps() -> None:
+    program = Program()
+    program.run(*(f"function_{number}" for number in np.random.default_rng(3).integers(0, 40, 400)))
+    assert len(steps_of(program.stream())) == 0
+
+
 def test_what_does_not_repeat_has_no_steps() -> None:
     program = Program()
     program.run(*(f"phase_{number}" for number in range(30)))
@@ -365,6 +435,17 @@ def test_a_stall_is_an_outlier_with_data_wait_as_its_cause(slow: int) -> None:
     assert np.flatnonzero(found.outlier).tolist() == [slow]
     assert found.cause[slow] == "data_wait"
     assert set(found.cause) == {"", "data_wait"}
+
+
+@pytest.mark.parametrize("spread_us", [20, 1200])
+def test_neither_small_nor_usual_differences_are_outliers(spread_us: float) -> None:
+    training = Training()
+    noise = np.random.default_rng(0).uniform(0, spread_us, 60)
+    for number in range(60):
+        training.step(wait_us=120 if number == 30 else 50)
+        training.pause(noise[number])
+        training.more()
+    assert not steps_of(training.stream()).outlier.any()
 
 
 def test_a_stall_is_found_where_noise_in_another_part_hides_it() -> None:
