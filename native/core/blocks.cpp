@@ -9,7 +9,7 @@ namespace strobe {
 
 namespace {
 
-// CRC-32C (Castagnoli), reflected polynomial 0x82F63B78, slicing by 8: 1.5 GB/s is plenty for 5 B/span.
+// CRC-32C (Castagnoli), reflected polynomial 0x82F63B78, slicing by 8, for processors without an instruction for it.
 struct CrcTables {
   uint32_t t[8][256];
   CrcTables() {
@@ -85,10 +85,11 @@ T take(Cursor& c) {
 
 }  // namespace
 
-uint32_t crc32c(const void* data, size_t size) {
+namespace {
+
+uint32_t crc32c_by_table(const uint8_t* p, size_t size) {
   static const CrcTables tables;
   const auto& t = tables.t;
-  const uint8_t* p = static_cast<const uint8_t*>(data);
   uint32_t c = ~0u;
   for (; size >= 8; size -= 8, p += 8) {
     uint64_t w;
@@ -99,6 +100,31 @@ uint32_t crc32c(const void* data, size_t size) {
   }
   while (size--) c = t[0][(c ^ *p++) & 255] ^ (c >> 8);
   return ~c;
+}
+
+#if defined(__x86_64__)
+// The processor's own CRC-32C: a tenth of the table's time.
+__attribute__((target("sse4.2"))) uint32_t crc32c_by_processor(const uint8_t* p, size_t size) {
+  uint64_t c = 0xFFFFFFFF;
+  for (; size >= 8; size -= 8, p += 8) {
+    uint64_t w;
+    memcpy(&w, p, 8);
+    c = __builtin_ia32_crc32di(c, w);
+  }
+  while (size--) c = __builtin_ia32_crc32qi(uint32_t(c), *p++);
+  return ~uint32_t(c);
+}
+#endif
+
+}  // namespace
+
+uint32_t crc32c(const void* data, size_t size) {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+#if defined(__x86_64__)
+  static const bool by_processor = __builtin_cpu_supports("sse4.2");
+  if (by_processor) return crc32c_by_processor(bytes, size);
+#endif
+  return crc32c_by_table(bytes, size);
 }
 
 void append_chunk(std::string& out, ChunkKind kind, uint32_t location, uint32_t count, std::string_view payload) {
