@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import strobe
 from strobe.errors import TraceError
 from strobe.native import ProcessReader
+from strobe.present.summary import summarise
 from strobe.store.archive import process_files
 from tests.unit import blocks_twin as twin
 
@@ -201,3 +202,23 @@ def test_a_file_that_holds_no_process_is_one_sentence(tmp_path, content):
     (tmp_path / "job.json").write_text("{}")
     with pytest.raises(TraceError, match=r"process-1\.blocks"):
         strobe.open(tmp_path)
+
+
+def test_a_process_that_cannot_be_read_does_not_hide_the_others(tmp_path):
+    sound = [
+        twin.process(pid=1),
+        twin.regions([(1, 1, 1, 0, "work", "", "")]),
+        twin.location(0, 7, "main"),
+        twin.paths(0, [(twin.NO_PATH, 1)]),
+        twin.block(0, 0, [(0, 5, 0)], last_ns=5),
+        twin.end(ended_ns=20),
+    ]
+    (tmp_path / "process-1.blocks").write_bytes(b"".join(sound))
+    (tmp_path / "process-2.blocks").write_bytes(b"")
+    (tmp_path / "job.json").write_text("{}")
+    trace = strobe.open(tmp_path)
+    assert trace.spans().column("duration_ns") == [5]
+    (said,) = [row for row in trace.quality.to_pylist() if row["what"] == "unreadable"]
+    assert said["pid"] == 2
+    assert "process-2.blocks" in said["text"]
+    assert any("process-2.blocks" in loss for loss in summarise(trace).quality.losses)

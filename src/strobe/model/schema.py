@@ -114,7 +114,7 @@ STEPS = (
 )
 
 QUALITY = (
-    Column("process", "uint32", "", "process it is about"),
+    Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
     Column("pid", "int64", "", "its number in the operating system"),
     Column("what", "string", "", "what was counted, or `ended`, `size_bytes`, ..."),
     Column("value", "int64", "", "how much, null where `text` says it"),

@@ -261,6 +261,7 @@ def _quality(trace: Trace) -> Quality:
         for what in sorted(total)
         if what.startswith("not_recorded_") and total[what]
     ]
+    losses += [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "unreadable"]
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(
         complete=not losses and ends <= {"closed", "exited"},

@@ -97,6 +97,7 @@ class Trace:
         job: archive.Job,
         readers: Sequence[ProcessReader],
         files: Sequence[archive.ProcessFiles] = (),
+        unreadable: Sequence[tuple[int, str]] = (),
     ) -> None:
         described = [dict(reader.process()) for reader in readers]
         order = sorted(range(len(readers)), key=lambda i: (not described[i].get("main"), described[i]["started_ns"]))
@@ -104,6 +105,7 @@ class Trace:
         self._readers = [readers[i] for i in order]
         self._described = [described[i] for i in order]
         self._files = [files[i] for i in order] if files else []
+        self._unreadable = list(unreadable)  # (pid, why) of processes whose file is beyond repair
         self._memory: dict[object, object] = {}
         self._lock = threading.RLock()
 
@@ -153,6 +155,7 @@ class Trace:
             rows.extend((process, pid, what, value, None) for what, value in sorted(reader.quality().items()))
             if self._files:
                 rows.append((process, pid, "size_bytes", self._files[process].size_bytes, None))
+        rows.extend((None, pid, "unreadable", None, why) for pid, why in self._unreadable)
         return make_table("quality", rows)
 
     # Definitions
@@ -440,13 +443,25 @@ class Trace:
 
 
 def open_trace(path: str | os.PathLike[str]) -> Trace:
-    """Open a trace: a path, or a name of a run (`last`, `last~2`). Raises TraceError with one sentence otherwise."""
+    """Open a trace: a path, or a name of a run (`last`, `last~2`). Raises TraceError with one sentence otherwise.
+
+    A process whose file cannot be read is left out, and the quality table says so; only if none can be, it is an error.
+    """
     folder = archive.find(path)
     job = archive.read_job(folder)
     files = archive.process_files(folder)
     if not files:
         raise TraceError(f"'{folder}' holds no recorded process", do="The program ended before it could be recorded.")
-    return Trace(folder, job, [open_process(each) for each in files], files)
+    readers, readable, failures = [], [], []
+    for each in files:
+        try:
+            readers.append(open_process(each))
+            readable.append(each)
+        except TraceError as error:
+            failures.append((each.pid, error))
+    if not readers:
+        raise failures[0][1]
+    return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures])
 
 
 def last(n: int = 0) -> Trace:
