@@ -38,7 +38,8 @@ def classify(stream: Stream, cuts: Cuts, acts: Activities) -> list[str]:
             validated = {step: at for step, at in validated.items() if step not in begun_ns}
     if len(validated) <= _UNUSUAL * len(cuts):
         extras["validation"] = extras.get("validation", {}) | validated
-    names = [[(0, _base(acts))] for _ in range(len(cuts))]
+    base = _base(acts)
+    names = [[(0, base)] for _ in range(len(cuts))]
     for name, begun_ns in extras.items():
         for step, at in begun_ns.items():
             names[step].append((at, name))
