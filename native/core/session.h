@@ -1,7 +1,7 @@
-// session.h - recording of one process: its files, its rings, and the drainer thread that turns records into blocks.
+// session.h - recording of one process. session.cpp: start, stop, fork; session_files.cpp: what it writes;
+// producer.cpp: the slow path of the recording threads; drainer.cpp: the thread that turns records into blocks.
 #pragma once
 #include <pthread.h>
-#include <sys/types.h>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/builder.h"
+#include "core/held_file.h"
 #include "core/process_metrics.h"
 #include "core/regions.h"
 #include "core/ring.h"
@@ -50,16 +51,6 @@ class Session {
 
  private:
   RingsHeader* header() const { return header_.load(std::memory_order_relaxed); }
-  // A file kept open. Programs close descriptors that are not theirs; then the number may be one of their own files.
-  struct HeldFile {
-    std::string name;
-    int fd = -1;
-    dev_t device = 0;
-    ino_t inode = 0;
-    int open_new(const std::string& path, int flags);  // 0 or errno
-    bool ours();                                       // false: not to be had any more, errno says why
-    void release();
-  };
   int open_files();
   void remove_files();
   int start_drainer();
@@ -79,6 +70,7 @@ class Session {
   std::string process_json() const;
   std::string end_json(int exit_code) const;
   static void* drainer_main(void* self);
+  static pthread_key_t thread_key_;  // its destructor tells of a thread's end
 
   std::atomic<int> state_{kIdle};
   std::mutex control_;  // start, stop, restart

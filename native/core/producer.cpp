@@ -1,0 +1,170 @@
+// The slow path of a recording thread: its first record, a full ring, a new epoch of the clock, a thread's end.
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/session.h"
+#include "core/system_calls.h"
+
+namespace strobe {
+
+thread_local Producer producer __attribute__((tls_model("initial-exec")));
+
+void put_slowly(RecordKind kind, uint32_t region) {
+  Producer& p = producer;
+  if (p.busy) return;
+  p.busy = true;
+  int saved = errno;
+  session().slow_put(kind, region);
+  errno = saved;
+  p.busy = false;
+}
+
+void Session::write_location(uint32_t location, uint64_t id, const char* name) {
+  Writer w;
+  w.u64(id), w.u8(0), w.text(name);
+  std::string chunk;
+  append_chunk(chunk, kLocationChunk, location, 1, w.bytes);
+  append(chunk);
+}
+
+Slot* Session::free_slot() {
+  for (auto& slot : slots_)
+    if (slot->header->state.load() == kRingFree) return slot.get();
+  // Blocks are reserved before they are mapped: a store into a hole of a full file system would be a SIGBUS.
+  size_t ring_bytes = kPage + options_.ring_bytes;
+  off_t offset = off_t(kRingsHeaderBytes + slots_.size() * ring_bytes);
+  int error = rings_.ours() ? posix_fallocate(rings_.fd, offset, off_t(ring_bytes)) : errno;
+  void* map = MAP_FAILED;
+  if (!error) {
+    map = mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, rings_.fd, offset);
+    if (map == MAP_FAILED) error = errno;
+  }
+  if (error) {
+    std::lock_guard lock(file_mutex_);
+    char what[300];
+    snprintf(what, sizeof what, "cannot grow %.250s", rings_.name.c_str());
+    fail(what, error);
+    return nullptr;
+  }
+  auto slot = std::make_unique<Slot>();
+  slot->header = new (map) RingHeader{};
+  slot->data = reinterpret_cast<uint64_t*>(static_cast<char*>(map) + kPage);
+  slot->header->magic = kRingMagic;
+  slot->header->capacity = options_.ring_bytes / 8;
+  slots_.push_back(std::move(slot));
+  header()->slots.store(uint32_t(slots_.size()));
+  return slots_.back().get();
+}
+
+bool Session::new_ring(Producer& p) {
+  std::lock_guard lock(slots_mutex_);
+  Slot* slot = failed_ ? nullptr : free_slot();
+  if (!slot) return false;
+  uint32_t location = next_location_++;
+  char name[32] = "";
+  pthread_getname_np(pthread_self(), name, sizeof name);
+  if (thread_id() == uint64_t(getpid())) snprintf(name, sizeof name, "main thread");
+  write_location(location, thread_id(), p.name ? p.name : name);
+  slot->header->location = location;
+  slot->header->thread_id = thread_id();
+  slot->header->head.store(0), slot->header->tail.store(0);
+  slot->header->state.store(kRingActive);
+  slot->builder = std::make_unique<LocationBuilder>(location, *paths_);
+  slot->builder->forked = child_;
+  slot->decoder = {};
+  slot->read = 0;
+  slot->owner = &p;
+  p.data = slot->data;
+  p.mask = slot->header->capacity - 1;
+  p.head = 0;
+  p.epoch = ~uint64_t(0);
+  p.header = slot->header;
+  p.generation = generation_.load();
+  p.lost_depth = 0;
+  pthread_setspecific(thread_key_, &p);
+  return true;
+}
+
+void Session::slow_put(RecordKind kind, uint32_t region) {
+  Producer& p = producer;
+  if (state_.load() == kForked) {
+    // First record in a forked child. If its files cannot be made the child runs unrecorded.
+    if (start(strobe_options{}) != 0) state_.store(kStopped);
+  }
+  if (!active()) return;
+  if (paused_ && monotonic_ns() >= resume_after_ns_) resume();
+  if ((!p.header || p.generation != generation_.load()) && !new_ring(p)) return;
+  RingHeader& ring = *p.header;
+  if (p.lost_depth > 0) {
+    p.lost_depth += kind == kEnter ? 1 : -1;
+    ring.lost.fetch_add(1, std::memory_order_relaxed);
+    if (p.lost_depth > 0) return;
+  } else {
+    const uint64_t capacity = ring.capacity;
+    uint64_t used = p.head - ring.tail.load(std::memory_order_acquire);
+    if (used > capacity / 2) {
+      if (paused_) resume();
+      futex_wake(wake_);
+    }
+    // Full: give the drainer time before anything is lost. It needs neither the GIL nor any lock that this thread could
+    // hold.
+    for (int64_t until = 0; used + 2 >= capacity && active() && !failed_;
+         used = p.head - ring.tail.load(std::memory_order_acquire)) {
+      int64_t now = monotonic_ns();
+      if (!until) until = now + 500000000;
+      if (now > until) break;
+      futex_wake(wake_);
+      sched_yield();
+    }
+    if (used + 2 >= capacity) {
+      ring.lost.fetch_add(1, std::memory_order_relaxed);
+      if (kind == kEnter) p.lost_depth = 1, p.limit.store(0);
+      return;
+    }
+    uint64_t t = ticks();
+    if ((t >> kTimeBits) != p.epoch) {
+      p.epoch = t >> kTimeBits;
+      p.data[p.head & p.mask] = (uint64_t(kEpoch) << 62) | p.epoch;
+      p.head++;
+    }
+    p.data[p.head & p.mask] = make_record(kind, region, t);
+    p.head++;
+    ring.head.store(p.head, std::memory_order_release);
+  }
+  // Look again after a quarter of the ring, so that the drainer is woken long before it is full.
+  uint64_t limit = ring.tail.load(std::memory_order_acquire) + ring.capacity - 2;
+  uint64_t quarter = p.head + ring.capacity / 4;
+  p.limit.store(quarter < limit ? quarter : limit);
+  if (!active() || failed_ || paused_) p.limit.store(0);
+}
+
+void Session::name_thread(const char* name) {
+  Producer& p = producer;
+  free(p.name);
+  p.name = strdup(name);  // for the ring that comes with the thread's first record
+  std::lock_guard lock(slots_mutex_);
+  if (active() && p.header && p.generation == generation_.load())
+    write_location(p.header->location, p.header->thread_id, name);
+}
+
+void Session::thread_ended(Producer* owner) {
+  std::lock_guard lock(slots_mutex_);
+  for (auto& slot : slots_)
+    if (slot->owner == owner) {
+      slot->owner = nullptr;
+      slot->header->state.store(kRingEnded);
+    }
+  owner->limit.store(0);
+  owner->header = nullptr;
+  free(owner->name);
+  owner->name = nullptr;
+  owner->busy = true;  // a hook that fires later in this thread's end finds no ring and makes none
+}
+
+}  // namespace strobe

@@ -1,0 +1,164 @@
+// What a session writes: its files, the chunks that describe it, and the counters that outlive it.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/session.h"
+
+namespace strobe {
+
+void Session::fail(const char* what, int error) {
+  // Called with file_mutex_ held or before anything runs. The program goes on; the recording ends here, and says so
+  // once.
+  if (failed_) return;
+  failed_ = true;
+  snprintf(error_, sizeof error_, "%s: %s", what, strerror(error));
+  if (active()) {
+    char text[700];
+    int n =
+        snprintf(text, sizeof text,
+                 "strobe: recording stopped, the program goes on: %s. What was recorded until then is kept.\n", error_);
+    if (n > 0) (void)!write(2, text, size_t(n) < sizeof text ? size_t(n) : sizeof text - 1);
+    header()->state.store(kFailed);
+    count("recording_stopped_early", 1);
+  }
+}
+
+void Session::append(const std::string& bytes) {
+  std::lock_guard lock(file_mutex_);
+  if (failed_ || blocks_.name.empty() || bytes.empty()) return;
+  if (!blocks_.ours()) {
+    char what[300];
+    snprintf(what, sizeof what, "cannot write %.250s", blocks_.name.c_str());
+    return fail(what, errno);
+  }
+  size_t done = 0;
+  while (done < bytes.size()) {
+    ssize_t n = write(blocks_.fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      int error = n < 0 ? errno : ENOSPC;
+      if (ftruncate(blocks_.fd, off_t(file_bytes_)) != 0) {
+      }  // a torn chunk is cut by its checksum anyway
+      char what[300];
+      snprintf(what, sizeof what, "cannot write %.250s", blocks_.name.c_str());
+      return fail(what, error);
+    }
+    done += size_t(n);
+  }
+  file_bytes_ += bytes.size();
+}
+
+int Session::open_files() {
+  char name[64];
+  std::string rings_path;
+  for (int attempt = 1;; attempt++) {  // a process that exec'ed itself has the same pid again
+    if (attempt == 1)
+      snprintf(name, sizeof name, "/process-%d", getpid());
+    else
+      snprintf(name, sizeof name, "/process-%d-%d", getpid(), attempt);
+    std::string blocks_path = folder_ + name + ".blocks";
+    rings_path = folder_ + name + ".rings";
+    int error = blocks_.open_new(blocks_path, O_CREAT | O_EXCL | O_RDWR | O_APPEND);
+    if (!error) break;
+    if (error != EEXIST || attempt > 1000) {
+      snprintf(error_, sizeof error_, "cannot create %.300s: %s", blocks_path.c_str(), strerror(error));
+      return error;
+    }
+  }
+  flock(blocks_.fd, LOCK_EX | LOCK_NB);  // held as long as the process lives: readers see whether it still runs
+  file_bytes_ = 0;
+  failed_ = false;
+  int error = rings_.open_new(rings_path, O_CREAT | O_TRUNC | O_RDWR);
+  if (!error) error = posix_fallocate(rings_.fd, 0, kRingsHeaderBytes);
+  void* map = MAP_FAILED;
+  if (!error) {
+    map = mmap(nullptr, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, rings_.fd, 0);
+    if (map == MAP_FAILED) error = errno;
+  }
+  if (error) {
+    snprintf(error_, sizeof error_, "cannot create %.300s: %s", rings_path.c_str(), strerror(error));
+    remove_files();
+    return error;
+  }
+  header_ = new (map) RingsHeader{};
+  header()->magic = kRingsMagic;
+  header()->version = kFormatVersion;
+  header()->pid = uint32_t(getpid());
+  header()->ring_bytes = options_.ring_bytes;
+  header()->state.store(kRunning);
+  header()->first_pair = header()->last_pair = clock_pair();
+  return 0;
+}
+
+std::string Session::process_json() const {
+  char text[512];
+  snprintf(text, sizeof text,
+           "{\"pid\": %d, \"parent_pid\": %d, \"started_ns\": %lld, \"forked\": %s, \"put_ns\": %.2f, \"clock\": "
+           "\"%s\", \"description\": ",
+           getpid(), getppid(), (long long)started_ns_, child_ ? "true" : "false", put_ns_,
+           ticks_are_tsc ? "tsc" : "monotonic");
+  return text + (description_.empty() ? std::string("{}") : description_) + "}";
+}
+
+std::string Session::end_json(int exit_code) const {
+  char text[256];
+  snprintf(text, sizeof text, "{\"end_state\": \"%s\", \"exit_code\": %d, \"ended_ns\": %lld, \"counters\": {",
+           exit_code >= 0 ? "exited" : "closed", exit_code, (long long)monotonic_ns());
+  std::string out = text;
+  auto add = [&](const char* name, uint64_t value) {
+    snprintf(text, sizeof text, "%s\"%s\": %llu", out.back() == '{' ? "" : ", ", name, (unsigned long long)value);
+    out += text;
+  };
+  add("own_cpu_ns", uint64_t(header()->own_cpu_ns.load()));
+  uint64_t lost = 0, unmatched = unmatched_, cut = cut_;
+  for (const auto& slot : slots_) {
+    lost += slot->header->lost.load();
+    if (slot->builder) unmatched += slot->builder->unmatched, cut += slot->builder->cut;
+  }
+  add("records_lost", lost);
+  add("leaves_unmatched", unmatched);
+  add("spans_cut", cut);
+  add("paths_folded", paths_->folded());
+  for (uint32_t i = 0; i < header()->counter_count.load(); i++)
+    add(header()->counters[i].name, header()->counters[i].value.load());
+  return out + "}}";
+}
+
+void Session::remove_files() {
+  for (HeldFile* file : {&blocks_, &rings_}) {
+    if (!file->name.empty()) unlink(file->name.c_str());
+    file->release();
+    file->name.clear();
+  }
+}
+
+void Session::count(const char* what, uint64_t n) {
+  RingsHeader* header = header_.load();
+  if (!header) return;
+  uint32_t known = header->counter_count.load();
+  for (uint32_t i = 0; i < known; i++)
+    if (!strncmp(header->counters[i].name, what, sizeof header->counters[i].name - 1)) {
+      header->counters[i].value.fetch_add(n);
+      return;
+    }
+  static std::mutex adding;
+  std::lock_guard lock(adding);
+  if (known >= sizeof header->counters / sizeof header->counters[0]) return;
+  strncpy(header->counters[known].name, what, sizeof header->counters[known].name - 1);
+  header->counters[known].value.store(n);
+  header->counter_count.store(known + 1);
+}
+
+void Session::save_regions(std::string_view payload, uint32_t n) {
+  if (!active()) return;
+  std::string chunk;
+  append_chunk(chunk, kRegionsChunk, 0, n, payload);
+  append(chunk);
+}
+
+}  // namespace strobe
