@@ -168,6 +168,14 @@ def test_sql_knows_the_step_of_every_span():
     found = trace.sql("select step, count(*) as n from spans where name = 'aten::conv2d' group by 1 order by 1").rows()
     assert found == [(i, 1) for i in range(60)]
     assert trace.sql("select step from spans where name = 'after'").rows() == [(None,)]
+    assert trace.sql("select * from spans where name = 'after'").column("step") == [None]
+    assert trace.sql("select max(step) from spans").rows() == [(59,)]
+
+
+def test_sql_does_not_look_for_steps_that_the_query_cannot_see(monkeypatch):
+    monkeypatch.setattr("strobe.structure.steps.find_steps", None)
+    trace = make_trace({"main": train_steps(30)})
+    assert trace.sql("select count(*), sum(duration_ns) > 0 from spans where role = 'operator'").rows() == [(60, True)]
 
 
 @pytest.mark.parametrize("step", ["abc", "..", "1...3", "-1", ""])

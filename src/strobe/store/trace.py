@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
@@ -20,7 +19,8 @@ from strobe.errors import TraceError, UsageError
 from strobe.model.kinds import RECORDED_WITH
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
-from strobe.store import archive, engine, recover
+from strobe.store import archive, engine, recover, sql
+from strobe.store.info import Info
 from strobe.store.merge import Definitions, LocalLocation, merge
 from strobe.store.pyramid import ensure_tiles
 from strobe.store.raw import NO_REGION, ProcessReader, open_process
@@ -46,42 +46,6 @@ class SpanArrays(TypedDict):
 
 _FOREVER = (0, 2**63 - 1)
 _Value = TypeVar("_Value")
-
-# `spans` as SQL sees it: names joined, and the step that a span starts in.
-_VIEWS = {
-    "spans": """
-        select s.*, r.name, r.paradigm, r.role, r."group", l.process, l.name as thread
-        from _spans s join regions r using (region) join locations l using (location)
-    """,
-}
-
-
-@dataclass(frozen=True)
-class Info:
-    """What a trace is about. Times in nanoseconds since the trace's zero, `started_unix_ns` since 1970."""
-
-    path: str
-    command: tuple[str, ...]
-    host: str
-    working_directory: str
-    started_unix_ns: int
-    duration_ns: int
-    ended: str
-    python: str
-    process_count: int
-    location_count: int
-    span_count: int
-    size_bytes: int
-    format_version: int
-
-    @property
-    def program(self) -> str:
-        """Name of the program: the first word of the command that is no interpreter and no option."""
-        if "-c" in self.command[:2]:
-            return "-c"
-        words = [word for word in self.command if not word.startswith("-")]
-        names = [os.path.basename(word) for word in words]
-        return next((name for name in names if not name.startswith("python")), names[0] if names else "")
 
 
 class Trace:
@@ -316,7 +280,7 @@ class Trace:
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
-        return Table(engine.query(text, self._sql_tables(), _VIEWS, timeout_s=timeout_s), name="sql")
+        return Table(engine.query(text, sql.tables(self, text), sql.VIEWS, timeout_s=timeout_s), name="sql")
 
     def missing(self, needs: Sequence[str]) -> str:
         """Say which of `needs` (keys of RECORDED_WITH) is missing, and what would have recorded it; "" if none is."""
@@ -410,27 +374,6 @@ class Trace:
             else:
                 columns.append(pa.array(cast("dict[str, object]", arrays)[field.name], type=field.type))
         return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def _spans_with_step(self) -> pa.Table:
-        """All spans, with the step of their process that they start in (null outside of every step)."""
-        spans = [self.spans(location).to_arrow() for location in range(len(self._definitions.homes))]
-        steps = [self.step_of(location, part.column("start_ns").to_numpy()) for location, part in enumerate(spans)]
-        if not spans:
-            return self.spans().to_arrow().append_column("step", pa.array([], type=pa.int64()))
-        step = np.concatenate(steps)
-        return pa.concat_tables(spans).append_column("step", pa.array(step, mask=step < 0))
-
-    def _sql_tables(self) -> Mapping[str, engine.TableSource]:
-        def analysis(name: str) -> engine.TableSource:
-            return lambda: self.ask(name).to_arrow()
-
-        def definition(name: str) -> engine.TableSource:
-            return lambda: getattr(self, name).to_arrow()
-
-        sources = {name: analysis(name) for name in registry.names("analyses")}
-        for name in ("processes", "locations", "regions", "call_paths", "quality"):
-            sources[name] = definition(name)
-        return {**sources, "metrics": lambda: self.metrics().to_arrow(), "_spans": self._spans_with_step}
 
     def _has(self, need: str) -> bool:
         if need == "metrics":

@@ -1,0 +1,55 @@
+"""What SQL sees of a trace: the tables of model/schema.py, and every analysis by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from strobe import registry
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+VIEWS = {
+    "spans": """
+        select s.*, r.name, r.paradigm, r.role, r."group", l.process, l.name as thread
+        from _spans s join regions r using (region) join locations l using (location)
+    """,
+}
+_DEFINITIONS = ("processes", "locations", "regions", "call_paths", "quality")
+
+
+def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
+    """Return the source of every table that the query may name."""
+
+    def analysis(name: str) -> Callable[[], pa.Table]:
+        return lambda: trace.ask(name).to_arrow()
+
+    def definition(name: str) -> Callable[[], pa.Table]:
+        return lambda: getattr(trace, name).to_arrow()
+
+    # Finding the steps takes longer than everything else in most queries: only where the query can see them.
+    with_steps = re.search(r"\bstep\b|\*", query.lower().replace("(*)", "")) is not None
+    return {
+        **{name: analysis(name) for name in registry.names("analyses")},
+        **{name: definition(name) for name in _DEFINITIONS},
+        "metrics": lambda: trace.metrics().to_arrow(),
+        "_spans": lambda: _spans(trace, with_steps),
+    }
+
+
+def _spans(trace: Trace, with_steps: bool) -> pa.Table:
+    """All spans, with the step of their process that they start in (null outside of every step)."""
+    parts = []
+    for location in range(len(trace.locations)):
+        spans = trace.spans(location).to_arrow()
+        nowhere = np.full(spans.num_rows, -1, dtype=np.int64)
+        step = trace.step_of(location, spans.column("start_ns").to_numpy()) if with_steps else nowhere
+        parts.append(spans.append_column("step", pa.array(step, mask=step < 0)))
+    if not parts:  # nothing was recorded, and the columns are there all the same
+        parts = [trace.spans().to_arrow().append_column("step", pa.array([], type=pa.int64()))]
+    return pa.concat_tables(parts)
