@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import strobe as strobe_package
 from strobe.cli.main import main
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
@@ -232,6 +233,21 @@ def test_a_reader_that_leaves_early_is_no_error(run):
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)
     assert done.stdout.splitlines()[-1] == "141"
     assert done.stderr == ""
+
+
+def test_the_names_of_runs_are_the_same_in_python(run, monkeypatch):
+    folder, _ = run
+    monkeypatch.chdir(folder)
+    assert [path.name for path in strobe_package.runs()] == ["program.strobe"]
+    assert strobe_package.last().info.program == "program.py"
+    assert strobe_package.open("program").span_count == strobe_package.last().span_count > 1000
+
+
+def test_a_command_without_anything_to_record_keeps_its_result(tmp_path):
+    done = strobe("run", "--", "echo", "result", cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("result\n", 0)
+    assert "holds no recorded process" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_without_unicode_on_stdout_the_summary_is_plain(run):

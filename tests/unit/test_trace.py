@@ -136,3 +136,19 @@ def test_an_unknown_question_lists_the_known_ones():
 def test_an_unknown_location_is_one_sentence():
     with pytest.raises(UsageError, match="no location 7"):
         make_trace({"main": TRAIN}).span_arrays(7)
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        (("/usr/bin/python3", "a/train.py", "-c"), "train.py"),
+        (("python", "-m", "package.module", "x"), "package.module"),
+        (("python", "-c", "import x"), "-c"),
+        (("bash", "-c", "python train.py"), "bash"),
+        (("python",), "python"),
+        ((), ""),
+    ],
+)
+def test_the_program_is_called_by_its_name(command, program):
+    made = make_trace(HandMadeProcess({"main": TRAIN}), job=Job(command=command or ("",)))
+    assert made.info.program == program

@@ -120,7 +120,7 @@ def _tail(summary: Summary, width: int) -> list[str]:
         state,
         *quality.losses,
         f"recorder's own cost about {format_share(quality.estimated_cost)}",
-        f"{format_count(quality.span_count)} spans",
+        f"{format_count(quality.span_count)} span{'' if quality.span_count == 1 else 's'}",
         f"{format_bytes(quality.size_bytes)} ({quality.bytes_per_span:.1f} bytes a span)",
     ]
     lines = list(_wrapped("Quality   ", " · ".join(facts), width))

@@ -26,9 +26,8 @@ class Info:
 
     @property
     def program(self) -> str:
-        """Name of the program: the first word of the command that is no interpreter and no option."""
-        if "-c" in self.command[:2]:
-            return "-c"
-        words = [word for word in self.command if not word.startswith("-")]
-        names = [os.path.basename(word) for word in words]
-        return next((name for name in names if not name.startswith("python")), names[0] if names else "")
+        """Name of the program: the script or module, `-c`, or the command where it is no Python."""
+        words = [os.path.basename(word) for word in self.command]
+        if not words or not words[0].startswith("python"):
+            return words[0] if words else ""
+        return next((word for word in words[1:] if word == "-c" or not word.startswith("-")), words[0])

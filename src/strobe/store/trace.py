@@ -394,7 +394,8 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     job = archive.read_job(folder)
     files = archive.process_files(folder)
     if not files:
-        raise TraceError(f"'{folder}' holds no recorded process", do="The program ended before it could be recorded.")
+        why = "The program was no Python, and had no ranges of ITT or NVTX; or it ended before recording began."
+        raise TraceError(f"'{folder}' holds no recorded process", do=why)
     readers, readable, failures = [], [], []
     for each in files:
         try:
