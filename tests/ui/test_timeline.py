@@ -47,12 +47,16 @@ def test_w_and_s_zoom_around_the_pointer(timeline: Timeline) -> None:
 def test_a_and_d_pan_without_zooming(timeline: Timeline, address: str) -> None:
     open_timeline(timeline.page, address, "&time=100000000-150000000")
     timeline.page.keyboard.press("d")
-    timeline.wait_for(r"time=(?!100000000)")
+    timeline.wait_for(r"time=(?!100000000-)")
+    timeline.page.wait_for_timeout(500)
     start, end = timeline.window or (0, 0)
     assert start > 100_000_000
     assert end - start == 50_000_000
     timeline.page.keyboard.press("a")
-    timeline.wait_for("time=100000000-150000000")
+    timeline.wait_for(rf"time=(?!{start}-)")
+    back = timeline.window or (0, 0)
+    assert back[0] < start
+    assert back[1] - back[0] == 50_000_000
 
 
 def test_the_wheel_zooms_with_ctrl_pans_with_shift_and_scrolls_alone(timeline: Timeline) -> None:

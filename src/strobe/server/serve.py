@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
 
+class _Server(uvicorn.Server):
+    """Tells when it listens and can be interrupted: not a moment earlier."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start as uvicorn does, then say so."""
+        await super().startup(sockets)
+        self._started()
+
+
 def serve(
     trace: Trace, *, host: str = "127.0.0.1", port: int = 0, started: Callable[[str], None], static: Path | None = None
 ) -> None:
@@ -29,9 +42,9 @@ def serve(
     listener.set_inheritable(False)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
     shown = f"[{host}]" if ":" in host else host
-    started(f"http://{shown}:{listener.getsockname()[1]}/{token}/")
+    address = f"http://{shown}:{listener.getsockname()[1]}/{token}/"
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, lambda: started(address)).run(sockets=[listener])
     except KeyboardInterrupt:
         pass  # The way to end it.
     finally:
