@@ -108,6 +108,22 @@ def test_an_answer_tells_its_time_and_is_not_sent_twice(page: Page) -> None:
     assert other.status_code == 200
 
 
+def test_a_question_that_was_withdrawn_is_not_worked_on(page: Page) -> None:
+    begun: list[int] = []
+    address = f"/{TOKEN}/api/meta"
+    scope = {"type": "http", "method": "GET", "path": address, "raw_path": address.encode(), "query_string": b""}
+    scope |= {"headers": [], "http_version": "1.1", "scheme": "http", "root_path": "", "server": ("here", 80)}
+
+    async def gone() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, int]) -> None:
+        begun.append(message.get("status", 0))
+
+    asyncio.run(page.app(scope, gone, send))  # type: ignore[arg-type]
+    assert begun[0] == 499
+
+
 def test_a_changed_trace_is_sent_anew(page: Page, tmp_path: Path) -> None:
     before = page.get("meta").headers["etag"]
     (tmp_path / "process-1.blocks").write_bytes(b"more")

@@ -12,7 +12,7 @@ import { LABEL_FONT, Labels } from "./label";
 import { readingAt, seriesColor } from "./metrics";
 import type { TimelineModel } from "./model";
 import { Painter } from "./painter";
-import { type Row, totalHeight } from "./rows";
+import { type Row, totalHeight, visibleRows } from "./rows";
 import { toNs } from "./viewport";
 
 const ground = (model: TimelineModel): Ground => ({
@@ -172,7 +172,7 @@ export function Tracks({ model }: { model: TimelineModel }) {
       <section class="tracks-body" ref={scroller} tabIndex={0} aria-label="Tracks: threads over time">
         <div class="tracks-content" style={{ height: `${height}px` }}>
           <div class="gutter">
-            {model.rows.value.map((row) => (
+            {nearbyRows(model).map((row) => (
               <GutterRow key={row.key} row={row} model={model} />
             ))}
           </div>
@@ -185,6 +185,10 @@ export function Tracks({ model }: { model: TimelineModel }) {
     </div>
   );
 }
+
+/** The rows on the screen and some around it: thousands of threads must not become thousands of elements. */
+const nearbyRows = (model: TimelineModel): Row[] =>
+  visibleRows(model.rows.value, model.scrollTop.value - NEARBY, model.size.value.height + 2 * NEARBY);
 
 /** The picture in words. */
 export function summary(model: TimelineModel): string {
@@ -256,6 +260,8 @@ const shortMetric = (name: string): string =>
     .replace(/ threads?$/, "")
     .replace(/ (memory|switches)$/, "");
 
+/** Rows this far beyond the screen have their names ready, in CSS pixels. */
+const NEARBY = 800;
 const TOOLTIP_GAP = 14;
 /** --gutter of style.css, in CSS pixels. */
 const GUTTER_WIDTH = 208;
