@@ -4,7 +4,10 @@ import { App } from "./app";
 import { createApi } from "./data/api";
 import { Session } from "./data/session";
 import type { View } from "./data/view";
-import "./style.css";
+import "./style/base.css";
+import "./style/frame.css";
+import "./style/timeline.css";
+import "./style/overview.css";
 
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
 const views = Object.values(found).sort((a, b) => a.key.localeCompare(b.key));

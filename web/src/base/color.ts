@@ -1,5 +1,5 @@
 // Every colour of data: hue says the group (Okabe–Ito, told apart by colour-blind people too), lightness tells names of a group apart.
-// Chrome around the data (text, borders, surfaces) is in style.css.
+// Chrome around the data (text, borders, surfaces) is in style/base.css.
 
 /** What a region is drawn as; the same list as GROUPS in model/kinds.py. */
 export const GROUPS = ["data", "compute", "communication", "sync", "copy", "host", "other"] as const;

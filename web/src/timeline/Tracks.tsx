@@ -263,7 +263,7 @@ const shortMetric = (name: string): string =>
 /** Rows this far beyond the screen have their names ready, in CSS pixels. */
 const NEARBY = 800;
 const TOOLTIP_GAP = 14;
-/** --gutter of style.css, in CSS pixels. */
+/** --gutter of style/base.css, in CSS pixels. */
 const GUTTER_WIDTH = 208;
 
 function Tooltip({ model, hit }: { model: TimelineModel; hit: Hit | undefined }) {

@@ -19,7 +19,7 @@ export function Await<T>({
         {of.message}
       </p>
     );
-  // Shown late (style.css), so that a quick answer does not flicker.
+  // Shown late (style/base.css), so that a quick answer does not flicker.
   return <p class="empty late">{what} …</p>;
 }
 
