@@ -101,8 +101,8 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
   auto found = locations.find(location);
   if (found == locations.end()) return;
   const Location& loc = found->second;
-  // The last block that starts before the window: spans of earlier blocks that reach into it are in its carry. Not "at or
-  // before": the block before may end with a span of no duration, right where the window begins.
+  // The last block that starts before the window: spans of earlier blocks that reach into it are in its carry. Not "at
+  // or before": the block before may end with a span of no duration, right where the window begins.
   size_t at = loc.blocks.size();
   size_t low = 0, high = loc.blocks.size();
   while (low < high) {
