@@ -48,7 +48,8 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   std::string_view bytes(static_cast<const char*>(map_), map_bytes_);
   ChunkHeader first{};
   if (!bytes.empty())
-    memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
+    if (!bytes.empty())
+      memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
   if (bytes.size() >= 4 && first.magic != kChunkMagic)
     throw std::runtime_error(blocks_path + " is no strobe block file: it does not begin with SRBK (byte offset 0)");
   if (bytes.size() >= sizeof first && first.version != kFormatVersion)
