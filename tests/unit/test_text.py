@@ -88,6 +88,21 @@ def test_nvprof_times(value_ns, expected):
     assert text.nvprof_time(value_ns) == expected
 
 
+def test_nvprof_shares_are_of_everything_not_of_the_rows_that_are_left():
+    # By hand: 10 ns in all; the one row that is left took 5 of them, 1 of which in what it called.
+    columns = (
+        Column("name", "string", "", "name"),
+        Column("calls", "int64", "", "calls"),
+        Column("total_ns", "int64", "ns", "inclusive"),
+        Column("self_ns", "int64", "ns", "exclusive"),
+        Column("share", "float64", "", "of the exclusive time"),
+        Column("min_ns", "int64", "ns", "shortest"),
+        Column("max_ns", "int64", "ns", "longest"),
+    )
+    shown = text.nvprof(make_table(columns, [("a", 1, 5, 4, 0.4, 5, 5)], name="operators"))
+    assert shown.splitlines()[1].split()[1] == "50.00%"
+
+
 def test_a_table_without_calls_cannot_look_like_nvprof():
     with pytest.raises(UsageError, match="'calls'"):
         text.nvprof(make_table(COLUMNS[:1], [("a",)]))

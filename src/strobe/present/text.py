@@ -75,13 +75,17 @@ def nvprof(table: Table) -> str:
     """Return the columns of nvprof in its order and layout: scripts that parse nvprof keep working.
 
     `Type Time(%) Time Calls Avg Min Max Name`, one group of rows, biggest time first. Needs the columns calls,
-    total_ns, min_ns, max_ns.
+    total_ns, min_ns, max_ns. Time(%) is of the exclusive time of everything that the table was made from where it
+    says so (columns self_ns, share), whatever was cut from it since; else of the rows that are there.
     """
     missing = [name for name in ("calls", "total_ns", "min_ns", "max_ns") if name not in table.columns]
     if missing:
         raise UsageError(f"--format nvprof needs the column '{missing[0]}', which this table has not")
     rows = sorted(table.to_arrow().to_pylist(), key=lambda row: -row["total_ns"])
     everything = sum(row["total_ns"] for row in rows) or 1
+    largest = max(rows, key=lambda row: row.get("share") or 0, default={})
+    if largest.get("share"):
+        everything = largest["self_ns"] / largest["share"]
     lines = [f"{'Type':>16}  {'Time(%)':>7}{'Time':>10}{'Calls':>10}{'Avg':>10}{'Min':>10}{'Max':>10}  Name"]
     kind = f"{table.name.capitalize()}:"
     for row in rows:
