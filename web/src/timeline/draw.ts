@@ -1,12 +1,12 @@
 // Draws the tracks: cells as pixels, few spans as rectangles with names, metrics as lines; on top what is chosen.
-import { CHROME, css, type Group, type Rgb, regionColor, type Theme, textOn } from "../base/color";
+import { CHROME, css, type Rgb, regionColor, type Theme, textOn } from "../base/color";
 import type { SpanKey } from "../base/state";
 import { length, type TimeRange, ticks } from "../base/time";
 import { type TileKey, tileRange } from "../data/cells";
 import type { Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
-import { LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL } from "./label";
+import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
 import { HEIGHTS, type LocationRow, type Row } from "./rows";
@@ -105,7 +105,7 @@ export function placedRows(scene: Pick<Scene, "tiles" | "store">, location: numb
 }
 
 function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): void {
-  const { width, pixelRatio, window, scrollTop } = scene;
+  const { pixelRatio, scrollTop } = scene;
   const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
   paintRows(
     context,
@@ -119,28 +119,10 @@ function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools)
   );
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
-  const shortestNs = (NARROWEST_LABEL * length(window)) / width;
   for (const row of flat) {
     const middle = row.top - scrollTop + row.height / 2;
-    for (const run of runs(
-      dedupe(placedRows(scene, row.location.location)),
-      window,
-      scene.tileCells,
-      shortestNs,
-      LABEL_SHARE,
-    )) {
-      const entry = run.palette[run.entry];
-      if (entry)
-        drawLabel(
-          context,
-          tools,
-          entry.name,
-          entry.group,
-          toPx(run.startNs, window, width),
-          toPx(run.endNs, window, width),
-          middle,
-        );
-    }
+    const placed = dedupe(placedRows(scene, row.location.location));
+    for (const named of namesOfRuns(scene, placed)) drawLabel(context, tools, named, middle);
   }
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
 }
@@ -183,7 +165,8 @@ function drawNested(
 ): number {
   const { width, window, tiles, store, tileCells } = scene;
   let depths = 1;
-  const drawn = new Set<string>();
+  const seen = new Set<string>();
+  const names: Named[][] = [];
   const cells: PlacedRow[][] = [];
   for (const key of tiles) {
     const found = store.stack(row.location.location, key);
@@ -197,9 +180,8 @@ function drawNested(
     const rows = Array.from(cells, (line) => dedupe(line ?? []));
     depths = rows.length;
     paintRows(context, scene, tools, rows, (d) => ({ top: top + depthTop(d), height: HEIGHTS.depth - 1 }));
-    drawRunLabels(context, scene, tools, rows, top);
+    for (const [depth, placed] of rows.entries()) names[depth] = namesOfRuns(scene, placed);
   }
-  const vectors: Spans[] = [];
   for (const key of tiles) {
     const found = store.stack(row.location.location, key);
     if (found?.stack.kind !== "spans") continue;
@@ -214,39 +196,25 @@ function drawNested(
     context.clip();
     depths = Math.max(depths, drawSpans(context, scene, tools, found.stack.spans, top, { left, right }));
     context.restore();
-    vectors.push(found.stack.spans);
+    addNamesOfSpans(names, scene, found.stack.spans, seen);
   }
   // Names last: the next tile's part of a span would cover what reaches into it.
-  for (const spans of vectors) labelSpans(context, scene, tools, spans, top, drawn);
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
+  names.forEach((named, depth) => {
+    const middle = top + depthTop(depth) + (HEIGHTS.depth - 1) / 2;
+    for (const one of joinNames(named)) drawLabel(context, tools, one, middle);
+  });
   return depths;
 }
 
-function drawRunLabels(
-  context: CanvasRenderingContext2D,
-  scene: Scene,
-  tools: Tools,
-  rows: readonly PlacedRow[][],
-  top: number,
-): void {
-  const { window, width, tileCells } = scene;
+/** Stretches of a row of cells that may carry a name. */
+function namesOfRuns({ window, width, tileCells }: Scene, placed: readonly PlacedRow[]): Named[] {
   const shortestNs = (NARROWEST_LABEL * length(window)) / width;
-  context.font = LABEL_FONT;
-  context.textBaseline = "middle";
-  rows.forEach((placed, depth) => {
-    const middle = top + depthTop(depth) + (HEIGHTS.depth - 1) / 2;
-    for (const run of runs(placed, window, tileCells, shortestNs, LABEL_SHARE)) {
-      const entry = run.palette[run.entry];
-      if (entry)
-        drawLabel(
-          context,
-          tools,
-          entry.name,
-          entry.group,
-          toPx(run.startNs, window, width),
-          toPx(run.endNs, window, width),
-          middle,
-        );
-    }
+  return runs(placed, window, tileCells, shortestNs, LABEL_SHARE).flatMap((run) => {
+    const entry = run.palette[run.entry];
+    const [left, right] = [toPx(run.startNs, window, width), toPx(run.endNs, window, width)];
+    return entry ? [{ left, right, name: entry.name, group: entry.group, exact: false }] : [];
   });
 }
 
@@ -288,44 +256,27 @@ function drawCut(context: CanvasRenderingContext2D, color: Rgb, right: number, t
   for (let y = 0; y < HEIGHTS.depth - 1; y += 4) context.fillRect(right - 3, top + y, 2, 2);
 }
 
-function labelSpans(
-  context: CanvasRenderingContext2D,
-  { window, width }: Scene,
-  tools: Tools,
-  spans: Spans,
-  top: number,
-  drawn: Set<string>,
-): void {
-  context.font = LABEL_FONT;
-  context.textBaseline = "middle";
+/** Adds the spans of a tile that may carry a name; one that reaches over two tiles comes with both and counts once. */
+function addNamesOfSpans(names: Named[][], { window, width }: Scene, spans: Spans, seen: Set<string>): void {
   for (let i = 0; i < spans.count; i++) {
     const startNs = spans.startNs[i] ?? 0;
     const left = toPx(startNs, window, width);
     const right = toPx(startNs + (spans.durationNs[i] ?? 0), window, width);
     if (right - left < NARROWEST_LABEL || right < 0 || left > width) continue;
     const depth = spans.depth[i] ?? 0;
-    // A span that reaches over two tiles comes with both.
     const id = `${depth}/${startNs}`;
-    if (drawn.has(id)) continue;
-    drawn.add(id);
-    const middle = top + depthTop(depth) + (HEIGHTS.depth - 1) / 2;
-    drawLabel(context, tools, spans.names[i] ?? "", spans.groups[i] ?? "other", left, right, middle);
+    if (seen.has(id)) continue;
+    seen.add(id);
+    const named = { left, right, name: spans.names[i] ?? "", group: spans.groups[i] ?? "other", exact: true };
+    names[depth] = [...(names[depth] ?? []), named];
   }
 }
 
-function drawLabel(
-  context: CanvasRenderingContext2D,
-  { labels, theme }: Tools,
-  name: string,
-  group: Group,
-  left: number,
-  right: number,
-  middle: number,
-): void {
-  const text = labels.fit(name, right - Math.max(0, left));
+function drawLabel(context: CanvasRenderingContext2D, { labels, theme }: Tools, named: Named, middle: number): void {
+  const text = labels.fit(named.name, named.right - Math.max(0, named.left));
   if (text === undefined) return;
-  context.fillStyle = textOn(regionColor(group, name, theme));
-  context.fillText(text, labelLeft(left), middle + 0.5);
+  context.fillStyle = textOn(regionColor(named.group, named.name, theme));
+  context.fillText(text, labelLeft(named.left), middle + 0.5);
 }
 
 function drawChosen(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {

@@ -1,5 +1,7 @@
 // Names on spans: as much of a name as fits, and nothing where nothing readable would.
 
+import type { Group } from "../base/color";
+
 /** Spans narrower than this carry no label, in CSS pixels. */
 export const NARROWEST_LABEL = 26;
 const PADDING = 4;
@@ -36,3 +38,24 @@ export class Labels {
 
 /** Left end of a label on a span that may begin left of the screen. */
 export const labelLeft = (leftPx: number): number => Math.max(leftPx, 0) + PADDING;
+
+/** A stretch of a row that may carry a name, in CSS pixels. `exact`: a span; otherwise a stretch of cells of one region. */
+export type Named = {
+  readonly left: number;
+  readonly right: number;
+  readonly name: string;
+  readonly group: Group;
+  readonly exact: boolean;
+};
+
+/** Where the picture of a row changes from cells to spans, both know the name of what reaches over: it is written once. */
+export function joinNames(row: readonly Named[]): Named[] {
+  const joined: Named[] = [];
+  for (const one of [...row].sort((a, b) => a.left - b.left)) {
+    const before = joined.at(-1);
+    const continues = before && before.name === one.name && before.exact !== one.exact && one.left <= before.right + 2;
+    if (continues) joined[joined.length - 1] = { ...before, right: Math.max(before.right, one.right) };
+    else joined.push(one);
+  }
+  return joined;
+}
