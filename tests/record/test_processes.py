@@ -1,7 +1,9 @@
 """Processes that a program starts are recorded too, each as one process of the trace, however it was started."""
 
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -158,3 +160,16 @@ def test_strobe_under_strobe_records_the_program_once(workshop: Workshop) -> Non
     traces = workshop.folder.glob("*.strobe")
     processes = [names for trace in traces for names in functions_of_processes(trace)]
     assert [{"child", "helper"} <= names for names in processes].count(True) == 1
+
+
+def test_a_python_that_has_no_strobe_runs_and_is_named_as_missing(workshop: Workshop) -> None:
+    other = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}")
+    if subprocess.run([other, "-c", "import strobe"], capture_output=True).returncode == 0:
+        pytest.skip("strobe is installed in the Python that this environment was made from")
+    workshop.write("program.py", f"import subprocess; subprocess.run([{other!r}, '-c', 'print(5)'], check=True)")
+    assert workshop.recorded("program.py").visible == ("5\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        notes = [row["text"] for row in trace.quality.to_arrow().to_pylist() if row["what"] == "unrecorded"]
+    assert len(notes) == 1
+    assert other in notes[0]
+    assert "No module named 'strobe'" in notes[0]

@@ -562,6 +562,21 @@ def test_the_sample_has_the_same_number_of_steps_without_any_anchor() -> None:
     assert abs(len(found) - len(truth)) <= 1
 
 
+def test_a_recursion_is_no_loop() -> None:
+    program = Program()
+
+    def descend(depth: int) -> None:
+        with program.inside("visit"):
+            program.pause(us=3)
+            if depth:
+                with program.inside("child of visit"):
+                    descend(depth - 1)
+
+    with program.inside("main"):
+        descend(300)
+    assert len(steps_of(program.stream())) == 0
+
+
 def test_loops_of_workers_are_no_steps_of_the_program() -> None:
     worker = [span(name, 3 * at + k, 3 * at + k + 1) for at in range(300) for k, name in enumerate(("read", "decode"))]
     found = find_steps(make_trace({"main": train_steps(30)}, {"worker": worker}))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strobe.advice import rank
+from strobe.model.losses import LOSSES, NOT_RECORDED
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_count, format_share
@@ -247,21 +248,13 @@ def _quality(trace: Trace) -> Quality:
             total[str(row["what"])] += row["value"]
     recorded_ns = sum(int(str(row["ended_ns"])) - int(str(row["started_ns"])) for row in trace.processes.to_pylist())
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
-    losses = [
-        f"{format_count(total[what])} {words}"
-        for what, words in (
-            ("records_lost", "records lost (buffers were full)"),
-            ("bytes_lost", "bytes of damaged blocks skipped"),
-            ("paths_folded", "call paths folded (too many different ones)"),
-        )
-        if total[what]
-    ]
+    losses = [f"{format_count(total[what])} {words}" for what, words in LOSSES.items() if total[what]]
     losses += [
-        f"{str(what).removeprefix('not_recorded_')} not recorded"
+        f"{what.removeprefix(NOT_RECORDED)} not recorded"
         for what in sorted(total)
-        if what.startswith("not_recorded_") and total[what]
+        if what.startswith(NOT_RECORDED) and total[what]
     ]
-    losses += [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "unreadable"]
+    losses += [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] in ("unreadable", "unrecorded")]
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(
         complete=not losses and ends <= {"closed", "exited"},

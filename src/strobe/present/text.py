@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from strobe.errors import UsageError
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
@@ -83,7 +83,7 @@ def nvprof(table: Table) -> str:
         raise UsageError(f"--format nvprof needs the column '{missing[0]}', which this table has not")
     rows = sorted(table.to_arrow().to_pylist(), key=lambda row: -row["total_ns"])
     everything = sum(row["total_ns"] for row in rows) or 1
-    largest = max(rows, key=lambda row: row.get("share") or 0, default={})
+    largest: dict[str, Any] = max(rows, key=lambda row: row.get("share") or 0, default={})
     if largest.get("share"):
         everything = largest["self_ns"] / largest["share"]
     lines = [f"{'Type':>16}  {'Time(%)':>7}{'Time':>10}{'Calls':>10}{'Avg':>10}{'Min':>10}{'Max':>10}  Name"]

@@ -95,6 +95,14 @@ def process_files(folder: Path) -> list[ProcessFiles]:
     return found
 
 
+def notes(folder: Path) -> list[str]:
+    """Return what Pythons wrote down that could not record themselves, a sentence each."""
+    try:
+        return (folder / "notes.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
 def runs(folder: str | os.PathLike[str] = ".") -> list[Path]:
     """Return the traces in a folder, newest first."""
     found = [path for path in Path(folder).glob(f"*{SUFFIX}") if path.is_dir()]

@@ -120,6 +120,7 @@ class Trace:
             if self._files:
                 rows.append((process, pid, "size_bytes", self._files[process].size_bytes, None))
         rows.extend((None, pid, "unreadable", None, why) for pid, why in self._unreadable)
+        rows.extend((None, None, "unrecorded", None, note) for note in archive.notes(self.path))
         return make_table("quality", rows)
 
     # Definitions

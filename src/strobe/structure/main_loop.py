@@ -17,6 +17,8 @@ from strobe.structure.stream import Bools, Ints, Stream, outermost
 # Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where
 # a model is loaded, the best level scores up to 0.7.
 MIN_SCORE = 0.75
+# How far up a function is looked for among its own callers.
+_RECURSION_DEPTH = 32
 # Longer streams are judged by this many events from their middle; the marks are then found in all of it.
 WINDOW_EVENTS = 1 << 21
 
@@ -75,13 +77,23 @@ def _operators(stream: Stream) -> tuple[Ints, Ints]:
 def _calls(stream: Stream) -> tuple[Ints, Ints]:
     """Rows of all other spans: functions are called by name and caller, everything else (MPI) by call path."""
     paradigms = np.array(stream.paradigms, dtype=object)
-    rows = np.flatnonzero((paradigms != "torch")[stream.region])
+    rows = np.flatnonzero((paradigms != "torch")[stream.region] & ~_recursive(stream)[stream.call_path])
     region, path = stream.region[rows], stream.call_path[rows]
     above = stream.path_parent[path]
     caller = np.where(above >= 0, stream.path_region[above], -1)
     function = np.isin(paradigms, ("python", "user"))[region]
     signatures = np.where(function, (region << 32) | (caller + 1), -1 - path)
     return rows, np.unique(signatures, return_inverse=True)[1].astype(np.int64)
+
+
+def _recursive(stream: Stream) -> Bools:
+    """Which call paths end in a region that also lies above: a recursion repeats itself, but it is no loop."""
+    found = np.zeros(len(stream.path_region), dtype=bool)
+    above = stream.path_parent
+    for _ in range(_RECURSION_DEPTH):
+        found |= (above >= 0) & (stream.path_region[above] == stream.path_region)
+        above = np.where(above >= 0, stream.path_parent[above], -1)
+    return found
 
 
 def _levels(stream: Stream, rows: Ints, ids: Ints) -> list[Level]:

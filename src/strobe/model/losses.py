@@ -1,0 +1,19 @@
+"""What the counters of the quality table mean when they are not zero: something is missing from the trace."""
+
+from __future__ import annotations
+
+# Counter, and the words after its number. `records_lost` and the like are counted by the core, the rest by adapters.
+LOSSES = {
+    "records_lost": "records lost (buffers were full)",
+    "bytes_lost": "bytes of damaged blocks skipped",
+    "paths_folded": "call paths folded (too many different ones)",
+    "regions_folded": "regions folded (too many different names)",
+    "itt_names_folded": "ITT names folded (too many different ones)",
+    "deep_recursion_not_recorded": "recursions too deep for the C stack recorded in part",
+    "threads_without_torch_operators": "threads older than torch without operators",
+    "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
+    "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
+    "recording_stopped_early": "process stopped recording early (it said why on stderr)",
+}
+# Counted when an adapter could not start: `not_recorded_` and its name.
+NOT_RECORDED = "not_recorded_"
