@@ -47,4 +47,5 @@ def main() -> None:
     helper.join()
 
 
-main()
+if __name__ == "__main__":
+    main()

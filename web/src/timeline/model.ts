@@ -3,6 +3,7 @@
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { SpanKey } from "../base/state";
 import { length, sameRange, type TimeRange } from "../base/time";
+import { trailAfter } from "../base/trail";
 import { levelFor, type TileKey, tilesIn } from "../data/cells";
 import {
   fetchReadings,
@@ -17,7 +18,7 @@ import type { Session } from "../data/session";
 import { fetchNeighbour, fetchSpan, keyOf, type Place, type SpanDetail, type Way } from "../data/spans";
 import { TileStore } from "../data/tiles";
 import { layoutRows, openByDefault, type Row, visibleRows } from "./rows";
-import { around, clamp, pan, trailAfter, zoom } from "./viewport";
+import { around, clamp, pan, zoom } from "./viewport";
 
 /** A gesture that rests this long becomes part of the address. */
 const SETTLE_MS = 220;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { around, clamp, pan, SHORTEST_NS, toNs, toPx, trailAfter, zoom } from "./viewport";
+import { around, clamp, pan, SHORTEST_NS, toNs, toPx, zoom } from "./viewport";
 
 const run = { startNs: 0, endNs: 1_000_000 };
 
@@ -26,23 +26,6 @@ test("panning stops at the ends of the run and keeps the length", () => {
 test("a window around a span holds all of it, inside the run", () => {
   expect(around({ startNs: 500_000, endNs: 510_000 }, run)).toEqual({ startNs: 499_200, endNs: 510_800 });
   expect(around({ startNs: 0, endNs: 10_000 }, run).startNs).toBe(0);
-});
-
-describe("the breadcrumb", () => {
-  const half = { startNs: 0, endNs: 500_000 };
-  const tenth = { startNs: 100_000, endNs: 200_000 };
-  test("begins with the whole run and grows with each zoom in", () => {
-    expect(trailAfter([], undefined, half, run)).toEqual([undefined]);
-    expect(trailAfter([undefined], half, tenth, run)).toEqual([undefined, half]);
-  });
-  test("does not grow by panning, or by a tiny zoom", () => {
-    expect(trailAfter([undefined, half], tenth, { startNs: 300_000, endNs: 400_000 }, run)).toEqual([undefined, half]);
-    expect(trailAfter([undefined], half, { startNs: 0, endNs: 450_000 }, run)).toEqual([undefined]);
-  });
-  test("shrinks by zooming out, and is empty at the whole run", () => {
-    expect(trailAfter([undefined, half, tenth], { startNs: 100_000, endNs: 110_000 }, half, run)).toEqual([undefined]);
-    expect(trailAfter([undefined, half], tenth, undefined, run)).toEqual([]);
-  });
 });
 
 test("a run shorter than the shortest window is still shown", () => {

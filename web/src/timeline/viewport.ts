@@ -36,29 +36,6 @@ export function around(range: TimeRange, bounds: TimeRange, room = 0.08): TimeRa
   return clamp({ startNs: range.startNs - by, endNs: range.endNs + by }, bounds);
 }
 
-/** Zooming in by less than this is no step of the breadcrumb. */
-export const CRUMB_FACTOR = 1.5;
-
-/**
- * The breadcrumb after going from one window to another (`undefined` is the whole run): the windows that lead here, each clearly wider
- * than the next, the first one always the whole run.
- */
-export function trailAfter(
-  trail: readonly (TimeRange | undefined)[],
-  from: TimeRange | undefined,
-  to: TimeRange | undefined,
-  bounds: TimeRange,
-): (TimeRange | undefined)[] {
-  if (!to) return [];
-  const wider = (crumb: TimeRange | undefined): boolean => length(crumb ?? bounds) >= length(to) * CRUMB_FACTOR;
-  const between = [...trail, from].filter((crumb) => crumb && wider(crumb));
-  // Zooming out passes windows that were left before: what came after them is no way here.
-  const ways = between.filter((crumb, i) =>
-    between.slice(0, i).every((c) => length(c ?? bounds) > length(crumb ?? bounds)),
-  );
-  return [undefined, ...ways];
-}
-
 /** A moment's place in pixels from the left edge. */
 export const toPx = (ns: number, window: TimeRange, widthPx: number): number =>
   ((ns - window.startNs) / length(window)) * widthPx;

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { css, groupColor } from "../base/color";
 import { formatCount } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
+import { trailAfter } from "../base/trail";
 import { explain } from "../data/api";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
@@ -68,7 +69,7 @@ export function Search({ run }: { run: Run }) {
     const window = { startNs, endNs: Math.min(run.bounds.endNs, hit.startNs + (1 + ROOM) * size) };
     const { location, startNs: at, depth } = hit;
     const { state } = session;
-    const trail = state.value.page === "timeline" ? [...state.value.trail, state.value.window] : [undefined];
+    const trail = trailAfter(state.value.trail, state.value.window, window, run.bounds);
     session.update({ page: "timeline", window, trail, selection: { location, startNs: at, depth } }, "push");
     open.value = false;
     field.current?.blur();
