@@ -49,6 +49,7 @@ def training(rounds: int, steps: int) -> None:
                     "plain": f"{middle(values['plain']):.2f}",
                     "strobe": f"{middle(values['strobe']):.2f}",
                     "ratio of medians": f"{middle(values['strobe']) / middle(values['plain']):.3f}",
+                    "median ratio of a round": f"{middle([b / a for a, b in zip(*values.values(), strict=True)]):.3f}",
                     "ratio of minima": f"{min(values['strobe']) / min(values['plain']):.3f}",
                 }
                 for what, values in (("the program", alone), ("with strobe's own process", whole))
