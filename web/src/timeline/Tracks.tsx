@@ -8,6 +8,7 @@ import { drawTracks, type Scene } from "./draw";
 import { attachKeys, attachPointer } from "./gestures";
 import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./header";
 import { type Ground, type Hit, hitTest, rowAt } from "./hit";
+import { Inks } from "./ink";
 import { LABEL_FONT, Labels } from "./label";
 import { readingAt, seriesColor } from "./metrics";
 import type { TimelineModel } from "./model";
@@ -68,18 +69,28 @@ function usePicture(
     context.font = LABEL_FONT;
     const labels = new Labels((text) => context.measureText(text).width);
     let painter: Painter | undefined;
+    let inks = new Inks(model.session.theme.peek());
     let frame = 0;
     const draw = (): void => {
       frame = 0;
       const theme = model.session.theme.value;
-      if (painter?.theme !== theme) painter = new Painter(theme, model.run.meta.tile_cells);
+      if (painter?.theme !== theme) {
+        painter = new Painter(theme, model.run.meta.tile_cells);
+        inks = new Inks(theme);
+      }
       const { pointer } = model;
       hit.value =
         pointer.value && !model.dragging.value ? hitTest(ground(model), pointer.value.x, pointer.value.y) : undefined;
       const now = scene(model, hit.value);
       fitCanvas(canvas, now.width, now.height);
       fitCanvas(headerCanvas, now.width, RULER_HEIGHT + STEPS_HEIGHT);
-      for (const [location, depths] of drawTracks(context, now, { theme, painter, labels, scratch: tools.scratch }))
+      for (const [location, depths] of drawTracks(context, now, {
+        theme,
+        painter,
+        inks,
+        labels,
+        scratch: tools.scratch,
+      }))
         model.sawDepth(location, depths);
       drawHeader(headerContext, { ...now, stepsNote: model.stepsNote.value }, labels, theme);
       // Tests and curious people measure from here: the first picture that lacks nothing.

@@ -1,11 +1,12 @@
 // Draws the tracks: cells as pixels, few spans as rectangles with names, metrics as lines; on top what is chosen.
-import { CHROME, css, type Rgb, regionColor, type Theme, textOn } from "../base/color";
+import { CHROME, css, type Theme } from "../base/color";
 import type { SpanKey } from "../base/state";
 import { length, type TimeRange, ticks } from "../base/time";
 import { type TileKey, tileRange } from "../data/cells";
 import type { Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
+import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
@@ -35,6 +36,7 @@ export type Scene = {
 export type Tools = {
   readonly theme: Theme;
   readonly painter: Painter;
+  readonly inks: Inks;
   readonly labels: Labels;
   readonly scratch: OffscreenCanvas;
 };
@@ -222,7 +224,7 @@ function namesOfRuns({ window, width, tileCells }: Scene, placed: readonly Place
 function drawSpans(
   context: CanvasRenderingContext2D,
   { window, width, pixelRatio }: Scene,
-  { theme }: Tools,
+  { inks }: Tools,
   spans: Spans,
   top: number,
   clip: { readonly left: number; readonly right: number },
@@ -239,20 +241,20 @@ function drawSpans(
     if (right < clip.left || left > clip.right || right < (paintedTo[depth] ?? -1)) continue;
     const from = Math.max(left, clip.left - 2);
     const wide = Math.max(narrowest, Math.min(right, clip.right + 2) - from);
-    const color = regionColor(spans.groups[i] ?? "other", spans.names[i] ?? "", theme);
-    context.fillStyle = css(color);
+    const ink = inks.get(spans.groups[i] ?? "other", spans.names[i] ?? "");
+    context.fillStyle = ink.fill;
     // A hairline between neighbours, where there is room for one.
     const shown = wide > 3 ? wide - 0.75 : wide;
     context.fillRect(from, top + depthTop(depth), shown, HEIGHTS.depth - 1);
-    if (spans.complete[i] === 0) drawCut(context, color, from + wide, top + depthTop(depth));
+    if (spans.complete[i] === 0) drawCut(context, ink, from + wide, top + depthTop(depth));
     if (wide <= narrowest) paintedTo[depth] = from + narrowest;
   }
   return deepest;
 }
 
 /** A torn right edge: the span was still open when recording ended. */
-function drawCut(context: CanvasRenderingContext2D, color: Rgb, right: number, top: number): void {
-  context.fillStyle = textOn(color);
+function drawCut(context: CanvasRenderingContext2D, ink: Ink, right: number, top: number): void {
+  context.fillStyle = ink.text;
   for (let y = 0; y < HEIGHTS.depth - 1; y += 4) context.fillRect(right - 3, top + y, 2, 2);
 }
 
@@ -272,10 +274,10 @@ function addNamesOfSpans(names: Named[][], { window, width }: Scene, spans: Span
   }
 }
 
-function drawLabel(context: CanvasRenderingContext2D, { labels, theme }: Tools, named: Named, middle: number): void {
+function drawLabel(context: CanvasRenderingContext2D, { labels, inks }: Tools, named: Named, middle: number): void {
   const text = labels.fit(named.name, named.right - Math.max(0, named.left));
   if (text === undefined) return;
-  context.fillStyle = textOn(regionColor(named.group, named.name, theme));
+  context.fillStyle = inks.get(named.group, named.name).text;
   context.fillText(text, labelLeft(named.left), middle + 0.5);
 }
 

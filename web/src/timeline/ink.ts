@@ -1,0 +1,30 @@
+// Colours ready for the canvas. A region's colour takes a microsecond to compute, and a picture asks for thousands of them.
+import { css, type Group, regionColor, type Theme, textOn } from "../base/color";
+
+/** The fill of a span, and what is read well on it. */
+export type Ink = { readonly fill: string; readonly text: string };
+
+/** More names than this are forgotten at once: a run has few thousand. */
+const MOST = 20_000;
+
+/** Remembers the inks of one theme by group and name. */
+export class Inks {
+  private readonly known = new Map<Group, Map<string, Ink>>();
+  private count = 0;
+
+  constructor(readonly theme: Theme) {}
+
+  get(group: Group, name: string): Ink {
+    const found = this.known.get(group)?.get(name);
+    if (found) return found;
+    if (this.count++ > MOST) {
+      this.known.clear();
+      this.count = 0;
+    }
+    const color = regionColor(group, name, this.theme);
+    const ink = { fill: css(color), text: textOn(color) };
+    const names = this.known.get(group) ?? new Map<string, Ink>();
+    this.known.set(group, names.set(name, ink));
+    return ink;
+  }
+}
