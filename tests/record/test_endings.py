@@ -74,7 +74,8 @@ def test_a_signal_sent_to_strobe_reaches_the_program(workshop: Workshop, number:
         process = start("program.py")
         process.send_signal(number)
         out, err = process.communicate(timeout=TIMEOUT_S)
-        endings.append((out, err, process.returncode))
+        # Which of its last two lines the program is in, when the signal comes, is chance: its last word counts.
+        endings.append((out, err.splitlines()[-1:], process.returncode))
     assert endings[0] == endings[1]
     assert spans_of(workshop.trace, "step") == 200
 

@@ -396,6 +396,8 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     files = archive.process_files(folder)
     if not files:
         why = "The program was no Python, and had no ranges of ITT or NVTX; or it ended before recording began."
+        if notes := archive.notes(folder):
+            why = f"{notes[0]}. Install strobe with the Python that runs the program."
         raise TraceError(f"'{folder}' holds no recorded process", do=why)
     readers, readable, failures = [], [], []
     for each in files:

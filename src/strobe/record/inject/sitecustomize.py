@@ -1,12 +1,11 @@
-"""Starts the recorder in a Python that `strobe run` (or a child of it) started.
+"""Starts the recorder in a Python that `strobe run` (or a child of it) started. Any Python may come here: no new syntax.
 
 This folder is first in PYTHONPATH for the length of the run only. The file takes itself off `sys.path`, starts the
-recorder, and
-then runs the sitecustomize that it displaced, so that the program finds everything as it would without strobe.
+recorder, and then runs the sitecustomize that it displaced, so that the program finds all as it would without strobe.
 """
 
 
-def _start() -> None:
+def _start():  # type: ignore[no-untyped-def]
     import os
     import sys
 
@@ -15,18 +14,11 @@ def _start() -> None:
         sys.path.remove(here)
     sys.path_importer_cache.pop(here, None)
     try:
+        if sys.version_info < (3, 11):
+            raise ImportError("strobe records Python 3.11 and later")
         from strobe.record.bootstrap import start_from_environment
     except Exception as error:  # another environment's Python: the program runs, unrecorded, and the trace says so
-        folder = next(
-            (line[7:] for line in os.environ.get("STROBE_SESSION", "").split("\n") if line.startswith("folder=")), ""
-        )
-        try:
-            with open(os.path.join(folder, "notes.txt"), "a", encoding="utf-8") as notes:
-                notes.write(
-                    f"{sys.executable} (process {os.getpid()}) was not recorded: {type(error).__name__}: {error}\n"
-                )
-        except OSError:
-            pass
+        _note("%s (process %d) was not recorded: %s" % (sys.executable, os.getpid(), error))  # type: ignore[no-untyped-call]
     else:
         start_from_environment()
     del sys.modules["sitecustomize"]
@@ -37,7 +29,21 @@ def _start() -> None:
 
             return
     # `site` passes over a missing sitecustomize; the program then finds none either.
-    raise ImportError(name="sitecustomize")
+    missing = ImportError("no sitecustomize")
+    missing.name = "sitecustomize"
+    raise missing
 
 
-_start()
+def _note(sentence):  # type: ignore[no-untyped-def]
+    import os
+
+    for line in os.environ.get("STROBE_SESSION", "").split("\n"):
+        if line.startswith("folder="):
+            try:
+                with open(os.path.join(line[7:], "notes.txt"), "a") as notes:
+                    notes.write(sentence + "\n")
+            except (OSError, UnicodeError):
+                return  # the trace is gone, or its disk is full: nobody is left to tell
+
+
+_start()  # type: ignore[no-untyped-call]
