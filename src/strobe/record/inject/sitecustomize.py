@@ -1,4 +1,4 @@
-"""Starts the recorder in a Python that `strobe run` (or a child of it) started. Any Python may come here: no new syntax.
+"""Starts the recorder in a Python that `strobe run` started. Any Python may come here: no new syntax.
 
 This folder is first in PYTHONPATH for the length of the run only. The file takes itself off `sys.path`, starts the
 recorder, and then runs the sitecustomize that it displaced, so that the program finds all as it would without strobe.
