@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/ring.h"
+#include "core/session.h"
 #include "include/strobe.h"
 
 extern "C" {
@@ -104,7 +105,6 @@ uint32_t intern(const ___itt_domain* domain, const char* name) {
 struct HandleTable {
   static constexpr size_t kSlots = 1 << 16;
   std::atomic<___itt_string_handle*> slots[kSlots];
-  std::mutex adding;
   size_t used = 0;
 
   static uint64_t hash(const char* text) {
@@ -116,7 +116,7 @@ struct HandleTable {
     size_t at = hash(text) & (kSlots - 1);
     for (___itt_string_handle* h; (h = slots[at].load(std::memory_order_acquire)); at = (at + 1) & (kSlots - 1))
       if (!strcmp(h->strA, text)) return h;
-    std::lock_guard lock(adding);
+    std::lock_guard lock(session().adapters_mutex());
     for (___itt_string_handle* h; (h = slots[at].load(std::memory_order_acquire)); at = (at + 1) & (kSlots - 1))
       if (!strcmp(h->strA, text)) return h;
     // A program of unique names: all further ones share a handle, and the quality table says so.
@@ -140,9 +140,8 @@ HandleTable& handles() {
 ___itt_string_handle* string_handle_create(const char* name) { return handles().find_or_add(name ? name : ""); }
 
 ___itt_domain* domain_create(const char* name) {
-  static std::mutex adding;
   static ___itt_domain* first = nullptr;
-  std::lock_guard lock(adding);
+  std::lock_guard lock(session().adapters_mutex());
   for (auto* d = first; d; d = d->next)
     if (!strcmp(d->nameA, name ? name : "")) return d;
   return first = new ___itt_domain{1, strdup(name ? name : ""), nullptr, 0, nullptr, first};

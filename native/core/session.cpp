@@ -141,15 +141,19 @@ void Session::stop(int exit_code) {
 
 void Session::before_fork() {
   control_.lock();
+  adapters_mutex_.lock();
   slots_mutex_.lock();
   regions_.mutex().lock();
   file_mutex_.lock();
+  counters_mutex_.lock();
 }
 
 void Session::after_fork_in_parent() {
+  counters_mutex_.unlock();
   file_mutex_.unlock();
   regions_.mutex().unlock();
   slots_mutex_.unlock();
+  adapters_mutex_.unlock();
   control_.unlock();
 }
 
@@ -163,8 +167,14 @@ void Session::after_fork_in_child() {
   producer.header = nullptr;
   producer.lost_depth = 0;
   size_t ring_bytes = kPage + options_.ring_bytes;
-  for (auto& slot : slots_) munmap(slot->header, ring_bytes);
+  // What the drainer was changing while the process forked may be half changed here: it is left, not destroyed.
+  for (auto& slot : slots_) {
+    munmap(slot->header, ring_bytes);
+    (void)slot.release();
+  }
   slots_.clear();
+  (void)paths_.release();
+  (void)metrics_.release();
   munmap(header(), kRingsHeaderBytes);
   header_ = nullptr;
   blocks_.release(), rings_.release();

@@ -43,6 +43,7 @@ class Session {
   void save_regions(std::string_view payload, uint32_t count);
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
+  std::mutex& adapters_mutex() { return adapters_mutex_; }  // for the tables of adapters
 
   // at-fork handlers
   void before_fork();
@@ -73,9 +74,13 @@ class Session {
   static pthread_key_t thread_key_;  // its destructor tells of a thread's end
 
   std::atomic<int> state_{kIdle};
+  // Taken in this order where one holds several: control, adapters, slots, regions, file, counters. A fork takes them
+  // all, so that none is held in the child by a thread that is not there.
   std::mutex control_;  // start, stop, restart
+  std::mutex adapters_mutex_;
   std::mutex slots_mutex_;
   std::mutex file_mutex_;
+  std::mutex counters_mutex_;
   RegionTable regions_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<PathTable> paths_;

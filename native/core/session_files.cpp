@@ -140,15 +140,18 @@ void Session::remove_files() {
 void Session::count(const char* what, uint64_t n) {
   RingsHeader* header = header_.load();
   if (!header) return;
+  auto add = [&](uint32_t known) {
+    for (uint32_t i = 0; i < known; i++)
+      if (!strncmp(header->counters[i].name, what, sizeof header->counters[i].name - 1)) {
+        header->counters[i].value.fetch_add(n);
+        return true;
+      }
+    return false;
+  };
+  if (add(header->counter_count.load())) return;
+  std::lock_guard lock(counters_mutex_);
   uint32_t known = header->counter_count.load();
-  for (uint32_t i = 0; i < known; i++)
-    if (!strncmp(header->counters[i].name, what, sizeof header->counters[i].name - 1)) {
-      header->counters[i].value.fetch_add(n);
-      return;
-    }
-  static std::mutex adding;
-  std::lock_guard lock(adding);
-  if (known >= sizeof header->counters / sizeof header->counters[0]) return;
+  if (add(known) || known >= sizeof header->counters / sizeof header->counters[0]) return;
   strncpy(header->counters[known].name, what, sizeof header->counters[known].name - 1);
   header->counters[known].value.store(n);
   header->counter_count.store(known + 1);

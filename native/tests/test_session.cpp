@@ -129,6 +129,41 @@ void forked_children() {
   CHECK(spans == 1001 + (1400 + 1) + (1402 + 1) + (1404 + 1));
 }
 
+// Children of a process whose threads are all in the middle of recording and naming: none deadlocks, none crashes.
+void forks_while_recording() {
+  Folder folder;
+  uint32_t outer = region("outer"), inner = region("inner");
+  start(folder);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; t++)
+    threads.emplace_back([&, t] {
+      for (int i = 0; !done; i++) {
+        work(outer, inner, 50);
+        char name[32];
+        snprintf(name, sizeof name, "region %d.%d", t, i % 2000);
+        region(name);
+        strobe_count(i % 2 ? "odd" : "even", 1);
+      }
+    });
+  for (int i = 0; i < 60; i++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      alarm(20);  // a deadlock ends here
+      work(outer, inner, 200);
+      region("of the child");
+      strobe_note_exit(0);
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  }
+  done = true;
+  for (auto& thread : threads) thread.join();
+  strobe_stop();
+  CHECK(folder.files(".blocks").size() == 61);
+}
+
 // Programs that close every descriptor keep their own files to themselves, and stay recorded.
 void closed_descriptors() {
   Folder folder;
@@ -158,5 +193,12 @@ int main() {
   fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: forked_children\n");
 #else
   forked_children();
+#if defined(__SANITIZE_ADDRESS__)
+  fprintf(
+      stderr,
+      "skipped under ASan, whose allocator may be locked in a child forked by a busy process: forks_while_recording\n");
+#else
+  forks_while_recording();
+#endif
 #endif
 }
