@@ -100,6 +100,17 @@ def test_run_keeps_output_and_exit_code_and_talks_on_stderr_only(run):
     assert list((folder / "program.strobe").glob("*.tiles"))
 
 
+def test_the_summary_is_a_table_for_whoever_asks_for_rows(ask):
+    whole = json.loads(ask("summary", "last", "--json").stdout)
+    rows = list(csv.DictReader(io.StringIO(ask("summary", "last", "--csv").stdout)))
+    assert rows[0]["section"] == "verdict"
+    assert rows[0]["text"] == whole["verdict"]["text"]
+    hot = ask("summary", "last", "--where", "section = 'hot'", "--sort", "duration_ns", "--top", "1", "--csv").stdout
+    largest = max(whole["hot"], key=lambda each: each["self_ns"])
+    (row,) = csv.DictReader(io.StringIO(hot))
+    assert (row["name"], row["duration_ns"]) == (largest["name"], str(largest["self_ns"]))
+
+
 def test_the_summary_is_also_what_a_file_alone_means(ask):
     shown = ask("summary", "last").stdout
     assert "VERDICT" in shown

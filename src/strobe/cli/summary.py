@@ -5,17 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 
-from strobe.cli.options import EXIT_CODES, Parser, write
+from strobe.cli.options import emit, parser, write
 from strobe.model.verb import Verb
 
 
 def run(words: list[str]) -> int:
     """Parse the command line and print the summary."""
-    parser = Parser(prog="strobe summary", description=__doc__, epilog=EXIT_CODES, allow_abbrev=False)
-    parser.add_argument("trace", nargs="?", default="last", metavar="TRACE", help="path, last (default), last~1")
-    parser.add_argument("--json", action="store_true", help="the same as data")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
-    arguments = parser.parse_args(words)
+    reader = parser("summary", __doc__ or "")
+    arguments = reader.parse_args(words)
 
     from strobe.present.summary import summarise
     from strobe.present.summary_text import summary_text
@@ -23,9 +20,14 @@ def run(words: list[str]) -> int:
     from strobe.store.trace import open_trace
 
     summary = summarise(open_trace(arguments.trace))
-    if arguments.json:
+    rows = arguments.where or arguments.sort or arguments.top is not None or arguments.columns
+    if arguments.format == "json" and not rows:
         write(summary.to_json() + "\n", arguments.output)
         return 0
+    if arguments.format or rows:
+        from strobe.present.summary_table import summary_table
+
+        return emit(summary_table(summary), arguments)
     fancy = arguments.output is not None or supports("─█▌·…", sys.stdout)
     width = shutil.get_terminal_size((100, 40)).columns if sys.stdout.isatty() else 100
     write(summary_text(summary, unicode=fancy, width=width), arguments.output)
