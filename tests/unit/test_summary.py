@@ -57,7 +57,10 @@ def test_a_program_without_a_loop_gets_its_busiest_function():
 
 
 def test_an_empty_trace_says_so():
-    assert summarise(make_trace({"main": []})).verdict.kind == "empty"
+    summary = summarise(make_trace({"main": []}))
+    assert summary.verdict.kind == "empty"
+    assert "bytes a span" not in summary_text(summary)
+    assert "bytes a span" in summary_text(summarise(make_trace({"main": train_steps(30)})))
 
 
 def test_losses_and_kills_are_in_the_quality_line():

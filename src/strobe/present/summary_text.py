@@ -116,12 +116,13 @@ def _hot(summary: Summary, width: int) -> list[str]:
 def _tail(summary: Summary, width: int) -> list[str]:
     quality = summary.quality
     state = "complete" if quality.complete else quality.ended
+    density = f" ({quality.bytes_per_span:.1f} bytes a span)" if quality.span_count else ""
     facts = [
         state,
         *quality.losses,
         f"recorder's own cost about {format_share(quality.estimated_cost)}",
         f"{format_count(quality.span_count)} span{'' if quality.span_count == 1 else 's'}",
-        f"{format_bytes(quality.size_bytes)} ({quality.bytes_per_span:.1f} bytes a span)",
+        format_bytes(quality.size_bytes) + density,
     ]
     lines = list(_wrapped("Quality   ", " · ".join(facts), width))
     if summary.step and len(summary.classes) > 1:
