@@ -109,8 +109,8 @@ def test_ctrl_c_reaches_strobe_and_program_and_the_program_decides(workshop: Wor
         "program.py",
         BUSY
         + """
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("saving", flush=True)
