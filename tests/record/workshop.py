@@ -123,7 +123,7 @@ class Terminal:
             os.chdir(folder)
             os.execvpe(command[0], list(command), environment())
         self.text = ""
-        self.read_until("ready")
+        self.read_until("ready\r\n")  # the whole line: the interrupt must not fall into its print
 
     def read_until(self, word: str) -> None:
         """Wait until the program has printed a word."""
