@@ -72,7 +72,13 @@ class ProcessReader(Protocol):
         """
 
     def graph(self, location: int) -> dict[str, Any] | None:
-        """Return the event flow graph of a location, or None where there is none."""
+        """Return the event flow graph of a location, or None where there is none.
+
+        nodes (arrays region, caller, call_path, count, left, sum_ns, min_ns, max_ns, first_ns; node 0 stands for what
+        found no room; caller is 0, call_path 0xFFFFFFFF where it is no part of what the event is called), edges (arrays
+        source, target, count, sum_ns, min_ns, max_ns, squares_ns2), first and last (node, 0xFFFFFFFF without events),
+        lost_transitions, replayable, payload (bytes, for the kernels that replay it).
+        """
 
     def build_tiles(self, tiles_path: str) -> None:
         """Write the pyramid of this process."""
