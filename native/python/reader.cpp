@@ -9,8 +9,6 @@
 
 #include "kernels/process_file.h"
 #include "kernels/pyramid.h"
-#include "structure/flow_graph.h"
-#include "structure/regions.h"
 
 namespace nb = nanobind;
 using namespace strobe;
@@ -223,41 +221,7 @@ class Reader {
     return out;
   }
 
-  nb::object graph(uint32_t location) const {
-    const auto found = file_->graphs.find(location);
-    if (found == file_->graphs.end()) return nb::none();
-    const auto tables = structure::decode_graph(found->second);
-    if (!tables) return nb::none();
-    auto nodes = [&](auto&& of) { return column_of(tables->nodes, of); };
-    auto edges = [&](auto&& of) { return column_of(tables->edges, of); };
-    using structure::Edge, structure::Node, structure::Signature;
-    auto times = [](nb::dict& out, auto&& column, auto record) {
-      using Record = decltype(record);
-      out["count"] = column([](const Record& r) { return r.count; });
-      out["sum_ns"] = column([](const Record& r) { return r.sum_ns; });
-      out["min_ns"] = column([](const Record& r) { return r.min_ns; });
-      out["max_ns"] = column([](const Record& r) { return r.max_ns; });
-    };
-    nb::dict node, edge, out;
-    node["region"] = nodes([&](const Node& n) { return region_of(n.signature); });
-    node["caller"] = nodes([](const Node& n) { return Signature(n.signature).caller(); });
-    node["call_path"] = nodes([](const Node& n) { return Signature(n.signature).path(); });
-    node["left"] = nodes([](const Node& n) { return n.left; });
-    node["first_ns"] = nodes([](const Node& n) { return n.first_ns; });
-    times(node, nodes, Node{});
-    edge["source"] = edges([](const Edge& e) { return e.source; });
-    edge["target"] = edges([](const Edge& e) { return e.target; });
-    edge["squares_ns2"] = edges([](const Edge& e) { return e.squares_ns2; });
-    times(edge, edges, Edge{});
-    out["nodes"] = node;
-    out["edges"] = edge;
-    out["first"] = tables->first;
-    out["last"] = tables->last;
-    out["lost_transitions"] = tables->lost_transitions;
-    out["replayable"] = tables->replayable();
-    out["payload"] = nb::bytes(found->second.data(), found->second.size());
-    return out;
-  }
+  nb::object graph(uint32_t) const { return nb::none(); }  // until the payload of a graph chunk can be read
 
   void make_tiles(const std::string& path) const {
     try {
@@ -303,10 +267,6 @@ class Reader {
   }
 
  private:
-  uint32_t region_of(uint64_t signature) const {
-    const structure::Signature s(signature);
-    return s.path() < file_->path_region.size() ? file_->path_region[s.path()] : s.region();
-  }
   static void check(int64_t start_ns, int64_t end_ns, uint32_t width) {
     if (end_ns <= start_ns || width == 0)
       throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
