@@ -158,6 +158,21 @@ class HandMadeProcess:
     def quality(self) -> dict[str, int]:
         return self._quality
 
+    def loops(self) -> list[dict[str, object]]:
+        return []
+
+    def iterations(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def classes(self) -> list[list[int]]:
+        return []
+
+    def statistics(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def graph(self, location: int) -> dict[str, object] | None:
+        return None
+
     def build_tiles(self, tiles_path: str) -> None:
         Path(tiles_path).write_bytes(b"tiles")
 
