@@ -137,6 +137,7 @@ class FoldedProcess(HandMadeProcess):
 
     def classes(self):
         ids = {name: number for (name, _, _), number in self._regions.items()}
+        assert not {0, 1} & {ids[each] for names in self._extras.values() for each in names if each}, "not of a program"
         return [[ids[each] if each else 0 for each in self._extras.get(name, ())] for name in self._class_names]
 
     def statistics(self):
@@ -161,10 +162,10 @@ class FoldedProcess(HandMadeProcess):
                 )
             )
         kinds = (np.uint32, np.uint32, np.uint32, np.uint64, *(np.int64,) * 4, np.float64, np.uint32)
-        names = ("location", "call_path", "class_id", "count", "total_ns", "own_ns", "min_ns", "max_ns")
+        names = super().statistics()
         return {
-            name: np.array([row[i] for row in rows], dtype=kind)
-            for i, (name, kind) in enumerate(zip((*names, "sum_squares", "histogram"), kinds, strict=True))
+            name: np.array([row[i] for row in rows], dtype=kind) if rows else names[name]
+            for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
         }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.kinds import PARADIGMS, PARTS, ROLES
 from strobe.store.archive import Job
 from strobe.store.raw import NO_REGION
 from strobe.store.trace import Trace
@@ -162,13 +162,17 @@ class HandMadeProcess:
         return []
 
     def iterations(self) -> dict[str, np.ndarray]:
-        return {}
+        times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
+        numbers = ("loop", "events", "path_hash", "class_id", "detail")
+        return {name: np.empty(0, dtype=np.int64 if name in times else np.uint32) for name in (*times, *numbers)}
 
     def classes(self) -> list[list[int]]:
         return []
 
     def statistics(self) -> dict[str, np.ndarray]:
-        return {}
+        sums = ("location", "call_path", "class_id", "count", "total_ns", "own_ns", "min_ns", "max_ns", "sum_squares")
+        none = {name: np.empty(0, dtype=np.int64) for name in sums}
+        return {**none, "histogram": np.empty((0, 64), dtype=np.uint32)}
 
     def graph(self, location: int) -> dict[str, object] | None:
         return None

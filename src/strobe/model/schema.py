@@ -145,7 +145,7 @@ STATISTICS = (
     Column(
         "self_ns", "int64", "ns", "the same without direct children; below 0 where the spans' own time holds too much"
     ),
-    Column("min_ns", "int64", "ns", "shortest"),
+    Column("min_ns", "int64", "ns", "shortest, 0 where the count is 0"),
     Column("max_ns", "int64", "ns", "longest"),
     Column("sum_squares", "float64", "ns2", "sum of the squares of the durations"),
     Column("histogram", "list<uint32>", "", "executions by duration in 64 buckets, two an octave: from 2^(i/2) ns on"),

@@ -6,7 +6,6 @@ class of iterations). What comes out has the ids of the trace and counts from it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,8 +24,10 @@ NONE, PART, ALL = range(3)
 BUCKETS = 64
 # Class of statistics that were folded outside of any iteration.
 NO_CLASS = 0xFFFFFFFF
-# Stands for an extra without a function: a validation found by its waits and forward passes.
-VALIDATION = -1
+# Extras without a function: a validation found by its waits and forward passes, and whatever came after more classes
+# than can be told apart. On disk they are regions 0 and 1.
+VALIDATION, OTHER = -1, -2
+_SPECIAL = {0: VALIDATION, 1: OTHER}
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,10 @@ def bucket_edges_ns() -> npt.NDArray[np.float64]:
     return np.exp2(np.arange(BUCKETS + 1) / 2)
 
 
+def _whole(values: npt.NDArray[Any]) -> Ints:
+    return values.astype(np.int64)
+
+
 def read_loops(reader: ProcessReader, zero_ns: int) -> tuple[RecordedLoop, ...]:
     """Return the main loops that were accepted, in the order in which they were."""
     return tuple(
@@ -113,18 +118,15 @@ def read_loops(reader: ProcessReader, zero_ns: int) -> tuple[RecordedLoop, ...]:
             reason=str(each["reason"]),
             confidence=str(each["confidence"]),
         )
-        for each in _sequence(reader, "loops")
+        for each in cast("list[dict[str, Any]]", reader.loops())
     )
 
 
 def read_iterations(reader: ProcessReader, zero_ns: int) -> Iterations:
     """Return the records of the iterations since the first loop was accepted."""
-    raw = _arrays(reader, "iterations")
-    if not raw:
-        no = np.empty(0, dtype=np.int64)
-        return Iterations(no, no, no, no, no.astype(np.uint64), no, no, no, no.reshape(0, len(PARTS)))
+    raw = reader.iterations()
     order = np.argsort(raw["start_ns"], kind="stable")
-    number = {name: values[order].astype(np.int64) for name, values in raw.items() if name != "path_hash"}
+    number = {name: _whole(values[order]) for name, values in raw.items() if name != "path_hash"}
     return Iterations(
         loop=number["loop"],
         start_ns=number["start_ns"] - zero_ns,
@@ -141,8 +143,8 @@ def read_iterations(reader: ProcessReader, zero_ns: int) -> Iterations:
 def read_extras(reader: ProcessReader, region_map: npt.NDArray[np.uint32]) -> tuple[tuple[int, ...], ...]:
     """Return for every class of iterations the regions that it enters beyond the usual, or VALIDATION, in order."""
     return tuple(
-        tuple(int(region_map[region]) if region else VALIDATION for region in cast("list[int]", regions))
-        for regions in _sequence(reader, "classes")
+        tuple(_SPECIAL[region] if region in _SPECIAL else int(region_map[region]) for region in regions)
+        for regions in reader.classes()
     )
 
 
@@ -150,10 +152,10 @@ def read_statistics(
     reader: ProcessReader, path_map: npt.NDArray[np.uint32], location_map: dict[int, int]
 ) -> Folded | None:
     """Return the statistics of what was folded; None where nothing was."""
-    raw = _arrays(reader, "statistics")
-    if not raw or not len(raw["count"]):
+    raw = reader.statistics()
+    if not len(raw["count"]):
         return None
-    number = {name: values.astype(np.int64) for name, values in raw.items() if name != "sum_squares"}
+    number = {name: _whole(values) for name, values in raw.items() if name != "sum_squares"}
     return Folded(
         location=np.array([location_map[each] for each in number["location"].tolist()], dtype=np.int64),
         call_path=path_map[number["call_path"]].astype(np.int64),
@@ -166,13 +168,3 @@ def read_statistics(
         sum_squares=raw["sum_squares"].astype(np.float64),
         histogram=number["histogram"],
     )
-
-
-def _sequence(reader: ProcessReader, what: str) -> Sequence[Any]:
-    method = getattr(reader, what, None)
-    return method() if method else []
-
-
-def _arrays(reader: ProcessReader, what: str) -> dict[str, npt.NDArray[Any]]:
-    method = getattr(reader, what, None)
-    return method() if method else {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from strobe.store.folded import ALL, VALIDATION, Iterations, RecordedLoop
+from strobe.store.folded import ALL, OTHER, VALIDATION, Iterations, RecordedLoop
 from strobe.structure.activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
 from strobe.structure.classes import PARTIAL, label, recurs
 from strobe.structure.outliers import find_outliers
@@ -75,7 +75,8 @@ def class_labels(trace: Trace, process: int) -> list[str]:
 
 
 def _labels(regions: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys("validation" if each == VALIDATION else label(names[each]) for each in regions))
+    special = {VALIDATION: "validation", OTHER: "other"}
+    return tuple(dict.fromkeys(special[each] if each in special else label(names[each]) for each in regions))
 
 
 # Pieces
