@@ -93,7 +93,10 @@ def judge(recording: Recording) -> Verdict:
     try:
         trace = strobe.open(recording.trace)
     except TraceError as error:
-        nothing = [_verdict(pid, truth, None, {}, 0, str(error).splitlines()[0]) for pid, truth in sorted(recording.truth.items())]
+        nothing = [
+            _verdict(pid, truth, None, {}, 0, str(error).splitlines()[0])
+            for pid, truth in sorted(recording.truth.items())
+        ]
         return Verdict(program.name, program.group, nothing)
     found = find_steps(trace)
     steps = {each.process: each for each in found.processes}
