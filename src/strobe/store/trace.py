@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -298,10 +298,11 @@ class Trace:
                 self._memory[key] = make()
             return cast(_Value, self._memory[key])
 
-    def __getattr__(self, name: str) -> Callable[..., Table]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or name not in registry.names("analyses"):
             raise AttributeError(f"Trace has no attribute or analysis '{name}'")
-        return lambda **options: self.ask(name, **options)
+        method = cast(Analysis, registry.load("analyses", name)).method
+        return partial(method, self) if method else partial(self.ask, name)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *registry.names("analyses")})
