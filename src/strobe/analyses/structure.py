@@ -9,18 +9,18 @@ from strobe.model.plugins import Analysis, Option
 if TYPE_CHECKING:
     from strobe.store.table import Table
     from strobe.store.trace import Trace
-    from strobe.structure.structure import Structure
 
 
-def run(trace: Trace, **options: object) -> Table:
+def run(trace: Trace, *, process: int | None = None, stream: str = "auto") -> Table:
     """List the loops of a process, outer loops before inner ones.
 
     trips: iterations per iteration of the loop around it. share: of the whole run. The loop that is the step says so.
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
+    from strobe.structure.structure import find_structure
 
-    structure = method(trace, **options)
+    structure = find_structure(trace, process, stream)
     depths: list[int] = []
     rows: list[tuple[object, ...]] = []
     for number, level in enumerate(structure.levels):
@@ -55,13 +55,6 @@ def run(trace: Trace, **options: object) -> Table:
     return make_table(columns, rows, name="structure", about=about, note=note)
 
 
-def method(trace: Trace, **options: object) -> Structure:
-    """Return the loops of a process with all that is known of them; see structure/structure.py."""
-    from strobe.structure.structure import find_structure
-
-    return find_structure(trace, **options)  # type: ignore[arg-type]
-
-
 ANALYSIS = Analysis(
     "structure",
     "Which loops does the program run, and which of them is the step?",
@@ -71,5 +64,4 @@ ANALYSIS = Analysis(
         Option("process", "number of the process; default: the first that has steps", type=int),
         Option("stream", "events to look at: auto, calls, operators, kernels, mpi", default="auto"),
     ),
-    method=method,
 )

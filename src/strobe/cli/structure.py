@@ -24,9 +24,7 @@ def run(words: list[str]) -> int:
     trace = open_trace(arguments.trace)
     rows = arguments.where or arguments.sort or arguments.top is not None or arguments.columns
     if arguments.format == "json" and not rows:
-        import json
-
-        write(json.dumps(trace.structure(**options).to_json()) + "\n", arguments.output)
+        write(trace.structure(**options).to_json() + "\n", arguments.output)
         return 0
     if arguments.format or rows:
         return emit(trace.ask("structure", **options), arguments)

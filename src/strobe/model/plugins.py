@@ -35,8 +35,7 @@ class Analysis:
 
     `run(trace, **options)` returns a Table. `needs` are keys of `model.kinds.RECORDED_WITH`: what must have been
     recorded, so that an empty answer can say which option would have recorded it. `shows` is the number of rows a
-    terminal shows unless asked for more. `method(trace, **options)` is what `trace.NAME(...)` calls where it returns
-    more than the table.
+    terminal shows unless asked for more.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Analysis:
     needs: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
     shows: int = 20
-    method: Callable[..., object] | None = None
 
 
 @dataclass(frozen=True)

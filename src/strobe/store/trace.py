@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from strobe.structure.stack import Stack
+    from strobe.structure.structure import Structure
 
 
 class SpanArrays(TypedDict):
@@ -285,6 +286,10 @@ class Trace:
         """Return the iteration stack: steps x positions, by `duration` or by the `gap` before each position."""
         return cast("Stack", registry.answer("stack")(self, metric, process=process, class_name=class_name))
 
+    def structure(self, process: int | None = None, stream: str = "auto") -> Structure:
+        """Return the loops of a process: the nest, which of them is the step and why, the flow graph."""
+        return cast("Structure", registry.answer("structure")(self, process, stream))
+
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
         return Table(engine.query(text, sql.tables(self, text), sql.VIEWS, timeout_s=timeout_s), name="sql")
@@ -304,11 +309,10 @@ class Trace:
                 self._memory[key] = make()
             return cast(_Value, self._memory[key])
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Callable[..., Table]:
         if name.startswith("_") or name not in registry.names("analyses"):
             raise AttributeError(f"Trace has no attribute or analysis '{name}'")
-        method = cast(Analysis, registry.load("analyses", name)).method
-        return partial(method, self) if method else partial(self.ask, name)
+        return lambda **options: self.ask(name, **options)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *registry.names("analyses")})

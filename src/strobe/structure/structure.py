@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,7 +47,11 @@ class Structure:
 
         return tree_text(self, unicode=unicode)
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> str:
+        """Return `to_dict()` as JSON text."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+    def to_dict(self) -> dict[str, object]:
         """Return everything as plain values, as the page draws it; times in nanoseconds since the trace's zero.
 
         `levels`: id, name, marker, count, parent (-1: none), trips (smallest, median, largest number of iterations per
