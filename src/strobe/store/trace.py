@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from strobe.structure.stack import Stack
+    from strobe.structure.structure import Structure
 
 
 class SpanArrays(TypedDict):
@@ -325,6 +326,10 @@ class Trace:
     def stack(self, metric: str = "duration", *, process: int | None = None, class_name: str | None = None) -> Stack:
         """Return the iteration stack: steps x positions, by `duration` or by the `gap` before each position."""
         return cast("Stack", registry.answer("stack")(self, metric, process=process, class_name=class_name))
+
+    def structure(self, process: int | None = None, stream: str = "auto") -> Structure:
+        """Return the loops of a process: the nest, which of them is the step and why, the flow graph."""
+        return cast("Structure", registry.answer("structure")(self, process, stream))
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""

@@ -120,39 +120,31 @@ def _searched(
     known: Collection[str],
 ) -> Iterator[_Piece]:
     """Yield the steps between two runs of records (numbers of their loops), if there are any."""
-    part = _between(stream, *between_ns)
-    if not len(part):
+    low, high = np.searchsorted(stream.start_ns, between_ns).tolist()
+    if low == high:
         return
+    part = stream.part(low, high)
     found = steps_of(part, recurring=known)
     before, after = neighbours
     if after is not None and loops[after].kind == "structure":
         found = _before_marks(part, loops[after], found)
-    if not len(found):
-        return
-    piece = _Piece(
-        None, found.loops[0], found.start_ns, found.duration_ns, found.parts_ns, found.complete, found.classes
-    )
-    if after is not None and found.loops[0].kind == loops[after].kind:
-        yield from _leading_up(replace(piece, recorded=after), between_ns[1])
-    elif before is not None and found.loops[0].kind == loops[before].kind:
-        yield replace(piece, recorded=before)
-    elif found.duration_ns.sum() >= _LEAST_PHASE * (stream.end_ns.max() - stream.start_ns.min()):
-        yield piece
+    pieces = list(_by_loop(found))
+    for number, piece in enumerate(pieces):
+        if after is not None and number == len(pieces) - 1 and piece.loop.kind == loops[after].kind:
+            yield from _leading_up(replace(piece, recorded=after), between_ns[1])
+        elif before is not None and number == 0 and piece.loop.kind == loops[before].kind:
+            yield replace(piece, recorded=before)
+        elif piece.duration_ns.sum() >= _LEAST_PHASE * (stream.end_ns.max() - stream.start_ns.min()):
+            yield piece
 
 
-def _between(stream: Stream, low_ns: int, high_ns: int) -> Stream:
-    """The spans of a stream that start in [low_ns, high_ns)."""
-    first, last = np.searchsorted(stream.start_ns, [low_ns, high_ns])
-    backward = stream.backward_ns
-    return replace(
-        stream,
-        start_ns=stream.start_ns[first:last],
-        duration_ns=stream.duration_ns[first:last],
-        region=stream.region[first:last],
-        call_path=stream.call_path[first:last],
-        parent=np.where(stream.parent[first:last] >= first, stream.parent[first:last] - first, -1),
-        backward_ns=backward[(backward[:, 0] >= low_ns) & (backward[:, 0] < high_ns)],
-    )
+def _by_loop(found: ProcessSteps) -> Iterator[_Piece]:
+    """Divide steps that were found by their loops."""
+    until = np.cumsum([loop.step_count for loop in found.loops], dtype=np.int64).tolist()
+    for loop, end in zip(found.loops, until, strict=True):
+        of = slice(end - loop.step_count, end)
+        times = (found.start_ns[of], found.duration_ns[of], found.parts_ns[of])
+        yield _Piece(None, loop, *times, found.complete[of], found.classes[of])
 
 
 def _before_marks(part: Stream, loop: RecordedLoop, found: ProcessSteps) -> ProcessSteps:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from strobe.store.folded import ALL
 from strobe.structure.activities import PARTS, activities
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
-from strobe.structure.main_loop import MainLoop, find_main_loop
+from strobe.structure.main_loop import MainLoop, find_loops
 from strobe.structure.outliers import Drift, find_outliers
 from strobe.structure.split import split
 from strobe.structure.stream import Bools, Ints, Stream, read_streams
@@ -60,8 +60,9 @@ class ProcessSteps:
     whose rows sum to the durations exactly. warm_up: slow steps at the very beginning. outlier: much slower than its
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself says what a step is. confidence: `high`, `medium`, `low`, or `none` where
-    no loop was found; reason says how it was found (of the loop that takes most time, if there are several). recorded:
-    None where all steps were found afterwards, and are in the trace in detail.
+    no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
+    those that run one after the other; they are the phases of the run. recorded: None where all steps were found
+    afterwards, and are in the trace in detail.
     """
 
     process: int
@@ -142,9 +143,22 @@ def _find(trace: Trace) -> Steps:
 
 def steps_of(stream: Stream, process: int = 0, recurring: Collection[str] = ()) -> ProcessSteps:
     """Find the steps of one thread. `recurring`: names of extras that are known to make a class, seen once or often."""
-    loop = find_main_loop(stream)
-    if loop is None:
+    loops = find_loops(stream)
+    if not loops:
         return _none(process, "no loop stands out: nothing repeats often and regularly enough")
+    if len(loops) == 1:
+        return _steps_of_loop(stream, loops[0], process, recurring)
+    phases, low = [], 0
+    for number, loop in enumerate(loops):
+        high = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
+        phase = _steps_of_loop(stream.part(low, high), replace(loop, rows=loop.rows - low), process, recurring)
+        phases.append(phase)
+        end_ns = phase.start_ns[-1] + phase.duration_ns[-1]
+        low = min(high, int(np.searchsorted(stream.start_ns, end_ns)))  # a span that goes on may reach further
+    return _joined(phases)
+
+
+def _steps_of_loop(stream: Stream, loop: MainLoop, process: int, recurring: Collection[str]) -> ProcessSteps:
     acts = activities(stream)
     cuts = cut(stream, loop, acts)
     duration = cuts.end_ns - cuts.start_ns
@@ -161,16 +175,38 @@ def steps_of(stream: Stream, process: int = 0, recurring: Collection[str] = ()) 
         warm_up=unusual.warm_up,
         outlier=unusual.outlier,
         cause=unusual.cause,
-        anchored=loop.kind != "structure",
+        anchored=loop.anchored,
         confidence=loop.confidence,
         reason=_reason(loop, len(cuts)),
-        loops=(Loop(loop.kind, _marker(stream, loop), loop.confidence, _reason(loop, len(cuts)), len(cuts)),),
+        loops=(Loop(loop.kind, loop.name, loop.confidence, _reason(loop, len(cuts)), len(cuts)),),
         drifts=unusual.drifts,
     )
 
 
-def _marker(stream: Stream, loop: MainLoop) -> str:
-    return str(stream.names[stream.region[loop.rows[0]]])
+def _joined(phases: Sequence[ProcessSteps]) -> ProcessSteps:
+    """The steps of a process that runs several loops one after the other; the longest loop speaks for all."""
+    main = max(phases, key=lambda each: int(each.duration_ns.sum()))
+
+    def joined(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(each, name) for each in phases])
+
+    classes = tuple(name for each in phases for name in each.classes)
+    duration, parts = joined("duration_ns"), joined("parts_ns")
+    unusual = find_outliers(duration, parts, classes, [len(each) for each in phases])
+    return replace(
+        main,
+        start_ns=joined("start_ns"),
+        duration_ns=duration,
+        classes=classes,
+        parts_ns=parts,
+        complete=joined("complete"),
+        warm_up=unusual.warm_up,
+        outlier=unusual.outlier,
+        cause=unusual.cause,
+        reason=f"{main.reason}; {len(phases)} loops one after the other",
+        loops=tuple(loop for each in phases for loop in each.loops),
+        drifts=unusual.drifts,
+    )
 
 
 def _reason(loop: MainLoop, steps: int) -> str:
