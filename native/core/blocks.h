@@ -23,6 +23,7 @@ enum ChunkKind : uint8_t {
   kMetricChunk = 6,    // one metric definition
   kSamplesChunk = 7,   // metric samples
   kEndChunk = 8,       // JSON text: quality counters, how the process ended
+  kNoteChunk = 20,     // JSON text: what became known while the process ran (its rank)
 };
 
 struct ChunkHeader {
