@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 KINDS = {
     "analyses": "ANALYSIS",
@@ -11,6 +13,11 @@ KINDS = {
     "formats": "FORMAT",
     "cli": "VERB",
     "record.adapters": "ADAPTER",
+}
+# What the trace offers beside the analyses: answers that are no tables. Layers above it make them.
+ANSWERS = {
+    "stack": ("strobe.structure.stack", "build_stack"),
+    "structure": ("strobe.structure.structure", "find_structure"),
 }
 # Modules in a plug-in folder that are no plug-ins.
 _SHARED = {"cli": {"main", "options"}, "advice": {"rank"}}
@@ -33,3 +40,10 @@ def load(kind: str, name: str) -> object:
     module = import_module(f"strobe.{kind}.{name}")
     plugin: object = getattr(module, KINDS[kind])
     return plugin
+
+
+def answer(name: str) -> Callable[..., Any]:
+    """Return the function that makes one of ANSWERS: its first argument is the trace."""
+    module, function = ANSWERS[name]
+    made: Callable[..., Any] = getattr(import_module(module), function)
+    return made

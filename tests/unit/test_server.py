@@ -19,6 +19,8 @@ import pytest
 from starlette.applications import Starlette
 
 from strobe.server.app import create_app
+from strobe.server.iterations import MAGIC as STACK_MAGIC
+from strobe.server.iterations import cells_of
 from strobe.server.tiles import MAGIC, NOTHING, TILE_CELLS, RegionNames, palette_of
 from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
 
@@ -376,3 +378,104 @@ def test_files_outside_of_the_page_are_not_served(page: Page, tmp_path: Path) ->
     (tmp_path / "secret").write_text("secret")
     for name in ("../secret", "%2e%2e/secret", "..%2fsecret"):
         assert "secret" not in page.request("GET", f"/{TOKEN}/assets/{name}").text.replace(name, "")
+
+
+def stack_of(page: Page, question: str) -> tuple[dict[str, Any], np.ndarray]:
+    """The header of an iteration stack, and its cells: decoded as the browser does."""
+    answer = page.get(question)
+    assert answer.status_code == 200, answer.text
+    body = answer.content
+    assert body[:4] == STACK_MAGIC
+    (size,) = struct.unpack_from("<I", body, 4)
+    header = json.loads(body[8 : 8 + size])
+    cells = np.frombuffer(body, np.uint8, -1, 8 + size)
+    return header, cells.reshape(len(header["step"]), len(header["positions"]))
+
+
+@pytest.fixture
+def validating(tmp_path: Path) -> Page:
+    """Forty steps; number 7 waits 40 ms longer, three validate."""
+    steps = train_steps(40, stalls={7: 40 * MS}, extras=dict.fromkeys((9, 19, 29), ("validate", 5 * MS)))
+    return page_of({"main": steps}, folder=tmp_path)
+
+
+def test_the_iteration_stack_is_one_byte_a_cell_compared_with_the_column(validating: Page) -> None:
+    header, cells = stack_of(validating, "iterations")
+    assert [position["name"] for position in header["positions"]][:3] == [
+        "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+        "Optimizer.zero_grad#SGD.zero_grad",
+        "aten::conv2d",
+    ]
+    assert [position["part"] for position in header["positions"]][2:5] == ["forward", "backward", "optimizer"]
+    assert (header["shown"], header["folded"], header["octaves"]) == (40, 0, 3)
+    assert header["positions"][2]["median_ns"] == 4 * MS
+    assert cells.shape == (40, 6)
+    assert cells[7, 0] == 255, "41 ms instead of 1: more than three octaves"
+    assert set(cells[:, 2].tolist()) == {128}, "always as long as usual"
+    assert set(cells[:, -1].tolist()) == {0}, "the end has no duration"
+    assert [step for step, extra in zip(header["step"], header["extra"], strict=True) if extra] == [9, 19, 29]
+    gaps = stack_of(validating, "iterations?metric=gap")[1]
+    assert set(gaps[:, 2].tolist()) == {128}
+
+
+def test_the_iteration_stack_is_sorted_as_asked(validating: Page) -> None:
+    assert stack_of(validating, "iterations?sort=time")[0]["step"] == list(range(40))
+    by_class = stack_of(validating, "iterations?sort=class")[0]
+    assert by_class["step"][-3:] == [9, 19, 29]
+    assert by_class["class"][-3:] == ["train+validation"] * 3
+    longest = stack_of(validating, "iterations?sort=duration")[0]
+    assert longest["step"][0] == 7
+    assert longest["step_ns"] == sorted(longest["step_ns"], reverse=True)
+
+
+def test_rows_that_stand_for_several_steps_keep_what_stands_out(validating: Page) -> None:
+    header, cells = stack_of(validating, "iterations?rows=4")
+    assert header["count"] == [10] * 4
+    assert cells.shape == (4, 6)
+    assert (cells[0, 0], header["step"][0], header["outlier"][0]) == (255, 7, True)
+    assert header["shown"] == 40
+
+
+def test_neighbouring_cells_are_joined_by_the_one_farthest_from_the_median() -> None:
+    values = np.array([[0, -2.5, np.nan, np.nan], [0.5, 1, np.nan, 3.5]], dtype=np.float32)
+    both, two = np.array([0]), np.array([0, 2])
+    assert cells_of(values, both, two).tolist() == [[128 - round(2.5 * 127 / 3), 255]]
+    assert cells_of(values, np.array([0, 1]), two)[0, 1] == 0, "absent in all"
+
+
+def test_one_iteration_is_told_in_exact_numbers(validating: Page) -> None:
+    one = validating.json("iteration?step=9")
+    assert isinstance(one, dict)
+    assert one["duration_ns"][2:5] == [4 * MS, 5 * MS, 1 * MS]
+    assert one["gap_ns"][2] == 1 * MS
+    assert one["duration_ns"][-1] is None
+    assert [(extra["name"], extra["duration_ns"]) for extra in one["extras"]] == [("validate", 5 * MS)]
+    assert one["offset_ns"][0] == 0
+    assert sum(ns or 0 for ns in one["duration_ns"] + one["gap_ns"]) + 5 * MS == one["step_ns"]
+    assert validating.json("iteration?step=4000") is None
+
+
+def test_a_run_without_steps_has_an_empty_stack_that_says_why(page: Page) -> None:
+    header, cells = stack_of(page, "iterations")
+    assert cells.size == 0
+    assert "nothing repeats" in header["reason"]
+    assert page.json("iteration?step=0") is None
+
+
+@pytest.mark.parametrize("question", ["iterations?metric=x", "iterations?sort=x", "iterations?rows=x", "iteration"])
+def test_the_iteration_stack_refuses_in_a_sentence(validating: Page, question: str) -> None:
+    answer = validating.get(question)
+    assert answer.status_code == 400
+    assert "error" in answer.json()
+
+
+def test_a_stack_with_more_steps_and_positions_than_a_screen_stays_small(tmp_path: Path) -> None:
+    busy: list[Any] = []
+    for step in range(60):
+        ops = [span(f"aten::op{i % 50}", (step * 1500 + i) * 1000, (step * 1500 + i) * 1000 + 900) for i in range(1500)]
+        busy.append(span("step", ops[0].start_ns, ops[-1].end_ns, *ops))
+    page = page_of({"main": busy}, folder=tmp_path)
+    header, cells = stack_of(page, "iterations?rows=20")
+    assert cells.shape[0] <= 20
+    assert cells.shape[1] <= 1024
+    assert sum(position["count"] for position in header["positions"]) == header["position_count"]

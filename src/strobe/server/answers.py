@@ -8,7 +8,7 @@ from typing import Any
 
 from strobe import registry
 from strobe.errors import UsageError
-from strobe.server import detail, metrics, search, tables, window
+from strobe.server import detail, iterations, metrics, search, tables, window
 from strobe.server.facts import Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import Body, arrow_body
@@ -123,6 +123,23 @@ def step_near(facts: Facts, parameters: Parameters) -> Body:
     return _json(facts.steps.near(_whole(parameters, "time_ns"), kind))
 
 
+def structure(facts: Facts, _: Parameters) -> Body:
+    """The loops of the run as a tree of levels, its folded flow graph, and which level the steps are."""
+    return Body(facts.structure_json.encode(), "application/json")
+
+
+def iteration_stack(facts: Facts, parameters: Parameters) -> Body:
+    """Steps x positions, one byte a cell: `metric=duration|gap`, `sort=time|class|duration`, at most `rows` rows."""
+    metric = iterations.metric_of(parameters.get("metric", "duration"))
+    rows = _whole(parameters, "rows", iterations.MOST_ROWS) if "rows" in parameters else iterations.MOST_ROWS
+    return iterations.iterations_body(facts, facts.stack, metric, parameters.get("sort", "time"), max(1, rows))
+
+
+def one_iteration(facts: Facts, parameters: Parameters) -> Body:
+    """One step of the stack in exact numbers; null where it was not kept in detail."""
+    return _json(iterations.iteration(facts, facts.stack, _whole(parameters, "step")))
+
+
 def search_spans(facts: Facts, parameters: Parameters) -> Body:
     """The longest spans that match a search, with the number of all of them."""
     return arrow_body(search.search_spans(facts, parameters.get("text", ""), _MOST_HITS))
@@ -182,6 +199,9 @@ ROUTES: dict[str, Answer] = {
     "readings": readings,
     "steps": step_list,
     "step": step_near,
+    "structure": structure,
+    "iterations": iteration_stack,
+    "iteration": one_iteration,
     "window": window_statistics,
     "search/spans": search_spans,
     "search/regions": search_regions,

@@ -19,6 +19,7 @@ from strobe.present.summary import summarise
 from strobe.server.metrics import Series
 from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
+from strobe.structure.stack import Stack, build_stack
 from strobe.structure.steps import find_steps
 
 if TYPE_CHECKING:
@@ -120,6 +121,16 @@ class Facts:
     def steps(self) -> StepList:
         """The steps that the page shows."""
         return StepList(find_steps(self.trace))
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The steps by position."""
+        return build_stack(self.trace)
+
+    @cached_property
+    def structure_json(self) -> str:
+        """Loops and flow graph as JSON text."""
+        return self.trace.structure().to_json()
 
     @cached_property
     def summary_json(self) -> str:

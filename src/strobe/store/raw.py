@@ -44,6 +44,42 @@ class ProcessReader(Protocol):
     def quality(self) -> dict[str, int]:
         """Return what was lost, cut, or spent, by name."""
 
+    def loops(self) -> list[dict[str, object]]:
+        """Return the loops that were found while the program ran.
+
+        loop (number), kind (hint, range, optimizer, zero_grad, data_wait, structure), name of the region that marks an
+        iteration, accepted_ns, accepted_iteration (iterations seen before), ended_ns (or -1), reason, confidence.
+        """
+
+    def iterations(self) -> dict[str, Array]:
+        """Return one entry per iteration of these loops, in order.
+
+        loop, start_ns, duration_ns, events (spans of the main thread), path_hash, class_id, detail (0 none, 1 part, 2
+        all), detail_ns (from when on, for a part), data_wait_ns, forward_ns, backward_ns, optimizer_ns, rest_ns.
+        """
+
+    def classes(self) -> list[list[int]]:
+        """Return per class_id the regions of what its iterations do beyond the usual, in order of first occurrence.
+
+        Region 0 stands for a validation that no function encloses.
+        """
+
+    def statistics(self) -> dict[str, Array]:
+        """Return what was folded: one entry per location, call_path, and class_id (0xFFFFFFFF: of no iteration).
+
+        count, total_ns, own_ns (negative where spans were folded inside of one that stays in detail), min_ns, max_ns,
+        sum_squares (of durations in ns), histogram (64 half octaves per entry, see docs/format/blocks.md).
+        """
+
+    def graph(self, location: int) -> dict[str, Any] | None:
+        """Return the event flow graph of a location, or None where there is none.
+
+        nodes (arrays region, caller, call_path, count, left, sum_ns, min_ns, max_ns, first_ns; node 0 stands for what
+        found no room; caller is 0, call_path 0xFFFFFFFF where it is no part of what the event is called), edges (arrays
+        source, target, count, sum_ns, min_ns, max_ns, squares_ns2), first and last (node, 0xFFFFFFFF without events),
+        lost_transitions, replayable, payload (bytes, for the kernels that replay it).
+        """
+
     def build_tiles(self, tiles_path: str) -> None:
         """Write the pyramid of this process."""
 

@@ -29,6 +29,9 @@ from strobe.store.table import Table, arrow_schema, make_table
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from strobe.structure.stack import Stack
+    from strobe.structure.structure import Structure
+
 
 class SpanArrays(TypedDict):
     """Spans of one location as numpy arrays: the columns of schema `spans`; `parent` is -1 at the root."""
@@ -281,6 +284,14 @@ class Trace:
         return Table(
             table.to_arrow(), name=table.name or name, about=table.about, note=note, shows=table.shows or analysis.shows
         )
+
+    def stack(self, metric: str = "duration", *, process: int | None = None, class_name: str | None = None) -> Stack:
+        """Return the iteration stack: steps x positions, by `duration` or by the `gap` before each position."""
+        return cast("Stack", registry.answer("stack")(self, metric, process=process, class_name=class_name))
+
+    def structure(self, process: int | None = None, stream: str = "auto") -> Structure:
+        """Return the loops of a process: the nest, which of them is the step and why, the flow graph."""
+        return cast("Structure", registry.answer("structure")(self, process, stream))
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""

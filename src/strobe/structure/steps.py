@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from strobe.structure.activities import PARTS, activities
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
-from strobe.structure.main_loop import MainLoop, find_main_loop
+from strobe.structure.main_loop import MainLoop, find_loops
 from strobe.structure.outliers import find_outliers
 from strobe.structure.split import split
 from strobe.structure.stream import Bools, Ints, Stream, read_streams
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A main loop of a process; its steps follow each other. The loops of a process are in order of time.
+
+    kind: what marks its steps, see MainLoop; name: the region that does. accepted_step: number (in the process) of the
+    first step after the loop was found while the program ran, None where it was found afterwards only.
+    """
+
+    kind: str
+    name: str
+    confidence: str
+    reason: str
+    step_count: int
+    accepted_step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -27,7 +45,8 @@ class ProcessSteps:
     whose rows sum to the durations exactly. warm_up: slow steps at the very beginning. outlier: much slower than its
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself says what a step is. confidence: `high`, `medium`, `low`, or `none` where
-    no loop was found; reason says how it was found.
+    no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
+    those that run one after the other; they are the phases of the run.
     """
 
     process: int
@@ -42,9 +61,15 @@ class ProcessSteps:
     anchored: bool
     confidence: str
     reason: str
+    loops: tuple[Loop, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+    @property
+    def loop(self) -> Ints:
+        """Number of the loop (index into `loops`) that each step is an iteration of."""
+        return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
 
     @property
     def steady(self) -> Bools:
@@ -84,9 +109,22 @@ def _find(trace: Trace) -> Steps:
 
 def steps_of(stream: Stream, process: int = 0) -> ProcessSteps:
     """Find the steps of one thread."""
-    loop = find_main_loop(stream)
-    if loop is None:
+    loops = find_loops(stream)
+    if not loops:
         return _none(process, "no loop stands out: nothing repeats often and regularly enough")
+    if len(loops) == 1:
+        return _steps_of_loop(stream, loops[0], process)
+    phases, low = [], 0
+    for number, loop in enumerate(loops):
+        high = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
+        phase = _steps_of_loop(stream.part(low, high), replace(loop, rows=loop.rows - low), process)
+        phases.append(phase)
+        end_ns = phase.start_ns[-1] + phase.duration_ns[-1]
+        low = min(high, int(np.searchsorted(stream.start_ns, end_ns)))  # a span that goes on may reach further
+    return _joined(phases)
+
+
+def _steps_of_loop(stream: Stream, loop: MainLoop, process: int) -> ProcessSteps:
     acts = activities(stream)
     cuts = cut(stream, loop, acts)
     duration = cuts.end_ns - cuts.start_ns
@@ -103,9 +141,32 @@ def steps_of(stream: Stream, process: int = 0) -> ProcessSteps:
         warm_up=warm_up,
         outlier=outlier,
         cause=tuple(cause),
-        anchored=loop.kind != "structure",
+        anchored=loop.anchored,
         confidence=loop.confidence,
         reason=_reason(loop, len(cuts)),
+        loops=(Loop(loop.kind, loop.name, loop.confidence, _reason(loop, len(cuts)), len(cuts)),),
+    )
+
+
+def _joined(phases: Sequence[ProcessSteps]) -> ProcessSteps:
+    """The steps of a process that runs several loops one after the other; the longest loop speaks for all."""
+    main = max(phases, key=lambda each: int(each.duration_ns.sum()))
+
+    def joined(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(each, name) for each in phases])
+
+    return replace(
+        main,
+        start_ns=joined("start_ns"),
+        duration_ns=joined("duration_ns"),
+        classes=tuple(name for each in phases for name in each.classes),
+        parts_ns=joined("parts_ns"),
+        complete=joined("complete"),
+        warm_up=joined("warm_up"),
+        outlier=joined("outlier"),
+        cause=tuple(name for each in phases for name in each.cause),
+        reason=f"{main.reason}; {len(phases)} loops one after the other",
+        loops=tuple(loop for each in phases for loop in each.loops),
     )
 
 

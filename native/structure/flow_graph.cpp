@@ -1,0 +1,180 @@
+#include "structure/flow_graph.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace strobe::structure {
+namespace {
+
+uint64_t key_of(uint32_t source, uint32_t target) { return uint64_t{source} << 32 | target; }
+
+}  // namespace
+
+FlowGraph::FlowGraph(GraphLimits limits)
+    : limits_(limits),
+      nodes_(std::max(limits.nodes, 1u)),
+      edges_(std::max(limits.edges, 1u)),
+      partitions_(
+          static_cast<uint32_t>(std::min<size_t>(limits.partition_bytes / sizeof(PartitionRecord), most_partitions))) {
+  // Node 0 and edge 0 take what the tables have no room for, so they exist from the start.
+  if (!nodes_.push({}) || !edges_.push({})) throw std::bad_alloc();
+}
+
+uint32_t FlowGraph::node_of(uint64_t signature) {
+  const auto signature_of = [&](uint32_t n) { return nodes_[n].statistics.signature; };
+  const uint32_t found = node_slots_.find(signature, [&](uint32_t n) { return signature_of(n) == signature; });
+  if (found != Slots::empty) return found;
+  NodeRecord record;
+  record.statistics.signature = signature;
+  const uint32_t number = nodes_.size();
+  if (!node_slots_.reserve(signature_of) || !nodes_.push(record)) return 0;
+  node_slots_.add(signature, number);
+  return number;
+}
+
+// no_edge: there is no room for it.
+uint32_t FlowGraph::edge_of(uint32_t source, uint32_t target) {
+  if (source == 0 && target == 0) return 0;
+  const auto key_at = [&](uint32_t e) { return key_of(edges_[e].source, edges_[e].target); };
+  const uint64_t key = key_of(source, target);
+  const uint32_t found = edge_slots_.find(key, [&](uint32_t e) { return key_at(e) == key; });
+  if (found != Slots::empty) return found;
+  EdgeRecord record;
+  record.source = source;
+  record.target = target;
+  const uint32_t number = edges_.size();
+  if (!edge_slots_.reserve(key_at) || !edges_.push(record)) return no_edge;
+  edge_slots_.add(key, number);
+  return number;
+}
+
+uint32_t FlowGraph::new_partition(const OpenPartition& open, uint32_t previous) {
+  const uint32_t number = partitions_.size();
+  return partitions_.push({open, previous}) ? number : not_replayable;
+}
+
+// The source has several successors: `edge` is taken at its visit `visit`.
+void FlowGraph::take_visit(EdgeRecord& edge, uint64_t visit) {
+  if (edge.partition == not_replayable) return;
+  if (visit > limits_.visits) {
+    edge.partition = not_replayable;
+    return;
+  }
+  const auto k = static_cast<uint32_t>(visit);
+  if (edge.partition == no_partition) {
+    edge.partition = new_partition(OpenPartition::at(k), no_partition);
+    return;
+  }
+  OpenPartition& open = partitions_[edge.partition].open;
+  if (!open.extend(k)) edge.partition = new_partition(open.next(k), edge.partition);
+}
+
+// From now on the visits of `source` tell its successors apart; so far, all of them took the one edge that it has.
+void FlowGraph::tell_apart(NodeRecord& source) {
+  source.several = true;
+  if (source.taken == no_edge) return;
+  EdgeRecord& only = edges_[source.taken];
+  if (only.count > limits_.visits) {
+    only.partition = not_replayable;
+    return;
+  }
+  const auto visits = static_cast<uint32_t>(only.count);
+  only.partition = new_partition({{1, visits, 0, visits}, 1}, no_partition);
+}
+
+uint32_t FlowGraph::enter(uint64_t signature, int64_t ns) {
+  ++events_;
+  if (last_ == GraphTables::none) {
+    first_ = last_ = node_of(signature);
+    NodeRecord& first = nodes_[first_];
+    first.statistics.first_ns = ns;
+    first.statistics.count = 1;
+    last_ns_ = ns;
+    return last_;
+  }
+  NodeRecord& source = nodes_[last_];
+  uint32_t number = source.taken, target = number == no_edge ? 0 : edges_[number].target;
+  if (target == 0 || nodes_[target].statistics.signature != signature) {  // not the successor that it had last time
+    target = node_of(signature);
+    number = edge_of(last_, target);
+  }
+
+  EdgeRecord& edge = edges_[number == no_edge ? 0 : number];
+  if (number == no_edge) {
+    ++lost_transitions_;
+    if (!source.several) tell_apart(source);
+  } else {
+    if (number != source.taken) {
+      if (source.taken != no_edge && !source.several) tell_apart(source);
+      source.taken = number;
+    }
+    if (source.several) take_visit(edge, source.statistics.count);
+  }
+  const int64_t time = ns - last_ns_;
+  edge.min_ns = std::min(edge.min_ns, time);
+  edge.max_ns = std::max(edge.max_ns, time);
+  edge.sum_ns += time;
+  edge.squares_ns2 += static_cast<double>(time) * static_cast<double>(time);
+  ++edge.count;
+
+  Node& entered = nodes_[target].statistics;
+  if (entered.count++ == 0) entered.first_ns = ns;
+  last_ = target;
+  last_ns_ = ns;
+  return target;
+}
+
+void FlowGraph::leave(uint32_t node, int64_t duration_ns) {
+  Node& statistics = nodes_[node].statistics;
+  ++statistics.left;
+  statistics.sum_ns += duration_ns;
+  statistics.min_ns = std::min(statistics.min_ns, duration_ns);
+  statistics.max_ns = std::max(statistics.max_ns, duration_ns);
+}
+
+size_t FlowGraph::bytes() const {
+  return sizeof(*this) + nodes_.bytes() + edges_.bytes() + partitions_.bytes() + node_slots_.bytes() +
+         edge_slots_.bytes();
+}
+
+// All partitions of an edge from the open one back to its oldest, in order of visits.
+void FlowGraph::append_partitions(uint32_t newest, std::vector<Partition>& out) const {
+  const size_t begin = out.size();
+  for (uint32_t p = newest; p < not_replayable; p = partitions_[p].previous) {
+    const OpenPartition& open = partitions_[p].open;
+    if (p == newest && open.unfinished()) out.push_back(open.unfinished_block());
+    out.push_back(open.finished());
+  }
+  std::reverse(out.begin() + static_cast<ptrdiff_t>(begin), out.end());
+}
+
+GraphTables FlowGraph::tables() const {
+  GraphTables tables;
+  tables.first = first_;
+  tables.last = last_;
+  tables.lost_transitions = lost_transitions_;
+  for (uint32_t n = 0; n < nodes_.size(); ++n) {
+    tables.nodes.push_back(nodes_[n].statistics);
+    Node& node = tables.nodes.back();
+    if (node.left == 0) node.min_ns = node.max_ns = 0;
+  }
+  const uint32_t begin = edges_[0].count == 0;  // <other> -> <other> only if it was taken
+  tables.out.assign(nodes_.size() + 1, 0);
+  for (uint32_t e = begin; e < edges_.size(); ++e) ++tables.out[edges_[e].source + 1];
+  std::partial_sum(tables.out.begin(), tables.out.end(), tables.out.begin());
+  std::vector<uint32_t> order(edges_.size() - begin), fill(tables.out.begin(), tables.out.end() - 1);
+  for (uint32_t e = begin; e < edges_.size(); ++e) order[fill[edges_[e].source]++] = e;
+  for (const uint32_t e : order) {
+    const EdgeRecord& from = edges_[e];
+    Edge edge{from.source, from.target,      from.count, from.sum_ns, from.min_ns,
+              from.max_ns, from.squares_ns2, 0,          0,           true};
+    edge.replayable = from.partition != not_replayable && (e != 0 || lost_transitions_ == 0);
+    edge.partitions_begin = static_cast<uint32_t>(tables.partitions.size());
+    if (edge.replayable) append_partitions(from.partition, tables.partitions);
+    edge.partitions_end = static_cast<uint32_t>(tables.partitions.size());
+    tables.edges.push_back(edge);
+  }
+  return tables;
+}
+
+}  // namespace strobe::structure

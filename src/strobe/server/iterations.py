@@ -1,0 +1,177 @@
+"""The iteration stack for the page: one byte a cell, no more rows than a screen has; and one row in exact numbers.
+
+A body is
+
+    4 bytes "STK1", u32 length of the header, header (JSON, padded with spaces to 8 bytes), u8 cell[rows][columns].
+
+Cell 0 is "this step has no such position"; cells from 1 to 255 are log2(value / median of the position), from -OCTAVES
+to OCTAVES, 128 being the median itself. Where several steps share a row, or several positions a column, each cell is
+the one farthest from it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.errors import UsageError
+from strobe.server.tables import CELLS_TYPE, Body
+from strobe.structure.activities import PARTS
+from strobe.structure.stack import METRICS, Stack
+from strobe.structure.stream import Ints
+
+if TYPE_CHECKING:
+    from strobe.server.facts import Facts
+
+MAGIC = b"STK1"
+OCTAVES = 3
+SORTS = ("time", "class", "duration")
+MOST_ROWS = 2048
+MOST_COLUMNS = 1024
+_MOST_EXTRAS = 200
+_NAME_LENGTH = 200
+
+
+def iterations_body(facts: Facts, stack: Stack, metric: str, sort: str, most_rows: int) -> Body:
+    """Return the stack as cells, sorted, at most `most_rows` rows of them."""
+    order = _order(facts, stack, sort)
+    rows, columns = _edges(len(order), most_rows), _edges(len(stack.names), MOST_COLUMNS)
+    cells = cells_of(stack.values(metric)[order], rows[:-1], columns[:-1])
+    facts_of_all = {**_facts(stack), "positions": _positions(facts, stack, metric, columns)}
+    header = {"metric": metric, "sort": sort, **facts_of_all, **_rows(facts, stack, order, rows)}
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)
+    return Body(b"".join([MAGIC, struct.pack("<I", len(text)), text, cells.tobytes()]), CELLS_TYPE)
+
+
+def iteration(facts: Facts, stack: Stack, step: int) -> dict[str, Any] | None:
+    """Return one step in exact numbers: duration, gap and start at every position, and what the usual path lacks."""
+    rows = np.flatnonzero(stack.step == step)
+    if not len(rows):
+        return None
+    row = int(rows[0])
+    extras = np.flatnonzero(stack.extras.row == row)
+    return {
+        "step": step,
+        "start_ns": int(stack.start_ns[row]),
+        "step_ns": int(stack.step_ns[row]),
+        "class": stack.classes[row],
+        "path": int(stack.path[row]),
+        "duration_ns": _whole(stack.durations_ns[row]),
+        "gap_ns": _whole(stack.gaps_ns[row]),
+        "offset_ns": _whole(stack.offsets_ns[row]),
+        "extra_count": len(extras),
+        "extras": [
+            {
+                "name": stack.region_names[stack.extras.region[at]][:_NAME_LENGTH],
+                "group": facts.names.groups[stack.extras.region[at]],
+                "start_ns": int(stack.extras.start_ns[at]),
+                "duration_ns": int(stack.extras.duration_ns[at]),
+                "before": int(stack.extras.before[at]),
+            }
+            for at in extras[np.argsort(-stack.extras.duration_ns[extras], kind="stable")][:_MOST_EXTRAS].tolist()
+        ],
+    }
+
+
+def _order(facts: Facts, stack: Stack, sort: str) -> Ints:
+    """Rows of the stack in the order in which they are shown."""
+    if sort not in SORTS:
+        raise UsageError(f"'sort={sort}' is not one of {', '.join(SORTS)}")
+    if sort == "duration":
+        return np.argsort(-stack.step_ns, kind="stable")
+    if sort == "class":
+        ranks = np.array([facts.steps.class_ranks[name] for name in stack.classes], dtype=np.int64)
+        return np.lexsort((stack.step, stack.path, ranks))
+    return np.arange(len(stack))
+
+
+def _edges(count: int, most: int) -> Ints:
+    """Split `count` things into at most `most` groups of neighbours: where each begins, and the end."""
+    return np.linspace(0, count, min(count, most) + 1).astype(np.int64)
+
+
+def cells_of(values: npt.NDArray[np.float32], rows: Ints, columns: Ints) -> npt.NDArray[np.uint8]:
+    """Return a byte for each block of values, which begin at `rows` and `columns`: its value farthest from 0."""
+    if not values.size:
+        return np.zeros(values.shape, dtype=np.uint8)
+    high, low = (pick.reduceat(pick.reduceat(values, rows, axis=0), columns, axis=1) for pick in (np.fmax, np.fmin))
+    farthest = np.where(-low > high, low, high)
+    scaled = np.clip(np.rint(farthest * (127 / OCTAVES)), -127, 127) + 128
+    return np.where(np.isnan(scaled), 0, scaled).astype(np.uint8)
+
+
+def _facts(stack: Stack) -> dict[str, Any]:
+    """What holds for all rows."""
+    return {
+        "process": stack.process,
+        "reason": stack.reason,
+        "steps": len(stack) + stack.folded + stack.thinned,
+        "shown": len(stack),
+        "folded": stack.folded,
+        "thinned": stack.thinned,
+        "octaves": OCTAVES,
+        "position_count": len(stack.names),
+    }
+
+
+def _positions(facts: Facts, stack: Stack, metric: str, edges: Ints) -> list[dict[str, Any]]:
+    """Facts about each column: those of its longest position, with the number of all of them and their time."""
+    medians = {name: np.nan_to_num(values.astype(np.float64)) for name, values in stack.medians_ns.items()}
+    present = (~np.isnan(stack.to_numpy(metric))).mean(axis=0) if len(stack) else np.zeros(len(stack.names))
+    described = []
+    for low, high in pairwise(edges.tolist()):
+        at = low + int(medians["duration"][low:high].argmax())
+        region = int(stack.regions[at])
+        described.append(
+            {
+                "position": low,
+                "count": high - low,
+                "name": stack.names[at][:_NAME_LENGTH],
+                "group": facts.names.groups[region] if region >= 0 else "other",
+                "part": PARTS[int(stack.parts[at])],
+                "median_ns": round(medians["duration"][low:high].sum()),
+                "median_gap_ns": round(medians["gap"][low:high].sum()),
+                "present": round(float(present[at]), 4),
+            }
+        )
+    return described
+
+
+def _rows(facts: Facts, stack: Stack, order: Ints, edges: Ints) -> dict[str, list[Any]]:
+    """Facts about each row of cells: those of the outlier among its steps, else of the longest."""
+    weight = (stack.step_ns + np.where(stack.outlier, np.int64(2**62), 0))[order]
+    telling = [low + int(weight[low:high].argmax()) for low, high in pairwise(edges.tolist())]
+    shown = order[np.array(telling, dtype=np.int64)]
+    extra = stack.extra_counts
+    paths = Counter(stack.path.tolist())
+    return {
+        "step": stack.step[shown].tolist(),
+        "count": np.diff(edges).tolist(),
+        "start_ns": stack.start_ns[shown].tolist(),
+        "step_ns": stack.step_ns[shown].tolist(),
+        "class": [stack.classes[row] for row in shown.tolist()],
+        "class_rank": [facts.steps.class_ranks[stack.classes[row]] for row in shown.tolist()],
+        "outlier": stack.outlier[shown].tolist(),
+        "path": stack.path[shown].tolist(),
+        "same_path": [paths[path] for path in stack.path[shown].tolist()],
+        "extra": extra[shown].tolist(),
+    }
+
+
+def _whole(values: npt.NDArray[np.float32]) -> list[int | None]:
+    """Whole nanoseconds, None where there is no value."""
+    return [None if np.isnan(value) else round(value) for value in values.tolist()]
+
+
+def metric_of(text: str) -> str:
+    """Return the metric that a request asks for."""
+    if text not in METRICS:
+        raise UsageError(f"'metric={text}' is not one of {', '.join(METRICS)}")
+    return text
