@@ -45,8 +45,8 @@ const CallPath nothing;
 
 struct Unwinding {
   uint64_t caller, frame;
-  bool found = false;   // the frame that called the MPI function
-  bool placed = true;   // so far every return address was found on the stack
+  bool found = false;  // the frame that called the MPI function
+  bool placed = true;  // so far every return address was found on the stack
   std::vector<uint64_t> addresses;
   std::vector<Slot> slots;
 };

@@ -51,8 +51,8 @@ void redirect(const Object& object, const ElfW(Rela) * table, size_t bytes, cons
     auto slot = reinterpret_cast<void**>(object.base + table[i].r_offset);
     if (!wrapper || !*slot) continue;
     auto begin = reinterpret_cast<ElfW(Addr)>(slot) / page * page;
-    bool sealed = reinterpret_cast<ElfW(Addr)>(slot) >= object.relro &&
-                  reinterpret_cast<ElfW(Addr)>(slot) < object.relro_end;
+    bool sealed =
+        reinterpret_cast<ElfW(Addr)>(slot) >= object.relro && reinterpret_cast<ElfW(Addr)>(slot) < object.relro_end;
     if (sealed && mprotect(reinterpret_cast<void*>(begin), page, PROT_READ | PROT_WRITE) != 0) continue;
     *slot = wrapper;
     if (sealed) mprotect(reinterpret_cast<void*>(begin), page, PROT_READ);
@@ -77,7 +77,7 @@ int visit(dl_phdr_info* info, size_t, void* argument) {
     }
   }
   if (!dynamic) return 0;
-  const ElfW(Rela)*slots = nullptr, *others = nullptr;
+  const ElfW(Rela)* slots = nullptr, *others = nullptr;
   size_t slots_bytes = 0, others_bytes = 0;
   for (; dynamic->d_tag != DT_NULL; dynamic++) {
     // glibc has made these addresses absolute, but for objects that it does not relocate (the vDSO).

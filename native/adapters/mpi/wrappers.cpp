@@ -74,8 +74,7 @@ template <int kCall, class... Words>
   if (inside || !strobe_active()) return real(arguments...);
   Inside here;
   const Word words[] = {arguments..., 0};
-  uint32_t region =
-      region_of(kCall, call.name, call.role, peers_of(call, words, *library), call_path(caller, frame));
+  uint32_t region = region_of(kCall, call.name, call.role, peers_of(call, words, *library), call_path(caller, frame));
   if constexpr (call.kind >= kPoll) {
     uint64_t begin = strobe_ticks();
     int result = real(arguments...);
@@ -131,18 +130,17 @@ template <int kCall, class... Words>
 
 using strobe::mpi::Word;
 
-#define BODY(name, arity)                                                                             \
-  {                                                                                                   \
-    return strobe::mpi::around<strobe::mpi::k##name>(__builtin_return_address(0),                     \
-                                                     __builtin_frame_address(0) PASS_##arity);        \
+#define BODY(name, arity)                                                                      \
+  {                                                                                            \
+    return strobe::mpi::around<strobe::mpi::k##name>(__builtin_return_address(0),              \
+                                                     __builtin_frame_address(0) PASS_##arity); \
   }
 
 #define MPI_CALL(name, arity, ...) extern "C" STROBE_API int name(WORDS_##arity) BODY(name, arity)
 MPI_CALLS(MPI_CALL)
 #undef MPI_CALL
 
-#define MPI_CALL(name, arity, ...) \
-  static int name(WORDS_##arity) BODY(name, arity)
+#define MPI_CALL(name, arity, ...) static int name(WORDS_##arity) BODY(name, arity)
 MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
 
