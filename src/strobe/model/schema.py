@@ -34,6 +34,7 @@ PROCESSES = (
     Column("argv", "string", "", "command line"),
     Column("host", "string", "", "name of the machine"),
     Column("python", "string", "", "version of its Python"),
+    Column("rank", "int64", "", "its rank in MPI_COMM_WORLD, null where it has none"),
 )
 
 LOCATIONS = (

@@ -76,7 +76,10 @@ class Trace:
         unreadable: Sequence[tuple[int, str]] = (),
     ) -> None:
         described = [dict(reader.process()) for reader in readers]
-        order = sorted(range(len(readers)), key=lambda i: (not described[i].get("main"), described[i]["started_ns"]))
+        ranks = [each["rank"] if isinstance(each.get("rank"), int) else len(readers) for each in described]
+        order = sorted(
+            range(len(readers)), key=lambda i: (not described[i].get("main"), ranks[i], described[i]["started_ns"])
+        )
         self.path, self.job = path, job
         self._readers = [readers[i] for i in order]
         self._described = [described[i] for i in order]
@@ -151,7 +154,7 @@ class Trace:
             shown = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv
             started, ended = (cast(int, d[key]) - self.zero_ns for key in ("started_ns", "ended_ns"))
             facts = (bool(d.get("main")), started, ended, d["end_state"], d.get("exit_code"), shown)
-            rows.append((process, d["pid"], d["parent_pid"], *facts, d.get("host"), d.get("python")))
+            rows.append((process, d["pid"], d["parent_pid"], *facts, d.get("host"), d.get("python"), d.get("rank")))
         return make_table("processes", rows)
 
     @cached_property
