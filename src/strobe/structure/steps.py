@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.structure.activities import PARTS, activities
+from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
 from strobe.structure.main_loop import MainLoop, find_loops
@@ -88,16 +89,26 @@ class Steps:
         return sum(map(len, self.processes))
 
 
-def find_steps(trace: Trace) -> Steps:
+def choose_steps(trace: Trace, asked: Asked) -> None:
+    """Let all questions to this trace use the steps that the user asks for. To be called before the first question."""
+    trace.once("asked", lambda: asked)
+
+
+def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
     """Find the steps of every process of a trace; computed once per open trace.
+
+    `asked`: what a step is; by default what was chosen for the trace, or what is found.
 
     Where some process has steps that a framework vouches for, loops found by structure alone in other processes (those
     of the loader's workers, for instance) are not steps of the program and left out.
     """
-    return trace.once("steps", lambda: _find(trace))
+    asked = asked or trace.once("asked", Asked)
+    return trace.once(("steps", asked), lambda: _find(trace, asked))
 
 
-def _find(trace: Trace) -> Steps:
+def _find(trace: Trace, asked: Asked) -> Steps:
+    if asked:
+        return _find_asked(trace, asked)
     found = [steps_of(stream, process) for process, stream in read_streams(trace)]
     having = [each for each in found if len(each)]
     if any(each.anchored for each in having):
@@ -107,9 +118,21 @@ def _find(trace: Trace) -> Steps:
     return Steps((), f"none: {found[0].reason}" if found else "none: nothing was recorded")
 
 
-def steps_of(stream: Stream, process: int = 0) -> ProcessSteps:
-    """Find the steps of one thread."""
+def _find_asked(trace: Trace, asked: Asked) -> Steps:
+    streams = list(read_streams(trace))
+    found = [steps_of(stream, process, asked) for process, stream in streams]
+    having = tuple(each for each in found if len(each))
+    if not having:
+        levels = dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
+        raise not_there(asked, trace.regions.column("name"), list(levels))
+    return Steps(having, f"{having[0].confidence}: {having[0].reason}")
+
+
+def steps_of(stream: Stream, process: int = 0, asked: Asked | None = None) -> ProcessSteps:
+    """Find the steps of one thread, or those that the user asks for."""
     loops = find_loops(stream)
+    if asked:
+        loops = asked_loops(stream, loops, asked)
     if not loops:
         return _none(process, "no loop stands out: nothing repeats often and regularly enough")
     if len(loops) == 1:
