@@ -21,9 +21,9 @@ _RELATIVE = re.compile(r"[+-]\d+")
 class Asked:
     """What the user wants a step to be.
 
-    level: `+1` is one iteration of the loop around the step that was found, `-1` of the loop inside of it that takes most
-    time, and so on; or the name or the marker of a loop, as `strobe structure` shows it. at: the name of an event; each of
-    its occurrences begins a step. Not both.
+    level: `+1` is one iteration of the loop around the step that was found, `-1` of the loop inside of it that takes
+    most time, and so on; or the name or the marker of a loop, as `strobe structure` shows it. at: the name of an event;
+    each of its occurrences begins a step. Not both.
     """
 
     level: str | None = None

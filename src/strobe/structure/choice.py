@@ -35,8 +35,8 @@ _UNLIKE_INNER = 0.5
 # many tokens a request takes, how many iterations a solver needs, depends on the data; how many batches an epoch has
 # does not.
 _VARYING_TRIPS = 0.15
-# On the other hand, what comes once in so many iterations of an inner loop, whose mark alone takes most of the time (share),
-# and brings no more than itself (spine) is done every so often; the inner loop is the step.
+# On the other hand, what comes once in so many iterations of an inner loop, whose mark alone takes most of the time
+# (share), and brings no more than itself (spine) is done every so often; the inner loop is the step.
 _EVERY_SO_OFTEN = 8
 _ALONE_TAKES = 0.5
 _NO_MORE = 3

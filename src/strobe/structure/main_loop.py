@@ -19,8 +19,8 @@ from strobe.structure.events import OPERATORS, Events, events_of
 from strobe.structure.levels import Level
 from strobe.structure.stream import Ints, Stream
 
-# Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time; it
-# is a phase of the run if it takes this share of the main loop's time itself.
+# Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time;
+# it is a phase of the run if it takes this share of the main loop's time itself.
 _WORTH_A_LOOP = 0.1
 _MOST_LOOPS = 8
 
@@ -71,6 +71,24 @@ def find_loops(stream: Stream, *, only: str | None = None) -> list[MainLoop]:
             ]
     found = _by_structure(stream, sequences)
     return _with_phases(stream, sequences, found) if found else []
+
+
+def find_loop_of(stream: Stream, count: int) -> MainLoop | None:
+    """Find the best level that has so many iterations, give or take one: as many as the other ranks of a job run."""
+    fitting = [
+        (level, events, levels)
+        for events in events_of(stream).values()
+        for levels in [events.levels()]
+        for level in levels
+        if abs(level.count - count) <= 1
+    ]
+    if not fitting:
+        return None
+    level, events, levels = max(fitting, key=lambda each: each[0].score)
+    rows = events.rows[events.occurrences(level)]
+    name = stream.names[stream.region[rows[0]]]
+    reason = f"no framework marks steps here; {level.count} iterations, as most other processes have"
+    return MainLoop("structure", rows, "low", reason, name, events, levels, level, (events.kind,))
 
 
 def _territories(stream: Stream, marks: Sequence[Ints]) -> list[tuple[int, int]]:
