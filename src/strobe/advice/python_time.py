@@ -37,7 +37,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     # Statistics do not tell a class's outliers from its other steps.
     chosen = np.flatnonzero(usual.usual if usual.steps.kept.all() else usual.members)
     process_of, process = trace.locations.column("process"), usual.steps.process
-    steps = select_steps(trace, {process: chosen})
+    steps = select_steps(trace, {process: chosen + usual.steps.first_number})
 
     def keep(location: int, start_ns: Ints) -> Bools | None:
         nothing = np.zeros(len(start_ns), dtype=bool)
