@@ -111,6 +111,9 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
     case kEndChunk:
       end_json.emplace_back(payload);
       break;
+    case kNoteChunk:
+      note_json.emplace_back(payload);
+      break;
     case kRegionsChunk:
       for (uint32_t i = 0; i < header.count; i++) {
         Region r;

@@ -65,10 +65,12 @@ class Reader {
 
   nb::dict process() const {
     nb::dict out;
-    nb::list begun, ended;
+    nb::list begun, ended, notes;
     for (const auto& json : file_->process_json) begun.append(text(json));
     for (const auto& json : file_->end_json) ended.append(text(json));
+    for (const auto& json : file_->note_json) notes.append(text(json));
     out["process_json"] = begun;
+    out["note_json"] = notes;
     out["end_json"] = ended;
     out["last_ns"] = file_->last_ns;
     out["ring_state"] = file_->ring_state;

@@ -11,8 +11,7 @@ import numpy as np
 
 import strobe
 from strobe.errors import TraceError
-from strobe.structure import main_loop
-from strobe.structure.levels import Level
+from strobe.structure.events import events_of
 from strobe.structure.steps import ProcessSteps, find_steps
 from strobe.structure.stream import read_streams
 from tests.corpus.programs import Recording
@@ -136,6 +135,5 @@ def _verdict(
 
 def _levels(stream) -> dict[str, list[np.ndarray]]:
     """The times at which the first five levels of each stream are marked."""
-    both = {"operators": main_loop._operators(stream), "calls": main_loop._calls(stream)}
-    found: dict[str, list[Level]] = {name: main_loop._levels(stream, *events) for name, events in both.items()}
-    return {name: [stream.start_ns[level.positions] for level in each[:FIRST]] for name, each in found.items()}
+    found = {kind: (events, events.levels()[:FIRST]) for kind, events in events_of(stream).items()}
+    return {kind: [events.starts_ns[level.positions] for level in each] for kind, (events, each) in found.items()}

@@ -24,7 +24,7 @@ class ProcessReader(Protocol):
     """What `strobe._native.ProcessReader` offers. Tests put hand-made processes behind the same seam."""
 
     def process(self) -> Mapping[str, object]:
-        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main."""
+        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank, ranks."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -105,6 +105,9 @@ class RecordedProcess:
         self._ended: list[dict[str, Any]] = [json.loads(text) for text in raw["end_json"]]
         if not self._begun:
             raise ValueError("it ends before its first chunk")
+        self._notes: dict[str, Any] = {}
+        for text in raw["note_json"]:
+            self._notes.update(json.loads(text))
         self._last_ns = int(raw["last_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
 
@@ -126,6 +129,8 @@ class RecordedProcess:
             "host": description.get("host", ""),
             "python": description.get("python", ""),
             "main": bool(description.get("main")) and not first.get("forked"),
+            "rank": self._notes.get("rank"),
+            "ranks": self._notes.get("ranks"),
         }
 
     def quality(self) -> dict[str, int]:
