@@ -28,6 +28,7 @@ enum ChunkKind : uint8_t {
   kIterationsChunk = 11,  // iteration records, numbered in order from `location` on
   kStatisticsChunk = 12,  // what was folded
   kGraphChunk = 13,       // event flow graph of one location
+  kNoteChunk = 20,        // JSON text: what became known while the process ran (its rank)
 };
 
 struct ChunkHeader {

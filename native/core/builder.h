@@ -79,9 +79,9 @@ class LocationBuilder {
   const SpanColumns& columns() const { return columns_; }  // durations of open spans are kOpen
   uint32_t depth_of(size_t row) const { return depth_[row]; }
   uint64_t position_of(size_t row) const { return base_position_ + offset_[row]; }
-  size_t first_since(int64_t ns) const;        // first waiting row that starts at `ns` or later
-  size_t first_from(uint64_t position) const;  // first waiting row whose record lies there or later
-  int64_t enclosing(size_t row) const;         // the row around it, -1 if that is no row of ours any more
+  size_t first_since(int64_t ns) const;                      // first waiting row that starts at `ns` or later
+  size_t first_from(uint64_t position) const;                // first waiting row whose record lies there or later
+  int64_t enclosing(size_t row) const;                       // the row around it, -1 if that is no row of ours any more
   uint64_t next_position() const { return next_position_; }  // behind the last record that opened or closed a span
   void keep(size_t n) { settled_ = n > settled_ ? n : settled_; }  // rows [0, n) stay
   // Takes the waiting rows before row n out, but for those that are open where row n begins: they stay. For each:

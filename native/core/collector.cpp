@@ -16,16 +16,16 @@ namespace {
 
 constexpr uint32_t kRecordsAChunk = 4096;
 constexpr size_t kMostCaptures = 8;
-constexpr int64_t kSilenceIntervals = 4;            // longest intervals without a mark ...
-constexpr int64_t kLeastSilenceNs = 2000000000;     // ... and at least so long: the loop may have ended
-constexpr int64_t kPastNs = 60000000000;            // activities from before a loop is believed in
-constexpr uint32_t kKeptAtOnce = 4;                 // of --keep N, at the beginning; the others at growing distances
+constexpr int64_t kSilenceIntervals = 4;         // longest intervals without a mark ...
+constexpr int64_t kLeastSilenceNs = 2000000000;  // ... and at least so long: the loop may have ended
+constexpr int64_t kPastNs = 60000000000;         // activities from before a loop is believed in
+constexpr uint32_t kKeptAtOnce = 4;              // of --keep N, at the beginning; the others at growing distances
 constexpr uint64_t kKeptPerClass = 2;
-constexpr double kOutlier = 3;                      // times the running median of its class
-constexpr uint64_t kOutlierMembers = 5;             // a class with fewer has no usual duration
-constexpr size_t kLatest = 101;                     // iterations that the running median is of
-constexpr double kUnusual = 0.5;                    // share of the iterations that call an unusual function at most
-constexpr double kWorthAClass = 0.02;               // share of a usual iteration that it costs at least
+constexpr double kOutlier = 3;           // times the running median of its class
+constexpr uint64_t kOutlierMembers = 5;  // a class with fewer has no usual duration
+constexpr size_t kLatest = 101;          // iterations that the running median is of
+constexpr double kUnusual = 0.5;         // share of the iterations that call an unusual function at most
+constexpr double kWorthAClass = 0.02;    // share of a usual iteration that it costs at least
 
 uint64_t mix(uint64_t v) {
   v = (v ^ v >> 31) * 0x9E3779B97F4A7C15ull;
@@ -60,7 +60,7 @@ class Collector::Place final : public SpanObserver {
 
   LocationBuilder& builder;
   structure::FlowGraph graph;
-  uint64_t folded_until = 0;  // position in the ring behind the last row that was folded
+  uint64_t folded_until = 0;          // position in the ring behind the last row that was folded
   bool folded = false, kept = false;  // since the last commit
   bool main() const { return main_; }
 
@@ -92,7 +92,8 @@ void Collector::add(LocationBuilder& builder, bool main) {
   if (place->main()) main_ = place.get();
 }
 
-// --- what paths are ----------------------------------------------------------------------------------------------------
+// --- what paths are
+// ----------------------------------------------------------------------------------------------------
 
 void Collector::learn(uint32_t path) {
   const uint32_t region = paths_.region(path), parent = paths_.parent(path);
@@ -132,7 +133,8 @@ void Collector::cover() {  // parents have smaller numbers than their children
   uncovered_ = false;
 }
 
-// --- the main thread, event by event -----------------------------------------------------------------------------------
+// --- the main thread, event by event
+// -----------------------------------------------------------------------------------
 
 void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t position) {
   PathFacts& f = facts_[path];
@@ -238,7 +240,8 @@ void Collector::accept(const Choice& choice, int64_t ns, const Mark& here) {
   if (all_.latest_ns.size() > kLatest) all_.latest_ns.resize(kLatest);
 }
 
-// --- iterations --------------------------------------------------------------------------------------------------------
+// --- iterations
+// --------------------------------------------------------------------------------------------------------
 
 void Collector::decide(int64_t now_ns) {
   if (uncovered_) cover();
@@ -347,7 +350,8 @@ void Collector::scan(size_t until, int64_t end_ns) {
   scanned_ = std::max(scanned_, until);
 }
 
-// The class of the iteration that has ended: the functions that at most half of the iterations call, and that cost enough.
+// The class of the iteration that has ended: the functions that at most half of the iterations call, and that cost
+// enough.
 uint32_t Collector::class_of(const Cut& from, int64_t end_ns) {
   const double most = kUnusual * double(iterations_seen_), least_ns = kWorthAClass * double(all_.median());
   const auto unusual = [&](uint32_t path) {
@@ -474,8 +478,8 @@ void Collector::fold(Place& place, size_t n, bool pending, uint32_t class_id) {
   place.folded = folded_ = true;
 }
 
-// Beyond the limit the spans of a region are counted together, and beyond twice as many all of a thread are: memory stays
-// bounded.
+// Beyond the limit the spans of a region are counted together, and beyond twice as many all of a thread are: memory
+// stays bounded.
 SpanStatistics& Collector::entry(StatisticsTable& table, StatisticsKey key) {
   if (table.size() < StatisticsTable::kLimit || table.has(key)) return table.at(key);
   statistics_folded_++;
@@ -495,7 +499,8 @@ void Collector::release_pending(uint32_t class_id) {
   folded_ = true;
 }
 
-// --- room in the rings -------------------------------------------------------------------------------------------------
+// --- room in the rings
+// -------------------------------------------------------------------------------------------------
 
 void Collector::press(LocationBuilder& builder, bool nearly) {
   Place& place = *places_.at(builder.location());
@@ -545,7 +550,8 @@ bool Collector::has_blocks() const {
   return iterations_.size() >= kRecordsAChunk;
 }
 
-// --- what is written ---------------------------------------------------------------------------------------------------
+// --- what is written
+// ---------------------------------------------------------------------------------------------------
 
 void Collector::take_full_chunks(std::string& out) {
   if (iterations_.size() < kRecordsAChunk) return;

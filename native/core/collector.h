@@ -141,7 +141,7 @@ class Collector {
   // The current iteration.
   bool in_iteration_ = false;
   structure::Cut begun_{};
-  uint64_t ordinal_ = 0;   // since the loop was accepted
+  uint64_t ordinal_ = 0;    // since the loop was accepted
   bool kept_part_ = false;  // some of its rows are settled already
   bool pended_ = false;
   int64_t pending_until_ns_ = 0;
@@ -167,7 +167,7 @@ class Collector {
   std::vector<structure::IterationClass> classes_;
   std::map<structure::IterationClass, uint32_t> class_by_regions_;
   std::deque<ClassFacts> class_facts_;
-  ClassFacts all_;  // of all classes
+  ClassFacts all_;                                      // of all classes
   std::vector<structure::IterationRecord> iterations_;  // that no chunk holds yet
   uint64_t written_iterations_ = 0;
 

@@ -67,8 +67,8 @@ void Session::write_snapshot(const std::string& bytes, uint64_t sequence) {
   if (bytes.empty()) error = EFBIG;
   size_t done = 0;
   while (!error && done < bytes.size()) {
-    ssize_t n = pwrite(statistics_.fd, bytes.data() + done, bytes.size() - done,
-                       off_t(sequence % 2 * kSnapshotStride + done));
+    ssize_t n =
+        pwrite(statistics_.fd, bytes.data() + done, bytes.size() - done, off_t(sequence % 2 * kSnapshotStride + done));
     if (n > 0)
       done += size_t(n);
     else if (n == 0 || errno != EINTR)
@@ -189,6 +189,15 @@ void Session::save_regions(std::string_view payload, uint32_t n) {
   if (!active()) return;
   std::string chunk;
   append_chunk(chunk, kRegionsChunk, 0, n, payload);
+  append(chunk);
+}
+
+void Session::note_rank(int rank, int size) {
+  if (!active()) return;
+  char json[64];
+  int n = snprintf(json, sizeof json, "{\"rank\": %d, \"ranks\": %d}", rank, size);
+  std::string chunk;
+  append_chunk(chunk, kNoteChunk, 0, 1, std::string_view(json, size_t(n)));
   append(chunk);
 }
 

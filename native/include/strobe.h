@@ -54,7 +54,7 @@ typedef struct strobe_options {
   uint32_t ring_bytes;         // 0: 1 MiB a thread
   uint32_t drain_period_us;    // 0: 10 000
   uint32_t metrics_period_ms;  // 0: 200; UINT32_MAX: none
-  uint32_t keep;               // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
+  uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
@@ -79,6 +79,12 @@ STROBE_API void strobe_leave(uint32_t region);
 STROBE_API void strobe_name_thread(const char* name);
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);
+// For what is known to be worth a record only when it is over (a poll that found something): enter at an earlier moment
+// of this thread, as strobe_ticks() gave it.
+STROBE_API uint64_t strobe_ticks(void);
+STROBE_API void strobe_enter_at(uint32_t region, uint64_t ticks);
+// This process is number `rank` of the `size` processes of its job. Written at once, so that it survives a kill.
+STROBE_API void strobe_note_rank(int rank, int size);
 
 // Entry points found by name: ITT (INTEL_LIBITTNOTIFY64) and NVTX (NVTX_INJECTION64_PATH) load this library themselves.
 struct ___itt_global;

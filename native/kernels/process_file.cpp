@@ -50,8 +50,8 @@ void ProcessFile::map(const std::string& blocks_path) {
   map_ = map, map_bytes_ = file.bytes;
 }
 
-// A process that still runs goes on writing while it is read: snapshots and blocks belong together if no snapshot came in
-// between.
+// A process that still runs goes on writing while it is read: snapshots and blocks belong together if no snapshot came
+// in between.
 std::vector<Snapshot> ProcessFile::map_with_snapshots(const std::string& blocks_path) {
   const std::string path = statistics_path(blocks_path);
   auto newest = [](const std::vector<Snapshot>& snapshots) { return snapshots.empty() ? 0 : snapshots[0].sequence; };
@@ -139,6 +139,9 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       break;
     case kEndChunk:
       end_json.emplace_back(payload);
+      break;
+    case kNoteChunk:
+      note_json.emplace_back(payload);
       break;
     case kRegionsChunk:
       for (uint32_t i = 0; i < header.count; i++) {
@@ -233,8 +236,8 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
   }
 }
 
-// What was folded is in the newest snapshot whose position the blocks of the location reach: the blocks were written after
-// it. What came later is replayed from the ring.
+// What was folded is in the newest snapshot whose position the blocks of the location reach: the blocks were written
+// after it. What came later is replayed from the ring.
 void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
   auto newest_for = [&](uint32_t location) -> const Snapshot* {
     const auto known = ring_positions_.find(location);

@@ -68,6 +68,7 @@ class ProcessFile {
 
   std::vector<std::string> process_json;  // process chunks, then end chunks
   std::vector<std::string> end_json;
+  std::vector<std::string> note_json;
   std::vector<Region> regions;
   std::vector<uint32_t> path_parent, path_region;
   std::vector<uint16_t> path_depth;

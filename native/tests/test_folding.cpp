@@ -1,5 +1,5 @@
-// Folding against counting: random nested calls, random decisions which of them are kept. What is in the blocks and what was
-// folded add up to all of it, exactly.
+// Folding against counting: random nested calls, random decisions which of them are kept. What is in the blocks and
+// what was folded add up to all of it, exactly.
 #include <map>
 #include <random>
 

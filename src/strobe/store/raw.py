@@ -24,7 +24,7 @@ class ProcessReader(Protocol):
     """What `strobe._native.ProcessReader` offers. Tests put hand-made processes behind the same seam."""
 
     def process(self) -> Mapping[str, object]:
-        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main."""
+        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank, ranks."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -74,10 +74,9 @@ class ProcessReader(Protocol):
     def graph(self, location: int) -> dict[str, Any] | None:
         """Return the event flow graph of a location, or None where there is none.
 
-        nodes (arrays region, caller, call_path, count, left, sum_ns, min_ns, max_ns, first_ns; node 0 stands for what
-        found no room; caller is 0, call_path 0xFFFFFFFF where it is no part of what the event is called), edges (arrays
-        source, target, count, sum_ns, min_ns, max_ns, squares_ns2), first and last (node, 0xFFFFFFFF without events),
-        lost_transitions, replayable, payload (bytes, for the kernels that replay it).
+        payload (bytes, for the kernels that read graphs: see docs/format/graph.md), and what its nodes are called, as
+        arrays: region, caller (region, 0: no part of the name), call_path (0xFFFFFFFF: no part of the name). Node 0
+        stands for what found no room.
         """
 
     def build_tiles(self, tiles_path: str) -> None:
@@ -105,6 +104,9 @@ class RecordedProcess:
         self._ended: list[dict[str, Any]] = [json.loads(text) for text in raw["end_json"]]
         if not self._begun:
             raise ValueError("it ends before its first chunk")
+        self._notes: dict[str, Any] = {}
+        for text in raw["note_json"]:
+            self._notes.update(json.loads(text))
         self._last_ns = int(raw["last_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
 
@@ -126,6 +128,8 @@ class RecordedProcess:
             "host": description.get("host", ""),
             "python": description.get("python", ""),
             "main": bool(description.get("main")) and not first.get("forked"),
+            "rank": self._notes.get("rank"),
+            "ranks": self._notes.get("ranks"),
         }
 
     def quality(self) -> dict[str, int]:
