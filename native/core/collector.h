@@ -16,6 +16,7 @@
 
 #include "core/builder.h"
 #include "core/regions.h"
+#include "core/ring.h"
 #include "core/statistics.h"
 #include "structure/cutter.h"
 #include "structure/detector.h"
