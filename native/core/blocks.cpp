@@ -164,6 +164,31 @@ std::string_view Cursor::text() {
   return v;
 }
 
+void append_column(std::string& out, const std::vector<uint64_t>& values) {
+  std::unique_ptr<uint8_t[]> raw(new uint8_t[values.size() * 10 + 1]);
+  uint8_t* at = raw.get();
+  for (uint64_t v : values) at = put_varint(at, v);
+  const size_t length_at = out.size();
+  out.append(4, '\0');
+  uint32_t frame_bytes = 0;
+  compress(out, raw.get(), size_t(at - raw.get()), frame_bytes);
+  memcpy(out.data() + length_at, &frame_bytes, 4);
+}
+
+bool read_column(Cursor& cursor, size_t count, std::vector<uint64_t>& out) {
+  const size_t frame_bytes = cursor.u32();
+  if (!cursor.ok || size_t(cursor.end - cursor.at) < frame_bytes || count > 1u << 24) return false;
+  std::string raw;
+  if (!decompress({cursor.at, frame_bytes}, count * 10, raw)) return false;
+  cursor.at += frame_bytes;
+  const auto* at = reinterpret_cast<const uint8_t*>(raw.data());
+  const uint8_t* end = at + raw.size();
+  out.resize(count);
+  for (uint64_t& v : out)
+    if (!get_varint(at, end, v)) return false;
+  return true;
+}
+
 std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,
                          const SpanColumns& columns) {
   const size_t n = columns.size(), room = n * 10;  // the longest varint of 64 bits

@@ -15,14 +15,20 @@ constexpr uint32_t kNoPath = 0xFFFFFFFF;
 constexpr int64_t kOpen = -1;  // duration of a span that was open when its block was sealed
 
 enum ChunkKind : uint8_t {
-  kProcessChunk = 1,   // JSON text
-  kRegionsChunk = 2,   // region definitions
-  kLocationChunk = 3,  // one location definition
-  kPathsChunk = 4,     // call paths: (parent, region), numbered in order from `location` on
-  kSpansChunk = 5,     // a block
-  kMetricChunk = 6,    // one metric definition
-  kSamplesChunk = 7,   // metric samples
-  kEndChunk = 8,       // JSON text: quality counters, how the process ended
+  kProcessChunk = 1,      // JSON text
+  kRegionsChunk = 2,      // region definitions
+  kLocationChunk = 3,     // one location definition
+  kPathsChunk = 4,        // call paths: (parent, region), numbered in order from `location` on
+  kSpansChunk = 5,        // a block
+  kMetricChunk = 6,       // one metric definition
+  kSamplesChunk = 7,      // metric samples
+  kEndChunk = 8,          // JSON text: quality counters, how the process ended
+  kLoopsChunk = 9,        // the loops that were found while the program ran
+  kClassesChunk = 10,     // classes of iterations, numbered in order from `location` on
+  kIterationsChunk = 11,  // iteration records, numbered in order from `location` on
+  kStatisticsChunk = 12,  // what was folded
+  kGraphChunk = 13,       // event flow graph of one location
+  kNoteChunk = 20,        // JSON text: what became known while the process ran (its rank)
 };
 
 struct ChunkHeader {
@@ -103,6 +109,12 @@ struct SpanColumns {
   size_t size() const { return start_ns.size(); }
   void clear() { start_ns.clear(), duration_ns.clear(), path.clear(); }
 };
+
+// A column of numbers: u32 length, then a zstd frame of LEB128 varints. Signed numbers are zigzag-coded by the caller.
+void append_column(std::string& out, const std::vector<uint64_t>& values);
+bool read_column(Cursor& cursor, size_t count, std::vector<uint64_t>& out);  // false: damaged
+inline uint64_t zigzag(int64_t v) { return (uint64_t(v) << 1) ^ uint64_t(v >> 63); }
+inline int64_t unzigzag(uint64_t v) { return int64_t(v >> 1) ^ -int64_t(v & 1); }
 
 // Payload of a spans chunk. `header`'s counts and frame sizes are filled in here.
 std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry, const std::vector<Close>& closes,

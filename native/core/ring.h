@@ -98,14 +98,18 @@ extern thread_local Producer producer __attribute__((tls_model("initial-exec")))
 
 void put_slowly(RecordKind kind, uint32_t region);  // session.cpp
 
-inline void put(RecordKind kind, uint32_t region) {
+// `at_ticks` gives the time stamp; it is asked only if there is room.
+template <class Ticks>
+inline void put_at(RecordKind kind, uint32_t region, Ticks&& at_ticks) {
   Producer& p = producer;
   if (__builtin_expect(p.head >= p.limit.load(std::memory_order_relaxed), 0)) return put_slowly(kind, region);
-  uint64_t t = ticks();
+  uint64_t t = at_ticks();
   if (__builtin_expect((t >> kTimeBits) != p.epoch, 0)) return put_slowly(kind, region);
   p.data[p.head & p.mask] = make_record(kind, region, t);
   p.head++;
   p.header->head.store(p.head, std::memory_order_release);
 }
+
+inline void put(RecordKind kind, uint32_t region) { put_at(kind, region, ticks); }
 
 }  // namespace strobe

@@ -205,4 +205,9 @@ void strobe_enter(uint32_t region) { strobe::put(strobe::kEnter, region); }
 void strobe_leave(uint32_t region) { strobe::put(strobe::kLeave, region); }
 void strobe_name_thread(const char* name) { session().name_thread(name); }
 void strobe_count(const char* what, uint64_t n) { session().count(what, n); }
+uint64_t strobe_ticks(void) { return strobe::ticks(); }
+void strobe_enter_at(uint32_t region, uint64_t ticks) {
+  strobe::put_at(strobe::kEnter, region, [ticks] { return ticks; });
+}
+void strobe_note_rank(int rank, int size) { session().note_rank(rank, size); }
 }

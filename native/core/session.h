@@ -41,6 +41,7 @@ class Session {
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
   void save_regions(std::string_view payload, uint32_t count);
+  void note_rank(int rank, int size);
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
   std::mutex& adapters_mutex() { return adapters_mutex_; }  // for the tables of adapters

@@ -164,4 +164,13 @@ void Session::save_regions(std::string_view payload, uint32_t n) {
   append(chunk);
 }
 
+void Session::note_rank(int rank, int size) {
+  if (!active()) return;
+  char json[64];
+  int n = snprintf(json, sizeof json, "{\"rank\": %d, \"ranks\": %d}", rank, size);
+  std::string chunk;
+  append_chunk(chunk, kNoteChunk, 0, 1, std::string_view(json, size_t(n)));
+  append(chunk);
+}
+
 }  // namespace strobe

@@ -78,6 +78,12 @@ STROBE_API void strobe_leave(uint32_t region);
 STROBE_API void strobe_name_thread(const char* name);
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);
+// For what is known to be worth a record only when it is over (a poll that found something): enter at an earlier moment
+// of this thread, as strobe_ticks() gave it.
+STROBE_API uint64_t strobe_ticks(void);
+STROBE_API void strobe_enter_at(uint32_t region, uint64_t ticks);
+// This process is number `rank` of the `size` processes of its job. Written at once, so that it survives a kill.
+STROBE_API void strobe_note_rank(int rank, int size);
 
 // Entry points found by name: ITT (INTEL_LIBITTNOTIFY64) and NVTX (NVTX_INJECTION64_PATH) load this library themselves.
 struct ___itt_global;

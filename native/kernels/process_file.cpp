@@ -111,6 +111,9 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
     case kEndChunk:
       end_json.emplace_back(payload);
       break;
+    case kNoteChunk:
+      note_json.emplace_back(payload);
+      break;
     case kRegionsChunk:
       for (uint32_t i = 0; i < header.count; i++) {
         Region r;
@@ -182,6 +185,22 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
         metric.value.push_back(value);
         if (time > last_ns) last_ns = time;
       }
+      break;
+    case kLoopsChunk:
+      if (!structure::decode_loops(payload, header.count, loops)) chunks_damaged++;
+      break;
+    case kClassesChunk:
+      if (!structure::decode_classes(payload, header.location, header.count, classes)) chunks_damaged++;
+      break;
+    case kIterationsChunk:
+      if (!structure::decode_iterations(payload, header.location, header.count, iterations, next_iteration_))
+        chunks_damaged++;
+      break;
+    case kStatisticsChunk:
+      if (!decode_statistics(payload, header.count, statistics)) chunks_damaged++;
+      break;
+    case kGraphChunk:
+      graphs[header.location] = payload;
       break;
     default:
       break;  // a kind of a later version: skipped, as the format says

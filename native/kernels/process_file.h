@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/blocks.h"
+#include "core/statistics.h"
+#include "structure/iterations.h"
 
 namespace strobe {
 
@@ -66,13 +68,20 @@ class ProcessFile {
 
   std::vector<std::string> process_json;  // process chunks, then end chunks
   std::vector<std::string> end_json;
+  std::vector<std::string> note_json;
   std::vector<Region> regions;
   std::vector<uint32_t> path_parent, path_region;
   std::vector<uint16_t> path_depth;
   std::map<uint32_t, Location> locations;
   std::map<uint32_t, Metric> metrics;
-  int64_t last_ns = 0;      // the last time stamp in the file
-  uint64_t bytes_lost = 0;  // torn or damaged
+  // What was found and folded while the program ran.
+  std::vector<structure::LoopRecord> loops;
+  std::vector<structure::IterationClass> classes;
+  std::vector<structure::IterationRecord> iterations;
+  StatisticsTable statistics;
+  std::map<uint32_t, std::string> graphs;  // location -> payload of its graph chunk
+  int64_t last_ns = 0;                     // the last time stamp in the file
+  uint64_t bytes_lost = 0;                 // torn or damaged
   uint64_t chunks_damaged = 0;
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
@@ -89,6 +98,7 @@ class ProcessFile {
   void read_chunks(std::string_view bytes, bool of_file);
   void read_chunk(const ChunkHeader& header, std::string_view payload);
   void recover(const std::string& rings_path);
+  uint32_t next_iteration_ = 0;
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   Recovered recovered_;

@@ -23,6 +23,21 @@ nb::object array(std::vector<T>&& values, size_t rows = 0) {  // rows > 0: a pic
   return nb::ndarray<nb::numpy, T>(kept->data(), rows ? 2 : 1, shape, owner).cast();
 }
 
+template <class T>
+nb::object table_of(std::vector<T>&& values, size_t rows, size_t columns) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T>(kept->data(), {rows, columns}, owner).cast();
+}
+
+template <class Record, class Of>
+nb::object column_of(const std::vector<Record>& records, Of&& of) {
+  std::vector<std::decay_t<decltype(of(records[0]))>> values;
+  values.reserve(records.size());
+  for (const Record& each : records) values.push_back(of(each));
+  return array(std::move(values));
+}
+
 nb::object text(const std::string& bytes) {  // names come from the program: what is no UTF-8 is shown, never an error
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), Py_ssize_t(bytes.size()), "backslashreplace"));
 }
@@ -50,10 +65,12 @@ class Reader {
 
   nb::dict process() const {
     nb::dict out;
-    nb::list begun, ended;
+    nb::list begun, ended, notes;
     for (const auto& json : file_->process_json) begun.append(text(json));
     for (const auto& json : file_->end_json) ended.append(text(json));
+    for (const auto& json : file_->note_json) notes.append(text(json));
     out["process_json"] = begun;
+    out["note_json"] = notes;
     out["end_json"] = ended;
     out["last_ns"] = file_->last_ns;
     out["ring_state"] = file_->ring_state;
@@ -130,6 +147,83 @@ class Reader {
     }
     return out;
   }
+
+  nb::list loops() const {
+    nb::list out;
+    for (const auto& loop : file_->loops) {
+      nb::dict d;
+      d["loop"] = loop.number;
+      d["kind"] = structure::loop_kind_name(loop.kind);
+      d["name"] = text(loop.name);
+      d["accepted_ns"] = loop.accepted_ns;
+      d["accepted_iteration"] = loop.accepted_iteration;
+      d["ended_ns"] = loop.ended_ns;
+      d["reason"] = text(loop.reason);
+      d["confidence"] = text(loop.confidence);
+      out.append(d);
+    }
+    return out;
+  }
+
+  nb::dict iterations() const {
+    using Record = structure::IterationRecord;
+    auto column = [&](auto&& of) { return column_of(file_->iterations, of); };
+    nb::dict out;
+    out["loop"] = column([](const Record& it) { return it.loop; });
+    out["start_ns"] = column([](const Record& it) { return it.start_ns; });
+    out["duration_ns"] = column([](const Record& it) { return it.duration_ns; });
+    out["events"] = column([](const Record& it) { return it.events; });
+    out["path_hash"] = column([](const Record& it) { return it.path_hash; });
+    out["class_id"] = column([](const Record& it) { return it.class_id; });
+    out["detail"] = column([](const Record& it) { return uint8_t(it.detail); });
+    out["detail_ns"] = column([](const Record& it) { return it.detail_ns; });
+    const char* parts[structure::kParts] = {"data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "rest_ns"};
+    for (int i = 0; i < structure::kParts; i++)
+      out[parts[i]] = column([i](const Record& it) { return it.parts_ns[i]; });
+    return out;
+  }
+
+  nb::list classes() const {
+    nb::list out;
+    for (const auto& extras : file_->classes) {
+      nb::list regions;
+      for (uint32_t region : extras) regions.append(region);
+      out.append(regions);
+    }
+    return out;
+  }
+
+  nb::dict statistics() const {
+    const StatisticsTable& table = file_->statistics;
+    std::vector<uint32_t> location, path, class_id, histogram;
+    std::vector<uint64_t> count;
+    std::vector<int64_t> total, own, least, most;
+    std::vector<double> squares;
+    for (size_t i = 0; i < table.size(); i++) {
+      const StatisticsKey& key = table.key(i);
+      const SpanStatistics& s = table.entry(i);
+      location.push_back(key.location), path.push_back(key.path), class_id.push_back(key.class_id);
+      count.push_back(s.count), total.push_back(s.total_ns), own.push_back(s.own_ns);
+      least.push_back(s.count ? s.min_ns : 0), most.push_back(s.count ? s.max_ns : 0);
+      squares.push_back(s.sum_squares);
+      histogram.insert(histogram.end(), s.histogram, s.histogram + kHistogramBuckets);
+    }
+    nb::dict out;
+    out["location"] = array(std::move(location));
+    out["call_path"] = array(std::move(path));
+    out["class_id"] = array(std::move(class_id));
+    out["count"] = array(std::move(count));
+    out["total_ns"] = array(std::move(total));
+    out["own_ns"] = array(std::move(own));
+    out["min_ns"] = array(std::move(least));
+    out["max_ns"] = array(std::move(most));
+    out["sum_squares"] = array(std::move(squares));
+    const size_t rows = histogram.size() / kHistogramBuckets;
+    out["histogram"] = table_of(std::move(histogram), rows, kHistogramBuckets);
+    return out;
+  }
+
+  nb::object graph(uint32_t) const { return nb::none(); }  // until the payload of a graph chunk can be read
 
   void make_tiles(const std::string& path) const {
     try {
@@ -209,6 +303,11 @@ void register_reader(nb::module_& m) {
       .def("call_paths", &Reader::call_paths)
       .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))
       .def("metrics", &Reader::metrics)
+      .def("loops", &Reader::loops)
+      .def("iterations", &Reader::iterations)
+      .def("classes", &Reader::classes)
+      .def("statistics", &Reader::statistics)
+      .def("graph", &Reader::graph, nb::arg("location"))
       .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
       .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),
            nb::arg("tiles_path").none() = nb::none())

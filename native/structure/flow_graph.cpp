@@ -14,8 +14,8 @@ FlowGraph::FlowGraph(GraphLimits limits)
     : limits_(limits),
       nodes_(std::max(limits.nodes, 1u)),
       edges_(std::max(limits.edges, 1u)),
-      partitions_(static_cast<uint32_t>(
-          std::min<size_t>(limits.partition_bytes / sizeof(PartitionRecord), not_replayable - 1))) {
+      partitions_(
+          static_cast<uint32_t>(std::min<size_t>(limits.partition_bytes / sizeof(PartitionRecord), most_partitions))) {
   // Node 0 and edge 0 take what the tables have no room for, so they exist from the start.
   if (!nodes_.push({}) || !edges_.push({})) throw std::bad_alloc();
 }
@@ -168,10 +168,10 @@ GraphTables FlowGraph::tables() const {
     const EdgeRecord& from = edges_[e];
     Edge edge{from.source, from.target,      from.count, from.sum_ns, from.min_ns,
               from.max_ns, from.squares_ns2, 0,          0,           true};
-    edge.partitions_begin = static_cast<uint32_t>(tables.partitions.size());
-    append_partitions(from.partition, tables.partitions);
-    edge.partitions_end = static_cast<uint32_t>(tables.partitions.size());
     edge.replayable = from.partition != not_replayable && (e != 0 || lost_transitions_ == 0);
+    edge.partitions_begin = static_cast<uint32_t>(tables.partitions.size());
+    if (edge.replayable) append_partitions(from.partition, tables.partitions);
+    edge.partitions_end = static_cast<uint32_t>(tables.partitions.size());
     tables.edges.push_back(edge);
   }
   return tables;

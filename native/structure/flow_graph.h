@@ -78,6 +78,8 @@ struct GraphTables {
 
 class FlowGraph {
  public:
+  static constexpr uint32_t most_partitions = 1u << 24;  // whatever the limits say
+
   explicit FlowGraph(GraphLimits limits = {});
 
   // One event; times must not decrease. Returns the number of its node: dense, from 1 in order of first occurrence;
@@ -135,6 +137,9 @@ class FlowGraph {
 // A payload of FlowGraph::encode(); nothing if it is damaged.
 std::optional<GraphTables> decode_graph(std::string_view payload);
 std::string encode_graph(const GraphTables& tables);
+// How many bytes of a payload tell the graph and the order of its events: successors, counts, partitions (`folded`:
+// their tandem repeats as loops), without statistics and signatures.
+size_t structure_bytes(const GraphTables& tables, bool folded);
 
 // The node of every event, in order. Throws std::invalid_argument unless the graph is replayable() and its partitions
 // are sound.

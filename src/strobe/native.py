@@ -14,7 +14,7 @@ except ImportError as error:
         do="Install strobe with the Python that runs the program: pip install strobe",
     ) from error
 
-__all__ = ["ProcessReader", "core", "library", "recover"]
+__all__ = ["ProcessReader", "core", "library", "mpi_library", "recover"]
 
 ProcessReader = core.ProcessReader
 recover = core.recover
@@ -23,3 +23,8 @@ recover = core.recover
 def library() -> str:
     """Path of `libstrobe.so`, which ITT and NVTX load by name."""
     return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe.so")
+
+
+def mpi_library() -> str:
+    """Path of `libstrobe_mpi.so`, which is preloaded into programs that call MPI."""
+    return os.path.join(os.path.dirname(core.__file__), "lib", "libstrobe_mpi.so")

@@ -88,7 +88,7 @@ def test_a_step_begins_where_the_loop_asks_for_its_data() -> None:
     assert_true(found, training)
     assert set(found.classes) == {"train"}
     assert found.anchored
-    assert found.confidence == "high"
+    assert found.confidence == "medium"  # PyTorch alone says so
     assert STEP in found.reason
 
 

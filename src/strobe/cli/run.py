@@ -34,11 +34,13 @@ def run(words: list[str]) -> int:
     options, program = parser.parse_args(words[:split]), words[split:]
     if not program or program in (["--"], ["-m"], ["-c"]):
         raise UsageError("nothing to run", do="strobe run SCRIPT [arguments]; more: strobe run --help")
+    from strobe.record import launch, ranks
+
+    calls_mpi = ranks.calls_mpi(os.environ, launch.python_command(program))
     try:
-        chosen = adapters(options.preset, options.trace)
+        chosen = adapters(options.preset, options.trace, mpi=calls_mpi)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    from strobe.record import launch
 
     _check_script(program)
     output = _expand(options.output, program) if options.output else None

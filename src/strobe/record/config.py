@@ -35,8 +35,10 @@ def known_adapters() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*ADAPTERS, *registry.names("record.adapters")]))
 
 
-def adapters(preset: str = "auto", changes: str = "") -> tuple[str, ...]:
+def adapters(preset: str = "auto", changes: str = "", *, mpi: bool = False) -> tuple[str, ...]:
     """Names of the adapters of a preset after `changes` ("+python,-torch", or a plain list that replaces the preset).
+
+    With `mpi`, the program will call MPI: then that adapter belongs to every preset.
 
     Raises ValueError with a sentence that names the unknown word and the known ones.
     """
@@ -44,7 +46,8 @@ def adapters(preset: str = "auto", changes: str = "") -> tuple[str, ...]:
         raise ValueError(f"no preset '{preset}'; there are: {', '.join(PRESETS)}")
     words = [word.strip() for word in changes.split(",") if word.strip()]
     every = known_adapters()
-    chosen = dict.fromkeys(PRESETS[preset]) if not words or words[0][0] in "+-" else {}
+    whole = PRESETS[preset] + (("mpi",) if mpi else ())
+    chosen = dict.fromkeys(whole) if not words or words[0][0] in "+-" else {}
     for word in words:
         name = SHORT_NAMES.get(word.lstrip("+-"), word.lstrip("+-"))
         if name not in every:

@@ -27,6 +27,21 @@ def default_name(command: Sequence[str]) -> str:
     return name.removesuffix(".py") + SUFFIX
 
 
+def job_of(folder: str) -> str | None:
+    """Return the name of the parallel job that a trace belongs to, "" for none; None while there is no manifest."""
+    try:
+        with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
+            text = stream.read()
+    except OSError:
+        return None
+    import json
+
+    try:
+        return str(json.loads(text)["settings"].get("job", ""))
+    except (ValueError, KeyError, AttributeError):
+        return ""
+
+
 def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mapping[str, object]) -> str:
     """Make a new trace folder and its manifest; returns its absolute path. An existing trace is never overwritten:
     `-2`, `-3`, ... is put in.

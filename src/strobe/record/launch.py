@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strobe.errors import RecordError
+from strobe.record import ranks
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
 from strobe.record.folder import create, default_name, finish
 
@@ -30,7 +31,8 @@ _GRACE_S = 0.1
 class RunResult:
     """How the program ended: `exit_code`, or the number of the `signal` that killed it.
 
-    `folder` is None with the kill switch on.
+    `folder` is None where nothing is left to do: with the kill switch on, and in a rank whose trace the first rank of
+    the job completes.
     """
 
     folder: str | None
@@ -68,7 +70,10 @@ def run(
         raise RecordError(f"'{command[0]}' {reason}", exit_code=126 if known else 127)
     if disabled():
         return RunResult(None, *_wait(executable, command, dict(os.environ)))
-    folder = create(output or default_name(command), command, {"adapters": list(adapters)})
+    rank = ranks.rank_of(os.environ)
+    wanted = output or default_name(command)
+    shared = ranks.join(wanted, rank) if rank is not None and rank.number > 0 else None
+    folder = shared or create(wanted, command, {"adapters": list(adapters), "job": rank.job if rank else ""})
     settings = Session(
         folder,
         adapters,
@@ -80,15 +85,23 @@ def run(
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
     except RecordError:
-        shutil.rmtree(folder, ignore_errors=True)
+        if shared is None:
+            shutil.rmtree(folder, ignore_errors=True)
         raise
+    finally:
+        if shared is not None and rank is not None:
+            ranks.sign_out(shared, rank)
+    if shared is not None:
+        return RunResult(None, exit_code, number)
+    if rank is not None and rank.number == 0:
+        ranks.wait_for_others(folder, rank)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:
-    """The environment in which Pythons record themselves, and ITT and NVTX find the core."""
-    from strobe.native import library
+    """The environment in which Pythons record themselves, ITT and NVTX find the core, and MPI calls are interposed."""
+    from strobe.native import library, mpi_library
 
     made = dict(environment)
     made[SESSION_VARIABLE] = settings.to_text()
@@ -100,6 +113,8 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
     ):
         if adapter in settings.adapters:
             made.setdefault(variable, library())
+    if "mpi" in settings.adapters:
+        made["LD_PRELOAD"] = os.pathsep.join(filter(None, [mpi_library(), environment.get("LD_PRELOAD", "")]))
     return made
 
 

@@ -24,7 +24,7 @@ class ProcessReader(Protocol):
     """What `strobe._native.ProcessReader` offers. Tests put hand-made processes behind the same seam."""
 
     def process(self) -> Mapping[str, object]:
-        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main."""
+        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank, ranks."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -43,6 +43,42 @@ class ProcessReader(Protocol):
 
     def quality(self) -> dict[str, int]:
         """Return what was lost, cut, or spent, by name."""
+
+    def loops(self) -> list[dict[str, object]]:
+        """Return the loops that were found while the program ran.
+
+        loop (number), kind (hint, range, optimizer, zero_grad, data_wait, structure), name of the region that marks an
+        iteration, accepted_ns, accepted_iteration (iterations seen before), ended_ns (or -1), reason, confidence.
+        """
+
+    def iterations(self) -> dict[str, Array]:
+        """Return one entry per iteration of these loops, in order.
+
+        loop, start_ns, duration_ns, events (spans of the main thread), path_hash, class_id, detail (0 none, 1 part, 2
+        all), detail_ns (from when on, for a part), data_wait_ns, forward_ns, backward_ns, optimizer_ns, rest_ns.
+        """
+
+    def classes(self) -> list[list[int]]:
+        """Return per class_id the regions of what its iterations do beyond the usual, in order of first occurrence.
+
+        Region 0 stands for a validation that no function encloses.
+        """
+
+    def statistics(self) -> dict[str, Array]:
+        """Return what was folded: one entry per location, call_path, and class_id (0xFFFFFFFF: of no iteration).
+
+        count, total_ns, own_ns (negative where spans were folded inside of one that stays in detail), min_ns, max_ns,
+        sum_squares (of durations in ns), histogram (64 half octaves per entry, see docs/format/blocks.md).
+        """
+
+    def graph(self, location: int) -> dict[str, Any] | None:
+        """Return the event flow graph of a location, or None where there is none.
+
+        nodes (arrays region, caller, call_path, count, left, sum_ns, min_ns, max_ns, first_ns; node 0 stands for what
+        found no room; caller is 0, call_path 0xFFFFFFFF where it is no part of what the event is called), edges (arrays
+        source, target, count, sum_ns, min_ns, max_ns, squares_ns2), first and last (node, 0xFFFFFFFF without events),
+        lost_transitions, replayable, payload (bytes, for the kernels that replay it).
+        """
 
     def build_tiles(self, tiles_path: str) -> None:
         """Write the pyramid of this process."""
@@ -69,6 +105,9 @@ class RecordedProcess:
         self._ended: list[dict[str, Any]] = [json.loads(text) for text in raw["end_json"]]
         if not self._begun:
             raise ValueError("it ends before its first chunk")
+        self._notes: dict[str, Any] = {}
+        for text in raw["note_json"]:
+            self._notes.update(json.loads(text))
         self._last_ns = int(raw["last_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
 
@@ -90,6 +129,8 @@ class RecordedProcess:
             "host": description.get("host", ""),
             "python": description.get("python", ""),
             "main": bool(description.get("main")) and not first.get("forked"),
+            "rank": self._notes.get("rank"),
+            "ranks": self._notes.get("ranks"),
         }
 
     def quality(self) -> dict[str, int]:

@@ -1,211 +1,180 @@
-"""The main loop of a stream: which loop level is "the step", and where its iterations are marked.
+"""The main loop of a stream: which loop level is "the step", where its iterations are marked, and how sure that is.
 
-A framework's own ranges (anchors) decide where there are any; otherwise the level with the best score does.
+What frameworks say of themselves (anchors) decides where there is any; otherwise the structure of the sequences does.
+The structure is searched in every sequence of the stream, blind to anchors: only where two sequences agree is a step
+certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strobe.structure.activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_STEP, STEP_HINT, ZERO_GRAD
-from strobe.structure.levels import Level, find_levels
-from strobe.structure.stream import Bools, Ints, Stream, outermost
+from strobe.structure.agreement import agree
+from strobe.structure.anchors import ANCHORS, MARKS, anchor_rows, anchored_loop, one_after_the_other
+from strobe.structure.choice import Choice, choose
+from strobe.structure.events import OPERATORS, Events, events_of
+from strobe.structure.levels import Level
+from strobe.structure.stream import Ints, Stream
 
-# Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where
-# a model is loaded, the best level scores up to 0.7.
-MIN_SCORE = 0.75
-# How far up a function is looked for among its own callers.
-_RECURSION_DEPTH = 32
-# Longer streams are judged by this many events from their middle; the marks are then found in all of it.
-WINDOW_EVENTS = 1 << 21
+# Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time.
+_WORTH_A_LOOP = 0.1
+_MOST_LOOPS = 8
 
 
 @dataclass(frozen=True)
 class MainLoop:
-    """Where the iterations of the main loop are marked.
+    """Where the iterations of a main loop are marked.
 
     kind: `hint` (strobe.step ends a step), `range` (the profiler's steps), `optimizer`, `zero_grad`, `data_wait`
-    (anchors of PyTorch), `structure` (no anchor: the best level). rows: the spans that mark an iteration. confidence:
-    `high`, `medium`, `low`. reason: one sentence on how the loop was found. score: of the level, where that decided.
+    (anchors of PyTorch), `structure` (no anchor: the best level), `asked` (what the user asked for). rows: the spans
+    that mark an iteration. confidence: `high`, `medium`, `low`. reason: one sentence on how the loop was found. name:
+    of the anchor or the event at the mark. events: the sequence that decided, `levels` its loop levels, best first, and
+    `level` the one that was chosen, where there is one. streams: kinds of the sequences that say the same.
     """
 
     kind: str
     rows: Ints
     confidence: str
     reason: str
-    score: float = 0.0
+    name: str = ""
+    events: Events | None = None
+    levels: Sequence[Level] = field(default=())
+    level: Level | None = None
+    streams: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class _Anchor:
-    kind: str
-    least: int  # occurrences below which it says nothing; one update of an optimizer is a step
-    matches: Callable[[str, str], bool]  # (name, paradigm)
-
-
-# In order of authority. Operators are no anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
-_ANCHORS = (
-    _Anchor("hint", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
-    _Anchor("range", 2, lambda name, paradigm: name.startswith(PROFILER_STEP)),
-    _Anchor("optimizer", 1, lambda name, paradigm: name.startswith(OPTIMIZER_STEP) and paradigm == "torch"),
-    _Anchor("zero_grad", 3, lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
-    _Anchor("data_wait", 3, lambda name, paradigm: name.startswith(DATA_LOADER) and paradigm == "torch"),
-)
+    @property
+    def anchored(self) -> bool:
+        """Whether a framework, the program, or the user says what a step is."""
+        return self.kind != "structure"
 
 
 def find_main_loop(stream: Stream) -> MainLoop | None:
-    """Find the main loop of a stream; None if nothing in it looks like one."""
-    for anchor in _ANCHORS:
-        named = _anchor_rows(stream, anchor)
+    """Find the main loop of a stream: the longest of its loops; None if nothing in it looks like one."""
+    loops = find_loops(stream)
+    return max(loops, key=lambda loop: stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]], default=None)
+
+
+def find_loops(stream: Stream, *, only: str | None = None) -> list[MainLoop]:
+    """Find the main loop of every phase of a stream, in order of time; `only`: in the sequence of this kind."""
+    sequences = {kind: events for kind, events in events_of(stream).items() if only in (None, kind)}
+    for anchor in ANCHORS if only in (None, OPERATORS) else ():
+        named = one_after_the_other(anchor, anchor_rows(stream, anchor))
         if named:
-            rows, ids = _operators(stream)
-            return _anchored(stream, anchor, named, _levels(stream, rows, ids))
-    candidates = [_by_score(stream, *signatures) for signatures in (_calls(stream), _operators(stream))]
-    return max((loop for loop in candidates if loop), key=lambda loop: loop.score, default=None)
+            spans = _territories(stream, [rows for _, rows in named])
+            return [
+                _anchored(stream, anchor.kind, name, rows, _within(sequences, *span))
+                for (name, rows), span in zip(named, spans, strict=True)
+            ]
+    found = _by_structure(stream, sequences)
+    return _with_phases(stream, sequences, found) if found else []
 
 
-def _operators(stream: Stream) -> tuple[Ints, Ints]:
-    """Rows of the operators of PyTorch, and what each is called in the flow graph: its name."""
-    torch = np.array([paradigm == "torch" for paradigm in stream.paradigms], dtype=bool)
-    rows = np.flatnonzero(torch[stream.region])
-    return rows, stream.region[rows]
+def _territories(stream: Stream, marks: Sequence[Ints]) -> list[tuple[int, int]]:
+    """Rows (from, to) that belong to each of several loops one after the other."""
+    ends = [int(np.searchsorted(stream.start_ns, stream.end_ns[rows[-1]])) for rows in marks[:-1]]
+    return list(zip([0, *ends], [*ends, len(stream)], strict=True))
 
 
-def _calls(stream: Stream) -> tuple[Ints, Ints]:
-    """Rows of all other spans: functions are called by name and caller, everything else (MPI) by call path."""
-    paradigms = np.array(stream.paradigms, dtype=object)
-    rows = np.flatnonzero((paradigms != "torch")[stream.region] & ~_recursive(stream)[stream.call_path])
-    region, path = stream.region[rows], stream.call_path[rows]
-    above = stream.path_parent[path]
-    caller = np.where(above >= 0, stream.path_region[above], -1)
-    function = np.isin(paradigms, ("python", "user"))[region]
-    signatures = np.where(function, (region << 32) | (caller + 1), -1 - path)
-    return rows, np.unique(signatures, return_inverse=True)[1].astype(np.int64)
+def _within(sequences: dict[str, Events], low_row: int, high_row: int) -> dict[str, Events]:
+    """What lies in these rows of the stream."""
+    cut = {}
+    for kind, events in sequences.items():
+        low, high = np.searchsorted(events.rows, [low_row, high_row])
+        if high > low:
+            cut[kind] = events.part(int(low), int(high))
+    return cut
 
 
-def _recursive(stream: Stream) -> Bools:
-    """Which call paths end in a region that also lies above: a recursion repeats itself, but it is no loop."""
-    found = np.zeros(len(stream.path_region), dtype=bool)
-    above = stream.path_parent
-    for _ in range(_RECURSION_DEPTH):
-        found |= (above >= 0) & (stream.path_region[above] == stream.path_region)
-        above = np.where(above >= 0, stream.path_parent[above], -1)
-    return found
+def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict[str, Events]) -> MainLoop:
+    """A loop that an anchor marks, and how sure it is: what the sequences say that know nothing of the anchor."""
+    levels = {of: events.levels() for of, events in sequences.items()}
+    own = sequences.get(OPERATORS)
+    found = anchored_loop(kind, name, marks, own, levels.get(OPERATORS, ()))
+    choices = [choice for of, events in sequences.items() if (choice := choose(stream, events, levels[of])) is not None]
+    agreeing = tuple(choice.events.kind for choice in choices if agree(stream, found.rows, _rows(choice)))
+    loop = MainLoop(kind, found.rows, "medium", "", name, own, levels.get(OPERATORS, ()), found.level, agreeing)
+    if found.kind in MARKS:
+        return _marked(stream, loop, choices)
+    if found.level is None:
+        return replace(loop, reason=f"one step per {found.name}; nothing else repeats with it")
+    if found.several > 1:
+        reason = f"{found.name} runs {found.several:.1f} times in each iteration of the innermost loop around it"
+        return replace(loop, reason=reason)
+    reason = f"one step per {found.name}; {found.level.spine:.0f} other events and transitions repeat with it"
+    others = [kind for kind in agreeing if kind != OPERATORS]
+    if others:
+        return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone say the same")
+    return replace(loop, reason=reason)
 
 
-def _levels(stream: Stream, rows: Ints, ids: Ints) -> list[Level]:
-    """Levels of the stream, or of the middle of a long one; their positions are rows of the stream."""
-    first = max(0, (len(rows) - WINDOW_EVENTS) // 2)
-    window = slice(first, first + WINDOW_EVENTS)
-    found = find_levels(ids[window], _without_silence(stream.start_ns[rows[window]]))
-    return [replace(level, positions=rows[window][level.positions]) for level in found]
+def _marked(stream: Stream, loop: MainLoop, choices: Sequence[Choice]) -> MainLoop:
+    """A loop that the program marks itself: the structure only says whether it agrees."""
+    reason = f"the program marks its steps itself ({loop.name.rstrip('#')})"
+    if loop.streams or not choices:
+        return replace(loop, confidence="high", reason=reason)
+    other = max(choices, key=lambda choice: choice.level.score)
+    begin, end = loop.rows[0], loop.rows[-1]
+    inside = np.count_nonzero((_rows(other) >= begin) & (_rows(other) <= end))
+    reason += f"; by its structure alone the loop has {inside} iterations where {len(loop.rows)} are marked"
+    return replace(loop, confidence="high" if loop.kind == "hint" else "medium", reason=reason)
 
 
-def _without_silence(times_ns: Ints) -> Ints:
-    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events, and are no loop's."""
-    pauses = np.diff(times_ns, prepend=times_ns[:1])
-    return np.cumsum(np.minimum(pauses, pauses.sum() // 100))
+def _rows(choice: Choice) -> Ints:
+    return choice.events.rows[choice.events.occurrences(choice.level)]
 
 
-def _anchor_rows(stream: Stream, anchor: _Anchor) -> dict[str, Ints]:
-    """Rows of every anchor name that occurs often enough. Profiler steps carry their number: they are one name."""
-    matching = [
-        region
-        for region, (name, paradigm) in enumerate(zip(stream.names, stream.paradigms, strict=True))
-        if anchor.matches(name, paradigm)
-    ]
-    if not matching:
-        return {}
-    by_name: dict[str, list[int]] = {}
-    for region in matching:
-        name = stream.names[region]
-        by_name.setdefault(PROFILER_STEP if name.startswith(PROFILER_STEP) else name, []).append(region)
-    rows = {name: np.flatnonzero(np.isin(stream.region, regions)) for name, regions in by_name.items()}
-    end_ns = stream.end_ns
-    rows = {name: at[outermost(stream.start_ns[at], end_ns[at])] for name, at in rows.items()}
-    return {name: at for name, at in rows.items() if len(at) >= anchor.least}
-
-
-def _anchored(stream: Stream, anchor: _Anchor, named: dict[str, Ints], levels: Sequence[Level]) -> MainLoop:
-    if anchor.kind == "data_wait":  # a loader of its own for validation is rarer, but not the step
-        name = max(named, key=lambda each: stream.start_ns[named[each][-1]] - stream.start_ns[named[each][0]])
-    else:
-        name = min(named, key=lambda each: len(named[each]))
-    rows = named[name]
-    if anchor.kind in ("hint", "range"):
-        return MainLoop(anchor.kind, rows, "high", f"the program marks its steps itself ({name.rstrip('#')})")
-    level = _innermost_with(rows, levels)
-    if level is None:
-        return MainLoop(anchor.kind, rows, "medium", f"one step per {name}; nothing else repeats with it")
-    seen = int(np.count_nonzero((rows >= level.positions[0]) & (rows <= level.positions[-1])))
-    if abs(seen - level.count) <= max(1, 0.1 * seen):
-        confidence = "high" if abs(seen - level.count) <= 1 else "medium"
-        reason = f"one step per {name}; {level.spine:.0f} other events and transitions repeat with it"
-        return MainLoop(anchor.kind, rows, confidence, reason)
-    several = f"{seen / level.count:.1f} times"
-    # The last anchor of each iteration ends it.
-    after = np.searchsorted(rows, level.positions, side="left")
-    lasts = rows[np.unique(np.concatenate([after[after > 0] - 1, [len(rows) - 1]]))]
-    return MainLoop(
-        anchor.kind, lasts, "medium", f"{name} runs {several} in each iteration of the innermost loop around it"
-    )
-
-
-def _innermost_with(anchor: Ints, levels: Sequence[Level]) -> Level | None:
-    """The innermost level that has an anchor in at least 90 % of its iterations and is not more frequent than it."""
-    fitting = [
-        level
-        for level in levels
-        if level.count <= 1.1 * len(anchor) and np.mean(np.diff(np.searchsorted(anchor, level.positions)) > 0) >= 0.9
-    ]
-    if not fitting:
+def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | None:
+    choices = [choice for events in sequences.values() if (choice := choose(stream, events)) is not None]
+    if not choices:
         return None
-    most = max(level.count for level in fitting)
-    return max((level for level in fitting if level.count >= 0.9 * most), key=lambda level: level.score)
-
-
-def _by_score(stream: Stream, rows: Ints, ids: Ints) -> MainLoop | None:
-    levels = _levels(stream, rows, ids)
-    if not levels or levels[0].score < MIN_SCORE:
-        return None
-    chosen, promoted = levels[0], False
-    while (outer := _promotion(chosen, levels)) is not None:
-        chosen, promoted = outer, True
-    confidence = "low" if promoted or chosen.score < 1 else "medium"
-    name = stream.names[stream.region[chosen.positions[0]]]
+    best = max(choices, key=lambda choice: (choice.enclosing, choice.level.score))
+    rows = _rows(best)
+    agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, _rows(each)))
+    name = stream.names[stream.region[rows[0]]]
+    level = best.level
     reason = (
-        f"no framework marks steps here; {chosen.spine:.0f} events and transitions repeat {chosen.count} times, "
+        f"no framework marks steps here; {level.spine:.0f} events and transitions repeat {level.count} times, "
         f"beginning with {name}"
     )
-    return MainLoop("structure", _all_occurrences(chosen, rows, ids), confidence, reason, chosen.score)
+    if best.promotion:
+        reason += f" ({best.promotion})"
+    if disagreeing := len(choices) - len(agreeing):
+        reason += "; another sequence of events says otherwise" if disagreeing else ""
+    confidence = "low" if disagreeing else best.confidence
+    return MainLoop("structure", rows, confidence, reason, name, best.events, best.levels, level, agreeing)
 
 
-def _all_occurrences(level: Level, rows: Ints, ids: Ints) -> Ints:
-    """Rows of a level's marker in the whole stream; its positions cover no more than a window of it."""
-    at: Bools = ids == level.marker
-    if level.marker_source is not None:
-        at[1:] &= ids[:-1] == level.marker_source
-        at[0] = False
-    found: Ints = rows[at]
-    return found
+def _with_phases(stream: Stream, sequences: dict[str, Events], loop: MainLoop) -> list[MainLoop]:
+    """The loop, and those of what comes before and after it, where that is worth it."""
+    loops, open_spans = [loop], []
+    whole_ns = max(1, int(stream.end_ns.max() - stream.start_ns[0]))
 
+    def add(low: int, high: int) -> None:
+        if high - low < 3:
+            return
+        took = int(stream.start_ns[high - 1] - stream.start_ns[low])
+        if (high - low) >= _WORTH_A_LOOP * len(stream) or took >= _WORTH_A_LOOP * whole_ns:
+            open_spans.append((low, high))
 
-def _promotion(inner: Level, levels: Sequence[Level]) -> Level | None:
-    """The next outer level, if its iterations all hold the same small number of inner ones and it is as regular."""
-    for outer in sorted(levels, key=lambda level: -level.count):
-        if not 8 <= outer.count < inner.count:
+    add(0, int(loop.rows[0]))
+    add(_behind(stream, loop), len(stream))
+    while open_spans and len(loops) < _MOST_LOOPS:
+        low, high = open_spans.pop(0)
+        found = _by_structure(stream, _within(sequences, low, high))
+        if found is None:
             continue
-        trips = np.diff(np.searchsorted(inner.positions, outer.positions))
-        mean = trips.mean()
-        if (
-            2 <= mean <= 64
-            and trips.std() < 0.05 * mean
-            and outer.spine >= inner.spine / 2
-            and outer.coverage >= 0.8 * inner.coverage
-            and outer.cvn <= max(0.15, inner.cvn)
-        ):
-            return outer
-    return None
+        inside = (found.rows >= low) & (found.rows < high)
+        found = replace(found, rows=found.rows[inside])
+        loops.append(found)
+        add(low, int(found.rows[0]))
+        add(_behind(stream, found), high)
+    return sorted(loops, key=lambda each: int(each.rows[0]))
+
+
+def _behind(stream: Stream, loop: MainLoop) -> int:
+    """The row after the last iteration of a loop, which is about as long as the others."""
+    usual = int(np.median(np.diff(loop.rows))) if len(loop.rows) > 1 else 1
+    return min(len(stream), int(loop.rows[-1]) + usual)

@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from strobe.store.folded import ALL
 from strobe.structure.activities import PARTS, activities
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
-from strobe.structure.main_loop import MainLoop, find_main_loop
-from strobe.structure.outliers import find_outliers
+from strobe.structure.main_loop import MainLoop, find_loops
+from strobe.structure.outliers import Drift, find_outliers
 from strobe.structure.split import split
 from strobe.structure.stream import Bools, Ints, Stream, read_streams
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A main loop of a process; its steps follow each other. The loops of a process are in order of time.
+
+    kind: what marks its steps, see MainLoop; name: the region that does. accepted_step: number (in the process) of the
+    first step after the loop was found while the program ran, None where it was found afterwards only.
+    """
+
+    kind: str
+    name: str
+    confidence: str
+    reason: str
+    step_count: int
+    accepted_step: int | None = None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the records of iterations say about the steps of a process, one array entry per step.
+
+    class_id: class that the statistics of folded steps are told apart by, -1 (as `events`) for steps without a record.
+    detail: NONE, PART or ALL of store/folded.py. path_hash: 0 without a record.
+    """
+
+    class_id: Ints
+    detail: Ints
+    events: Ints
+    path_hash: npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -27,7 +60,9 @@ class ProcessSteps:
     whose rows sum to the durations exactly. warm_up: slow steps at the very beginning. outlier: much slower than its
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself says what a step is. confidence: `high`, `medium`, `low`, or `none` where
-    no loop was found; reason says how it was found.
+    no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
+    those that run one after the other; they are the phases of the run. recorded: None where all steps were found
+    afterwards, and are in the trace in detail.
     """
 
     process: int
@@ -42,9 +77,31 @@ class ProcessSteps:
     anchored: bool
     confidence: str
     reason: str
+    loops: tuple[Loop, ...] = ()
+    recorded: Recorded | None = None
+    drifts: tuple[Drift, ...] = ()
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+    @property
+    def loop(self) -> Ints:
+        """Number of the loop (index into `loops`) that each step is an iteration of."""
+        return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
+
+    @property
+    def drift(self) -> npt.NDArray[np.float64]:
+        """By how much the class of each step has changed for good by then, as a part of what it was at first."""
+        change, names, loop = np.zeros(len(self)), np.array(self.classes, dtype=object), self.loop
+        for each in self.drifts:
+            since = (loop == each.loop) & (names == each.class_name) & (np.arange(len(self)) >= each.since)
+            change[since] = each.after_ns / each.before_ns - 1
+        return change
+
+    @property
+    def kept(self) -> Bools:
+        """Steps whose spans are in the trace, all of them."""
+        return np.ones(len(self), dtype=bool) if self.recorded is None else self.recorded.detail == ALL
 
     @property
     def steady(self) -> Bools:
@@ -73,7 +130,9 @@ def find_steps(trace: Trace) -> Steps:
 
 
 def _find(trace: Trace) -> Steps:
-    found = [steps_of(stream, process) for process, stream in read_streams(trace)]
+    from strobe.structure.records import with_records
+
+    found = [with_records(trace, stream, process) for process, stream in read_streams(trace)]
     having = [each for each in found if len(each)]
     if any(each.anchored for each in having):
         having = [each for each in having if each.anchored]
@@ -82,17 +141,30 @@ def _find(trace: Trace) -> Steps:
     return Steps((), f"none: {found[0].reason}" if found else "none: nothing was recorded")
 
 
-def steps_of(stream: Stream, process: int = 0) -> ProcessSteps:
-    """Find the steps of one thread."""
-    loop = find_main_loop(stream)
-    if loop is None:
+def steps_of(stream: Stream, process: int = 0, recurring: Collection[str] = ()) -> ProcessSteps:
+    """Find the steps of one thread. `recurring`: names of extras that are known to make a class, seen once or often."""
+    loops = find_loops(stream)
+    if not loops:
         return _none(process, "no loop stands out: nothing repeats often and regularly enough")
+    if len(loops) == 1:
+        return _steps_of_loop(stream, loops[0], process, recurring)
+    phases, low = [], 0
+    for number, loop in enumerate(loops):
+        high = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
+        phase = _steps_of_loop(stream.part(low, high), replace(loop, rows=loop.rows - low), process, recurring)
+        phases.append(phase)
+        end_ns = phase.start_ns[-1] + phase.duration_ns[-1]
+        low = min(high, int(np.searchsorted(stream.start_ns, end_ns)))  # a span that goes on may reach further
+    return _joined(phases)
+
+
+def _steps_of_loop(stream: Stream, loop: MainLoop, process: int, recurring: Collection[str]) -> ProcessSteps:
     acts = activities(stream)
     cuts = cut(stream, loop, acts)
     duration = cuts.end_ns - cuts.start_ns
     parts = split(acts, cuts)
-    classes = classify(stream, cuts, acts)
-    outlier, warm_up, cause = find_outliers(duration, parts, classes)
+    classes = classify(stream, cuts, acts, recurring)
+    unusual = find_outliers(duration, parts, classes)
     return ProcessSteps(
         process=process,
         start_ns=cuts.start_ns,
@@ -100,12 +172,40 @@ def steps_of(stream: Stream, process: int = 0) -> ProcessSteps:
         classes=tuple(classes),
         parts_ns=parts,
         complete=cuts.complete,
-        warm_up=warm_up,
-        outlier=outlier,
-        cause=tuple(cause),
-        anchored=loop.kind != "structure",
+        warm_up=unusual.warm_up,
+        outlier=unusual.outlier,
+        cause=unusual.cause,
+        anchored=loop.anchored,
         confidence=loop.confidence,
         reason=_reason(loop, len(cuts)),
+        loops=(Loop(loop.kind, loop.name, loop.confidence, _reason(loop, len(cuts)), len(cuts)),),
+        drifts=unusual.drifts,
+    )
+
+
+def _joined(phases: Sequence[ProcessSteps]) -> ProcessSteps:
+    """The steps of a process that runs several loops one after the other; the longest loop speaks for all."""
+    main = max(phases, key=lambda each: int(each.duration_ns.sum()))
+
+    def joined(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(each, name) for each in phases])
+
+    classes = tuple(name for each in phases for name in each.classes)
+    duration, parts = joined("duration_ns"), joined("parts_ns")
+    unusual = find_outliers(duration, parts, classes, [len(each) for each in phases])
+    return replace(
+        main,
+        start_ns=joined("start_ns"),
+        duration_ns=duration,
+        classes=classes,
+        parts_ns=parts,
+        complete=joined("complete"),
+        warm_up=unusual.warm_up,
+        outlier=unusual.outlier,
+        cause=unusual.cause,
+        reason=f"{main.reason}; {len(phases)} loops one after the other",
+        loops=tuple(loop for each in phases for loop in each.loops),
+        drifts=unusual.drifts,
     )
 
 

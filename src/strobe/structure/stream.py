@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +56,21 @@ class Stream:
 
     def __len__(self) -> int:
         return len(self.start_ns)
+
+    def part(self, low: int, high: int) -> Stream:
+        """Return rows `low` up to `high` as a stream of their own."""
+        at = slice(low, high)
+        begin = self.start_ns[low] if low < len(self) else 0
+        end = self.start_ns[high] if high < len(self) else np.iinfo(np.int64).max
+        return replace(
+            self,
+            start_ns=self.start_ns[at],
+            duration_ns=self.duration_ns[at],
+            region=self.region[at],
+            call_path=self.call_path[at],
+            parent=np.maximum(self.parent[at] - low, -1),
+            backward_ns=self.backward_ns[(self.backward_ns[:, 0] >= begin) & (self.backward_ns[:, 0] < end)],
+        )
 
 
 def outermost(start_ns: Ints, end_ns: Ints) -> Bools:

@@ -1,0 +1,76 @@
+"""How often the steps are found: all programs of the corpus, recorded once and judged against their own truth.
+
+./dev bench corpus                 all programs
+./dev bench corpus mlp gan         some
+./dev bench corpus --fresh         record anew (recordings are kept in build/corpus, by program text and recorder)
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from measure import table
+
+from tests.corpus.judge import Verdict, judge
+from tests.corpus.programs import programs, record
+
+
+def main() -> None:
+    options = parse_arguments()
+    chosen = [program for program in programs() if not options.names or program.name in options.names]
+    if options.group:
+        chosen = [program for program in chosen if program.group == options.group]
+    verdicts = []
+    for program in chosen:
+        try:
+            verdicts.append(judge(record(program, fresh=options.fresh)))
+        except (OSError, RuntimeError) as error:
+            print(f"{program.name}: {error}", file=sys.stderr)
+            continue
+        print(line(verdicts[-1]), file=sys.stderr, flush=True)
+    print(table([row(verdict) for verdict in verdicts]))
+    for group in ("design", "judged"):
+        print(figure(group, [verdict for verdict in verdicts if verdict.group == group]))
+
+
+def line(verdict: Verdict) -> str:
+    """Progress, one line a program."""
+    mark = "right" if verdict.first else "among five" if verdict.any_of_five else "WRONG"
+    return f"{verdict.group:<7} {verdict.name:<24} {mark}{' HIGH' * verdict.misleading}"
+
+
+def row(verdict: Verdict) -> dict[str, object]:
+    """A program's line of the table; of several ranks the one that is worst off."""
+    worst = min(verdict.processes, key=lambda each: (each.first is not None, each.any_of_five is not None))
+    return {
+        "set": verdict.group,
+        "program": verdict.name,
+        "processes": len(verdict.processes),
+        "right first": worst.first or "-",
+        **{f"five: {name}": worst.streams.get(name) or "-" for name in ("operators", "calls")},
+        "found": worst.steps,
+        "true": worst.true_steps,
+        "confidence": worst.confidence,
+        "reason": worst.reason,
+    }
+
+
+def figure(name: str, verdicts: Sequence[Verdict]) -> str:
+    """One set's figure in one line."""
+    first, five, misleading = (
+        sum(getattr(each, what) for each in verdicts) for what in ("first", "any_of_five", "misleading")
+    )
+    right = f"right first {first}, among the first five {five}, wrong and `high` {misleading}"
+    return f"{name}: {len(verdicts)} programs: {right}"
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="programs (default: all)")
+    parser.add_argument("--group", choices=("design", "judged"), help="only one set")
+    parser.add_argument("--fresh", action="store_true", help="record anew")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+// statistics.h - what is left of the spans that were folded: per location, call path, and class of iterations the
+// count, times, and a histogram. Also the `statistics` chunk, and the file of snapshots that makes them survive a kill.
+#pragma once
+#include <stdint.h>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/blocks.h"
+
+namespace strobe {
+
+constexpr uint32_t kNoClass = 0xFFFFFFFF;  // folded outside of any iteration
+constexpr uint32_t kHistogramBuckets = 64;
+
+// Half octaves: bucket 2e holds durations from 2^e ns, bucket 2e + 1 those from sqrt(2) * 2^e ns. Bucket 0 also holds
+// zero, the last one everything from 3 s on.
+uint32_t histogram_bucket(int64_t duration_ns);
+
+struct StatisticsKey {
+  uint32_t location = 0, path = 0, class_id = kNoClass;
+  bool operator==(const StatisticsKey&) const = default;
+};
+
+struct SpanStatistics {
+  uint64_t count = 0;
+  int64_t total_ns = 0;
+  // Without what ran inside. Negative where spans were folded directly inside of one that stays in detail: the sum of
+  // both is exact.
+  int64_t own_ns = 0;
+  int64_t min_ns = INT64_MAX, max_ns = INT64_MIN;  // meaningless while the count is 0
+  double sum_squares = 0;                          // of durations in ns
+  uint32_t histogram[kHistogramBuckets] = {};
+
+  void add(int64_t duration_ns) {
+    count++;
+    total_ns += duration_ns;
+    if (duration_ns < min_ns) min_ns = duration_ns;
+    if (duration_ns > max_ns) max_ns = duration_ns;
+    sum_squares += double(duration_ns) * double(duration_ns);
+    histogram[histogram_bucket(duration_ns)]++;
+  }
+  void add(const SpanStatistics& other);
+};
+
+// Entries by key, in order of first use. Open addressing, load at most one half.
+class StatisticsTable {
+ public:
+  static constexpr uint32_t kLimit = 16384;  // entries that a user of the table makes before it folds keys
+
+  SpanStatistics& at(const StatisticsKey& key) {  // valid until the next call
+    if (last_ < keys_.size() && keys_[last_] == key) return entries_[last_];
+    return look_up(key);
+  }
+  bool has(const StatisticsKey& key) const;
+  size_t size() const { return keys_.size(); }
+  const StatisticsKey& key(size_t i) const { return keys_[i]; }
+  const SpanStatistics& entry(size_t i) const { return entries_[i]; }
+  void clear();
+
+ private:
+  size_t slot_of(const StatisticsKey& key) const;
+  SpanStatistics& look_up(const StatisticsKey& key);
+  void grow();
+  std::vector<StatisticsKey> keys_;
+  std::vector<SpanStatistics> entries_;
+  std::vector<uint32_t> slots_;  // entry + 1, 0 empty
+  size_t last_ = 0;
+};
+
+// The payload of a statistics chunk holds the entries for which `chosen(location)` is true; `count` of them.
+template <class Chosen>
+std::string encode_statistics(const StatisticsTable& table, Chosen&& chosen, uint32_t& count);
+bool decode_statistics(std::string_view payload, uint32_t count, StatisticsTable& into);  // false: damaged
+
+// The file process-<pid>.statistics: two slots that are written in turn, so that one of them is always whole. A
+// snapshot holds, as chunks of the block file, what the process would write at its orderly end; and for each location
+// up to where in its ring (in records) spans had been folded. For a location it counts if the block file reaches that
+// position.
+struct Snapshot {
+  uint64_t sequence = 0;  // 0: none
+  uint32_t main_location = 0xFFFFFFFF;
+  std::map<uint32_t, uint64_t> folded_until;
+  std::string chunks;
+};
+constexpr uint64_t kSnapshotStride = 16u << 20;  // bytes between the slots; the file is sparse
+// What is to be written at (sequence % 2) * kSnapshotStride; empty if it does not fit.
+std::string encode_snapshot(const Snapshot& snapshot);
+// The sound snapshots of a file, the newest first; none if there is no such file.
+std::vector<Snapshot> read_snapshots(const std::string& path);
+
+std::string encode_statistics_rows(const StatisticsTable& table, const std::vector<uint32_t>& rows);
+
+template <class Chosen>
+std::string encode_statistics(const StatisticsTable& table, Chosen&& chosen, uint32_t& count) {
+  std::vector<uint32_t> rows;
+  for (uint32_t i = 0; i < table.size(); i++)
+    if (chosen(table.key(i).location)) rows.push_back(i);
+  count = uint32_t(rows.size());
+  return encode_statistics_rows(table, rows);
+}
+
+}  // namespace strobe

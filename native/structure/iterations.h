@@ -1,0 +1,56 @@
+// iterations.h - what is known of loops that were found while the program ran: one record per iteration, the classes of
+// iterations, and the chunks that hold them.
+#pragma once
+#include <stdint.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace strobe::structure {
+
+// What a step is made of, in the order of strobe.structure.activities.PARTS.
+enum Part : uint8_t { kDataWait = 0, kForward = 1, kBackward = 2, kOptimizer = 3, kRest = 4, kParts = 5 };
+
+// By what the iterations of a loop are marked, in order of authority.
+enum class LoopKind : uint8_t { hint = 0, range, optimizer, zero_grad, data_wait, structure };
+const char* loop_kind_name(LoopKind kind);
+
+struct LoopRecord {
+  uint32_t number = 0;
+  LoopKind kind = LoopKind::structure;
+  std::string name;                 // of the region that marks an iteration
+  int64_t accepted_ns = 0;          // when it was recognised
+  uint64_t accepted_iteration = 0;  // iterations seen until then
+  int64_t ended_ns = -1;            // -1: it went on until the end
+  std::string reason, confidence;
+};
+
+enum Detail : uint8_t { kNoDetail = 0, kPartDetail = 1, kAllDetail = 2 };
+
+struct IterationRecord {
+  uint32_t loop = 0;
+  int64_t start_ns = 0, duration_ns = 0;
+  uint32_t events = 0;     // spans of the main thread that began in it
+  uint64_t path_hash = 0;  // of the set of transitions taken
+  uint32_t class_id = 0;
+  Detail detail = kAllDetail;
+  int64_t detail_ns = 0;          // from when on there is detail, where it is a part
+  int64_t parts_ns[kParts] = {};  // their sum is the duration
+};
+
+// A class of iterations: the regions of what is done in it beyond the usual, in order of first occurrence. Region 0
+// stands for a validation that no function encloses; 1 for all classes after the last that could be told apart.
+using IterationClass = std::vector<uint32_t>;
+constexpr uint32_t kMostClasses = 64;
+
+// Payloads of chunks.
+std::string encode_loops(const std::vector<LoopRecord>& loops);
+bool decode_loops(std::string_view payload, uint32_t count, std::vector<LoopRecord>& into);
+std::string encode_classes(const std::vector<IterationClass>& classes, size_t first);
+bool decode_classes(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationClass>& into);
+std::string encode_iterations(const std::vector<IterationRecord>& iterations);
+// `first` is the number of the first one; those before `next`, the first one not known yet, are skipped.
+bool decode_iterations(std::string_view payload, uint32_t first, uint32_t count, std::vector<IterationRecord>& into,
+                       uint32_t& next);
+
+}  // namespace strobe::structure

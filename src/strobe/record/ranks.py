@@ -1,0 +1,161 @@
+"""Parallel launches: whether a program will call MPI, which rank we are, and how the ranks of a job share one trace.
+
+`strobe run -- mpirun -n 4 ./solver` has one `strobe run`, whose session all ranks inherit. In `mpirun -n 4 strobe run
+solver.py` there are four: the first rank makes the trace folder, the others find it by the name of the job, and the
+first one completes it when all have ended.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from strobe.record.folder import SUFFIX, job_of
+
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun")
+# Number of the rank, number of ranks, and what all ranks of the job (and no other job) have in common.
+_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"),
+    ("PMI_RANK", "PMI_SIZE", "PMI_JOBID"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS", "PMIX_NAMESPACE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"),
+)
+_FOLDER_S = 30  # to wait for the first rank's folder
+_ENDS_S = 60  # to wait for the other ranks' ends: MPI_Finalize ends them together
+_STRANGERS_S = 5  # and for ranks that never came: `mpirun -n 1 strobe run a.py : -n 3 ./b`
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A process that an MPI launcher started: its number, how many there are, and the name of the job."""
+
+    number: int
+    size: int
+    job: str
+
+
+def rank_of(environment: Mapping[str, str]) -> Rank | None:
+    """Return which rank the environment says that we are; None where no MPI launcher started us."""
+    for number, size, job in _VARIABLES:
+        try:
+            rank, ranks = int(environment[number]), int(environment[size])
+        except (KeyError, ValueError):
+            continue
+        name = environment.get(job) or _launcher(number)
+        return Rank(rank, ranks, f"{environment.get('SLURM_JOB_ID', '')}.{name}")
+    return None
+
+
+def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
+    """Return whether the command will call MPI: started by an MPI launcher, one itself, or linked with MPI."""
+    if rank_of(environment) is not None:
+        return True
+    executable = shutil.which(command[0]) if command else None
+    return executable is not None and (os.path.basename(command[0]) in LAUNCHERS or _is_linked_with_mpi(executable))
+
+
+def join(wanted: str, rank: Rank) -> str | None:
+    """Find the folder that the first rank of our job makes beside `wanted`, and say there that we run.
+
+    Returns None where it does not come: then the rank is recorded into a folder of its own.
+    """
+    parent = os.path.dirname(os.path.abspath(wanted))
+    strangers: set[str] = set()
+    until = time.monotonic() + _FOLDER_S
+    while time.monotonic() < until:
+        for name in _folders(parent):
+            folder = os.path.join(parent, name)
+            if name in strangers or (job := job_of(folder)) is None:
+                continue
+            if job == rank.job and _sign_in(folder, rank):
+                return folder
+            strangers.add(name)
+        time.sleep(_POLL_S)
+    return None
+
+
+def sign_out(folder: str, rank: Rank) -> None:
+    """Say that our program has ended."""
+    with suppress(OSError):  # the folder is gone
+        os.replace(_sign(folder, rank.number, "runs"), _sign(folder, rank.number, "ended"))
+
+
+def wait_for_others(folder: str, rank: Rank) -> None:
+    """Wait until all other ranks have ended, so that the trace can be completed. Ranks that died do not sign out."""
+    began = time.monotonic()
+    others = range(1, rank.size)
+    while (waited := time.monotonic() - began) < _ENDS_S:
+        states = [_state(folder, number) for number in others]
+        if all(state == "ended" or (state == "absent" and waited > _STRANGERS_S) for state in states):
+            break
+        time.sleep(_POLL_S)
+    for number in others:
+        for state in ("runs", "ended"):
+            with suppress(OSError):
+                os.unlink(_sign(folder, number, state))
+
+
+def _folders(parent: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(parent) if name.endswith(SUFFIX)]
+    except OSError:
+        return []
+
+
+def _sign(folder: str, number: int, state: str) -> str:
+    return os.path.join(folder, f"rank-{number}.{state}")
+
+
+def _sign_in(folder: str, rank: Rank) -> bool:
+    try:
+        with open(_sign(folder, rank.number, "runs"), "x", encoding="ascii") as sign:
+            sign.write(f"{os.uname().nodename} {os.getpid()}")
+    except OSError:
+        return False  # an earlier job of the same name
+    return True
+
+
+def _state(folder: str, number: int) -> str:
+    """Return whether a rank `runs`, has `ended` (or died), or is `absent`."""
+    if os.path.exists(_sign(folder, number, "ended")):
+        return "ended"
+    try:
+        with open(_sign(folder, number, "runs"), encoding="ascii") as sign:
+            host, pid = sign.read().split()
+    except (OSError, ValueError):
+        return "absent"
+    return "ended" if host == os.uname().nodename and not os.path.exists(f"/proc/{pid}") else "runs"
+
+
+def _launcher(variable: str) -> str:
+    """Name the process that gave its children their ranks: the nearest ancestor that has none itself."""
+    pid = os.getppid()
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as environment:
+                has_rank = any(each.startswith(f"{variable}=".encode()) for each in environment.read().split(b"\0"))
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:
+            break
+        if not has_rank:
+            return f"{os.uname().nodename}-{pid}-{fields[19]}"  # its start time: pids come again
+        pid = int(fields[1])
+    return f"{os.uname().nodename}-{pid}"
+
+
+def _is_linked_with_mpi(executable: str) -> bool:
+    try:
+        with open(executable, "rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return False
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return content.find(b"\0libmpi") >= 0
+    except (OSError, ValueError):
+        return False

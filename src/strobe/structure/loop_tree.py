@@ -1,0 +1,208 @@
+"""Loop tree: the nest of loops around the step and inside of it, measured over the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strobe.structure.choice import trips
+from strobe.structure.events import Events
+from strobe.structure.levels import Level
+from strobe.structure.main_loop import MainLoop
+from strobe.structure.stream import Ints, Stream
+
+# A level around the step belongs to the tree if it spans this share of what the step spans ...
+_AROUND = 0.8
+# ... or, as one inside of it, scores this much within one iteration.
+_INSIDE_SCORE = 0.4
+_INSIDE_SPINE = 3
+# Loops inside of loops are searched so deep, and so many side by side.
+_DEEPEST = 3
+_MOST_BESIDE = 4
+# Shorter iterations hold no loop worth a name.
+_FEWEST_EVENTS = 9
+
+
+@dataclass(frozen=True)
+class TreeLevel:
+    """One loop of the tree. Nanoseconds since the trace's zero.
+
+    name: what a person calls it. marker: the event (or `a -> b`, a transition) that marks an iteration. count:
+    iterations in the whole run. parent: index of the loop around it, -1 without one. trips: iterations per iteration of
+    the parent (smallest, median, largest), where there is a parent and the loop runs at all. spine, coverage, cvn,
+    score: see
+    `levels.Level`; within the loop around it. time_ns: what all its iterations took together; share: of the whole run.
+    rows: the spans that mark the iterations.
+    """
+
+    name: str
+    marker: str
+    count: int
+    parent: int
+    trips: tuple[int, float, int] | None
+    spine: float
+    coverage: float
+    cvn: float
+    score: float
+    is_step: bool
+    time_ns: int
+    share: float
+    first_ns: int
+    last_ns: int
+    rows: Ints
+
+
+def loop_tree(stream: Stream, loops: Sequence[MainLoop], run_ns: int) -> list[TreeLevel]:
+    """Return the nest of every main loop of a stream, parents before children. `run_ns` is how long the run took."""
+    tree: list[TreeLevel] = []
+    for number, loop in enumerate(loops):
+        until = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
+        _add_nest(tree, stream, loop, until, max(1, run_ns))
+    return tree
+
+
+def _add_nest(tree: list[TreeLevel], stream: Stream, loop: MainLoop, until: int, run_ns: int) -> None:
+    parent = -1
+    for level in reversed(_around(loop)):
+        rows = loop.events.rows[level.positions] if loop.events is not None else level.positions
+        tree.append(_measured(stream, rows, until, run_ns, level, parent, tree))
+        parent = len(tree) - 1
+    step = _measured(stream, loop.rows, until, run_ns, loop.level, parent, tree)
+    if loop.level is None and loop.events is not None:
+        step = replace(step, cvn=_variation(loop.events, loop.rows))
+    tree.append(replace(step, name="step", marker=loop.name or step.marker, is_step=True))
+    if loop.events is not None:
+        low = int(np.searchsorted(loop.events.rows, loop.rows[0]))
+        high = int(np.searchsorted(loop.events.rows, until))
+        _add_inside(tree, stream, loop.events.part(low, high), len(tree) - 1, run_ns, depth=1)
+
+
+def _around(loop: MainLoop) -> list[Level]:
+    """The loops around the step, innermost first: each the one that looks most like a loop of those around the last."""
+    found: list[Level] = []
+    if loop.events is None:
+        return found
+    marks, covered = np.searchsorted(loop.events.rows, loop.rows), loop.level.coverage if loop.level else 1.0
+    while True:
+        outside = [
+            level
+            for level in loop.levels
+            if level.count * 1.5 <= len(marks) and level.coverage >= _AROUND * covered and level.spine > 1
+        ]
+        outside = [
+            level for level in outside if (inside := trips(marks, level.positions)).min() >= 1 and inside.mean() >= 1.5
+        ]
+        if not outside:
+            return found
+        found.append(max(outside, key=lambda level: level.score))
+        marks = found[-1].positions
+
+
+def _add_inside(tree: list[TreeLevel], stream: Stream, events: Events, parent: int, run_ns: int, depth: int) -> None:
+    """Add the loops inside of the iterations of a loop, as they are in its typical iteration."""
+    marks = np.searchsorted(events.rows, tree[parent].rows)
+    sizes = np.diff(marks)
+    if depth > _DEEPEST or not len(sizes):
+        return
+    typical = int(np.argsort(sizes, kind="stable")[len(sizes) // 2])
+    low, high = int(marks[typical]), int(marks[typical + 1])
+    for level in _loops_in(events.part(low, high)):
+        rows = events.rows[events.occurrences(level)]
+        tree.append(_measured(stream, rows, len(stream), run_ns, level, parent, tree))
+        _add_inside(tree, stream, events, len(tree) - 1, run_ns, depth + 1)
+
+
+def _loops_in(events: Events) -> list[Level]:
+    """Loops of one iteration that follow each other, in order; what looks most like a loop is searched first."""
+    found: list[tuple[int, Level]] = []
+    spans = [(0, len(events))]
+    while spans and len(found) < _MOST_BESIDE:
+        low, high = spans.pop(0)
+        if high - low < max(_FEWEST_EVENTS, len(events) // 10):
+            continue
+        levels = events.part(low, high).levels(most=1)
+        if not levels or levels[0].score < _INSIDE_SCORE or levels[0].spine < _INSIDE_SPINE:
+            continue
+        level = levels[0]
+        found.append((low + int(level.positions[0]), level))
+        usual = int(np.median(np.diff(level.positions)))
+        spans += [(low, low + int(level.positions[0])), (low + int(level.positions[-1]) + usual, high)]
+    return [level for _, level in sorted(found, key=lambda each: each[0])]
+
+
+def _measured(
+    stream: Stream, rows: Ints, until: int, run_ns: int, level: Level | None, parent: int, tree: Sequence[TreeLevel]
+) -> TreeLevel:
+    starts = stream.start_ns[rows]
+    end_ns = int(stream.end_ns[:until].max()) if until else 0
+    outer = tree[parent] if parent >= 0 else None
+    borders = stream.start_ns[outer.rows] if outer is not None else starts[:1]
+    borders = np.append(borders, end_ns if outer is None else outer.last_ns)
+    first = np.searchsorted(starts, borders)
+    inside = np.diff(first)
+    took, last_ns = _time_of(starts, first, borders)
+    ran = inside[inside > 0]
+    counted = (
+        None if outer is None or not len(ran) else (int(inside.min()), float(np.median(inside)), int(inside.max()))
+    )
+    share = took / run_ns
+    return TreeLevel(
+        name=_name(stream, rows),
+        marker=_marker(stream, rows, level),
+        count=int(inside.sum()),
+        parent=parent,
+        trips=counted,
+        spine=level.spine if level else 0.0,
+        coverage=level.coverage if level else min(1.0, share),
+        cvn=level.cvn if level else 0.0,
+        score=level.score if level else 0.0,
+        is_step=False,
+        time_ns=took,
+        share=min(1.0, share),
+        first_ns=int(starts[first[0]]) if len(ran) else 0,
+        last_ns=last_ns,
+        rows=rows,
+    )
+
+
+def _time_of(starts: Ints, first: Ints, borders: Ints) -> tuple[int, int]:
+    """Time of a loop, and its end. Per outer iteration (first[i] to first[i+1]): the last pass takes what is usual."""
+    counts = np.diff(first)
+    ran = np.flatnonzero(counts)
+    if not len(ran):
+        return 0, 0
+    begin, last = starts[first[:-1][ran]], starts[first[1:][ran] - 1]
+    several = counts[ran] > 1
+    usual = np.zeros(len(ran))
+    usual[several] = (last - begin)[several] / (counts[ran][several] - 1)
+    usual[~several] = np.median(usual[several]) if several.any() else np.inf
+    end = np.minimum(borders[1:][ran], last + np.minimum(usual, 2**62)).astype(np.int64)
+    return int((end - begin).sum()), int(end[-1])
+
+
+def _variation(events: Events, rows: Ints) -> float:
+    sizes = np.diff(np.searchsorted(events.rows, rows))
+    return float(sizes.std() / sizes.mean()) if len(sizes) and sizes.mean() else 0.0
+
+
+def _marker(stream: Stream, rows: Ints, level: Level | None) -> str:
+    return stream.names[stream.region[rows[0]]] if len(rows) else ""
+
+
+def _name(stream: Stream, rows: Ints) -> str:
+    """The function that all marks lie in, if functions were recorded: it is where the loop stands; else the marker."""
+    paths = np.unique(stream.call_path[rows])
+    while len(paths) > 1 and (paths >= 0).all():
+        # The longest chain first: parents have smaller numbers than their children.
+        paths = np.unique(np.append(paths[:-1], stream.path_parent[paths[-1]]))
+    path = int(stream.path_parent[paths[0]]) if len(paths) == 1 and len(rows) and paths[0] >= 0 else -1
+    if len(np.unique(stream.call_path[rows])) > 1 and len(paths) == 1:
+        path = int(paths[0])
+    while path >= 0:
+        region = stream.path_region[path]
+        if stream.paradigms[region] in ("python", "user", "nvtx", "itt"):
+            return f"loop in {stream.names[region]}"
+        path = int(stream.path_parent[path])
+    return stream.names[stream.region[rows[0]]] if len(rows) else ""
