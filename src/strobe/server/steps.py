@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strobe.store.folded import DETAILS
 from strobe.structure.activities import PARTS
 from strobe.structure.steps import ProcessSteps, Steps
 
@@ -26,6 +27,8 @@ _SCHEMA = pa.schema(
         ("warm_up", pa.bool_()),
         ("cause", pa.string()),
         ("count", pa.int64()),
+        ("loop", pa.uint32()),
+        ("detail", pa.string()),
         *((f"{part}_ns", pa.int64()) for part in PARTS),
     ]
 )
@@ -67,6 +70,8 @@ class StepList:
             "warm_up": main.warm_up[rows],
             "cause": [main.cause[row] for row in rows],
             "count": counts,
+            "loop": main.loop[rows].astype(np.uint32),
+            "detail": [DETAILS[main.recorded.detail[row]] if main.recorded else "all" for row in rows],
             **{f"{name}_ns": main.parts_ns[rows, part] for part, name in enumerate(PARTS)},
         }
         return pa.table(columns, schema=_SCHEMA).replace_schema_metadata(about)

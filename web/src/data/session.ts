@@ -40,6 +40,8 @@ export class Session {
   readonly notice = signal<string | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
+  /** How the steps were found, or why there are none. */
+  readonly stepsReason = signal("");
   private stepsOnce: ReadonlySignal<Loaded<readonly Step[]>> | undefined;
 
   constructor(
@@ -69,7 +71,11 @@ export class Session {
 
   /** The steps, fetched when they are first asked for: finding them takes the server longer than drawing a picture. */
   get steps(): ReadonlySignal<Loaded<readonly Step[]>> {
-    this.stepsOnce ??= load(() => fetchSteps(this.api));
+    this.stepsOnce ??= load(async () => {
+      const { steps, reason } = await fetchSteps(this.api);
+      this.stepsReason.value = reason;
+      return steps;
+    });
     return this.stepsOnce;
   }
 

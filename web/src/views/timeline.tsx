@@ -53,6 +53,7 @@ function Timeline({ run }: { run: Run }) {
           steps={model.steps.value}
           window={shown}
           height={STRIP_HEIGHT}
+          chosen={session.state.value.step}
           onSteps={(stretch) => model.goTo(around(stretch, run.bounds))}
         />
         <Breadcrumb model={model} />
