@@ -39,7 +39,7 @@ def run(trace: Trace, *, step_class: str | None = None, only: str = "all") -> Ta
             wanted = wanted & np.array([name == step_class for name in each.classes], dtype=bool)
         rows = np.flatnonzero(wanted)
         values["process"] += [each.process] * len(rows)
-        values["step"] += rows.tolist()
+        values["step"] += (rows + each.first_number).tolist()
         values["start_ns"] += each.start_ns[rows].tolist()
         values["duration_ns"] += each.duration_ns[rows].tolist()
         values["class"] += [each.classes[row] for row in rows]

@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from strobe.store.folded import ALL
 from strobe.structure.activities import PARTS, activities
+from strobe.structure.agreement import first_numbers, usual_count
+from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
-from strobe.structure.main_loop import MainLoop, find_loops
+from strobe.structure.main_loop import MainLoop, find_loop_of, find_loops
 from strobe.structure.outliers import Drift, find_outliers
 from strobe.structure.split import split
 from strobe.structure.stream import Bools, Ints, Stream, read_streams
@@ -61,7 +63,8 @@ class ProcessSteps:
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself says what a step is. confidence: `high`, `medium`, `low`, or `none` where
     no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
-    those that run one after the other; they are the phases of the run. recorded: None where all steps were found
+    those that run one after the other; they are the phases of the run. first_number: what the first step is called, so
+    that ranks give steps that they run together the same number. recorded: None where all steps were found
     afterwards, and are in the trace in detail.
     """
 
@@ -80,6 +83,7 @@ class ProcessSteps:
     loops: tuple[Loop, ...] = ()
     recorded: Recorded | None = None
     drifts: tuple[Drift, ...] = ()
+    first_number: int = 0
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -120,30 +124,81 @@ class Steps:
         return sum(map(len, self.processes))
 
 
-def find_steps(trace: Trace) -> Steps:
+def choose_steps(trace: Trace, asked: Asked) -> None:
+    """Let all questions to this trace use the steps that the user asks for. To be called before the first question."""
+    trace.once("asked", lambda: asked)
+
+
+def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
     """Find the steps of every process of a trace; computed once per open trace.
+
+    `asked`: what a step is; by default what was chosen for the trace, or what is found.
 
     Where some process has steps that a framework vouches for, loops found by structure alone in other processes (those
     of the loader's workers, for instance) are not steps of the program and left out.
     """
-    return trace.once("steps", lambda: _find(trace))
+    asked = asked or trace.once("asked", Asked)
+    return trace.once(("steps", asked), lambda: _find(trace, asked))
 
 
-def _find(trace: Trace) -> Steps:
+def _find(trace: Trace, asked: Asked) -> Steps:
     from strobe.structure.records import with_records
 
+    if asked:
+        return _find_asked(trace, asked)
     found = [with_records(trace, stream, process) for process, stream in read_streams(trace)]
     having = [each for each in found if len(each)]
     if any(each.anchored for each in having):
         having = [each for each in having if each.anchored]
     if having:
-        return Steps(tuple(having), f"{having[0].confidence}: {having[0].reason}")
+        having, note = _agreed(trace, having)
+        return Steps(tuple(having), f"{having[0].confidence}: {having[0].reason}{note}")
     return Steps((), f"none: {found[0].reason}" if found else "none: nothing was recorded")
 
 
-def steps_of(stream: Stream, process: int = 0, recurring: Collection[str] = ()) -> ProcessSteps:
-    """Find the steps of one thread. `recurring`: names of extras that are known to make a class, seen once or often."""
+def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSteps], str]:
+    """Let the ranks of a job agree on what a step is, and number their steps alike; also say which ones do not agree.
+
+    The median of their numbers of steps is taken. A rank that is off by more than one is searched for a loop of as many
+    iterations; anchors are never overruled.
+    """
+    agreed = list(ranks)
+    count = usual_count([len(each) for each in ranks])
+    if count is None or len(ranks) < 2:
+        return agreed, ""
+    off = [number for number, each in enumerate(ranks) if abs(len(each) - count) > 1]
+    unanchored = {ranks[number].process: number for number in off if not ranks[number].anchored}
+    for process, stream in read_streams(trace) if unanchored else ():
+        loop = find_loop_of(stream, count) if process in unanchored else None
+        if loop is not None:
+            agreed[unanchored[process]] = _steps_of_loop(stream, loop, process, ())
+            off.remove(unanchored[process])
+    numbers = first_numbers([each.start_ns for each in agreed])
+    agreed = [replace(each, first_number=number) for each, number in zip(agreed, numbers, strict=True)]
+    odd = ", ".join(f"{len(agreed[number])} in process {agreed[number].process}" for number in off)
+    return agreed, f"; most processes have {count} steps, but {odd}" if odd else ""
+
+
+def _find_asked(trace: Trace, asked: Asked) -> Steps:
+    streams = list(read_streams(trace))
+    found = [steps_of(stream, process, asked=asked) for process, stream in streams]
+    having = tuple(each for each in found if len(each))
+    if not having:
+        levels = dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
+        raise not_there(asked, [str(name) for name in trace.regions.column("name")], list(levels))
+    return Steps(having, f"{having[0].confidence}: {having[0].reason}")
+
+
+def steps_of(
+    stream: Stream, process: int = 0, recurring: Collection[str] = (), asked: Asked | None = None
+) -> ProcessSteps:
+    """Find the steps of one thread, or those that the user asks for.
+
+    `recurring`: names of extras that are known to make a class, seen once or often.
+    """
     loops = find_loops(stream)
+    if asked:
+        loops = asked_loops(stream, loops, asked)
     if not loops:
         return _none(process, "no loop stands out: nothing repeats often and regularly enough")
     if len(loops) == 1:
