@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,11 +43,9 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def address(trace: Path) -> Iterator[str]:
-    """The address that `strobe view` prints, while it serves."""
-    with subprocess.Popen([STROBE, "view", str(trace), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.terminate()
+    """The address of the run's page."""
+    with view(trace) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +58,8 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
+@contextmanager
+def watched_page(browser: Browser, address: str) -> Iterator[Page]:
     """An empty page of 1400 x 900. The test fails if the page complains, or asks anybody but its own server."""
     context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="dark", bypass_csp=False)
     page = context.new_page()
@@ -72,3 +71,19 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     yield page
     context.close()
     assert troubles == []
+
+
+@contextmanager
+def view(trace: Path) -> Iterator[str]:
+    """The address that `strobe view` prints, while it serves."""
+    with subprocess.Popen([STROBE, "view", str(trace), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.terminate()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A watched page for the run of program.py."""
+    with watched_page(browser, address) as page:
+        yield page

@@ -61,7 +61,7 @@ class StepList:
         names = [main.classes[row] for row in rows]
         columns: dict[str, object] = {
             "process": np.full(len(rows), main.process, dtype=np.uint32),
-            "step": rows,
+            "step": rows + main.first_number,
             "start_ns": main.start_ns[rows],
             "duration_ns": main.duration_ns[rows],
             "class": names,
@@ -103,7 +103,7 @@ class StepList:
     def _one(self, main: ProcessSteps, row: int) -> dict[str, Any]:
         return {
             "process": main.process,
-            "step": row,
+            "step": row + main.first_number,
             "start_ns": int(main.start_ns[row]),
             "duration_ns": int(main.duration_ns[row]),
             "class": main.classes[row],

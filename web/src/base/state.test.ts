@@ -12,7 +12,7 @@ const full: State = {
   find: "aten::conv2d & more=?",
   step: 412,
   region: "autograd::engine::evaluate_function: AddmmBackward0",
-  level: 2,
+  level: "Optimizer.step#SGD.step",
   stack: { metric: "gap", sort: "duration", widths: "time" },
   steps: { classes: ["train", "train+validation"], outliers: true, detailed: true },
 };
@@ -32,7 +32,7 @@ describe("the state in the address", () => {
     "#trail=zz~8-1",
     "#%%%",
     "#step=x",
-    "#level=-1",
+
     "#stack=a-b-c",
   ])("survives nonsense: %s", (hash) => expect(parseState(hash)).toEqual(INITIAL));
   test("keeps the trail short by forgetting the outermost windows", () => {

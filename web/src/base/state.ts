@@ -38,8 +38,8 @@ export type State = {
   readonly step: number | undefined;
   /** The chosen region, by its name: made to stand out on every page. */
   readonly region: string;
-  /** The loop level that counts as the step, where it is not the one that was found. */
-  readonly level: number | undefined;
+  /** The loop level whose iterations count as the steps, by its marker; "" is the one that was found. */
+  readonly level: string;
   readonly stack: StackView;
   readonly steps: StepFilter;
 };
@@ -55,7 +55,7 @@ export const INITIAL: State = {
   find: "",
   step: undefined,
   region: "",
-  level: undefined,
+  level: "",
   stack: { metric: "duration", sort: "time", widths: "equal" },
   steps: { classes: [], outliers: false, detailed: false },
 };
@@ -117,7 +117,7 @@ export function parseState(hash: string): State {
     find: get("find") ?? "",
     step: parseNumber(get("step")),
     region: get("region") ?? "",
-    level: parseNumber(get("level")),
+    level: get("level") ?? "",
     stack: parseStack(get("stack")),
     steps: {
       classes: (get("only") ?? "").split("~").filter(Boolean),
@@ -145,7 +145,7 @@ export function formatState(state: State): string {
   if (state.find) fields.push(["find", state.find]);
   if (state.step !== undefined) fields.push(["step", String(state.step)]);
   if (state.region) fields.push(["region", state.region]);
-  if (state.level !== undefined) fields.push(["level", String(state.level)]);
+  if (state.level) fields.push(["level", state.level]);
   const { metric, sort, widths } = state.stack;
   if (metric !== INITIAL.stack.metric || sort !== INITIAL.stack.sort || widths !== INITIAL.stack.widths)
     fields.push(["stack", `${metric}-${sort}-${widths}`]);

@@ -73,9 +73,9 @@ export async function fetchStack(
   metric: StackMetric,
   sort: StackSort,
   rows: number,
-  signal?: AbortSignal,
+  level: string,
 ): Promise<Stack> {
-  const response = await api.ask("iterations", { metric, sort, rows }, signal);
+  const response = await api.ask("iterations", { metric, sort, rows, ...(level && { level }) });
   return decodeStack(await response.arrayBuffer());
 }
 
@@ -98,5 +98,5 @@ const decodeIteration = maybe(
 export type Iteration = NonNullable<ReturnType<typeof decodeIteration>>;
 
 /** Fetches one step; undefined where it was not kept in detail. */
-export const fetchIteration = (api: Api, step: number, signal?: AbortSignal): Promise<Iteration | undefined> =>
-  api.json("iteration", { step }, decodeIteration, signal);
+export const fetchIteration = (api: Api, step: number, level: string): Promise<Iteration | undefined> =>
+  api.json("iteration", { step, ...(level && { level }) }, decodeIteration);

@@ -184,8 +184,11 @@ export async function fetchRun(api: Api): Promise<Run> {
 }
 
 /** Fetches the steps, and in a sentence how they were found, or why there are none. */
-export const fetchSteps = async (api: Api): Promise<{ readonly steps: Step[]; readonly reason: string }> => {
-  const table = await api.arrow("steps", {});
+export const fetchSteps = async (
+  api: Api,
+  level: string,
+): Promise<{ readonly steps: Step[]; readonly reason: string }> => {
+  const table = await api.arrow("steps", level ? { level } : {});
   return { steps: decodeSteps(table), reason: table.metadata("reason") ?? "" };
 };
 export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);
@@ -237,5 +240,10 @@ export type StepPlace = NonNullable<ReturnType<typeof decodeStepPlace>>;
 export type StepKind = "at" | "next" | "previous" | "outlier";
 
 /** The step at, after or before a moment, or the next outlier after it. */
-export const fetchStepNear = (api: Api, timeNs: number, kind: StepKind): Promise<StepPlace | undefined> =>
-  api.json("step", { time_ns: Math.max(0, Math.round(timeNs)), kind }, decodeStepPlace);
+export const fetchStepNear = (
+  api: Api,
+  timeNs: number,
+  kind: StepKind,
+  level: string,
+): Promise<StepPlace | undefined> =>
+  api.json("step", { time_ns: Math.max(0, Math.round(timeNs)), kind, ...(level && { level }) }, decodeStepPlace);

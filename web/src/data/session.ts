@@ -42,7 +42,8 @@ export class Session {
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
   /** How the steps were found, or why there are none. */
   readonly stepsReason = signal("");
-  private stepsOnce: ReadonlySignal<Loaded<readonly Step[]>> | undefined;
+  /** By the loop level that they are the iterations of. */
+  private readonly stepsOf = new Map<string, ReadonlySignal<Loaded<readonly Step[]>>>();
 
   constructor(
     readonly api: Api,
@@ -71,12 +72,16 @@ export class Session {
 
   /** The steps, fetched when they are first asked for: finding them takes the server longer than drawing a picture. */
   get steps(): ReadonlySignal<Loaded<readonly Step[]>> {
-    this.stepsOnce ??= load(async () => {
-      const { steps, reason } = await fetchSteps(this.api);
+    const { level } = this.state.value;
+    const known = this.stepsOf.get(level);
+    if (known) return known;
+    const fetched = load(async () => {
+      const { steps, reason } = await fetchSteps(this.api, level);
       this.stepsReason.value = reason;
       return steps;
     });
-    return this.stepsOnce;
+    this.stepsOf.set(level, fetched);
+    return fetched;
   }
 
   /** Changes a part of the state, and with it the address. */

@@ -12,6 +12,8 @@ type Props = {
   readonly structure: Structure;
   readonly steps: readonly Step[];
   readonly runNs: number;
+  /** Marker of the level whose iterations count as the steps; "" is the one that was found. */
+  readonly chosen: string;
   readonly onLevel: (level: Level) => void;
 };
 
@@ -39,9 +41,10 @@ export function inOrder(levels: readonly Level[]): { readonly level: Level; read
   return below(-1, 0);
 }
 
-export function LoopTree({ structure, steps, runNs, onLevel }: Props) {
+export function LoopTree({ structure, steps, runNs, chosen, onLevel }: Props) {
   const { levels, confidence, reason, stream } = structure;
   const rows = inOrder(levels);
+  const isStep = (level: Level): boolean => (chosen ? chosen === (level.marker || level.name) : level.is_step);
   return (
     <section class="loop-tree" aria-labelledby="loops-title">
       <header>
@@ -58,8 +61,8 @@ export function LoopTree({ structure, steps, runNs, onLevel }: Props) {
           <span class="number weak">{formatDuration(runNs)}</span>
         </li>
         {rows.map(({ level, depth }) => (
-          <LevelRow key={level.id} level={level} depth={depth + 1} onLevel={onLevel}>
-            {level.is_step && <Parts steps={steps} depth={depth + 2} />}
+          <LevelRow key={level.id} level={level} isStep={isStep(level)} depth={depth + 1} onLevel={onLevel}>
+            {isStep(level) && <Parts steps={steps} depth={depth + 2} />}
           </LevelRow>
         ))}
       </ul>
@@ -85,11 +88,13 @@ function row(depth: number, share: number, color = "var(--accent)"): Record<stri
 
 function LevelRow({
   level,
+  isStep,
   depth,
   onLevel,
   children,
 }: {
   level: Level;
+  isStep: boolean;
   depth: number;
   onLevel: (level: Level) => void;
   children: ComponentChildren;
@@ -102,19 +107,19 @@ function LevelRow({
   ].join("\n");
   return (
     <>
-      <li class={level.is_step ? "loop is-step" : "loop"} style={row(depth, level.share)}>
+      <li class={isStep ? "loop is-step" : "loop"} style={row(depth, level.share)}>
         <button
           type="button"
           class="plain loop-button"
-          title={`${facts}${level.is_step ? "" : "\nClick to count its iterations as the steps"}`}
-          aria-pressed={level.is_step}
+          title={`${facts}${isStep ? "" : "\nClick to count its iterations as the steps"}`}
+          aria-pressed={isStep}
           onClick={() => onLevel(level)}
         >
           <span class="loop-name">
             <span aria-hidden="true">⟳ </span>
             {level.name ? shortName(level.name) : shortName(level.marker)}
           </span>
-          {level.is_step && <span class="step-badge">step</span>}
+          {isStep && <span class="step-badge">step</span>}
         </button>
         <span class="number weak">{level.parent < 0 ? `${formatCount(level.count)} ×` : tripsText(level.trips)}</span>
         <span class="number weak">{formatShare(level.share)}</span>

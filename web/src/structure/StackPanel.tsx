@@ -35,9 +35,10 @@ export function StackPanel({ lit, onHover }: Props) {
   const height = useSignal(0);
   const rows = Math.ceil(height.value / HEIGHT_STEP) * HEIGHT_STEP;
   const { metric, sort } = view;
+  const { level } = session.state.value;
   const loaded = useMemo(
-    () => (rows ? load(() => fetchStack(session.api, metric, sort, rows)) : undefined),
-    [session, metric, sort, rows],
+    () => (rows ? load(() => fetchStack(session.api, metric, sort, rows, level)) : undefined),
+    [session, metric, sort, rows, level],
   );
   // The picture before stays until the next one has come.
   const last = useRef<Loaded<Stack>>({ status: "loading" });

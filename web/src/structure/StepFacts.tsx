@@ -13,10 +13,10 @@ const MOST_DIFFERENCES = 6;
 
 export function StepFacts({ positions }: { positions: readonly Position[] }) {
   const session = useSession();
-  const { step } = session.state.value;
+  const { step, level } = session.state.value;
   const loaded = useMemo(
-    () => (step === undefined ? undefined : load(() => fetchIteration(session.api, step))),
-    [session, step],
+    () => (step === undefined ? undefined : load(() => fetchIteration(session.api, step, level))),
+    [session, step, level],
   );
   if (step === undefined || !loaded)
     return (

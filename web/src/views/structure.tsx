@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { shortName } from "../base/names";
+import { INITIAL } from "../base/state";
 import { length } from "../base/time";
 import { load, useSession } from "../data/session";
 import { fetchStructure, type Structure } from "../data/structure";
@@ -76,7 +77,12 @@ function Loops({ structure }: { structure: Structure }) {
       structure={structure}
       steps={steps.status === "ready" ? steps.value : []}
       runNs={run.status === "ready" ? length(run.value.bounds) : 0}
-      onLevel={() => undefined}
+      chosen={session.state.value.level}
+      onLevel={(level) => {
+        // The step that was found has no need to be asked for. Numbers of steps mean other steps now.
+        const name = level.is_step ? "" : level.marker || level.name;
+        session.update({ level: name, step: undefined, steps: INITIAL.steps }, "push");
+      }}
     />
   );
 }

@@ -58,7 +58,11 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
       context.fillStyle = chrome.grid;
       context.fillRect(AXIS_WIDTH, Math.min(CHART_HEIGHT - 1, y), area, 1);
       context.fillStyle = chrome.textWeak;
-      context.fillText(formatDuration(share * top), AXIS_WIDTH - 6, Math.max(12, Math.min(CHART_HEIGHT - 6, y)));
+      context.fillText(
+        share ? formatDuration(share * top) : "0",
+        AXIS_WIDTH - 6,
+        Math.max(12, Math.min(CHART_HEIGHT - 6, y)),
+      );
     }
     bins.forEach((bin, i) => {
       const left = AXIS_WIDTH + i * wide;

@@ -39,6 +39,8 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
   const topNs = useMemo(() => CUT_AT_MEDIANS * Math.max(1, median(steps.map((s) => s.durationNs))), [steps]);
   const scroller = useRef<HTMLDivElement>(null);
   const view = useSignal({ top: 0, height: 600 });
+  // A run that was kept as it is needs no column that says so of every step.
+  const details = steps.some((step) => step.detail !== "all");
   const at = sorted.findIndex((step) => step.step === chosen);
 
   useEffect(() => {
@@ -107,7 +109,7 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
       >
         <thead>
           <tr aria-rowindex={1}>
-            {COLUMNS.map((name) => (
+            {COLUMNS.filter((name) => name !== "detail" || details).map((name) => (
               <Heading key={name} name={name} order={order.value} onOrder={(next) => (order.value = next)} />
             ))}
           </tr>
@@ -119,6 +121,7 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
               key={step.step}
               step={step}
               index={first + i}
+              details={details}
               usualNs={medians.get(step.className) ?? 0}
               topNs={topNs}
               chosen={step.step === chosen}
@@ -168,10 +171,11 @@ type RowProps = Pick<Props, "onChoose" | "onOpen"> & {
   readonly index: number;
   readonly usualNs: number;
   readonly topNs: number;
+  readonly details: boolean;
   readonly chosen: boolean;
 };
 
-function Row({ step, index, usualNs, topNs, chosen, onChoose, onOpen }: RowProps) {
+function Row({ step, index, usualNs, topNs, details, chosen, onChoose, onOpen }: RowProps) {
   const theme = useSession().theme.value;
   const delta = step.durationNs - usualNs;
   const share = usualNs ? delta / usualNs : 0;
@@ -206,7 +210,7 @@ function Row({ step, index, usualNs, topNs, chosen, onChoose, onOpen }: RowProps
       <td class="cell-breakdown">
         <Breakdown step={step} topNs={topNs} />
       </td>
-      <td class="cell-detail weak">{DETAILS[step.detail]}</td>
+      {details && <td class="cell-detail weak">{DETAILS[step.detail]}</td>}
       <td class="cell-cause">{step.cause.replaceAll("_", " ")}</td>
     </tr>
   );
