@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+# Five seconds are not enough where eight programs share two cores.
+expect.set_options(timeout=20_000)
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM = Path(__file__).with_name("program.py")

@@ -9,12 +9,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import pyarrow as pa
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 import strobe
 from tests.ui.conftest import STROBE, view, watched_page
-from tests.ui.driving import wait_until
+from tests.ui.driving import open_timeline, wait_until
 from tests.ui.program import SLOW_STEP
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "train_cnn.py"
@@ -261,3 +262,53 @@ def test_a_narrow_screen_keeps_all_parts(browser: Browser, address: str) -> None
     assert box is not None
     assert box["width"] > 800
     page.close()
+
+
+def test_a_chosen_region_stands_out_on_the_timeline(page: Page, address: str) -> None:
+    stretch = "&time=100000000-160000000"
+    bright = """canvas => {
+      const { width, height } = canvas;
+      const data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) count += Math.max(data[i], data[i + 1], data[i + 2]) > 120;
+      return count;
+    }"""
+    timeline = open_timeline(page, address, stretch)
+    canvas = page.locator(".tracks-canvas")
+    everything = canvas.evaluate(bright)
+    page.goto(f"{address}#page=timeline{stretch}&region=forward")
+    expect(page.get_by_title(re.compile("^forward stands out"))).to_be_visible()
+    page.wait_for_timeout(300)
+    assert 0 < canvas.evaluate(bright) < everything / 2, "only the chosen one keeps its colour"
+    page.keyboard.press("]")
+    page.wait_for_timeout(600)
+    page.mouse.click(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
+    page.get_by_role("complementary").get_by_role("button", name="In all iterations").click()
+    expect(page).to_have_url(re.compile(r"page=structure.*step=\d+&region=train_step"))
+    page.go_back()
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("region="))
+
+
+def test_folded_steps_are_said_to_be_statistics_only(page: Page, address: str) -> None:
+    def fold(route: Route) -> None:
+        """Pretend that the steps from 10 to 49 were folded while the program ran."""
+        answer = route.fetch()
+        steps = pa.ipc.open_stream(answer.body()).read_all()
+        details = ["none" if 10 <= number < 50 else "all" for number in steps.column("step").to_pylist()]
+        at = steps.schema.get_field_index("detail")
+        folded = steps.set_column(at, steps.schema.field(at), pa.array(details, pa.string()))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, folded.schema) as writer:
+            writer.write_table(folded.combine_chunks())
+        headers = {"content-type": "application/vnd.apache.arrow.stream"}
+        route.fulfill(body=sink.getvalue().to_pybytes(), headers=headers)
+
+    page.route(re.compile(r"/api/steps"), fold)
+    page.goto(f"{address}#page=steps&step=20")
+    expect(page.get_by_role("row", selected=True)).to_contain_text("statistics only")
+    expect(page.get_by_role("region", name="Step 20")).to_contain_text("Kept as statistics only")
+    page.get_by_role("toolbar").get_by_role("button", name=re.compile("kept in detail 20")).click()
+    expect(page.get_by_role("grid", name="Steps")).to_have_attribute("aria-rowcount", "21")
+    page.keyboard.press("2")
+    expect(page.locator(".tracks-canvas")).to_have_attribute("aria-label", re.compile("40 of them statistics only"))

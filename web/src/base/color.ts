@@ -159,6 +159,14 @@ export function heatColor(share: number, theme: Theme): Rgb {
     : toRgb({ l: 0.965 - 0.24 * size, c: 0.006 + 0.135 * size, h: 55 });
 }
 
+/** A colour, or where another region is chosen a breath of it, so that the chosen one stands out. */
+export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb => {
+  if (!dim) return color;
+  const [r, g, b] = CHROME[theme].background;
+  const mixed = (from: number, to: number): number => Math.round(from + (to - from) * 0.78);
+  return [mixed(color[0], r), mixed(color[1], g), mixed(color[2], b)];
+};
+
 export const groupColor = (group: Group, theme: Theme): Rgb => toRgb(themed(GROUP_HUES[group], theme));
 export const phaseColor = (phase: Phase, theme: Theme): Rgb => toRgb(themed(PHASE_COLORS[phase], theme));
 export const outlierColor = (theme: Theme): Rgb => toRgb(themed(OUTLIER, theme));
