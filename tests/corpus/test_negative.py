@@ -63,13 +63,20 @@ def test_a_call_that_is_interrupted_is_a_span_and_no_step(tmp_path: Path) -> Non
     assert len(functions) == 1
 
 
-@pytest.mark.parametrize("name", ["two_equal_loops", "two_entries"])
-def test_every_iteration_of_both_loops_and_from_both_entries_is_found(name: str) -> None:
-    verdict = judge(record(NEGATIVE[name]))
-    (process,) = verdict.processes
+def test_of_two_equal_loops_every_iteration_of_both_is_a_step() -> None:
+    (process,) = judge(record(NEGATIVE["two_equal_loops"])).processes
     assert process.first is not None, process.reason
-    # Nothing but the structure says so.
+    assert process.confidence in ("low", "medium")  # nothing but the structure says so
+
+
+def test_a_loop_that_is_entered_from_two_sides_is_in_the_tree_with_every_iteration() -> None:
+    recording = record(NEGATIVE["two_entries"])
+    (process,) = judge(recording).processes
+    assert process.any_of_five is not None
     assert process.confidence in ("low", "medium")
+    (truth,) = recording.truth.values()
+    counts = [level.count for level in strobe.open(recording.trace).structure().levels]
+    assert any(abs(count - len(truth["cycle"])) <= 1 for count in counts), counts
 
 
 def test_a_million_different_events_are_no_loop() -> None:
