@@ -1,4 +1,4 @@
-"""The flow graph as people look at it: chains of events folded to one node, in order of first occurrence, with loops."""
+"""The flow graph as people look at it: chains of events folded to one node, in order of first occurrence."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ OTHER = "<other>"
 
 @dataclass(frozen=True)
 class GraphNode:
-    """Events that only follow each other. name: of the first, and how many more there are; members: names of all of them.
+    """Events that only follow each other.
 
-    group: what they are coloured as: that of the event that takes most time. count: executions of the chain. time_ns: from
-    each of its events to the next one. level: index of the innermost loop of the tree around it, -1 outside of all.
+    name: of the first, and how many more there are. members: names of all of them. group: what they are coloured as:
+    that of the event that takes most time. count: executions of the chain. time_ns: from each of its events to the next
+    one. level: index of the innermost loop of the tree around it, -1 outside of all.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Where the nodes and edges of a folded flow graph are drawn: rows from top to bottom, jumps in lanes beside them.
 
-A flow graph of a training is nearly a line: nodes come in order of first occurrence, most edges lead to the next one. So
-nodes stand in rows (what follows the same node side by side), edges to the next row are straight, longer ones run through
-lanes: forward on the right, back on the left, the shorter ones closer to the nodes.
+A flow graph of a training is nearly a line: nodes come in order of first occurrence, most edges lead to the next one.
+So nodes stand in rows (what follows the same node side by side), edges to the next row are straight, longer ones run
+through lanes: forward on the right, back on the left, the shorter ones closer to the nodes.
 """
 
 from __future__ import annotations

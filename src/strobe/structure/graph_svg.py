@@ -43,7 +43,7 @@ text { font: 11px system-ui, sans-serif; fill: #1f2733; }
 
 
 def graph_svg(graph: Graph, levels: Sequence[str] = (), parents: Sequence[int] = ()) -> str:
-    """Return the graph as SVG. `levels`: names of the loops of the tree, drawn behind their nodes; `parents`: around them."""
+    """Return the graph as SVG. `levels`: names of the loops, framed around their nodes; `parents`: of the loops."""
     if not graph.nodes:
         return _page(320, 60, ['<text x="20" y="34">no events, no graph</text>'])
     drawing = _Drawing(graph, levels, parents)
@@ -124,11 +124,12 @@ class _Drawing:
 
     def _node(self, node: GraphNode, x: float, y: float) -> str:
         color = _COLORS.get(node.group, _COLORS["other"])
-        bar = max(2.0, (_WIDTH - 8) * node.time_ns / self.longest)
+        bar = max(2.0, (_WIDTH - 8) * (node.time_ns / self.longest) ** 0.5)  # few nodes take nearly all
         title = escape("\n".join([*node.members[:40], *(["..."] if len(node.members) > 40 else [])]))
         facts = f"{format_count(node.count)}×  {format_ns(node.time_ns)}"
         return (
-            f'<g><title>{title}</title><rect class="node" x="{x:.1f}" y="{y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="5"/>'
+            f"<g><title>{title}</title>"
+            f'<rect class="node" x="{x:.1f}" y="{y:.1f}" width="{_WIDTH}" height="{_HEIGHT}" rx="5"/>'
             f'<rect x="{x:.1f}" y="{y:.1f}" width="4" height="{_HEIGHT}" rx="2" fill="{color}"/>'
             f'<text x="{x + 10:.1f}" y="{y + 15:.1f}">{escape(_shortened(node.name))}</text>'
             f'<text class="weak" x="{x + 10:.1f}" y="{y + 29:.1f}">{escape(facts)}</text>'
@@ -149,9 +150,9 @@ class _Drawing:
             side = self.left + self.inner + 10 * self.depth + _LANE * min(lane, _MOST_LANES)
             path = self._through(x1 + _WIDTH, y1, x2 + _WIDTH, y2, side, 1)
         else:
-            begin, end = x1 + _WIDTH / 2, x2 + _WIDTH / 2
-            middle = (y1 + _HEIGHT + y2) / 2
-            path = f"M{begin:.1f} {y1 + _HEIGHT:.1f}C{begin:.1f} {middle:.1f} {end:.1f} {middle:.1f} {end:.1f} {y2 - 1:.1f}"
+            begin, end, top = x1 + _WIDTH / 2, x2 + _WIDTH / 2, y1 + _HEIGHT
+            middle = (top + y2) / 2
+            path = f"M{begin:.1f} {top:.1f}C{begin:.1f} {middle:.1f} {end:.1f} {middle:.1f} {end:.1f} {y2 - 1:.1f}"
         width = 0.8 + 2.4 * (edge.count / self.most) ** 0.5
         rare = (
             " rare"
