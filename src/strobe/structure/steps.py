@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,6 +54,12 @@ class Recorded:
     events: Ints
     path_hash: npt.NDArray[np.uint64]
 
+    @staticmethod
+    def of_none(count: int) -> Recorded:
+        """Return what there is to say about steps without records: they are all in detail."""
+        unknown = np.full(count, -1, dtype=np.int64)
+        return Recorded(unknown, np.full(count, ALL), unknown, np.zeros(count, dtype=np.uint64))
+
 
 @dataclass(frozen=True)
 class ProcessSteps:
@@ -92,6 +99,11 @@ class ProcessSteps:
     def loop(self) -> Ints:
         """Number of the loop (index into `loops`) that each step is an iteration of."""
         return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
+
+    @cached_property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes that there are, in order of first occurrence."""
+        return tuple(dict.fromkeys(self.classes))
 
     @property
     def drift(self) -> npt.NDArray[np.float64]:
