@@ -97,6 +97,11 @@ class Table:
         return {field.name: unit for field in self._arrow.schema if (unit := _meta(field, b"unit"))}
 
     @property
+    def extra(self) -> list[str]:
+        """Columns that are the first to go where there is no room for all."""
+        return [field.name for field in self._arrow.schema if _meta(field, b"extra")]
+
+    @property
     def source(self) -> str:
         """What it was computed from: `spans`, `statistics` (of steps not kept in detail), or `spans and statistics`."""
         return str((self._arrow.schema.metadata or {}).get(b"source", b"").decode())
@@ -110,7 +115,11 @@ class Table:
     # New tables
 
     def sort(self, by: str, *, descending: bool | None = None) -> Table:
-        """Sort by a column. Numbers go from large to small and text from A to Z unless `descending` says otherwise."""
+        """Sort by a column (`duration` for `duration_ns`, too).
+
+        Numbers go from large to small and text from A to Z unless `descending` says otherwise.
+        """
+        by = by if by in self.columns or f"{by}_ns" not in self.columns else f"{by}_ns"
         self._require(by)
         if descending is None:
             descending = bool(pa.types.is_integer(t := self._arrow.schema.field(by).type) or pa.types.is_floating(t))
@@ -160,6 +169,7 @@ def arrow_schema(columns: Iterable[Column], *, source: str = "spans") -> pa.Sche
     fields = []
     for column in columns:
         metadata = {"meaning": column.meaning, **({"unit": column.unit} if column.unit else {})}
+        metadata |= {"extra": "yes"} if column.extra else {}
         fields.append(pa.field(column.name, _arrow_type(column.type), metadata=metadata))
     return pa.schema(fields, metadata={"source": source})
 
@@ -177,7 +187,7 @@ def make_table(
     """Build a Table from column values (a mapping of name to array or list) or from rows.
 
     `columns` are Column descriptions, or the name of a table of model/schema.py. A numpy array is taken over without
-    a copy where the type allows it; `None` in a list becomes null.
+    a copy where the type allows it; `None` in a list becomes null. Arrow arrays may come in chunks.
     """
     if isinstance(columns, str):
         name, columns = name or columns, TABLES[columns]
@@ -185,8 +195,12 @@ def make_table(
     if not isinstance(values, Mapping):
         rows = [tuple(row) for row in values]
         values = {c.name: [row[i] for row in rows] for i, c in enumerate(columns)}
-    arrays = [pa.array(values[field.name], type=field.type) for field in schema]
+    arrays = [_column_of(values[field.name], field.type) for field in schema]
     return Table(pa.Table.from_arrays(arrays, schema=schema), name=name, about=about, note=note, shows=shows)
+
+
+def _column_of(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return values.cast(kind) if isinstance(values, pa.ChunkedArray) else pa.array(values, type=kind)
 
 
 def _arrow_type(name: str) -> pa.DataType:
