@@ -114,7 +114,8 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
         if adapter in settings.adapters:
             made.setdefault(variable, library())
     if "mpi" in settings.adapters:
-        made["LD_PRELOAD"] = os.pathsep.join(filter(None, [mpi_library(), environment.get("LD_PRELOAD", "")]))
+        # Last: a tool of the user's that interposes MPI keeps its place, and hands on to us.
+        made["LD_PRELOAD"] = os.pathsep.join(filter(None, [environment.get("LD_PRELOAD", ""), mpi_library()]))
     return made
 
 
