@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.kinds import PARADIGMS, PARTS, ROLES
 from strobe.store.archive import Job
 from strobe.store.raw import NO_REGION
 from strobe.store.trace import Trace
@@ -157,6 +157,25 @@ class HandMadeProcess:
 
     def quality(self) -> dict[str, int]:
         return self._quality
+
+    def loops(self) -> list[dict[str, object]]:
+        return []
+
+    def iterations(self) -> dict[str, np.ndarray]:
+        times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
+        numbers = ("loop", "events", "path_hash", "class_id", "detail")
+        return {name: np.empty(0, dtype=np.int64 if name in times else np.uint32) for name in (*times, *numbers)}
+
+    def classes(self) -> list[list[int]]:
+        return []
+
+    def statistics(self) -> dict[str, np.ndarray]:
+        sums = ("location", "call_path", "class_id", "count", "total_ns", "own_ns", "min_ns", "max_ns", "sum_squares")
+        none = {name: np.empty(0, dtype=np.int64) for name in sums}
+        return {**none, "histogram": np.empty((0, 64), dtype=np.uint32)}
+
+    def graph(self, location: int) -> dict[str, object] | None:
+        return None
 
     def build_tiles(self, tiles_path: str) -> None:
         Path(tiles_path).write_bytes(b"tiles")

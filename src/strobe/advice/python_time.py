@@ -22,6 +22,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
 
     Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so the confidence is low.
+    Where usual steps were folded, those that were kept stand for them.
     """
     import numpy as np
 
@@ -32,7 +33,9 @@ def run(trace: Trace) -> Iterator[Finding]:
     usual = usual_steps(trace)
     if usual is None:
         return
-    chosen = np.flatnonzero(usual.usual)
+    chosen = np.flatnonzero(usual.usual & usual.steps.kept)
+    if not len(chosen):
+        return
     process_of = trace.locations.column("process")
 
     def keep(location: int, start_ns: Ints) -> Bools:

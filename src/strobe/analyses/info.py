@@ -41,17 +41,40 @@ def run(trace: Trace) -> Table:
         ("processes", str(info.process_count)),
         ("locations", str(info.location_count)),
         ("spans", str(info.span_count)),
+        *_folded(trace),
         ("regions", str(len(trace.regions))),
         ("call_paths", str(len(trace.call_paths))),
         ("metrics", ", ".join(sorted({str(name) for name in trace.metrics().column("metric")}))),
         ("recorded", ", ".join(sorted({str(name) for name in trace.regions.column("paradigm")}))),
-        ("size", f"{format_bytes(info.size_bytes)}, {info.size_bytes / max(1, info.span_count):.1f} bytes a span"),
+        ("size", f"{format_bytes(info.size_bytes)}, {_density(info.size_bytes, info.span_count, info.folded_count)}"),
         ("size_bytes", str(info.size_bytes)),
         ("lost", ", ".join(f"{what} {value}" for what, value in losses.items()) or "nothing"),
         ("format_version", str(info.format_version)),
     ]
     columns = (Column("what", "string", "", "property"), Column("value", "string", "", "its value, as text"))
     return make_table(columns, rows, name="info")
+
+
+def _density(size_bytes: int, spans: int, folded: int) -> str:
+    each = size_bytes / max(1, spans + folded)
+    return f"{each:.2g} bytes an execution" if folded else f"{each:.1f} bytes a span"
+
+
+def _folded(trace: Trace) -> list[tuple[str, str]]:
+    """Say how much was folded into statistics, if anything was, and whether what was kept stands for it."""
+    from strobe.structure.steps import find_steps
+    from strobe.structure.usual import representativeness
+
+    if not trace.folded:
+        return []
+    steps = find_steps(trace).processes
+    rows = [("folded", f"{trace.folded_count} executions in statistics, beside the spans")]
+    if steps:
+        kept, total = int(steps[0].kept.sum()), len(steps[0])
+        ratio = representativeness(steps[0])
+        rows.append(("kept_steps", f"{kept} of {total} steps in detail ({100 * kept / total:.2g} %)"))
+        rows.append(("kept_mean_ratio", "" if ratio is None else f"{ratio:.4f}"))
+    return rows
 
 
 ANALYSIS = Analysis("info", "What is in this trace?", run, shows=0)

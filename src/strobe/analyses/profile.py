@@ -16,21 +16,22 @@ if TYPE_CHECKING:
 def run(
     trace: Trace, *, form: str = "flat", step: str = "auto", step_class: str | None = None, min_share: float = 0.0
 ) -> Table:
-    """Sum all spans by call path.
+    """Sum all spans, and the statistics of those that were folded, by call path.
 
     flat: a row per region; total counts recursion once. tree: a row per call path, callers before callees. inverted: a
     row per region with its callers below it, each with the self time of the region that it is responsible for.
     share: self time (in the tree: total time) as a part of the self time of everything, which is the sum of the busy
     times of all locations. Rows with a share (of total time) below `min_share` are left out.
     """
+    from strobe.store.table import Table
     from strobe.structure.selection import select
     from strobe.structure.statistics import path_statistics
 
     selection = select(trace, step, step_class)
     sums = path_statistics(trace, selection)
     table = {"flat": _flat, "tree": _tree, "inverted": _inverted}[form](trace, sums, selection.step_count, min_share)
-    table.about = selection.about
-    return table
+    arrow = table.to_arrow().replace_schema_metadata({"source": selection.source})
+    return Table(arrow, name=table.name, about=selection.about, note=selection.note)
 
 
 def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Table:
@@ -178,7 +179,7 @@ ANALYSIS = Analysis(
             flags=True,
         ),
         Option("step", "steps to look at: steady, all, 14, 10..20", default="auto"),
-        Option("step_class", "class of steps to look at", default=None),
+        Option("step_class", "class of steps to look at", default=None, also=("--class",)),
         Option("min_share", "leave out what takes a smaller part of the time, 0 to 1", type=float, default=0.0),
     ),
 )

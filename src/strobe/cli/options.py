@@ -59,7 +59,13 @@ def add_options(target: argparse._ArgumentGroup, options: Sequence[Option]) -> N
         # argparse formats help with %, so a percent sign of ours must be doubled.
         text = option.help.replace("%", "%%")
         target.add_argument(
-            flag, dest=option.name, type=option.type, default=option.default, choices=option.choices or None, help=text
+            flag,
+            *option.also,
+            dest=option.name,
+            type=option.type,
+            default=option.default,
+            choices=option.choices or None,
+            help=text,
         )
         for choice in option.choices if option.flags else ():
             target.add_argument(
@@ -87,7 +93,7 @@ def emit(table: Table, arguments: argparse.Namespace) -> int:
     """Filter, sort, cut, and print a table as the options of `parser` say. Return the exit code."""
     from strobe.present import text
 
-    if len(table) == 0 and table.note:
+    if table.note:
         text.talk(table.note)
     table = _arrange(table, arguments)
     form = arguments.format

@@ -25,6 +25,9 @@ ROLES = (
 # What a region is drawn and summed as.
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")
 
+# Parts of a step, in the order in which they are shown. `rest` is what no operator accounts for.
+PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
+
 _GROUP_OF_ROLE = {
     "operator": "compute",
     "kernel": "compute",

@@ -18,7 +18,8 @@ class Answer(Protocol):
 class Option:
     """One keyword option of an analysis; the command line and the server make their argument from it.
 
-    With `flags`, each choice is also a flag of the command line: `--tree` for `--form tree`.
+    With `flags`, each choice is also a flag of the command line: `--tree` for `--form tree`. `also` are shorter names
+    of the option there: `--class` for `--step-class`.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Option:
     default: object = None
     choices: tuple[str, ...] = ()
     flags: bool = False
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,44 @@ STEPS = (
     Column("steady", "bool", "", "false for the slow steps of the warm-up and for steps that are cut off"),
     Column("outlier", "bool", "", "takes much longer than its class usually does"),
     Column("cause", "string", "", "of a slow step: the part that exceeds its median the most (its column without _ns)"),
+    Column("loop", "uint32", "", "main loop that it is an iteration of, see `loops`: the phase of the run"),
+    Column("detail", "string", "", "all (its spans are there), part (those of its end), none (folded into statistics)"),
+    Column(
+        "drift", "float64", "", "by how much its class has changed for good by then, as a part of what it began with"
+    ),
+    Column(
+        "events", "uint32", "", "events in it that loops are looked for in, null where it was not recorded as a step"
+    ),
+    Column("path_hash", "uint64", "", "equal where the same events came in the same order, null where `events` is"),
+)
+
+LOOPS = (
+    Column("process", "uint32", "", "process that runs the loop"),
+    Column("loop", "uint32", "", "number of the loop in its process, in order of time"),
+    Column("kind", "string", "", "what marks a step: hint, range, optimizer, zero_grad, data_wait, structure"),
+    Column("name", "string", "", "region that marks a step"),
+    Column("steps", "int64", "", "steps of the loop"),
+    Column("kept_steps", "int64", "", "steps whose spans are in the trace; statistics hold the others"),
+    Column("start_ns", "int64", "ns", "when its first step begins"),
+    Column("end_ns", "int64", "ns", "when its last step ends"),
+    Column("accepted_step", "int64", "", "first step after the loop was found while the program ran, null if later"),
+    Column("confidence", "string", "", "how sure we are that this is the loop that matters: high, medium, low"),
+    Column("reason", "string", "", "how it was found"),
+)
+
+STATISTICS = (
+    Column("location", "uint32", "", "where it ran"),
+    Column("call_path", "uint32", "", "what was executed, and all regions around it"),
+    Column("class", "string", "", "class of the folded steps that it ran in, null outside of every step"),
+    Column("count", "uint64", "", "executions that were folded; 0 where only what ran directly inside of spans was"),
+    Column("total_ns", "int64", "ns", "sum of their durations"),
+    Column(
+        "self_ns", "int64", "ns", "the same without direct children; below 0 where the spans' own time holds too much"
+    ),
+    Column("min_ns", "int64", "ns", "shortest, 0 where the count is 0"),
+    Column("max_ns", "int64", "ns", "longest"),
+    Column("sum_squares", "float64", "ns2", "sum of the squares of the durations"),
+    Column("histogram", "list<uint32>", "", "executions by duration in 64 buckets, two an octave: from 2^(i/2) ns on"),
 )
 
 QUALITY = (
@@ -130,5 +168,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "spans": SPANS,
     "metrics": METRICS,
     "steps": STEPS,
+    "loops": LOOPS,
+    "statistics": STATISTICS,
     "quality": QUALITY,
 }

@@ -17,7 +17,7 @@ from strobe.model.units import format_count, format_share
 from strobe.structure.selection import select
 from strobe.structure.statistics import path_statistics
 from strobe.structure.steps import find_steps
-from strobe.structure.usual import Usual, usual_steps
+from strobe.structure.usual import Usual, representativeness, usual_steps
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -61,9 +61,15 @@ class Part:
 
 @dataclass(frozen=True)
 class StepSummary:
-    """The usual step. Median, p95 and best are over the steady steps of its class; parts add up to the median."""
+    """The usual step. Median, p95 and best are over the steady steps of its class; parts add up to the median.
+
+    kept_count: steps whose spans are in the trace; statistics hold the others. representativeness: mean duration of
+    the steady ones among them, as a part of the mean of all steady steps; None where there is none.
+    """
 
     count: int
+    kept_count: int
+    representativeness: float | None
     steady_count: int
     warm_up_count: int
     outlier_count: int
@@ -99,13 +105,17 @@ class Hot:
 
 @dataclass(frozen=True)
 class Quality:
-    """How far the data can be trusted. `estimated_cost`: the recorder's own time as a part of the run, 0 to 1."""
+    """How far the data can be trusted. `estimated_cost`: the recorder's own time as a part of the run, 0 to 1.
+
+    `folded_count` executions are in the statistics, beside the spans; bytes per span are of both together.
+    """
 
     complete: bool
     losses: tuple[str, ...]
     ended: str
     estimated_cost: float
     span_count: int
+    folded_count: int
     size_bytes: int
     bytes_per_span: float
 
@@ -197,6 +207,8 @@ def _step(usual: Usual) -> StepSummary:
     )
     return StepSummary(
         count=len(steps),
+        kept_count=int(steps.kept.sum()),
+        representativeness=representativeness(steps),
         steady_count=usual.count,
         warm_up_count=int(steps.warm_up.sum()),
         outlier_count=int((steps.outlier & steps.steady).sum()),
@@ -262,8 +274,9 @@ def _quality(trace: Trace) -> Quality:
         ended=info.ended,
         estimated_cost=cost_ns / max(1, recorded_ns),
         span_count=info.span_count,
+        folded_count=info.folded_count,
         size_bytes=info.size_bytes,
-        bytes_per_span=info.size_bytes / max(1, info.span_count),
+        bytes_per_span=info.size_bytes / max(1, info.span_count + info.folded_count),
     )
 
 

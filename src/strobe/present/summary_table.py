@@ -29,6 +29,9 @@ def _rows(summary: Summary) -> Iterator[_Row]:
     yield ("verdict", verdict.kind, None, None, verdict.share, verdict.text)
     if step:
         yield ("step", step.class_name, step.class_count, step.median_ns, 1.0, f"{step.confidence}: {step.reason}")
+        if step.kept_count < step.count:
+            facts = (step.kept_count, None, step.representativeness)
+            yield ("step", "kept in detail", *facts, f"of {step.count} steps; share: their mean to that of all steps")
         for part in step.parts:
             yield ("step", part.name, None, part.duration_ns, part.share, part.group)
     for each in summary.classes:
@@ -48,4 +51,6 @@ def _rows(summary: Summary) -> Iterator[_Row]:
     for loss in quality.losses:
         yield ("quality", "loss", None, None, None, loss)
     yield ("quality", "recorder's own cost", None, None, quality.estimated_cost, "estimated")
+    if quality.folded_count:
+        yield ("quality", "folded", quality.folded_count, None, None, "executions in statistics, beside the spans")
     yield ("quality", "spans", quality.span_count, None, None, f"{quality.bytes_per_span:.2f} bytes a span")

@@ -63,6 +63,8 @@ def _step(step: StepSummary, width: int) -> list[str]:
             width,
         )
     ]
+    if step.kept_count < step.count:
+        lines.append(_cut(_kept(step), width))
     # A program without operators has nothing to split by: the table of functions below tells more.
     for part in step.parts if len([part for part in step.parts if part.duration_ns]) > 1 else ():
         filled = part.share * _BAR
@@ -70,6 +72,13 @@ def _step(step: StepSummary, width: int) -> list[str]:
         name = _PART_WORDS.get(part.name, part.name)
         lines.append(f"  {name:<11}  {bar:<{_BAR}} {format_ns(part.duration_ns):>10}  {format_share(part.share):>6}")
     return lines
+
+
+def _kept(step: StepSummary) -> str:
+    kept = f"  kept {format_count(step.kept_count)} of {format_count(step.count)} steps in detail; statistics for all"
+    return kept + (
+        "" if step.representativeness is None else f"; kept steps take {step.representativeness:.2f} x the mean"
+    )
 
 
 def _findings(summary: Summary, width: int) -> list[str]:
@@ -116,13 +125,16 @@ def _hot(summary: Summary, width: int) -> list[str]:
 def _tail(summary: Summary, width: int) -> list[str]:
     quality = summary.quality
     state = "complete" if quality.complete else quality.ended
-    density = f" ({quality.bytes_per_span:.1f} bytes a span)" if quality.span_count else ""
+    unit = "execution" if quality.folded_count else "span"
+    density = f" ({_density(quality.bytes_per_span)} bytes a{'n' if unit == 'execution' else ''} {unit})"
+    folded = [f"{format_count(quality.folded_count)} more in statistics"] if quality.folded_count else []
     facts = [
         state,
         *quality.losses,
         f"recorder's own cost about {format_share(quality.estimated_cost)}",
         f"{format_count(quality.span_count)} span{'' if quality.span_count == 1 else 's'}",
-        format_bytes(quality.size_bytes) + density,
+        *folded,
+        format_bytes(quality.size_bytes) + (density if quality.span_count else ""),
     ]
     lines = list(_wrapped("Quality   ", " · ".join(facts), width))
     if summary.step and len(summary.classes) > 1:
@@ -130,6 +142,10 @@ def _tail(summary: Summary, width: int) -> list[str]:
         lines.extend(_wrapped("          ", f"classes of steps: {classes}", width)[:2])
     lines.append(_cut(f"Saved     {_name(summary)}   open: strobe view {_name(summary)}", width))
     return lines
+
+
+def _density(bytes_per_span: float) -> str:
+    return f"{bytes_per_span:.1f}" if bytes_per_span >= 0.1 else f"{bytes_per_span:.2g}"
 
 
 def _name(summary: Summary) -> str:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Info:
-    """What a trace is about. Times in nanoseconds since the trace's zero, `started_unix_ns` since 1970."""
+    """What a trace is about. Times in nanoseconds since the trace's zero, `started_unix_ns` since 1970.
+
+    `span_count` executions are in the trace as spans, `folded_count` more in its statistics.
+    """
 
     path: str
     command: tuple[str, ...]
@@ -21,6 +24,7 @@ class Info:
     process_count: int
     location_count: int
     span_count: int
+    folded_count: int
     size_bytes: int
     format_version: int
 

@@ -14,10 +14,32 @@ from strobe import registry
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
+# What a row of spans or statistics is called, and where it ran.
+_NAMES = 'r.name, r.paradigm, r.role, r."group", l.process, l.name as thread'
 VIEWS = {
-    "spans": """
-        select s.*, r.name, r.paradigm, r.role, r."group", l.process, l.name as thread
+    "spans": f"""
+        select s.*, {_NAMES}
         from _spans s join regions r using (region) join locations l using (location)
+    """,
+    "statistics": f"""
+        select s.*, p.region, {_NAMES}
+        from _statistics s join call_paths p using (call_path) join regions r using (region)
+        join locations l using (location)
+    """,
+    # Everything that ran, as spans or in statistics, summed up.
+    "totals": f"""
+        select t.location, t.call_path, sum(t.count)::bigint as count, sum(t.total_ns)::bigint as total_ns,
+            sum(t.self_ns)::bigint as self_ns, min(t.min_ns) as min_ns, max(t.max_ns) as max_ns, p.region, {_NAMES}
+        from (
+            select location, call_path, count(*) as count, sum(duration_ns) as total_ns, sum(self_ns) as self_ns,
+                min(duration_ns) as min_ns, max(duration_ns) as max_ns
+            from _spans group by all
+            union all
+            select location, call_path, count, total_ns, self_ns, if(count = 0, null, min_ns),
+                if(count = 0, null, max_ns)
+            from _statistics
+        ) t join call_paths p using (call_path) join regions r using (region) join locations l using (location)
+        group by all
     """,
 }
 _DEFINITIONS = ("processes", "locations", "regions", "call_paths", "quality")
@@ -35,7 +57,8 @@ def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
     # Finding the steps takes longer than everything else in most queries: only where the query can see them.
     with_steps = re.search(r"\bstep\b|\*", query.lower().replace("(*)", "")) is not None
     return {
-        **{name: analysis(name) for name in registry.names("analyses")},
+        **{name: analysis(name) for name in registry.names("analyses") if name not in VIEWS},
+        "_statistics": analysis("statistics"),
         **{name: definition(name) for name in _DEFINITIONS},
         "metrics": lambda: trace.metrics().to_arrow(),
         "_spans": lambda: _spans(trace, with_steps),

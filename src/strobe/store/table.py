@@ -98,7 +98,7 @@ class Table:
 
     @property
     def source(self) -> str:
-        """What it was computed from: `spans` (full detail) or `statistics` (of steps not kept in detail)."""
+        """What it was computed from: `spans`, `statistics` (of steps not kept in detail), or `spans and statistics`."""
         return str((self._arrow.schema.metadata or {}).get(b"source", b"").decode())
 
     def column(self, name: str) -> list[object]:
@@ -190,6 +190,8 @@ def make_table(
 
 
 def _arrow_type(name: str) -> pa.DataType:
+    if name.startswith("list<"):
+        return pa.list_(_arrow_type(name.removeprefix("list<").removesuffix(">")))
     return pa.bool_() if name == "bool" else getattr(pa, name)()
 
 

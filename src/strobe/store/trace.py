@@ -20,6 +20,15 @@ from strobe.model.kinds import RECORDED_WITH
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
 from strobe.store import archive, engine, recover, sql
+from strobe.store.folded import (
+    Folded,
+    Iterations,
+    RecordedLoop,
+    read_extras,
+    read_iterations,
+    read_loops,
+    read_statistics,
+)
 from strobe.store.info import Info
 from strobe.store.merge import Definitions, LocalLocation, merge
 from strobe.store.pyramid import ensure_tiles
@@ -106,6 +115,7 @@ class Trace:
             process_count=len(self._readers),
             location_count=len(self._definitions.homes),
             span_count=self.span_count,
+            folded_count=self.folded_count,
             size_bytes=sum(files.size_bytes for files in self._files),
             format_version=self.job.format_version,
         )
@@ -224,6 +234,37 @@ class Trace:
         if not parts:
             return make_table("metrics", [], note=self.missing(("metrics",)))
         return Table(pa.concat_tables(parts), name="metrics")
+
+    # Iterations that were folded while the program ran
+
+    @cached_property
+    def folded_count(self) -> int:
+        """Number of executions that are in the trace as statistics only, in all locations."""
+        return sum(int(folded.count.sum()) for folded in self.folded.values())
+
+    @cached_property
+    def folded(self) -> dict[int, Folded]:
+        """Statistics of what was folded, by process; processes that kept everything are not there."""
+        found = {}
+        for process, reader in enumerate(self._readers):
+            homes = enumerate(self._definitions.homes)
+            local = {home.local_id: location for location, home in homes if home.process == process}
+            statistics = read_statistics(reader, self._definitions.path_maps[process], local)
+            if statistics is not None:
+                found[process] = statistics
+        return found
+
+    def iterations(self, process: int) -> Iterations:
+        """Return the records of a process's iterations; none where no loop was accepted while it ran."""
+        return self.once(("iterations", process), lambda: read_iterations(self._readers[process], self.zero_ns))
+
+    def recorded_loops(self, process: int) -> tuple[RecordedLoop, ...]:
+        """Return the main loops that were accepted while a process ran."""
+        return read_loops(self._readers[process], self.zero_ns)
+
+    def extras(self, process: int) -> tuple[tuple[int, ...], ...]:
+        """Return, by class of a process's iterations, the regions that it enters beyond the usual (-1: validation)."""
+        return read_extras(self._readers[process], self._definitions.region_maps[process])
 
     def step_of(self, location: int, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return, for moments in a location, the step that its process was in; -1 outside of every step."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.model.kinds import PARTS as PARTS
 from strobe.structure.stream import Bools, Ints, Stream, is_backward, outermost
 
-# Parts of a step, in the order in which they are shown. REST is what no operator accounts for.
-PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, REST = range(5)
 _NOT_AN_ACTIVITY = -1
 

@@ -1,4 +1,4 @@
-"""Agreement: whether two sequences of events, or two ranks, tell of the same steps."""
+"""Agreement: whether two sequences of events, or the ranks of a job, tell of the same steps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from strobe.structure.stream import Ints, Stream
 
 # Marks that say the same alternate: so many of the intervals between two of one hold exactly one of the other ...
 _ALTERNATE = 0.9
-# ... while both are there, and that is so much of the time of the first.
-_COMMON = 0.9
+# ... while both are there, and all but so many of the first are.
+_OUTSIDE = 0.1
+# Ranks whose steps begin closer to each other than this share of a step run them together.
+_TOGETHER = 0.5
+_MOST_SHIFT = 2
 
 
 def agree(stream: Stream, marks: Ints, others: Ints) -> bool:
@@ -20,24 +23,39 @@ def agree(stream: Stream, marks: Ints, others: Ints) -> bool:
         return False
     one, other = stream.start_ns[marks], stream.start_ns[others]
     low, high = max(one[0], other[0]), min(one[-1], other[-1])
-    if high - low < _COMMON * (one[-1] - one[0]) and len(marks) > 3:
-        # Of few marks the last interval may be a good part of the time.
-        counted = np.count_nonzero((one >= low) & (one <= high))
-        if counted < len(marks) - 2:
-            return False
-    counts = [np.count_nonzero((each >= low) & (each <= high)) for each in (one, other)]
-    if abs(int(counts[0]) - int(counts[1])) > 1:
+    common = one[(one >= low) & (one <= high)]
+    if len(one) - len(common) > max(2, _OUTSIDE * len(one)):
         return False
-    inside = np.diff(np.searchsorted(other, one[(one >= low) & (one <= high)]))
+    if abs(len(common) - int(np.count_nonzero((other >= low) & (other <= high)))) > 1:
+        return False
+    inside = np.diff(np.searchsorted(other, common))
     return not len(inside) or bool(np.mean(inside == 1) >= _ALTERNATE)
 
 
-def median_count(counts: Sequence[int]) -> int:
-    """The number of steps of a job whose ranks count so many each: the lower median, which one of them has."""
-    return sorted(counts)[(len(counts) - 1) // 2]
+def usual_count(counts: Sequence[int]) -> int | None:
+    """The number of steps of a job whose ranks count so many each: the median; None if most ranks are off by more."""
+    median = sorted(counts)[(len(counts) - 1) // 2]
+    return median if 2 * sum(abs(count - median) <= 1 for count in counts) > len(counts) else None
 
 
-def odd_ranks(counts: Sequence[int]) -> list[int]:
-    """Indices of the ranks whose count is off the median by more than one."""
-    median = median_count(counts)
-    return [rank for rank, count in enumerate(counts) if abs(count - median) > 1]
+def first_numbers(starts_ns: Sequence[Ints]) -> list[int]:
+    """The number of the first step of each rank, so that steps of the same number are run together.
+
+    They are 0 unless a rank has a step more or less than the first one, and its steps begin together with those of the
+    first rank after a shift by one or two.
+    """
+    reference, shifts = starts_ns[0], []
+    step_ns = float(np.median(np.diff(reference))) if len(reference) > 1 else 0.0
+    for starts in starts_ns:
+        apart = {shift: _apart_ns(reference, starts, shift) for shift in range(-_MOST_SHIFT, _MOST_SHIFT + 1)}
+        best = min(apart, key=lambda shift: (apart[shift], abs(shift)))
+        differ = len(starts) != len(reference)
+        shifts.append(best if differ and apart[best] < _TOGETHER * step_ns < apart[0] else 0)
+    return [shift - min(shifts) for shift in shifts]
+
+
+def _apart_ns(reference: Ints, starts: Ints, shift: int) -> float:
+    """How far apart steps begin if the first of `starts` is number `shift` of the reference; the median."""
+    one, other = reference[max(0, shift) :], starts[max(0, -shift) :]
+    count = min(len(one), len(other))
+    return float(np.median(np.abs(one[:count] - other[:count]))) if count else np.inf

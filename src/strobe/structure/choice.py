@@ -35,6 +35,11 @@ _UNLIKE_INNER = 0.5
 # many tokens a request takes, how many iterations a solver needs, depends on the data; how many batches an epoch has
 # does not.
 _VARYING_TRIPS = 0.15
+# On the other hand, what comes once in so many iterations of an inner loop, whose mark alone takes most of the time
+# (share), and brings no more than itself (spine) is done every so often; the inner loop is the step.
+_EVERY_SO_OFTEN = 8
+_ALONE_TAKES = 0.5
+_NO_MORE = 3
 # Share of the inner iterations that must lie inside of that function.
 _ENCLOSED = 0.9
 
@@ -71,6 +76,8 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     if best is None or best.score < MIN_SCORE:
         return None
     chosen, promotion, enclosing = best, "", False
+    if (inner := _demotion(stream, events, best, levels)) is not None:
+        return Choice(events, levels, inner, "each does the same, and something else is done every so often")
     while (outer := _promotion(stream, events, chosen, levels)) is not None:
         chosen, promotion, enclosing = outer
     return Choice(events, levels, chosen, promotion, _has_rival(chosen, levels), enclosing)
@@ -115,6 +122,23 @@ def _promotion(stream: Stream, events: Events, inner: Level, levels: Sequence[Le
                 return outer, f"each ends {mean:.0f} equal iterations with work of its own", False
         elif inside.std() > _VARYING_TRIPS * mean and _encloses(stream, events, inner, outer):
             return outer, f"a function that holds {inside.min()} to {inside.max()} iterations of a loop", True
+    return None
+
+
+def _demotion(stream: Stream, events: Events, outer: Level, levels: Sequence[Level]) -> Level | None:
+    """The inner level that is the step rather than this one, where only something is done every so often."""
+    if outer.spine > _NO_MORE:
+        return None
+    for inner in sorted(levels, key=lambda level: level.count):
+        if inner.count < _EVERY_SO_OFTEN * outer.count or inner.marker_source is not None:
+            continue
+        inside = trips(inner.positions, outer.positions)
+        if inside.std() >= _EQUAL_TRIPS * inside.mean() or inside.min() < _EVERY_SO_OFTEN:
+            continue
+        between = (inner.positions >= outer.positions[0]) & (inner.positions < outer.positions[-1])
+        alone_ns = stream.duration_ns[events.rows[inner.positions[between]]].sum()
+        if alone_ns >= _ALONE_TAKES * (events.starts_ns[outer.positions[-1]] - events.starts_ns[outer.positions[0]]):
+            return inner
     return None
 
 

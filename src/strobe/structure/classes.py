@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -28,10 +28,13 @@ _SYNONYMS = {
 }
 
 
-def classify(stream: Stream, cuts: Cuts, acts: Activities) -> list[str]:
-    """Return the class of every step: `train`, `train+validation`, ...; `partial` if it is not complete."""
+def classify(stream: Stream, cuts: Cuts, acts: Activities, recurring: Collection[str] = ()) -> list[str]:
+    """Return the class of every step: `train`, `train+validation`, ...; `partial` if it is not complete.
+
+    `recurring` are names of extras that are known to occur in other steps, too.
+    """
     usual_ns = float(np.median(cuts.end_ns - cuts.start_ns)) if len(cuts) else 0.0
-    extras = _functions(stream, cuts, usual_ns)
+    extras = _functions(stream, cuts, usual_ns, recurring)
     validated = _validations(acts, cuts)
     for begun_ns in extras.values():
         if 2 * len(validated.keys() & begun_ns.keys()) > len(begun_ns):  # this function is what validates
@@ -53,7 +56,7 @@ def _base(acts: Activities) -> str:
     return "inference" if len(acts) else "step"
 
 
-def _functions(stream: Stream, cuts: Cuts, usual_ns: float) -> dict[str, Begun]:
+def _functions(stream: Stream, cuts: Cuts, usual_ns: float, recurring: Collection[str]) -> dict[str, Begun]:
     """Functions that only some steps call, and that cost enough to matter; the outermost ones, by name."""
     step = np.searchsorted(cuts.fed_ns, stream.start_ns, side="right") - 1
     rows = np.flatnonzero((step >= 0) & (stream.end_ns <= cuts.end_ns[step]))
@@ -72,13 +75,14 @@ def _functions(stream: Stream, cuts: Cuts, usual_ns: float) -> dict[str, Begun]:
     worth = [
         name
         for name, by_step in cost.items()
-        if np.median(list(by_step.values())) >= _WORTH_A_CLASS * usual_ns and _recurs(name, by_step)
+        if np.median(list(by_step.values())) >= _WORTH_A_CLASS * usual_ns
+        and (name in recurring or recurs(name, by_step))
     ]
     worth.sort(key=lambda name: -cost[name].total())
     return {name: begun[name] for name in worth[:_MOST_EXTRAS]}
 
 
-def _recurs(name: str, steps: Iterable[int]) -> bool:
+def recurs(name: str, steps: Iterable[int]) -> bool:
     """Twice is a habit; the first step does not count: it also starts things up."""
     return len(set(steps) - {0}) >= 2 or name in _SYNONYMS
 

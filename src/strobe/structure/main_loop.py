@@ -19,7 +19,8 @@ from strobe.structure.events import OPERATORS, Events, events_of
 from strobe.structure.levels import Level
 from strobe.structure.stream import Ints, Stream
 
-# Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time.
+# Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time;
+# it is a phase of the run if it takes this share of the main loop's time itself.
 _WORTH_A_LOOP = 0.1
 _MOST_LOOPS = 8
 
@@ -54,7 +55,7 @@ class MainLoop:
 def find_main_loop(stream: Stream) -> MainLoop | None:
     """Find the main loop of a stream: the longest of its loops; None if nothing in it looks like one."""
     loops = find_loops(stream)
-    return max(loops, key=lambda loop: stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]], default=None)
+    return max(loops, key=lambda loop: _time_ns(stream, loop), default=None)
 
 
 def find_loops(stream: Stream, *, only: str | None = None) -> list[MainLoop]:
@@ -70,6 +71,24 @@ def find_loops(stream: Stream, *, only: str | None = None) -> list[MainLoop]:
             ]
     found = _by_structure(stream, sequences)
     return _with_phases(stream, sequences, found) if found else []
+
+
+def find_loop_of(stream: Stream, count: int) -> MainLoop | None:
+    """Find the best level that has so many iterations, give or take one: as many as the other ranks of a job run."""
+    fitting = [
+        (level, events, levels)
+        for events in events_of(stream).values()
+        for levels in [events.levels()]
+        for level in levels
+        if abs(level.count - count) <= 1
+    ]
+    if not fitting:
+        return None
+    level, events, levels = max(fitting, key=lambda each: each[0].score)
+    rows = events.rows[events.occurrences(level)]
+    name = stream.names[stream.region[rows[0]]]
+    reason = f"no framework marks steps here; {level.count} iterations, as most other processes have"
+    return MainLoop("structure", rows, "low", reason, name, events, levels, level, (events.kind,))
 
 
 def _territories(stream: Stream, marks: Sequence[Ints]) -> list[tuple[int, int]]:
@@ -168,10 +187,16 @@ def _with_phases(stream: Stream, sequences: dict[str, Events], loop: MainLoop) -
             continue
         inside = (found.rows >= low) & (found.rows < high)
         found = replace(found, rows=found.rows[inside])
+        if _time_ns(stream, found) < _WORTH_A_LOOP * _time_ns(stream, loop):
+            continue
         loops.append(found)
         add(low, int(found.rows[0]))
         add(_behind(stream, found), high)
     return sorted(loops, key=lambda each: int(each.rows[0]))
+
+
+def _time_ns(stream: Stream, loop: MainLoop) -> int:
+    return int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]])
 
 
 def _behind(stream: Stream, loop: MainLoop) -> int:

@@ -1,31 +1,51 @@
-"""Which part of a run a question is about: `auto`, `all`, `steady`, `14`, `10..20`, and a class of steps."""
+"""Which part of a run a question is about: `auto`, `all`, `steady`, `14`, `10..20`, and a class of steps.
+
+Steps that were folded can be answered for only as whole classes: their statistics do not tell one step from another.
+A selection takes the statistics of a class if all folded steps of the class are wanted. Wanted steps of which only a
+record remains are left out, and the note says so.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from strobe.errors import UsageError
+from strobe.model.units import format_count
+from strobe.store.folded import ALL, Iterations
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
+Ints = npt.NDArray[np.int64]
+
 _STEPS = re.compile(r"(\d+)?(\.\.)?(\d+)?")
+# A process without steps of its own folds by its own iterations, which never end with the main process's steps: its
+# statistics are taken if this share of them lies in the wanted steps.
+_MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The spans a question is about, in words (`about`), and how many steps these are: None for the whole run."""
+    """The part of a run a question is about, in words (`about`), and how many steps these are: None for the whole run.
+
+    keep: which spans belong to it, from (location, start_ns); None for all. classes: by process, the classes whose
+    statistics belong to it; None for all of them, also of what ran outside of steps. note: what cannot be answered.
+    source: what tables of it are computed from.
+    """
 
     about: str
     step_count: int | None
-    keep: Callable[[int, npt.NDArray[np.int64]], npt.NDArray[np.bool_] | None]  # (location, start_ns) -> mask, or all
+    keep: Callable[[int, Ints], npt.NDArray[np.bool_] | None]
+    classes: Mapping[int, frozenset[int]] | None = field(default_factory=dict)
+    note: str = ""
+    source: str = "spans"
 
 
 def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> Selection:
@@ -35,12 +55,11 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     `A..B` includes both ends.
     """
     low, high = (0, 2**62) if step in ("auto", "all", "steady") else _range_of(step)
-    whole_run = Selection("the whole run", None, lambda location, start_ns: None)
     if step == "all" and step_class is None:
-        return whole_run
+        return _whole_run(trace)
     steps = trace.ask("steps").to_arrow()
     if not steps.num_rows and step == "auto" and step_class is None:
-        return whole_run
+        return _whole_run(trace)
     if not steps.num_rows:
         raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
     if step == "auto":
@@ -55,18 +74,80 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
             known = ", ".join(f"{name} ({count})" for name, count in Counter(classes).most_common())
             raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {known}")
         wanted &= np.array([name == step_class for name in classes], dtype=bool)
-    chosen = {int(each): number[wanted & (process == each)] for each in np.unique(process)}
-    process_of = cast(list[int], trace.locations.column("process"))
+    kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
+    return select_steps(trace, {int(each): number[wanted & (process == each)] for each in np.unique(process)}, kind)
 
-    def keep(location: int, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
-        of_process = chosen.get(process_of[location], chosen[min(chosen)])
-        return np.isin(trace.step_of(location, start_ns), of_process)
+
+def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Selection:
+    """Select steps by process and number. `kind` says in a word what they have in common."""
+    process_of = cast(list[int], trace.locations.column("process"))
+    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    stand_in = min(chosen)
+    answered, classes, notes = dict(chosen), dict[int, frozenset[int]](), list[str]()
+    for process in trace.folded:
+        wanted = chosen.get(process, chosen[stand_in])
+        iterations, step = _with_steps(trace, process, process_of.index(process))
+        taken, near = _classes(iterations, np.isin(step, wanted), exact=process in chosen)
+        classes[process] = frozenset(taken)
+        if process in chosen:
+            lost = step[(iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)]
+            answered[process] = wanted[~np.isin(wanted, lost)]
+        elif near:
+            notes.append(f"the statistics of process {process} hold {near} of its iterations outside of these steps")
+
+    def keep(location: int, start_ns: Ints) -> npt.NDArray[np.bool_]:
+        return np.isin(trace.step_of(location, start_ns), answered.get(process_of[location], answered[stand_in]))
 
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
-    count = max(map(len, chosen.values()))
-    kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
-    return Selection(f"{count} {kind} steps".replace("  ", " "), count, keep)
+    most = max(chosen, key=lambda process: len(chosen[process]))
+    count, total = len(answered[most]), len(chosen[most])
+    about = f"{format_count(total)} {kind} steps".replace("  ", " ")
+    if 0 < count < total:
+        notes.insert(0, f"computed from {count} of {total} steps; the others are statistics only")
+    elif count < total:
+        notes.insert(
+            0, "no such step was kept in detail; what remains of them: strobe steps, and sums of whole classes"
+        )
+    folded = _folded_steps(trace, most, classes.get(most, frozenset()))
+    if folded:
+        about += f", from spans of {format_count(count - folded)} and statistics of {format_count(folded)}"
+    return Selection(about, count, keep, classes, "; ".join(notes), _source(any(classes.values())))
+
+
+def _whole_run(trace: Trace) -> Selection:
+    folded = max((int((trace.iterations(process).detail != ALL).sum()) for process in trace.folded), default=0)
+    about = (
+        f"the whole run, from spans and the statistics of {format_count(folded)} steps" if folded else "the whole run"
+    )
+    return Selection(about, None, lambda location, start_ns: None, None, source=_source(bool(trace.folded)))
+
+
+def _source(with_statistics: bool) -> str:
+    return "spans and statistics" if with_statistics else "spans"
+
+
+def _with_steps(trace: Trace, process: int, location: int) -> tuple[Iterations, Ints]:
+    """Return the iterations of a process, and the step in which each begins, -1 outside of every step."""
+    iterations = trace.iterations(process)
+    return iterations, trace.step_of(location, iterations.start_ns)
+
+
+def _classes(iterations: Iterations, wanted: npt.NDArray[np.bool_], *, exact: bool) -> tuple[list[int], int]:
+    """Return the classes whose folded iterations are wanted, all or (not `exact`) nearly all; and how many are not."""
+    taken, near = [], 0
+    folded = iterations.detail != ALL
+    for each in np.unique(iterations.class_id[folded]).tolist():
+        inside = wanted[folded & (iterations.class_id == each)]
+        if inside.all() or (not exact and inside.mean() >= _MOSTLY):
+            taken.append(each)
+            near += int((~inside).sum())
+    return taken, near
+
+
+def _folded_steps(trace: Trace, process: int, classes: frozenset[int]) -> int:
+    """Number of steps of a process that statistics of these classes stand for."""
+    iterations = trace.iterations(process)
+    return int(((iterations.detail != ALL) & np.isin(iterations.class_id, list(classes))).sum())
 
 
 def _range_of(step: str) -> tuple[int, int]:

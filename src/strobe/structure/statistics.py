@@ -1,12 +1,18 @@
-"""Sums over spans by call path and by any other key. Array code: one pass over each location, no Python per span."""
+"""Sums by call path and by any other key, over spans and over the statistics of what was folded.
+
+Array code: one pass over each location, no Python per span.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from strobe.store.folded import ALL, BUCKETS, Folded, bucket_edges_ns
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -34,19 +40,24 @@ class PathStatistics:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Statistics of the values that share a key."""
+class KeyStatistics:
+    """Per key of regions: executions, and ns in all of them.
 
-    key: Integers
-    count: Integers
-    total: Integers
-    minimum: Integers
-    maximum: Integers
-    median: npt.NDArray[np.float64]
+    time_ns: sum of all durations. total_ns: the same with an execution inside of one with the same key counted once.
+    own_ns: without direct children. median_ns: see `median_of` where some executions were folded.
+    """
+
+    calls: Integers
+    time_ns: Integers
+    total_ns: Integers
+    own_ns: Integers
+    min_ns: Integers
+    max_ns: Integers
+    median_ns: npt.NDArray[np.float64]
 
 
 def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
-    """Sum up the selected spans of all locations by call path."""
+    """Sum up by call path what was selected in all locations: spans, and the statistics of what was folded."""
     parent, region = path_tree(trace)
     count = len(region)
     calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
@@ -63,8 +74,73 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
         own += np.bincount(path, weights=self_ns, minlength=count).astype(np.int64)
         np.minimum.at(shortest, path, duration)
         np.maximum.at(longest, path, duration)
+    for folded in selected_statistics(trace, selection):
+        np.add.at(calls, folded.call_path, folded.count)
+        np.add.at(total, folded.call_path, folded.total_ns)
+        np.add.at(own, folded.call_path, folded.own_ns)
+        some = folded.count > 0
+        np.minimum.at(shortest, folded.call_path[some], folded.min_ns[some])
+        np.maximum.at(longest, folded.call_path[some], folded.max_ns[some])
     shortest[calls == 0] = 0
     return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
+
+
+def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:
+    """Yield, by process, the rows of statistics that a selection takes, and the corrections of its spans' own time."""
+    for process, folded in trace.folded.items():
+        if selection.classes is None:
+            yield folded
+            continue
+        corrections = folded.count == 0
+        yield folded.some(~corrections & np.isin(folded.class_id, list(selection.classes.get(process, ()))))
+        yield _corrections(trace, selection, process, folded.some(corrections))
+
+
+def _corrections(trace: Trace, selection: Selection, process: int, rows: Folded) -> Folded:
+    """Share out what was folded directly inside of spans among them, and keep what falls to the selected ones.
+
+    A span that holds folded iterations lasts longer than a step: the program's main function, an epoch. There is one
+    correction per call path and class, for all spans of the path; each span takes it in proportion to the time of
+    folded iterations that it covers. Exact where there is one such span, or all are selected.
+    """
+    iterations = trace.iterations(process)
+    covered = iterations.duration_ns * (iterations.detail != ALL)
+    until = np.concatenate([[0], np.cumsum(covered)])
+    own = rows.own_ns.copy()
+    for location in np.unique(rows.location).tolist():
+        spans = trace.span_arrays(location)
+        mask = selection.keep(location, spans["start_ns"])
+        edges = np.searchsorted(iterations.start_ns, [spans["start_ns"], spans["start_ns"] + spans["duration_ns"]])
+        weight = until[edges[1]] - until[edges[0]]
+        paths = len(trace.call_paths)
+        everything = np.bincount(spans["call_path"], weights=weight, minlength=paths)
+        selected = np.bincount(spans["call_path"], weights=weight * (1 if mask is None else mask), minlength=paths)
+        share = selected / np.maximum(1, everything)
+        here = rows.location == location
+        own[here] = np.round(own[here] * share[rows.call_path[here]]).astype(np.int64)
+    return replace(rows, own_ns=own)
+
+
+def median_of(histogram: Integers, low_ns: int, high_ns: int) -> float:
+    """Estimate a median from the counts of a histogram's buckets: in its bucket, which is half an octave (41 %) wide.
+
+    Within the bucket it is where durations spread evenly (over the logarithm) would have it; never beyond the shortest
+    and the longest.
+    """
+    edges = bucket_edges_ns()
+    counted = np.cumsum(histogram)
+    half = counted[-1] / 2
+    bucket = int(np.searchsorted(counted, half))
+    before = counted[bucket] - histogram[bucket]
+    inside = (half - before) / histogram[bucket]
+    return float(np.clip(edges[bucket] * (edges[bucket + 1] / edges[bucket]) ** inside, low_ns, high_ns))
+
+
+def histogram_of(duration_ns: Integers) -> Integers:
+    """Count durations in the buckets of `bucket_edges_ns`."""
+    edges = bucket_edges_ns()
+    bucket = np.searchsorted(edges[1:-1], duration_ns, side="right")
+    return np.bincount(bucket, minlength=len(edges) - 1).astype(np.int64)
 
 
 def path_tree(trace: Trace) -> tuple[Integers, Integers]:
@@ -74,17 +150,61 @@ def path_tree(trace: Trace) -> tuple[Integers, Integers]:
     return parent, paths.column("region").to_numpy().astype(np.int64)
 
 
-def group_statistics(keys: npt.NDArray[np.integer], values: Integers) -> Group:
-    """Count, sum, minimum, maximum and median of `values` for each distinct key, in order of the keys."""
+def key_statistics(trace: Trace, selection: Selection, key_of: Integers) -> KeyStatistics:
+    """Sum up what was selected by a key of its region (`key_of`, -1 for regions that do not count)."""
+    size = int(key_of.max(initial=-1)) + 1
+    parent, region = path_tree(trace)
+    key_of_path = key_of[region]
+    once = outermost(parent, key_of_path)
+    keys, durations = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    total, own = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for location in range(len(trace.locations)):
+        spans = trace.span_arrays(location)
+        wanted = key_of[spans["region"]] >= 0
+        mask = selection.keep(location, spans["start_ns"])
+        if mask is not None:
+            wanted &= mask
+        key, duration = key_of[spans["region"][wanted]], spans["duration_ns"][wanted]
+        keys.append(key)
+        durations.append(duration)
+        np.add.at(total, key, duration * once[spans["call_path"][wanted]])
+        np.add.at(own, key, spans["self_ns"][wanted])
+    key, duration = np.concatenate(keys), np.concatenate(durations)
+    calls, time, low, high, median = _group(key, duration, size)
+    histogram = np.zeros((size, BUCKETS), dtype=np.int64)
+    for folded in selected_statistics(trace, selection):
+        rows = folded.some(key_of_path[folded.call_path] >= 0)
+        row_key = key_of_path[rows.call_path]
+        np.add.at(total, row_key, rows.total_ns * once[rows.call_path])
+        np.add.at(own, row_key, rows.own_ns)
+        rows, row_key = rows.some(rows.count > 0), row_key[rows.count > 0]
+        np.add.at(calls, row_key, rows.count)
+        np.add.at(time, row_key, rows.total_ns)
+        np.minimum.at(low, row_key, rows.min_ns)
+        np.maximum.at(high, row_key, rows.max_ns)
+        np.add.at(histogram, row_key, rows.histogram)
+    for each in np.flatnonzero(histogram.any(axis=1)).tolist():
+        counts = histogram[each] + histogram_of(duration[key == each])
+        median[each] = median_of(counts, int(low[each]), int(high[each]))
+    return KeyStatistics(calls, time, total, own, low, high, median)
+
+
+def _group(
+    keys: Integers, values: Integers, size: int
+) -> tuple[Integers, Integers, Integers, Integers, npt.NDArray[np.float64]]:
+    """Count, sum, minimum, maximum and median of `values` for each key; 0 for keys that do not occur."""
     order = np.lexsort((values, keys))
-    sorted_keys, values = keys[order].astype(np.int64), values[order]
-    first = (
-        np.flatnonzero(np.r_[True, sorted_keys[1:] != sorted_keys[:-1]]) if len(keys) else np.empty(0, dtype=np.int64)
-    )
-    count = np.diff(np.r_[first, len(keys)])
-    middle = (values[first + (count - 1) // 2] + values[first + count // 2]) / 2
-    total = np.add.reduceat(values, first) if len(first) else np.empty(0, dtype=np.int64)
-    return Group(sorted_keys[first], count, total, values[first], values[first + count - 1], middle)
+    keys, values = keys[order], values[order]
+    first = np.searchsorted(keys, np.arange(size))
+    count = np.searchsorted(keys, np.arange(size), side="right") - first
+    total, middle = np.zeros(size, dtype=np.int64), np.zeros(size)
+    low, high = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
+    np.add.at(total, keys, values)
+    some = count > 0
+    begin, counted = first[some], count[some]
+    low[some], high[some] = values[begin], values[begin + counted - 1]
+    middle[some] = (values[begin + (counted - 1) // 2] + values[begin + counted // 2]) / 2
+    return count.astype(np.int64), total, low, high, middle
 
 
 def outermost(parent: Integers, key: Integers) -> npt.NDArray[np.bool_]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from strobe.store.folded import ALL
 from strobe.structure.activities import PARTS, activities
+from strobe.structure.agreement import first_numbers, usual_count
+from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
-from strobe.structure.main_loop import MainLoop, find_loops
-from strobe.structure.outliers import find_outliers
+from strobe.structure.main_loop import MainLoop, find_loop_of, find_loops
+from strobe.structure.outliers import Drift, find_outliers
 from strobe.structure.split import split
 from strobe.structure.stream import Bools, Ints, Stream, read_streams
 
@@ -38,6 +41,20 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What the records of iterations say about the steps of a process, one array entry per step.
+
+    class_id: class that the statistics of folded steps are told apart by, -1 (as `events`) for steps without a record.
+    detail: NONE, PART or ALL of store/folded.py. path_hash: 0 without a record.
+    """
+
+    class_id: Ints
+    detail: Ints
+    events: Ints
+    path_hash: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
 class ProcessSteps:
     """The steps of one process, one array entry per step. Nanoseconds since the trace's zero.
 
@@ -46,7 +63,9 @@ class ProcessSteps:
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself says what a step is. confidence: `high`, `medium`, `low`, or `none` where
     no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
-    those that run one after the other; they are the phases of the run.
+    those that run one after the other; they are the phases of the run. first_number: what the first step is called, so
+    that ranks give steps that they run together the same number. recorded: None where all steps were found
+    afterwards, and are in the trace in detail.
     """
 
     process: int
@@ -62,6 +81,9 @@ class ProcessSteps:
     confidence: str
     reason: str
     loops: tuple[Loop, ...] = ()
+    recorded: Recorded | None = None
+    drifts: tuple[Drift, ...] = ()
+    first_number: int = 0
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -70,6 +92,20 @@ class ProcessSteps:
     def loop(self) -> Ints:
         """Number of the loop (index into `loops`) that each step is an iteration of."""
         return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
+
+    @property
+    def drift(self) -> npt.NDArray[np.float64]:
+        """By how much the class of each step has changed for good by then, as a part of what it was at first."""
+        change, names, loop = np.zeros(len(self)), np.array(self.classes, dtype=object), self.loop
+        for each in self.drifts:
+            since = (loop == each.loop) & (names == each.class_name) & (np.arange(len(self)) >= each.since)
+            change[since] = each.after_ns / each.before_ns - 1
+        return change
+
+    @property
+    def kept(self) -> Bools:
+        """Steps whose spans are in the trace, all of them."""
+        return np.ones(len(self), dtype=bool) if self.recorded is None else self.recorded.detail == ALL
 
     @property
     def steady(self) -> Bools:
@@ -88,49 +124,102 @@ class Steps:
         return sum(map(len, self.processes))
 
 
-def find_steps(trace: Trace) -> Steps:
+def choose_steps(trace: Trace, asked: Asked) -> None:
+    """Let all questions to this trace use the steps that the user asks for. To be called before the first question."""
+    trace.once("asked", lambda: asked)
+
+
+def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
     """Find the steps of every process of a trace; computed once per open trace.
+
+    `asked`: what a step is; by default what was chosen for the trace, or what is found.
 
     Where some process has steps that a framework vouches for, loops found by structure alone in other processes (those
     of the loader's workers, for instance) are not steps of the program and left out.
     """
-    return trace.once("steps", lambda: _find(trace))
+    asked = asked or trace.once("asked", Asked)
+    return trace.once(("steps", asked), lambda: _find(trace, asked))
 
 
-def _find(trace: Trace) -> Steps:
-    found = [steps_of(stream, process) for process, stream in read_streams(trace)]
+def _find(trace: Trace, asked: Asked) -> Steps:
+    from strobe.structure.records import with_records
+
+    if asked:
+        return _find_asked(trace, asked)
+    found = [with_records(trace, stream, process) for process, stream in read_streams(trace)]
     having = [each for each in found if len(each)]
     if any(each.anchored for each in having):
         having = [each for each in having if each.anchored]
     if having:
-        return Steps(tuple(having), f"{having[0].confidence}: {having[0].reason}")
+        having, note = _agreed(trace, having)
+        return Steps(tuple(having), f"{having[0].confidence}: {having[0].reason}{note}")
     return Steps((), f"none: {found[0].reason}" if found else "none: nothing was recorded")
 
 
-def steps_of(stream: Stream, process: int = 0) -> ProcessSteps:
-    """Find the steps of one thread."""
+def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSteps], str]:
+    """Let the ranks of a job agree on what a step is, and number their steps alike; also say which ones do not agree.
+
+    The median of their numbers of steps is taken. A rank that is off by more than one is searched for a loop of as many
+    iterations; anchors are never overruled.
+    """
+    agreed = list(ranks)
+    count = usual_count([len(each) for each in ranks])
+    if count is None or len(ranks) < 2:
+        return agreed, ""
+    off = [number for number, each in enumerate(ranks) if abs(len(each) - count) > 1]
+    unanchored = {ranks[number].process: number for number in off if not ranks[number].anchored}
+    for process, stream in read_streams(trace) if unanchored else ():
+        loop = find_loop_of(stream, count) if process in unanchored else None
+        if loop is not None:
+            agreed[unanchored[process]] = _steps_of_loop(stream, loop, process, ())
+            off.remove(unanchored[process])
+    numbers = first_numbers([each.start_ns for each in agreed])
+    agreed = [replace(each, first_number=number) for each, number in zip(agreed, numbers, strict=True)]
+    odd = ", ".join(f"{len(agreed[number])} in process {agreed[number].process}" for number in off)
+    return agreed, f"; most processes have {count} steps, but {odd}" if odd else ""
+
+
+def _find_asked(trace: Trace, asked: Asked) -> Steps:
+    streams = list(read_streams(trace))
+    found = [steps_of(stream, process, asked=asked) for process, stream in streams]
+    having = tuple(each for each in found if len(each))
+    if not having:
+        levels = dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
+        raise not_there(asked, [str(name) for name in trace.regions.column("name")], list(levels))
+    return Steps(having, f"{having[0].confidence}: {having[0].reason}")
+
+
+def steps_of(
+    stream: Stream, process: int = 0, recurring: Collection[str] = (), asked: Asked | None = None
+) -> ProcessSteps:
+    """Find the steps of one thread, or those that the user asks for.
+
+    `recurring`: names of extras that are known to make a class, seen once or often.
+    """
     loops = find_loops(stream)
+    if asked:
+        loops = asked_loops(stream, loops, asked)
     if not loops:
         return _none(process, "no loop stands out: nothing repeats often and regularly enough")
     if len(loops) == 1:
-        return _steps_of_loop(stream, loops[0], process)
+        return _steps_of_loop(stream, loops[0], process, recurring)
     phases, low = [], 0
     for number, loop in enumerate(loops):
         high = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
-        phase = _steps_of_loop(stream.part(low, high), replace(loop, rows=loop.rows - low), process)
+        phase = _steps_of_loop(stream.part(low, high), replace(loop, rows=loop.rows - low), process, recurring)
         phases.append(phase)
         end_ns = phase.start_ns[-1] + phase.duration_ns[-1]
         low = min(high, int(np.searchsorted(stream.start_ns, end_ns)))  # a span that goes on may reach further
     return _joined(phases)
 
 
-def _steps_of_loop(stream: Stream, loop: MainLoop, process: int) -> ProcessSteps:
+def _steps_of_loop(stream: Stream, loop: MainLoop, process: int, recurring: Collection[str]) -> ProcessSteps:
     acts = activities(stream)
     cuts = cut(stream, loop, acts)
     duration = cuts.end_ns - cuts.start_ns
     parts = split(acts, cuts)
-    classes = classify(stream, cuts, acts)
-    outlier, warm_up, cause = find_outliers(duration, parts, classes)
+    classes = classify(stream, cuts, acts, recurring)
+    unusual = find_outliers(duration, parts, classes)
     return ProcessSteps(
         process=process,
         start_ns=cuts.start_ns,
@@ -138,13 +227,14 @@ def _steps_of_loop(stream: Stream, loop: MainLoop, process: int) -> ProcessSteps
         classes=tuple(classes),
         parts_ns=parts,
         complete=cuts.complete,
-        warm_up=warm_up,
-        outlier=outlier,
-        cause=tuple(cause),
+        warm_up=unusual.warm_up,
+        outlier=unusual.outlier,
+        cause=unusual.cause,
         anchored=loop.anchored,
         confidence=loop.confidence,
         reason=_reason(loop, len(cuts)),
         loops=(Loop(loop.kind, loop.name, loop.confidence, _reason(loop, len(cuts)), len(cuts)),),
+        drifts=unusual.drifts,
     )
 
 
@@ -155,18 +245,22 @@ def _joined(phases: Sequence[ProcessSteps]) -> ProcessSteps:
     def joined(name: str) -> npt.NDArray[Any]:
         return np.concatenate([getattr(each, name) for each in phases])
 
+    classes = tuple(name for each in phases for name in each.classes)
+    duration, parts = joined("duration_ns"), joined("parts_ns")
+    unusual = find_outliers(duration, parts, classes, [len(each) for each in phases])
     return replace(
         main,
         start_ns=joined("start_ns"),
-        duration_ns=joined("duration_ns"),
-        classes=tuple(name for each in phases for name in each.classes),
-        parts_ns=joined("parts_ns"),
+        duration_ns=duration,
+        classes=classes,
+        parts_ns=parts,
         complete=joined("complete"),
-        warm_up=joined("warm_up"),
-        outlier=joined("outlier"),
-        cause=tuple(name for each in phases for name in each.cause),
+        warm_up=unusual.warm_up,
+        outlier=unusual.outlier,
+        cause=unusual.cause,
         reason=f"{main.reason}; {len(phases)} loops one after the other",
         loops=tuple(loop for each in phases for loop in each.loops),
+        drifts=unusual.drifts,
     )
 
 

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 class Usual:
     """The steps of the main process, and which of them are usual. Nanoseconds.
 
+    `loop` is the loop that takes most time, all usual steps are of it.
+
     `parts_ns` are means over the middle half of the usual steps (by duration), scaled to the median step, so that they
     add up to it.
     """
 
     steps: ProcessSteps
+    loop: int
     class_name: str
     members: Bools  # of the class and steady, outliers included
     usual: Bools  # members that are no outliers
@@ -45,8 +48,11 @@ def usual_steps(trace: Trace) -> Usual | None:
     steps = processes[0]
     steady = steps.steady
     names = np.array(steps.classes, dtype=object)
-    class_name = str(Counter(names[steady]).most_common(1)[0][0])
-    members = steady & (names == class_name)
+    time_ns = np.bincount(steps.loop, weights=steps.duration_ns * steady)
+    loop = int(time_ns.argmax())
+    of_loop = steady & (steps.loop == loop)
+    class_name = str(Counter(names[of_loop]).most_common(1)[0][0])
+    members = of_loop & (names == class_name)
     usual = members & ~steps.outlier
     usual = usual if usual.any() else members
     duration = steps.duration_ns[usual]
@@ -55,7 +61,18 @@ def usual_steps(trace: Trace) -> Usual | None:
     middle = (duration >= low) & (duration <= high)
     means = steps.parts_ns[usual][middle].mean(axis=0)
     parts = means * (median / max(1.0, float(means.sum())))
-    return Usual(steps, class_name, members, usual, median, dict(zip(PARTS, parts.tolist(), strict=True)))
+    return Usual(steps, loop, class_name, members, usual, median, dict(zip(PARTS, parts.tolist(), strict=True)))
+
+
+def representativeness(steps: ProcessSteps) -> float | None:
+    """Return the mean duration of the steady steps that were kept, as a part of the mean of all steady steps.
+
+    1 where the kept steps stand for all. None where no steady step was kept.
+    """
+    kept = steps.steady & steps.kept
+    if not kept.any():
+        return None
+    return float(steps.duration_ns[kept].mean() / steps.duration_ns[steps.steady].mean())
 
 
 def evidence(trace: Trace, steps: ProcessSteps, rows: Ints) -> tuple[dict[str, object], ...]:

@@ -1,0 +1,48 @@
+"""Rule `drift`: steps take longer, or less long, for good: leaks, growing data, a schedule, a throttled machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Finding, Rule
+from strobe.model.units import format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+
+def run(trace: Trace) -> Iterator[Finding]:
+    """Yield a finding for each class of steps that drifts in the loop with the usual steps.
+
+    cost = (median after - median before) * steps of the class after / all steady steps; none where steps got faster.
+    """
+    import numpy as np
+
+    from strobe.structure.usual import evidence, usual_steps
+
+    usual = usual_steps(trace)
+    if usual is None:
+        return
+    steps = usual.steps
+    names = np.array(steps.classes, dtype=object)
+    for each in steps.drifts:
+        if each.loop != usual.loop:
+            continue
+        of_class = steps.steady & (names == each.class_name) & (steps.loop == each.loop)
+        after = of_class & (np.arange(len(steps)) >= each.since)
+        change = each.after_ns / each.before_ns - 1
+        gain = max(0.0, each.after_ns - each.before_ns) * int(after.sum()) / usual.count
+        yield Finding(
+            rule="drift",
+            what=f"from step {format_count(each.since)} on, `{each.class_name}` takes {format_share(abs(change))} "
+            f"{'longer' if change > 0 else 'less'}: {format_ns(each.after_ns)} instead of {format_ns(each.before_ns)}",
+            do="look for what grows or changes with time: memory, data, logs, a schedule, the machine's clock",
+            gain_high_ns=round(gain),
+            confidence="medium",
+            informative=True,
+            evidence=evidence(trace, steps, np.array([each.since])),
+        )
+
+
+RULE = Rule("drift", "Steps change their duration for good", run)

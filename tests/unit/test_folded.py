@@ -1,0 +1,252 @@
+"""Traces of which most steps were folded into statistics: the same answers as with every span, or it is said."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from strobe.present.summary import summarise
+from strobe.present.summary_text import summary_text
+from tests.unit.folding import ALL, FoldedProcess, Iteration, OnlineLoop, iterations_of, part_of
+from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
+
+KEPT = {12, 13, 30, 41}
+VALIDATIONS = dict.fromkeys(range(9, 60, 10), ("validate", 30 * MS))
+
+
+def program():
+    """A training of 60 steps in a function, with validations, one stall, and a thread beside it."""
+    steps = train_steps(60, extras=VALIDATIONS, stalls={41: 50 * MS})
+    beats = [
+        span("beat", i * MS, i * MS + 300_000, span("aten::rand", i * MS, i * MS + 1000)) for i in range(0, 900, 7)
+    ]
+    return {"main": [span("main", 0, 1000 * MS, *steps)], "helper": beats}
+
+
+def folded_and_full(**changes):
+    full = HandMadeProcess(program())
+    iterations = iterations_of(full, since=12, keep=changes.pop("keep", KEPT))
+    for number, detail_ns in changes.items():
+        at = int(number.removeprefix("part_"))
+        iterations[at - 12] = part_of(iterations[at - 12], iterations[at - 12].start_ns + detail_ns)
+    folded = FoldedProcess(program(), iterations, extras={"train+validation": ["validate"]})
+    return make_trace(folded), make_trace(full)
+
+
+def same(one, other, *, but=()):
+    names = [name for name in one.columns if name not in but]
+    assert one.select(names).rows() == other.select(names).rows()
+
+
+def test_all_steps_are_there_with_their_facts_whether_kept_or_not():
+    folded, full = folded_and_full()
+    same(folded.steps(), full.steps(), but=("detail", "events", "path_hash"))
+    steps = folded.steps()
+    assert {row["step"] for row in steps.to_pylist() if row["detail"] == "all"} == {*range(12), *KEPT}
+    assert steps.column("events")[:12] == [None] * 12, "found afterwards: nobody counted"
+    assert steps.column("events")[12] == 6
+    assert len(set(steps.column("path_hash")[12:])) == 2
+    assert steps.source == "spans and statistics"
+    assert "16 of 60 steps kept in detail" in steps.about
+    assert [row["step"] for row in folded.steps(only="outliers").to_pylist()] == [41]
+    assert folded.steps(step_class="train+validation").column("step") == [9, 19, 29, 39, 49, 59]
+
+
+@pytest.mark.parametrize("form", ["flat", "tree", "inverted"])
+@pytest.mark.parametrize("changes", [{}, {"part_20": 3 * MS, "part_33": 11 * MS}, {"keep": set()}])
+def test_a_profile_of_everything_is_exact(form, changes):
+    folded, full = folded_and_full(**changes)
+    assert folded.span_count < full.span_count / 1.5
+    same(folded.profile(form=form, step="all"), full.profile(form=form, step="all"))
+
+
+@pytest.mark.parametrize("choice", [{"step": "steady"}, {"step_class": "train"}, {"step_class": "train+validation"}])
+@pytest.mark.parametrize("changes", [{}, {"part_20": 3 * MS, "part_33": 11 * MS}])
+def test_whole_classes_are_exact(choice, changes):
+    folded, full = folded_and_full(**changes)
+    for form in ("flat", "tree", "inverted"):
+        profile = folded.profile(form=form, **choice)
+        same(profile, full.profile(form=form, **choice))
+        assert profile.note == ""
+    same(folded.operators(**choice), full.operators(**choice), but=("median_ns",))
+    for exact, estimated in zip(
+        full.operators(**choice).column("median_ns"), folded.operators(**choice).column("median_ns"), strict=True
+    ):
+        assert estimated == pytest.approx(exact, rel=0.42)
+
+
+def test_a_table_says_what_it_was_computed_from():
+    folded, full = folded_and_full()
+    assert full.profile().about == "60 steady steps"
+    assert full.profile().source == "spans"
+    assert folded.profile().about == "60 steady steps, from spans of 16 and statistics of 44"
+    assert folded.profile().source == folded.operators().source == "spans and statistics"
+    assert json.loads(folded.operators().to_json())["about"] == folded.profile().about
+    assert folded.profile(step="all").about == "the whole run, from spans and the statistics of 44 steps"
+
+
+def test_of_single_steps_only_those_in_detail_are_answered_and_it_is_said():
+    folded, full = folded_and_full()
+    some = folded.profile(step="8..18")
+    assert some.note == "computed from 6 of 11 steps; the others are statistics only"
+    assert some.source == "spans"
+    kept = {row["name"]: row for row in some.to_pylist()}
+    assert kept["aten::conv2d"]["calls"] == 6
+    assert kept["aten::conv2d"]["self_per_step_ns"] == 4 * MS
+    assert kept["validate"]["calls"] == 1
+    none = folded.operators(step="20")
+    assert len(none) == 0
+    assert "no such step was kept in detail" in none.note
+    same(folded.profile(step="13"), full.profile(step="13"))
+
+
+def test_a_part_of_a_class_is_not_answered_with_the_statistics_of_all_of_it():
+    folded, _ = folded_and_full()
+    # All folded validations (19, 29, 39, 49, 59) are in the range, and 41 folded steps of class train are not all.
+    some = folded.profile(step="15..59")
+    calls = dict(zip(some.column("name"), some.column("calls"), strict=True))
+    assert calls["validate"] == 5
+    assert calls["aten::conv2d"] == 5 + 2
+    assert some.note == "computed from 7 of 45 steps; the others are statistics only"
+
+
+def test_what_a_span_that_stays_holds_is_not_its_own_time():
+    # main 0..100 > step 10..40 (folded) and step 40..70 (kept); mm inside of both
+    def thread():
+        steps = [span("step", b, b + 30, span("aten::mm", b + 5, b + 25)) for b in (10, 40)]
+        return {"main": [span("main", 0, 100, *steps)]}
+
+    rest = (0, 0, 0, 0, 30)
+    its = [Iteration(10, 40, rest, "step"), Iteration(40, 70, rest, "step", ALL)]
+    trace = make_trace(FoldedProcess(thread(), its, loops=[OnlineLoop("structure", "step", 0)]))
+    assert trace.span_count == 3
+    profile = {
+        row["name"]: (row["calls"], row["total_ns"], row["self_ns"]) for row in trace.profile(step="all").to_pylist()
+    }
+    assert profile == {"main": (1, 100, 40), "step": (2, 60, 20), "aten::mm": (2, 40, 40)}
+    assert trace.sql("select name, count, self_ns from statistics order by name").rows() == [
+        ("aten::mm", 1, 20),
+        ("main", 0, -30),
+        ("step", 1, 10),
+    ]
+    totals = trace.sql("select name, count, total_ns, self_ns, min_ns, max_ns from totals order by name").rows()
+    assert totals == [("aten::mm", 2, 40, 40, 20, 20), ("main", 1, 100, 40, 100, 100), ("step", 2, 60, 20, 30, 30)]
+    assert trace.sql("select class from statistics group by all").rows() == [("step",)]
+    histogram = trace.statistics().to_pylist()[0]["histogram"]
+    assert sum(histogram) == 1
+
+
+def test_a_span_over_some_steps_gives_away_only_what_it_holds():
+    # epoch 0 holds steps 0..11 (found afterwards), epoch 1 steps 12..35 (folded), epoch 2 steps 36..59 (folded)
+    flat = train_steps(60)
+    first = [step.start_ns for step in flat if step.name.startswith("enumerate")]
+    edges = [0, first[12], first[36], flat[-1].end_ns]
+    epochs = [
+        span("epoch", low, high, *(each for each in flat if low <= each.start_ns < high))
+        for low, high in pairwise(edges)
+    ]
+    full = HandMadeProcess({"main": epochs})
+    iterations = iterations_of(full, since=12, keep={36})
+    folded = make_trace(FoldedProcess({"main": epochs}, iterations))
+
+    def epoch(table):
+        return next((row["calls"], row["self_ns"]) for row in table.to_pylist() if row["name"] == "epoch")
+
+    whole = make_trace(full)
+    assert epoch(folded.profile(step="all")) == epoch(whole.profile(step="all"))
+    assert epoch(folded.profile(step="36")) == epoch(whole.profile(step="36"))
+
+
+def test_classes_are_named_as_they_are_afterwards():
+    full = HandMadeProcess(program())
+    its = iterations_of(full, since=12, keep=())
+    once = [Iteration(e.start_ns, e.end_ns, e.parts_ns, "odd" if i == 5 else e.class_name) for i, e in enumerate(its)]
+    extras = {"train+validation": ["", "validate"], "odd": ["beat"]}
+    names = make_trace(FoldedProcess(program(), once, extras=extras)).steps().column("class")
+    assert names[19] == names[9] == "train+validation", "waits and the function are one validation"
+    assert names[17] == "train", "what runs once is no class"
+    recurring = [
+        Iteration(e.start_ns, e.end_ns, e.parts_ns, "odd" if i in (5, 6) else e.class_name) for i, e in enumerate(its)
+    ]
+    names = make_trace(FoldedProcess(program(), recurring, extras=extras)).steps().column("class")
+    assert names[16:19] == ["train", "train+beat", "train+beat"]
+
+
+def test_a_checkpoint_seen_once_before_the_loop_was_accepted_is_the_class_it_is_later():
+    extras = dict.fromkeys(range(8, 60, 12), ("push_metrics", 5 * MS))
+    full = HandMadeProcess({"main": train_steps(60, extras=extras)})
+    its = iterations_of(full, since=12, keep=())
+    folded = make_trace(
+        FoldedProcess({"main": train_steps(60, extras=extras)}, its, extras={"train+push_metrics": ["push_metrics"]})
+    )
+    assert folded.steps(step_class="train+push_metrics").column("step") == [8, 20, 32, 44, 56]
+
+
+def test_two_loops_are_two_phases_and_what_is_usual_in_one_is_not_in_the_other():
+    one = train_steps(60)
+    later = one[-1].end_ns + 5 * MS
+
+    def move(each, by):
+        return span(
+            each.name,
+            each.start_ns + by,
+            each.end_ns + by,
+            *(move(c, by) for c in each.children),
+            paradigm=each.paradigm,
+            role=each.role,
+        )
+
+    two = [move(each, later) for each in train_steps(40, forward_ns=40 * MS, stalls={30: 200 * MS})]
+    threads = {"main": [*one, *two]}
+    full = HandMadeProcess({"main": one}), HandMadeProcess({"main": two})
+    its = iterations_of(full[0], since=12, keep={13})
+    its += [
+        Iteration(e.start_ns, e.end_ns, e.parts_ns, e.class_name, e.detail, loop=1)
+        for e in iterations_of(full[1], since=12, keep={13})
+    ]
+    trace = make_trace(FoldedProcess(threads, its, loops=[OnlineLoop(), OnlineLoop(reason="the second")]))
+    loops = trace.loops().to_pylist()
+    assert [(each["steps"], each["kept_steps"], each["accepted_step"]) for each in loops] == [
+        (60, 13, 12),
+        (40, 13, 72),
+    ]
+    assert loops[1]["reason"] == "the second"
+    steps = trace.steps().to_pylist()
+    assert [each["step"] for each in steps if each["outlier"]] == [90]
+    assert [each["loop"] for each in steps] == [0] * 60 + [1] * 40
+    summary = summarise(trace)
+    assert summary.step.class_count == 40, "the usual step is of the loop that takes most time"
+
+
+def test_the_summary_and_info_say_how_much_was_kept_and_whether_it_stands_for_all():
+    folded, full = folded_and_full()
+    step = summarise(folded).step
+    durations = full.steps().column("duration_ns")
+    kept = [durations[i] for i in (*range(12), *KEPT)]
+    assert step.kept_count == 16
+    assert step.representativeness == pytest.approx((sum(kept) / 16) / (sum(durations) / 60))
+    text = summary_text(summarise(folded))
+    assert "kept 16 of 60 steps in detail; statistics for all" in text
+    assert f"{step.representativeness:.2f} x the mean" in text
+    assert "in detail" not in summary_text(summarise(full))
+    facts = dict(folded.info.__class__ and folded.ask("info").rows())
+    assert facts["kept_steps"] == "16 of 60 steps in detail (27 %)"
+    assert float(facts["kept_mean_ratio"]) == pytest.approx(step.representativeness, abs=1e-4)
+    assert "kept_steps" not in dict(full.ask("info").rows())
+    assert summarise(folded).hot[0].self_ns == summarise(full).hot[0].self_ns
+
+
+def test_drift_is_told_where_a_class_changes_for_good():
+    slow = dict.fromkeys(range(200, 300), 6 * MS)
+    trace = make_trace({"main": train_steps(300, stalls={**slow, 40: 30 * MS})})
+    drift = trace.steps().column("drift")
+    change = 6 / 12
+    assert drift[100] == 0
+    assert drift[210] == pytest.approx(change, rel=0.02)
+    assert drift[299] == drift[210]
+    finding = next(each for each in summarise(trace).findings if each.rule == "drift")
+    assert "50 % longer" in finding.what
+    back = dict.fromkeys(range(100, 200), 6 * MS)
+    assert set(make_trace({"main": train_steps(300, stalls=back)}).steps().column("drift")) == {0.0}
