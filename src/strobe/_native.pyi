@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from numpy import generic, int64, uint8, uint32
+from numpy import generic, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 # Recording control.
@@ -59,3 +59,40 @@ def recover(blocks_path: str, rings_path: str) -> int: ...
 def find_levels(
     ids: NDArray[uint32], times: NDArray[int64], min_count: int, max_levels: int
 ) -> list[tuple[Any, ...]]: ...
+
+class Graph:
+    """A finished flow graph: the columns of strobe.structure.flow_graph, and what is computed from them."""
+
+    first: int
+    last: int
+    lost_transitions: int
+    def nodes(self) -> dict[str, NDArray[Any]]: ...
+    def edges(self) -> dict[str, NDArray[Any]]: ...
+    def partitions(self) -> tuple[NDArray[uint32], NDArray[uint32], NDArray[uint32], NDArray[uint32]]: ...
+    def replayable(self) -> bool: ...
+    def replay(self) -> NDArray[uint32]: ...
+    def loops(self) -> tuple[NDArray[uint32], NDArray[uint8], NDArray[uint8], NDArray[uint32]]: ...
+    def chains(self) -> tuple[NDArray[uint32], NDArray[uint32]]: ...
+    def encode(self) -> bytes: ...
+    def structure_bytes(self, folded: bool) -> int: ...
+
+def build_graph(
+    signatures: NDArray[uint64],
+    times: NDArray[int64],
+    durations: NDArray[int64] | None,
+    nodes: int,
+    edges: int,
+    partition_bytes: int,
+) -> Graph: ...
+def decode_graph(payload: bytes) -> Graph | None: ...
+
+# Columns of strobe.structure.expression.Expression.
+def fold(ids: NDArray[uint32]) -> tuple[NDArray[uint32], ...]: ...
+def expand(
+    event: NDArray[uint32],
+    size: NDArray[uint32],
+    runs_begin: NDArray[uint32],
+    runs_end: NDArray[uint32],
+    trips: NDArray[uint32],
+    times: NDArray[uint32],
+) -> NDArray[uint32]: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Finding, Rule
@@ -22,28 +23,28 @@ def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
 
     Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so the confidence is low.
-    Where usual steps were folded, those that were kept stand for them.
+    Where usual steps were folded, the outliers of their class count, too.
     """
     import numpy as np
 
-    from strobe.structure.selection import Selection
+    from strobe.structure.selection import select_steps
     from strobe.structure.statistics import path_statistics
     from strobe.structure.usual import usual_steps
 
     usual = usual_steps(trace)
     if usual is None:
         return
-    chosen = np.flatnonzero(usual.usual & usual.steps.kept)
-    if not len(chosen):
-        return
-    process_of = trace.locations.column("process")
+    # Statistics do not tell a class's outliers from its other steps.
+    chosen = np.flatnonzero(usual.usual if usual.steps.kept.all() else usual.members)
+    process_of, process = trace.locations.column("process"), usual.steps.process
+    steps = select_steps(trace, {process: chosen + usual.steps.first_number})
 
-    def keep(location: int, start_ns: Ints) -> Bools:
-        if process_of[location] != usual.steps.process:
-            return np.zeros(len(start_ns), dtype=bool)
-        return np.isin(trace.step_of(location, start_ns), chosen)
+    def keep(location: int, start_ns: Ints) -> Bools | None:
+        nothing = np.zeros(len(start_ns), dtype=bool)
+        return steps.keep(location, start_ns) if process_of[location] == process else nothing
 
-    sums = path_statistics(trace, Selection("usual steps", len(chosen), keep))
+    own = {process: (steps.classes or {}).get(process, frozenset())}
+    sums = path_statistics(trace, replace(steps, keep=keep, classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))

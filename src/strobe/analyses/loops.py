@@ -27,7 +27,8 @@ def run(trace: Trace) -> Table:
             first = end - loop.step_count
             counts = (loop.step_count, int(each.kept[first:end].sum()))
             times = (int(each.start_ns[first]), int(ends_ns[end - 1]))
-            facts = (loop.accepted_step, loop.confidence, loop.reason)
+            accepted = None if loop.accepted_step is None else loop.accepted_step + each.first_number
+            facts = (accepted, loop.confidence, loop.reason)
             rows.append((each.process, number, loop.kind, loop.name, *counts, *times, *facts))
     note = f"no steps found: {steps.reason}" if trace.span_count and not rows else ""
     return make_table("loops", rows, note=note)

@@ -14,12 +14,16 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type by name, the unit of its values ("" where there is none), and what it means."""
+    """One column: its Arrow type by name, the unit of its values ("" where there is none), and what it means.
+
+    `extra` columns are the first to go where a terminal has no room for all.
+    """
 
     name: str
     type: str
     unit: str
     meaning: str
+    extra: bool = False
 
 
 PROCESSES = (
@@ -99,9 +103,11 @@ METRICS = (
 )
 
 STEPS = (
-    Column("process", "uint32", "", "process that runs the loop"),
+    Column("process", "uint32", "", "process that runs the loop", extra=True),
     Column("step", "int64", "", "number of the step in its process, from 0"),
-    Column("start_ns", "int64", "ns", "when the program asked for the step's data, or the loop's body began"),
+    Column(
+        "start_ns", "int64", "ns", "when the program asked for the step's data, or the loop's body began", extra=True
+    ),
     Column("duration_ns", "int64", "ns", "until the next step begins, or the loop's body ends"),
     Column("class", "string", "", "path through the loop: train, train+validation, ...; partial if cut off"),
     Column("data_wait_ns", "int64", "ns", "waiting for data"),
@@ -109,32 +115,54 @@ STEPS = (
     Column("backward_ns", "int64", "ns", "backward pass"),
     Column("optimizer_ns", "int64", "ns", "optimizer: update and zeroing of gradients"),
     Column("rest_ns", "int64", "ns", "everything else; the five parts add up to the duration"),
-    Column("steady", "bool", "", "false for the slow steps of the warm-up and for steps that are cut off"),
+    Column("steady", "bool", "", "false for the slow steps of the warm-up and for steps that are cut off", extra=True),
     Column("outlier", "bool", "", "takes much longer than its class usually does"),
     Column("cause", "string", "", "of a slow step: the part that exceeds its median the most (its column without _ns)"),
-    Column("loop", "uint32", "", "main loop that it is an iteration of, see `loops`: the phase of the run"),
+    Column("loop", "uint32", "", "main loop that it is an iteration of, see `loops`: the phase of the run", extra=True),
     Column("detail", "string", "", "all (its spans are there), part (those of its end), none (folded into statistics)"),
     Column(
-        "drift", "float64", "", "by how much its class has changed for good by then, as a part of what it began with"
+        "drift",
+        "float64",
+        "",
+        "by how much its class has changed for good by then, as a part of what it began with",
+        extra=True,
     ),
     Column(
-        "events", "uint32", "", "events in it that loops are looked for in, null where it was not recorded as a step"
+        "events",
+        "uint32",
+        "",
+        "events in it that loops are looked for in, null where it was not recorded as a step",
+        extra=True,
     ),
-    Column("path_hash", "uint64", "", "equal where the same events came in the same order, null where `events` is"),
+    Column(
+        "path_hash",
+        "uint64",
+        "",
+        "equal where the same events came in the same order, null where `events` is",
+        extra=True,
+    ),
 )
 
 LOOPS = (
-    Column("process", "uint32", "", "process that runs the loop"),
+    Column("process", "uint32", "", "process that runs the loop", extra=True),
     Column("loop", "uint32", "", "number of the loop in its process, in order of time"),
     Column("kind", "string", "", "what marks a step: hint, range, optimizer, zero_grad, data_wait, structure"),
     Column("name", "string", "", "region that marks a step"),
     Column("steps", "int64", "", "steps of the loop"),
     Column("kept_steps", "int64", "", "steps whose spans are in the trace; statistics hold the others"),
-    Column("start_ns", "int64", "ns", "when its first step begins"),
-    Column("end_ns", "int64", "ns", "when its last step ends"),
-    Column("accepted_step", "int64", "", "first step after the loop was found while the program ran, null if later"),
-    Column("confidence", "string", "", "how sure we are that this is the loop that matters: high, medium, low"),
-    Column("reason", "string", "", "how it was found"),
+    Column("start_ns", "int64", "ns", "when its first step begins", extra=True),
+    Column("end_ns", "int64", "ns", "when its last step ends", extra=True),
+    Column(
+        "accepted_step",
+        "int64",
+        "",
+        "first step after the loop was found while the program ran, null if later",
+        extra=True,
+    ),
+    Column(
+        "confidence", "string", "", "how sure we are that this is the loop that matters: high, medium, low", extra=True
+    ),
+    Column("reason", "string", "", "how it was found", extra=True),
 )
 
 STATISTICS = (
@@ -148,8 +176,14 @@ STATISTICS = (
     ),
     Column("min_ns", "int64", "ns", "shortest, 0 where the count is 0"),
     Column("max_ns", "int64", "ns", "longest"),
-    Column("sum_squares", "float64", "ns2", "sum of the squares of the durations"),
-    Column("histogram", "list<uint32>", "", "executions by duration in 64 buckets, two an octave: from 2^(i/2) ns on"),
+    Column("sum_squares", "float64", "ns2", "sum of the squares of the durations", extra=True),
+    Column(
+        "histogram",
+        "list<uint32>",
+        "",
+        "executions by duration in 64 buckets, two an octave: from 2^(i/2) ns on",
+        extra=True,
+    ),
 )
 
 QUALITY = (

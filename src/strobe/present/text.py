@@ -29,17 +29,35 @@ def render(table: Table, form: str) -> str:
 
 
 def print_for_people(table: Table, stream: TextIO) -> None:
-    """Print a table on a terminal, as wide as it is; colours follow NO_COLOR and TERM."""
+    """Print a table on a terminal, as wide as it is; colours follow NO_COLOR and TERM.
+
+    Where it is too narrow, extra columns are left out, from the right.
+    """
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
+    width = shutil.get_terminal_size((100, 24)).columns
+    table = _fitting(table, width)
     grid = Grid(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for name, numeric in zip(_headings(table), _numeric(table), strict=True):
         grid.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=numeric)
     for row in _cells(table):
         grid.add_row(*(Text(cell) for cell in row))
-    Console(file=stream, highlight=False, width=shutil.get_terminal_size((100, 24)).columns).print(grid)
+    Console(file=stream, highlight=False, width=width).print(grid)
+
+
+def _fitting(table: Table, width: int) -> Table:
+    extra = table.extra
+    while extra and _width(table) > width:
+        gone = extra.pop()
+        table = table.select([name for name in table.columns if name != gone])
+    return table
+
+
+def _width(table: Table) -> int:
+    columns = zip(_headings(table), *_cells(table), strict=True)
+    return sum(2 + max(map(len, column)) for column in columns) - 2
 
 
 def aligned(table: Table) -> str:
@@ -155,6 +173,8 @@ def _for_people(name: str, value: object, unit: str) -> str:
         if unit == "bytes":
             return format_bytes(value)
         return f"{value:.4g}" if isinstance(value, float) else format_count(value)
+    if isinstance(value, list):  # a histogram: only the buckets that hold anything
+        return " ".join(f"{bucket}:{count}" for bucket, count in enumerate(value) if count)
     return _one_line(str(value))
 
 

@@ -97,6 +97,11 @@ class Table:
         return {field.name: unit for field in self._arrow.schema if (unit := _meta(field, b"unit"))}
 
     @property
+    def extra(self) -> list[str]:
+        """Columns that are the first to go where there is no room for all."""
+        return [field.name for field in self._arrow.schema if _meta(field, b"extra")]
+
+    @property
     def source(self) -> str:
         """What it was computed from: `spans`, `statistics` (of steps not kept in detail), or `spans and statistics`."""
         return str((self._arrow.schema.metadata or {}).get(b"source", b"").decode())
@@ -110,7 +115,11 @@ class Table:
     # New tables
 
     def sort(self, by: str, *, descending: bool | None = None) -> Table:
-        """Sort by a column. Numbers go from large to small and text from A to Z unless `descending` says otherwise."""
+        """Sort by a column (`duration` for `duration_ns`, too).
+
+        Numbers go from large to small and text from A to Z unless `descending` says otherwise.
+        """
+        by = by if by in self.columns or f"{by}_ns" not in self.columns else f"{by}_ns"
         self._require(by)
         if descending is None:
             descending = bool(pa.types.is_integer(t := self._arrow.schema.field(by).type) or pa.types.is_floating(t))
@@ -160,6 +169,7 @@ def arrow_schema(columns: Iterable[Column], *, source: str = "spans") -> pa.Sche
     fields = []
     for column in columns:
         metadata = {"meaning": column.meaning, **({"unit": column.unit} if column.unit else {})}
+        metadata |= {"extra": "yes"} if column.extra else {}
         fields.append(pa.field(column.name, _arrow_type(column.type), metadata=metadata))
     return pa.schema(fields, metadata={"source": source})
 

@@ -186,7 +186,8 @@ def _find_asked(trace: Trace, asked: Asked) -> Steps:
     if not having:
         levels = dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
         raise not_there(asked, [str(name) for name in trace.regions.column("name")], list(levels))
-    return Steps(having, f"{having[0].confidence}: {having[0].reason}")
+    folded = "; searched in what was kept in detail only" if trace.folded else ""
+    return Steps(having, f"{having[0].confidence}: {having[0].reason}{folded}")
 
 
 def steps_of(
