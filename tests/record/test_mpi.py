@@ -32,7 +32,18 @@ class Mpi:
         """Compile a program of tests/record/mpi; return its path."""
         made = self.workshop.folder / name
         source = PROGRAMS / f"{name.removesuffix('.so')}.c"
-        command = [self.home / "bin/mpicc", "-g", "-O1", "-fno-inline", *options, str(source), "-o", str(made), "-pthread", "-ldl"]
+        command = [
+            self.home / "bin/mpicc",
+            "-g",
+            "-O1",
+            "-fno-inline",
+            *options,
+            str(source),
+            "-o",
+            str(made),
+            "-pthread",
+            "-ldl",
+        ]
         subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_S)
         return str(made)
 
@@ -100,7 +111,8 @@ def test_every_call_of_a_c_program_is_recorded_as_an_independent_counter_sees_it
     plain = mpi.run(mpi.mpirun(size, solver))
     recorded = mpi.recorded(*mpi.mpirun(size, solver), LD_PRELOAD=counter)
     assert (recorded.stdout, recorded.returncode) == (plain.stdout, plain.returncode)
-    assert plain.returncode == 3 and f"{size} ranks: " in plain.stdout
+    assert plain.returncode == 3
+    assert f"{size} ranks: " in plain.stdout
 
     found = calls(recorded.trace)
     assert sorted(found) == list(range(size))
@@ -122,7 +134,8 @@ def test_places_say_who_and_from_where(mpi: Mpi) -> None:
         sends = {place: n for place, n in places[rank].items() if place.startswith(f"to {right}; exchange")}
         receives = {place: n for place, n in places[rank].items() if place.startswith(f"from {left}; exchange")}
         # One line of the source, called from two: two call paths, each once a step.
-        assert sorted(sends.values()) == [60, 60] and sorted(receives.values()) == [60, 60]
+        assert sorted(sends.values()) == [60, 60]
+        assert sorted(receives.values()) == [60, 60]
         assert all(re.fullmatch(r"to .\d; exchange\+0x[0-9a-f]+ < main\+0x[0-9a-f]+", place) for place in sends)
         assert [n for place, n in places[rank].items() if place.startswith("residual")] == [60]
         assert [n for place, n in places[rank].items() if place.startswith("to null from null; main")] == [1]
@@ -142,7 +155,8 @@ def test_calls_of_mpi4py_lie_under_the_python_functions_that_make_them(mpi: Mpi)
     script = str(PROGRAMS / "solver.py")
     command = mpi.mpirun(2, sys.executable, script)
     plain, recorded = mpi.run(command), mpi.recorded(*command)
-    assert sorted(recorded.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+    lines = [sorted(re.findall(r"rank \d of 2: \d+", each.stdout)) for each in (plain, recorded)]  # launchers mix them
+    assert lines == [["rank 0 of 2: 780", "rank 1 of 2: 780"]] * 2
     assert recorded.returncode == plain.returncode == 4
 
     found = calls(recorded.trace)
@@ -169,10 +183,12 @@ def test_ranks_that_each_run_strobe_share_one_trace_and_one_speaks(mpi: Mpi, pro
     command = [str(PROGRAMS / program)] if program.endswith(".py") else ["--", mpi.build(program)]
     done = mpi.run(mpi.mpirun(2, STROBE, "run", "-o", str(mpi.workshop.trace), *command))
     assert done.returncode == (4 if program.endswith(".py") else 3)
-    assert done.stderr.count("Saved") == 1 and "strobe: " not in done.stderr
+    assert done.stderr.count("Saved") == 1
+    assert "strobe: " not in done.stderr
     assert [each.name for each in mpi.workshop.folder.glob("*.strobe")] == ["out.strobe"]
     found = calls(done.trace)
-    assert sorted(found) == [0, 1] and all(own["MPI_Isend"] > 0 for own in found.values())
+    assert sorted(found) == [0, 1]
+    assert all(own["MPI_Isend"] > 0 for own in found.values())
     processes = strobe.open(done.trace).processes.to_arrow().to_pylist()
     assert [(each["process"], each["rank"], each["main"]) for each in processes] == [(0, 0, True), (1, 1, True)]
     assert not list(done.trace.glob("rank-*"))
@@ -193,7 +209,8 @@ def test_what_a_rank_did_before_it_died_is_in_the_trace(mpi: Mpi, how: str) -> N
     plain, recorded = mpi.run(mpi.mpirun(2, program, how)), mpi.recorded(*mpi.mpirun(2, program, how))
     assert recorded.returncode == plain.returncode != 0
     own = calls(recorded.trace)[1]
-    assert own["MPI_Barrier"] == 701 and own["MPI_Init"] == 1
+    assert own["MPI_Barrier"] == 701
+    assert own["MPI_Init"] == 1
     assert own.get("MPI_Abort", 0) == (how == "abort")
 
 
@@ -211,7 +228,7 @@ def test_the_library_is_harmless_without_a_session(mpi: Mpi) -> None:
     plain = mpi.run(mpi.mpirun(2, solver))
     preloaded = mpi.run(mpi.mpirun(2, solver), LD_PRELOAD=native.mpi_library())
     assert (preloaded.stdout, preloaded.returncode) == (plain.stdout, plain.returncode)
-    assert re.sub(r"\[prterun.*", "", preloaded.stderr) == re.sub(r"\[prterun.*", "", plain.stderr)
+    assert "strobe" not in preloaded.stderr
     killed = mpi.recorded(*mpi.mpirun(2, solver), STROBE_DISABLE="1")
     assert (killed.stdout, killed.returncode) == (plain.stdout, plain.returncode)
     assert not list(mpi.workshop.folder.glob("*.strobe"))
@@ -219,7 +236,7 @@ def test_the_library_is_harmless_without_a_session(mpi: Mpi) -> None:
 
 def test_a_program_without_mpi_leaves_no_file_behind(workshop: Workshop) -> None:
     done = workshop.recorded("--trace", "+mpi", "--", "bash", "-c", "echo $((6 * 7)); exit 5")
-    assert (done.stdout, done.stderr, done.returncode) == ("42\n", "", 5) or "no recorded process" in done.stderr
+    assert done.visible == ("42\n", "", 5)
     assert not list(done.trace.glob("process-*"))
 
 
@@ -251,5 +268,6 @@ def test_the_launcher_says_which_rank_we_are(variables: dict[str, str], expected
 def test_ranks_of_one_launch_have_one_job_and_other_launches_another(mpi: Mpi) -> None:
     code = "import os; from strobe.record import ranks; print(ranks.rank_of(os.environ).job)"
     jobs = [set(mpi.run(mpi.mpirun(2, sys.executable, "-c", code)).stdout.split()) for _ in range(2)]
-    assert all(len(job) == 1 for job in jobs) and jobs[0] != jobs[1]
+    assert all(len(job) == 1 for job in jobs)
+    assert jobs[0] != jobs[1]
     assert os.environ.get("PMI_RANK") is None
