@@ -336,7 +336,8 @@ class Trace:
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
-        return Table(engine.query(text, sql.tables(self, text), sql.VIEWS, timeout_s=timeout_s), name="sql")
+        found = engine.query(text, sql.tables(self, text), sql.VIEWS, timeout_s=timeout_s)
+        return Table(found, name="sql", note=sql.note(self, text))
 
     def missing(self, needs: Sequence[str]) -> str:
         """Say which of `needs` (keys of RECORDED_WITH) is missing, and what would have recorded it; "" if none is."""
@@ -435,7 +436,7 @@ class Trace:
         if need == "metrics":
             return any(len(cast("list[float]", m["value"])) for reader in self._readers for m in reader.metrics())
         if need == "spans":
-            return self.span_count > 0
+            return self.span_count + self.folded_count > 0
         paradigms = {row[2] for row in self._definitions.regions}
         # PyTorch speaks through ITT and NVTX; its operators are known by their role.
         return need in paradigms or (need == "torch" and any(row[3] == "operator" for row in self._definitions.regions))
