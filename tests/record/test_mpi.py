@@ -143,6 +143,18 @@ def test_places_say_who_and_from_where(mpi: Mpi) -> None:
         assert any_source == ([60] if rank % 2 == 0 else [])
 
 
+def test_a_function_is_one_row_of_the_profile_whoever_calls_it(mpi: Mpi) -> None:
+    trace = strobe.open(mpi.recorded(*mpi.mpirun(2, mpi.build("solver"))).trace)
+    sums: dict[str, int] = {}
+    for own in calls(trace.path).values():
+        for name, n in own.items():
+            sums[name] = sums.get(name, 0) + n
+    flat = trace.profile(form="flat", step="all").to_arrow().to_pylist()
+    assert sorted((row["name"], row["calls"]) for row in flat) == sorted(sums.items())
+    inverted = trace.profile(form="inverted", step="all").to_arrow().to_pylist()
+    assert sorted((row["name"], row["calls"]) for row in inverted) == sorted(sums.items())
+
+
 def test_the_loop_of_a_solver_is_found_from_its_calls(mpi: Mpi) -> None:
     trace = strobe.open(mpi.recorded(*mpi.mpirun(2, mpi.build("solver"))).trace)
     steps = trace.steps().to_arrow()
