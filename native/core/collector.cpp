@@ -62,6 +62,7 @@ class Collector::Place final : public SpanObserver {
   structure::FlowGraph graph;
   uint64_t folded_until = 0;          // position in the ring behind the last row that was folded
   bool folded = false, kept = false;  // since the last commit
+  bool over = false;                  // nothing follows: the ends of open spans are to be written, too
   bool main() const { return main_; }
 
  private:
@@ -171,6 +172,10 @@ void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t 
 void Collector::main_closed(uint32_t path, int64_t start_ns, uint64_t start_position, int64_t end_ns,
                             uint64_t position) {
   const PathFacts& f = facts_[path];
+  if (!open_functions_.empty() && open_functions_.back() == start_position) {
+    open_functions_.pop_back();
+    touch(path, start_ns, end_ns);
+  }
   if (f.part >= 0 && f.activity()) {
     cutter_.add({start_ns, end_ns, start_position, path, structure::Part(f.part)});
     if (f.part == structure::kBackward) detector_.training_seen();
@@ -298,6 +303,7 @@ void Collector::begin_iteration(const Cut& cut) {
   scan_number_++;
   for (const Touch& touch : touched_) touch_of_path_[touch.path] = 0;
   touched_.clear();
+  open_functions_.clear();
   edges_used_ = 0;
 }
 
@@ -337,17 +343,24 @@ void Collector::scan(size_t until, int64_t end_ns) {
     }
 
     const int64_t start = columns.start_ns[row], duration = columns.duration_ns[row];
-    if (!f.function || duration == kOpen || start + duration > end_ns || start < begun_.fed_ns) continue;
-    if (path >= touch_of_path_.size()) touch_of_path_.resize(path + 1, 0);
-    if (!touch_of_path_[path]) {
-      touched_.push_back({path, 0, start, 0});
-      touch_of_path_[path] = uint32_t(touched_.size());
-    }
-    Touch& touch = touched_[touch_of_path_[path] - 1];
-    touch.total_ns += duration;
-    touch.last_ns = start + duration;
+    if (!f.function || start < begun_.fed_ns) continue;
+    if (duration == kOpen)
+      open_functions_.push_back(builder.position_of(row));
+    else if (start + duration <= end_ns)
+      touch(path, start, start + duration);
   }
   scanned_ = std::max(scanned_, until);
+}
+
+void Collector::touch(uint32_t path, int64_t start_ns, int64_t end_ns) {
+  if (path >= touch_of_path_.size()) touch_of_path_.resize(path + 1, 0);
+  if (!touch_of_path_[path]) {
+    touched_.push_back({path, 0, start_ns, 0});
+    touch_of_path_[path] = uint32_t(touched_.size());
+  }
+  Touch& touch = touched_[touch_of_path_[path] - 1];
+  touch.total_ns += end_ns - start_ns;
+  touch.last_ns = end_ns;
 }
 
 // The class of the iteration that has ended: the functions that at most half of the iterations call, and that cost
@@ -525,6 +538,7 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
 
 void Collector::end(LocationBuilder& builder) {
   Place& place = *places_.at(builder.location());
+  place.over = true;
   if (plain() || keeping())
     keep(place, builder.rows());
   else
@@ -542,7 +556,7 @@ std::string Collector::remove(LocationBuilder& builder) {
 
 bool Collector::has_settled(const LocationBuilder& builder) const {
   const Place& place = *places_.at(builder.location());
-  return builder.settled() > 0 || place.folded;
+  return builder.settled() > 0 || place.folded || (place.over && builder.dirty());
 }
 
 bool Collector::has_blocks() const {
@@ -619,6 +633,7 @@ void Collector::finish(int64_t now_ns) {
   }
   release_pending(kNoClass);
   for (auto& [location, place] : places_) {
+    place->over = true;
     if (keep_ > 0)
       keep(*place, place->builder.rows());
     else
