@@ -22,6 +22,8 @@ constexpr int64_t kPastNs = 60000000000;         // activities from before a loo
 constexpr uint32_t kKeptAtOnce = 4;              // of --keep N, at the beginning; the others at growing distances
 constexpr uint64_t kKeptPerClass = 2;
 constexpr double kOutlier = 3;           // times the running median of its class
+constexpr uint64_t kMostOutliers = 16;              // that are kept by this rule ...
+constexpr uint64_t kOutlierEvery = 256;             // ... and one more for so many iterations; see end_iteration
 constexpr uint64_t kOutlierMembers = 5;  // a class with fewer has no usual duration
 constexpr size_t kLatest = 101;          // iterations that the running median is of
 constexpr double kUnusual = 0.5;         // share of the iterations that call an unusual function at most
@@ -228,6 +230,7 @@ void Collector::accept(const Choice& choice, int64_t ns, const Mark& here) {
   in_iteration_ = false;
   ordinal_ = 0;
   outliers_ = 0;
+  outlier_factor_ = kOutlier;
   validations_ = 0;
   silent_ = false;
   last_mark_ns_ = ns;
@@ -431,10 +434,15 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   ClassFacts& c = class_facts_[record.class_id];
   bool kept = keep_ > 0 && (last || kept_part_ || keeping() || c.iterations < kKeptPerClass);
   if (!kept && keep_ > 0 && c.iterations >= kOutlierMembers &&
-      double(record.duration_ns) > kOutlier * double(c.median()) && outliers_ < 32 + ordinal_ / 32) {
+      double(record.duration_ns) > outlier_factor_ * double(c.median())) {
     kept = true;
     outliers_++;
   }
+  // Where many iterations are slow it takes more to be kept: noise must not hide a stall, nor fill the disk.
+  if (outliers_ > kMostOutliers + ordinal_ / kOutlierEvery)
+    outlier_factor_ *= kept ? 1.25 : 1;
+  else
+    outlier_factor_ = std::max(kOutlier, outlier_factor_ * 0.99);
   for (ClassFacts* each : {&c, &all_}) {
     if (each->latest_ns.size() < kLatest)
       each->latest_ns.push_back(record.duration_ns);

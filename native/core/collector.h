@@ -165,7 +165,8 @@ class Collector {
   uint64_t iterations_seen_ = 0;      // with those before acceptance
   uint64_t scan_number_ = 0;
   uint64_t validations_ = 0;
-  uint64_t outliers_ = 0;
+  uint64_t outliers_ = 0;      // kept because they are slow
+  double outlier_factor_ = 0;  // times the median of its class that an iteration takes to be one
 
   std::vector<structure::IterationClass> classes_;
   std::map<structure::IterationClass, uint32_t> class_by_regions_;
