@@ -1,4 +1,4 @@
-"""`strobe run --keep`: most iterations become statistics; nothing that ran is missing from spans and statistics together."""
+"""`strobe run --keep`: most iterations become statistics; spans and statistics together are all that ran."""
 
 import json
 from collections import Counter
@@ -116,7 +116,8 @@ def test_nothing_that_ran_is_missing(kept: Recorded, everything: Recorded) -> No
         if name != "steps":
             assert kept.of_function(name) == calls, name
     torch = {name for name in everything.executions() if "::" in name or name.startswith("Optimizer.")}
-    assert torch and all(kept.executions()[name] == everything.executions()[name] for name in torch)
+    assert len(torch) > 10
+    assert {name: kept.executions()[name] for name in torch} == {name: everything.executions()[name] for name in torch}
     assert kept.executions()["Optimizer.step#SGD.step"] == STEPS
     assert int(kept.reader.statistics()["count"].sum()) > kept.executions().total() / 2
 
@@ -158,7 +159,8 @@ def test_what_some_iterations_do_makes_their_class(kept: Recorded) -> None:
 
 
 def test_the_trace_is_smaller(kept: Recorded, everything: Recorded) -> None:
-    assert len(everything.iterations["loop"]) == 0 and len(everything.reader.statistics()["count"]) == 0
+    assert len(everything.iterations["loop"]) == 0
+    assert len(everything.reader.statistics()["count"]) == 0
     assert kept.blocks.stat().st_size < everything.blocks.stat().st_size / 2
 
 
