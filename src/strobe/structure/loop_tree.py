@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.structure.choice import trips
 from strobe.structure.events import Events
 from strobe.structure.levels import Level
 from strobe.structure.main_loop import MainLoop
+from strobe.structure.promotion import trips
 from strobe.structure.stream import Ints, Stream
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
