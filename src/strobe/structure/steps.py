@@ -179,7 +179,8 @@ def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSt
     if count is None or len(ranks) < 2:
         return agreed, ""
     off = [number for number, each in enumerate(ranks) if abs(len(each) - count) > 1]
-    unanchored = {ranks[number].process: number for number in off if not ranks[number].anchored}
+    searched = [number for number in off if not ranks[number].anchored and ranks[number].recorded is None]
+    unanchored = {ranks[number].process: number for number in searched}
     for process, stream in read_streams(trace) if unanchored else ():
         loop = find_loop_of(stream, count) if process in unanchored else None
         if loop is not None:
