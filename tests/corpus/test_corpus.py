@@ -12,10 +12,14 @@ pytestmark = pytest.mark.torch
 
 # Programs whose chosen steps are not the true ones, and why: a limit that is known, not a test that is off.
 WRONG: Mapping[str, str] = {
-    "jacobi_numpy": "every tenth sweep computes the residual: its level is promoted over that of the sweep",
-    "minife_cg": "calls of MPI are not recorded yet",
+    "cg_numpy": "few functions in each iteration, none of which takes much time: no loop stands out",
+    "game_of_life": "a level above the true one is chosen",
+    "lanczos": "no loop stands out",
+    "master_worker": "the master's loop differs from the workers'",
+    "nbody": "a level above the true one is chosen",
+    "neighbours": "every twentieth step exchanges more: the level of these steps is chosen",
 }
-MOST_WRONG = {"design": 0.2, "judged": 0.2}
+MOST_WRONG = {"design": 0.1, "judged": 0.2}
 
 
 @pytest.mark.parametrize("program", programs(), ids=lambda program: f"{program.group}-{program.name}")

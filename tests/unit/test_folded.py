@@ -6,6 +6,8 @@ import json
 from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
@@ -112,6 +114,17 @@ def test_a_part_of_a_class_is_not_answered_with_the_statistics_of_all_of_it():
     assert some.note == "computed from 7 of 45 steps; the others are statistics only"
 
 
+def test_a_trace_of_statistics_only_has_steps_sums_and_a_summary():
+    full = HandMadeProcess({"main": train_steps(60)})
+    trace = make_trace(FoldedProcess({"main": train_steps(60)}, iterations_of(full, since=0, keep=())))
+    assert trace.span_count == 0
+    assert len(trace.steps()) == 60
+    same(trace.profile(form="tree"), make_trace(full).profile(form="tree"))
+    text = summary_text(summarise(trace))
+    assert "kept 0 of 60 steps in detail; statistics for all" in text
+    assert "compute-bound" in text
+
+
 def test_what_a_span_that_stays_holds_is_not_its_own_time():
     # main 0..100 > step 10..40 (folded) and step 40..70 (kept); mm inside of both
     def thread():
@@ -134,6 +147,8 @@ def test_what_a_span_that_stays_holds_is_not_its_own_time():
     totals = trace.sql("select name, count, total_ns, self_ns, min_ns, max_ns from totals order by name").rows()
     assert totals == [("aten::mm", 2, 40, 40, 20, 20), ("main", 1, 100, 40, 100, 100), ("step", 2, 60, 20, 30, 30)]
     assert trace.sql("select class from statistics group by all").rows() == [("step",)]
+    assert "3 executions were folded" not in trace.sql("select 1 from totals").note
+    assert "2 executions were folded" in trace.sql("select count(*) from spans").note
     histogram = trace.statistics().to_pylist()[0]["histogram"]
     assert sum(histogram) == 1
 
@@ -250,3 +265,17 @@ def test_drift_is_told_where_a_class_changes_for_good():
     assert "50 % longer" in finding.what
     back = dict.fromkeys(range(100, 200), 6 * MS)
     assert set(make_trace({"main": train_steps(300, stalls=back)}).steps().column("drift")) == {0.0}
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.sets(st.integers(12, 59)), st.dictionaries(st.integers(12, 59), st.integers(0, 13 * MS), max_size=5))
+def test_sums_do_not_depend_on_what_was_kept(keep: set[int], parts: dict[int, int]):
+    folded, full = folded_and_full(keep=keep, **{f"part_{step}": ns for step, ns in parts.items()})
+    for choice in ({"step": "all"}, {"step": "steady"}, {"step_class": "train"}, {"step_class": "train+validation"}):
+        same(folded.profile(form="tree", **choice), full.profile(form="tree", **choice))
+        same(folded.operators(by="type", **choice), full.operators(by="type", **choice), but=("median_ns",))
+    totals = (
+        "select call_path, count, total_ns, self_ns, min_ns, max_ns, location from totals order by location, call_path"
+    )
+    assert folded.sql(totals).rows() == full.sql(totals).rows()
+    same(folded.steps(), full.steps(), but=("detail", "events", "path_hash"))

@@ -30,7 +30,7 @@ def run(trace: Trace) -> Table:
             accepted = None if loop.accepted_step is None else loop.accepted_step + each.first_number
             facts = (accepted, loop.confidence, loop.reason)
             rows.append((each.process, number, loop.kind, loop.name, *counts, *times, *facts))
-    note = f"no steps found: {steps.reason}" if trace.span_count and not rows else ""
+    note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not rows else ""
     return make_table("loops", rows, note=note)
 
 

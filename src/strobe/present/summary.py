@@ -178,7 +178,7 @@ def summarise(trace: Trace) -> Summary:
 
 
 def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...]) -> Verdict:
-    if not trace.span_count:
+    if not trace.span_count + trace.folded_count:
         return Verdict("empty", "nothing was recorded: the program ran no Python function and no operator of its own")
     if usual is None:
         busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""

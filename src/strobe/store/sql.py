@@ -65,6 +65,13 @@ def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
     }
 
 
+def note(trace: Trace, query: str) -> str:
+    """Say what a query does not see: where steps were folded, spans are not everything."""
+    if not trace.folded or re.search(r"\bspans\b", query.lower()) is None:
+        return ""
+    return f"spans of {trace.folded_count} executions were folded: `totals` counts them, too, `statistics` only them"
+
+
 def _spans(trace: Trace, with_steps: bool) -> pa.Table:
     """All spans, with the step of their process that they start in (null outside of every step)."""
     parts = []

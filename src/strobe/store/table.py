@@ -187,7 +187,7 @@ def make_table(
     """Build a Table from column values (a mapping of name to array or list) or from rows.
 
     `columns` are Column descriptions, or the name of a table of model/schema.py. A numpy array is taken over without
-    a copy where the type allows it; `None` in a list becomes null.
+    a copy where the type allows it; `None` in a list becomes null. Arrow arrays may come in chunks.
     """
     if isinstance(columns, str):
         name, columns = name or columns, TABLES[columns]
@@ -195,8 +195,12 @@ def make_table(
     if not isinstance(values, Mapping):
         rows = [tuple(row) for row in values]
         values = {c.name: [row[i] for row in rows] for i, c in enumerate(columns)}
-    arrays = [pa.array(values[field.name], type=field.type) for field in schema]
+    arrays = [_column_of(values[field.name], field.type) for field in schema]
     return Table(pa.Table.from_arrays(arrays, schema=schema), name=name, about=about, note=note, shows=shows)
+
+
+def _column_of(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return values.cast(kind) if isinstance(values, pa.ChunkedArray) else pa.array(values, type=kind)
 
 
 def _arrow_type(name: str) -> pa.DataType:

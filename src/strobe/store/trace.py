@@ -330,13 +330,27 @@ class Trace:
         """Return the iteration stack: steps x positions, by `duration` or by the `gap` before each position."""
         return cast("Stack", registry.answer("stack")(self, metric, process=process, class_name=class_name))
 
-    def structure(self, process: int | None = None, stream: str = "auto") -> Structure:
-        """Return the loops of a process: the nest, which of them is the step and why, the flow graph."""
-        return cast("Structure", registry.answer("structure")(self, process, stream))
+    def structure(
+        self,
+        process: int | None = None,
+        stream: str = "auto",
+        *,
+        step_level: str | None = None,
+        step_at: str | None = None,
+    ) -> Structure:
+        """Return the loops of a process: the nest, which of them is the step and why, the flow graph.
+
+        `stream`: look at `calls`, `operators`, `kernels`, or `mpi` alone. `step_level` (`+1`, `-1`, the name of a loop)
+        and
+        `step_at` (the name of an event) say what a step is.
+        """
+        made = registry.answer("structure")(self, process, stream, step_level=step_level, step_at=step_at)
+        return cast("Structure", made)
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
-        return Table(engine.query(text, sql.tables(self, text), sql.VIEWS, timeout_s=timeout_s), name="sql")
+        found = engine.query(text, sql.tables(self, text), sql.VIEWS, timeout_s=timeout_s)
+        return Table(found, name="sql", note=sql.note(self, text))
 
     def missing(self, needs: Sequence[str]) -> str:
         """Say which of `needs` (keys of RECORDED_WITH) is missing, and what would have recorded it; "" if none is."""
@@ -435,7 +449,7 @@ class Trace:
         if need == "metrics":
             return any(len(cast("list[float]", m["value"])) for reader in self._readers for m in reader.metrics())
         if need == "spans":
-            return self.span_count > 0
+            return self.span_count + self.folded_count > 0
         paradigms = {row[2] for row in self._definitions.regions}
         # PyTorch speaks through ITT and NVTX; its operators are known by their role.
         return need in paradigms or (need == "torch" and any(row[3] == "operator" for row in self._definitions.regions))
@@ -450,7 +464,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     job = archive.read_job(folder)
     files = archive.process_files(folder)
     if not files:
-        why = "The program was no Python, and had no ranges of ITT or NVTX; or it ended before recording began."
+        why = "The program was no Python, and called no MPI; or it ended before recording began."
         if notes := archive.notes(folder):
             why = f"{notes[0]}. Install strobe with the Python that runs the program."
         raise TraceError(f"'{folder}' holds no recorded process", do=why)

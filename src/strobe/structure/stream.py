@@ -122,12 +122,14 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
 
 
 def _threads(trace: Trace) -> dict[int, list[int]]:
-    """Locations of every process that hold spans, the main thread first: it has the number of the process.
+    """Locations of every process that hold spans or folded ones, the main thread first: it has the process's number.
 
     Where the main thread holds none, the thread with most spans stands in for it.
     """
+    folded = {location for each in trace.folded.values() for location in np.unique(each.location).tolist()}
     pids = dict(zip(trace.processes.column("process"), trace.processes.column("pid"), strict=True))
-    having = [at for at in trace.locations.to_arrow().to_pylist() if at["kind"] == "thread" and at["span_count"]]
+    known = [at for at in trace.locations.to_arrow().to_pylist() if at["kind"] == "thread"]
+    having = [at for at in known if at["span_count"] or at["location"] in folded]
     having.sort(key=lambda at: (at["process"], at["thread_id"] != pids[at["process"]], -at["span_count"]))
     threads: dict[int, list[int]] = {}
     for at in having:
