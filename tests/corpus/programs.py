@@ -112,10 +112,17 @@ def environment(truth: Path) -> dict[str, str]:
     }
 
 
-def record(program: Program, options: Sequence[str] = (), fresh: bool = False) -> Recording:
-    """Record a program, or hand on the recording that an earlier call made of the same text with the same recorder."""
+def record(program: Program, options: Sequence[str] = (), fresh: bool = False, any_recorder: bool = False) -> Recording:
+    """Record a program, or hand on the recording that an earlier call made of the same text with the same recorder.
+
+    fresh: record it again. any_recorder: an earlier recorder's will do.
+    """
     text = program.path.read_bytes() + " ".join(options).encode()
-    folder = CACHE / f"{program.name}-{hashlib.sha256(text).hexdigest()[:12]}-{_recorder()}"
+    name = f"{program.name}-{hashlib.sha256(text).hexdigest()[:12]}"
+    folder = CACHE / f"{name}-{_recorder()}"
+    done = [path.parent for path in CACHE.glob(f"{name}-*/done")] if any_recorder else []
+    if done and not fresh:
+        folder = max(done, key=lambda path: path.stat().st_mtime)
     if fresh:
         shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "done").exists():
