@@ -79,10 +79,11 @@ def run(trace: Trace) -> Iterator[Finding]:
     if usual is None:
         return
     steps = usual.steps
-    names = np.array(steps.classes, dtype=object)
+    # What is usual in one loop is not in another.
+    names = np.array([f"{loop} {name}" for loop, name in zip(steps.loop, steps.classes, strict=True)], dtype=object)
     slow = steps.outlier & steps.steady
     over, own = steps.duration_ns.astype(np.float64), steps.parts_ns.astype(np.float64)
-    for class_name in dict.fromkeys(steps.classes):
+    for class_name in dict.fromkeys(names.tolist()):
         of_class = names == class_name
         usual_of_class = of_class & steps.steady & ~steps.outlier
         if usual_of_class.any():

@@ -16,7 +16,7 @@ LEAST_SHARE = 0.01
 
 
 def run(trace: Trace) -> Iterator[Finding]:
-    """Yield a finding for each class of steps that does more than the usual class.
+    """Yield a finding for each class of steps, of the loop with the usual steps, that does more than the usual class.
 
     cost = sum of (duration - median of the usual class) over the steps of the class / number of steady steps.
     """
@@ -30,8 +30,9 @@ def run(trace: Trace) -> Iterator[Finding]:
     steps = usual.steps
     names = np.array(steps.classes, dtype=object)
     mean = float(steps.duration_ns[steps.steady].mean())
-    for name in dict.fromkeys(names[steps.steady].tolist()):
-        rows = np.flatnonzero(steps.steady & (names == name))
+    of_loop = steps.steady & (steps.loop == usual.loop)
+    for name in dict.fromkeys(names[of_loop].tolist()):
+        rows = np.flatnonzero(of_loop & (names == name))
         extra = steps.duration_ns[rows] - usual.median_ns
         cost = float(extra.sum()) / usual.count
         if name == usual.class_name or cost < LEAST_SHARE * mean:
