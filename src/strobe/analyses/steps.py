@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from strobe.structure.steps import Steps
 
 
-def run(trace: Trace, *, step_class: str | None = None, only: str = "all") -> Table:
+def run(
+    trace: Trace,
+    *,
+    step_class: str | None = None,
+    only: str = "all",
+    step_level: str | None = None,
+    step_at: str | None = None,
+) -> Table:
     """List the steps, by process and in order of time; see schema `steps` for the columns.
 
     Steps are found without a marker: by what PyTorch says of itself (optimizer, data loader), otherwise by what repeats
@@ -21,9 +28,10 @@ def run(trace: Trace, *, step_class: str | None = None, only: str = "all") -> Ta
     """
     from strobe.errors import UsageError
     from strobe.store.table import make_table
+    from strobe.structure.asked import Asked
     from strobe.structure.steps import find_steps
 
-    steps = find_steps(trace)
+    steps = find_steps(trace, Asked(step_level, step_at))
     known = dict.fromkeys(name for each in steps.processes for name in each.class_names)
     if step_class is not None and step_class not in known:
         raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {', '.join(known) or 'none'}")
@@ -83,6 +91,8 @@ ANALYSIS = Analysis(
     needs=("spans",),
     options=(
         Option("step_class", "steps of this class", default=None, also=("--class",)),
+        Option("step_level", "a step is an iteration of this loop: +1 (around it), -1 (inside), or its name"),
+        Option("step_at", "a step begins at each event of this name"),
         Option("only", "all steps, or only outliers", default="all", choices=("all", "outliers"), flags=True),
     ),
 )

@@ -11,16 +11,23 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
 
-def run(trace: Trace, *, process: int | None = None, stream: str = "auto") -> Table:
+def run(
+    trace: Trace,
+    *,
+    process: int | None = None,
+    stream: str = "auto",
+    step_level: str | None = None,
+    step_at: str | None = None,
+) -> Table:
     """List the loops of a process, outer loops before inner ones.
 
     trips: iterations per iteration of the loop around it. share: of the whole run. The loop that is the step says so.
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
-    from strobe.structure.structure import find_structure
+    from strobe.structure.structure import structure_asked
 
-    structure = find_structure(trace, process, stream)
+    structure = structure_asked(trace, process, stream, step_level=step_level, step_at=step_at)
     depths: list[int] = []
     rows: list[tuple[object, ...]] = []
     for number, level in enumerate(structure.levels):
@@ -63,5 +70,7 @@ ANALYSIS = Analysis(
     options=(
         Option("process", "number of the process; default: the first that has steps", type=int),
         Option("stream", "events to look at: auto, calls, operators, kernels, mpi", default="auto"),
+        Option("step_level", "a step is an iteration of this loop: +1 (around it), -1 (inside), or its name"),
+        Option("step_at", "a step begins at each event of this name"),
     ),
 )

@@ -15,6 +15,8 @@ def run(words: list[str]) -> int:
     reader = parser("structure", __doc__ or "")
     own = reader.add_argument_group("this verb")
     add_options(own, ANALYSIS.options)
+    own.add_argument("--dot", action="store_true", help="print the folded flow graph for Graphviz")
+    own.add_argument("--svg", metavar="FILE", help="draw the folded flow graph")
     arguments = reader.parse_args(words)
     options = {option.name: getattr(arguments, option.name) for option in ANALYSIS.options}
 
@@ -23,6 +25,12 @@ def run(words: list[str]) -> int:
 
     trace = open_trace(arguments.trace)
     rows = arguments.where or arguments.sort or arguments.top is not None or arguments.columns
+    if arguments.svg is not None:
+        write(trace.structure(**options).to_svg(), arguments.svg)
+        return 0
+    if arguments.dot:
+        write(trace.structure(**options).to_dot(), arguments.output)
+        return 0
     if arguments.format == "json" and not rows:
         write(trace.structure(**options).to_json() + "\n", arguments.output)
         return 0

@@ -12,14 +12,25 @@ from strobe.model.verb import Verb
 def run(words: list[str]) -> int:
     """Parse the command line and print the summary."""
     reader = parser("summary", __doc__ or "")
+    own = reader.add_argument_group("this verb")
+    own.add_argument(
+        "--step-level",
+        metavar="LEVEL",
+        help="a step is an iteration of this loop: +1 (around it), -1 (inside), or its name",
+    )
+    own.add_argument("--step-at", metavar="EVENT", help="a step begins at each event of this name")
     arguments = reader.parse_args(words)
 
     from strobe.present.summary import summarise
     from strobe.present.summary_text import summary_text
     from strobe.present.text import supports
     from strobe.store.trace import open_trace
+    from strobe.structure.asked import Asked
+    from strobe.structure.steps import choose_steps
 
-    summary = summarise(open_trace(arguments.trace))
+    trace = open_trace(arguments.trace)
+    choose_steps(trace, Asked(arguments.step_level, arguments.step_at))
+    summary = summarise(trace)
     rows = arguments.where or arguments.sort or arguments.top is not None or arguments.columns
     if arguments.format == "json" and not rows:
         write(summary.to_json() + "\n", arguments.output)

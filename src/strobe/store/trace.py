@@ -330,9 +330,22 @@ class Trace:
         """Return the iteration stack: steps x positions, by `duration` or by the `gap` before each position."""
         return cast("Stack", registry.answer("stack")(self, metric, process=process, class_name=class_name))
 
-    def structure(self, process: int | None = None, stream: str = "auto") -> Structure:
-        """Return the loops of a process: the nest, which of them is the step and why, the flow graph."""
-        return cast("Structure", registry.answer("structure")(self, process, stream))
+    def structure(
+        self,
+        process: int | None = None,
+        stream: str = "auto",
+        *,
+        step_level: str | None = None,
+        step_at: str | None = None,
+    ) -> Structure:
+        """Return the loops of a process: the nest, which of them is the step and why, the flow graph.
+
+        `stream`: look at `calls`, `operators`, `kernels`, or `mpi` alone. `step_level` (`+1`, `-1`, the name of a loop)
+        and
+        `step_at` (the name of an event) say what a step is.
+        """
+        made = registry.answer("structure")(self, process, stream, step_level=step_level, step_at=step_at)
+        return cast("Structure", made)
 
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.errors import UsageError
+from strobe.structure.events import events_of
 from strobe.structure.loop_tree import TreeLevel, loop_tree
 from strobe.structure.main_loop import MainLoop
 from strobe.structure.stream import Stream, outermost
@@ -44,13 +45,21 @@ def asked_loops(stream: Stream, loops: Sequence[MainLoop], asked: Asked) -> list
     """
     if asked.at is not None:
         return _at_event(stream, asked.at)
-    tree = loop_tree(stream, loops, 1)
-    chosen = _level_asked(tree, str(asked.level))
-    if chosen is None or len(chosen.rows) < 2:
-        return []
-    events = next((loop.events for loop in loops if loop.events is not None), None)
-    reason = f"the user chose this level of the loops (--step-level {asked.level})"
-    return [MainLoop("asked", chosen.rows, "high", reason, chosen.marker, events)]
+    trees = [(loop, _of_one(stream, loop)) for loop in loops]
+    for loop, tree in sorted(trees, key=lambda each: -_step(each[1]).time_ns):
+        chosen = _level_asked(tree, str(asked.level))
+        if chosen is not None and len(chosen.rows) > 1:
+            reason = f"the user chose this level of the loops (--step-level {asked.level})"
+            return [MainLoop("asked", chosen.rows, "high", reason, chosen.marker, loop.events, loop.levels)]
+    return []
+
+
+def _of_one(stream: Stream, loop: MainLoop) -> list[TreeLevel]:
+    return loop_tree(stream, [loop], 1)
+
+
+def _step(tree: Sequence[TreeLevel]) -> TreeLevel:
+    return next(level for level in tree if level.is_step)
 
 
 def levels_to_ask_for(stream: Stream, loops: Sequence[MainLoop]) -> list[str]:
@@ -65,17 +74,17 @@ def _at_event(stream: Stream, name: str) -> list[MainLoop]:
     regions = np.flatnonzero([each == name for each in stream.names])
     rows = np.flatnonzero(np.isin(stream.region, regions))
     rows = rows[outermost(stream.start_ns[rows], stream.end_ns[rows])]
+    if not len(rows):
+        return []
     reason = f"the user chose to begin a step at each {name} (--step-at)"
-    return [MainLoop("asked", rows, "high", reason, name)] if len(rows) else []
+    events = next(each for each in events_of(stream).values() if np.isin(rows[0], each.rows))
+    return [MainLoop("asked", rows, "high", reason, name, events, events.levels())]
 
 
 def _level_asked(tree: Sequence[TreeLevel], wanted: str) -> TreeLevel | None:
-    steps = [number for number, level in enumerate(tree) if level.is_step]
-    if not steps:
-        return None
-    at = max(steps, key=lambda number: tree[number].time_ns)
     if not _RELATIVE.fullmatch(wanted):
         return next((level for level in tree if wanted in (level.name, level.marker)), None)
+    at = next(number for number, level in enumerate(tree) if level.is_step)
     for _ in range(abs(int(wanted))):
         if wanted.startswith("+"):
             at = tree[at].parent

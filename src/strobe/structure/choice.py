@@ -14,6 +14,12 @@ from strobe.structure.stream import Bools, Ints, Stream
 # Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where
 # a model is loaded, the best level scores up to 0.7.
 MIN_SCORE = 0.75
+# Where little but start-up was recorded beside it, a loop takes a small part of the time. It must then be perfectly
+# regular (variation at most) and run so often, take this share of the time, and hold that of the events that would make
+# the score.
+_STRICT_VARIATION = 0.05
+_STRICT_COUNT = 20
+_STRICT_COVERAGE = 0.25
 # Of this score, and with no rival around it or inside of it, a level is more than a guess.
 _GOOD_SCORE = 1.0
 _RIVAL = 0.8
@@ -30,7 +36,7 @@ _FEWEST_OUTER = 8
 # micro-batches.
 _LIKE_INNER = 0.5
 _OWN_WORK = 0.1
-_UNLIKE_INNER = 0.5
+_UNLIKE_INNER = 0.1
 # A function that holds a loop whose number of iterations varies so much (coefficient of variation) is the step: how
 # many tokens a request takes, how many iterations a solver needs, depends on the data; how many batches an epoch has
 # does not.
@@ -73,7 +79,9 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     pair = None if best is not None and best.score >= 2 * _PAIR_SCORE else _pair(events, best)
     if pair is not None:
         return Choice(events, [pair, *levels], pair)
-    if best is None or best.score < MIN_SCORE:
+    if best is not None and best.score < MIN_SCORE:
+        best = next((level for level in levels if _is_short_loop(events, level)), None)
+    if best is None:
         return None
     chosen, promotion, enclosing = best, "", False
     if (inner := _demotion(stream, events, best, levels)) is not None:
@@ -89,6 +97,14 @@ def _pair(events: Events, best: Level | None) -> Level | None:
     if not found or found[0].count != 2 or found[0].spine < _PAIR_SPINE or found[0].score < _PAIR_SCORE:
         return None
     return found[0] if best is None or found[0].score >= 2 * best.score else None
+
+
+def _is_short_loop(events: Events, level: Level) -> bool:
+    """Whether a level is a loop without doubt, but takes a small part of the time."""
+    if level.cvn > _STRICT_VARIATION or level.count < _STRICT_COUNT or level.coverage < _STRICT_COVERAGE:
+        return False
+    held = (level.positions[-1] - level.positions[0]) * level.count / (level.count - 1) / len(events)
+    return bool(level.score / level.coverage * min(1.0, held) >= MIN_SCORE)
 
 
 def trips(inner: Ints, outer: Ints) -> Ints:
@@ -146,22 +162,18 @@ def _does_something_else(events: Events, inner: Level, outer: Level) -> bool:
     """Whether an outer iteration does much that its inner iterations never do."""
     low, high = int(outer.positions[0]), int(outer.positions[-1])
     marks = inner.positions[(inner.positions >= low) & (inner.positions < high)]
-    usual = int(np.median(np.diff(marks)))
-    # The last inner iteration of each outer one is as long as the others; what follows until the next begins is outer.
-    of = np.searchsorted(outer.positions, marks, side="right")
-    last = marks[np.append(of[1:] != of[:-1], True)]
-    body = np.zeros(len(events), dtype=bool)
-    body[low:high] = True
-    for begin in last.tolist():
-        following = np.searchsorted(marks, begin, side="right")
-        body[begin + usual : marks[following] if following < len(marks) else high] = False
+    # An inner iteration is as long as most are; what follows until the next begins is outer.
+    ends = np.minimum(marks + int(np.median(np.diff(marks))), np.append(marks[1:], high))
+    edges = np.zeros(len(events) + 1, dtype=np.int64)
+    np.add.at(edges, marks, 1)
+    np.add.at(edges, ends, -1)
+    body = np.cumsum(edges[:-1]) > 0
     own = ~body
     own[:low] = own[high:] = False
     known = np.zeros(int(events.ids.max()) + 1, dtype=bool)
     known[events.ids[body]] = True
     strange: Bools = ~known[events.ids[own]]
-    much = strange.sum() >= _OWN_WORK * (high - low)
-    return bool(much and strange.mean() >= _UNLIKE_INNER)
+    return bool(len(strange) >= _OWN_WORK * (high - low) and strange.mean() >= _UNLIKE_INNER)
 
 
 def _encloses(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:

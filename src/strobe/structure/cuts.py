@@ -35,6 +35,10 @@ class Cuts:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    def without_last(self) -> Cuts:
+        """Return all steps but the last."""
+        return Cuts(self.start_ns[:-1], self.end_ns[:-1], self.fed_ns[:-1], self.complete[:-1])
+
 
 def cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
     """Cut a stream into steps."""

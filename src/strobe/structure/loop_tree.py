@@ -34,7 +34,8 @@ class TreeLevel:
     the parent (smallest, median, largest), where there is a parent and the loop runs at all. spine, coverage, cvn,
     score: see
     `levels.Level`; within the loop around it. time_ns: what all its iterations took together; share: of the whole run.
-    rows: the spans that mark the iterations.
+    rows: the spans that mark the iterations. passes_ns: when the loop ran, as rows (start, end): once per iteration of
+    the loop around it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class TreeLevel:
     first_ns: int
     last_ns: int
     rows: Ints
+    passes_ns: Ints
 
 
 def loop_tree(stream: Stream, loops: Sequence[MainLoop], run_ns: int) -> list[TreeLevel]:
@@ -142,7 +144,8 @@ def _measured(
     borders = np.append(borders, end_ns if outer is None else outer.last_ns)
     first = np.searchsorted(starts, borders)
     inside = np.diff(first)
-    took, last_ns = _time_of(starts, first, borders)
+    passes = _passes(starts, first, borders)
+    took = int((passes[:, 1] - passes[:, 0]).sum())
     ran = inside[inside > 0]
     counted = (
         None if outer is None or not len(ran) else (int(inside.min()), float(np.median(inside)), int(inside.max()))
@@ -162,24 +165,26 @@ def _measured(
         time_ns=took,
         share=min(1.0, share),
         first_ns=int(starts[first[0]]) if len(ran) else 0,
-        last_ns=last_ns,
+        last_ns=int(passes[-1, 1]) if len(passes) else 0,
         rows=rows,
+        passes_ns=passes,
     )
 
 
-def _time_of(starts: Ints, first: Ints, borders: Ints) -> tuple[int, int]:
-    """Time of a loop, and its end. Per outer iteration (first[i] to first[i+1]): the last pass takes what is usual."""
+def _passes(starts: Ints, first: Ints, borders: Ints) -> Ints:
+    """When a loop ran, per outer iteration (marks first[i] to first[i + 1]): its last iteration takes what is usual."""
     counts = np.diff(first)
     ran = np.flatnonzero(counts)
     if not len(ran):
-        return 0, 0
+        return np.empty((0, 2), dtype=np.int64)
     begin, last = starts[first[:-1][ran]], starts[first[1:][ran] - 1]
     several = counts[ran] > 1
     usual = np.zeros(len(ran))
     usual[several] = (last - begin)[several] / (counts[ran][several] - 1)
     usual[~several] = np.median(usual[several]) if several.any() else np.inf
     end = np.minimum(borders[1:][ran], last + np.minimum(usual, 2**62)).astype(np.int64)
-    return int((end - begin).sum()), int(end[-1])
+    passes: Ints = np.stack([begin, end], axis=1)
+    return passes
 
 
 def _variation(events: Events, rows: Ints) -> float:

@@ -20,8 +20,11 @@ from strobe.structure.levels import Level
 from strobe.structure.stream import Ints, Stream
 
 # Before the main loop and after it, a loop is searched in what holds at least this share of the events or of the time;
-# it is a phase of the run if it takes this share of the main loop's time itself.
+# it is a phase of the run if it takes this share of the main loop's time itself, has so many iterations, and is as much
+# of a loop (share of the main loop's spine): what prepares the data is none.
 _WORTH_A_LOOP = 0.1
+_FEWEST_ITERATIONS = 8
+_AS_MUCH_OF_A_LOOP = 0.25
 _MOST_LOOPS = 8
 
 
@@ -187,12 +190,19 @@ def _with_phases(stream: Stream, sequences: dict[str, Events], loop: MainLoop) -
             continue
         inside = (found.rows >= low) & (found.rows < high)
         found = replace(found, rows=found.rows[inside])
-        if _time_ns(stream, found) < _WORTH_A_LOOP * _time_ns(stream, loop):
+        if not _is_phase(stream, found, loop):
             continue
         loops.append(found)
         add(low, int(found.rows[0]))
         add(_behind(stream, found), high)
     return sorted(loops, key=lambda each: int(each.rows[0]))
+
+
+def _is_phase(stream: Stream, found: MainLoop, main: MainLoop) -> bool:
+    if found.level is None or main.level is None or len(found.rows) < _FEWEST_ITERATIONS:
+        return False
+    long_enough = _time_ns(stream, found) >= _WORTH_A_LOOP * _time_ns(stream, main)
+    return long_enough and found.level.spine >= _AS_MUCH_OF_A_LOOP * main.level.spine
 
 
 def _time_ns(stream: Stream, loop: MainLoop) -> int:

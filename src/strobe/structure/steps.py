@@ -220,16 +220,23 @@ def steps_of(
     phases, low = [], 0
     for number, loop in enumerate(loops):
         high = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
-        phase = _steps_of_loop(stream.part(low, high), replace(loop, rows=loop.rows - low), process, recurring)
+        followed = number + 1 < len(loops)
+        phase = _steps_of_loop(
+            stream.part(low, high), replace(loop, rows=loop.rows - low), process, recurring, followed=followed
+        )
         phases.append(phase)
         end_ns = phase.start_ns[-1] + phase.duration_ns[-1]
         low = min(high, int(np.searchsorted(stream.start_ns, end_ns)))  # a span that goes on may reach further
     return _joined(phases)
 
 
-def _steps_of_loop(stream: Stream, loop: MainLoop, process: int, recurring: Collection[str]) -> ProcessSteps:
+def _steps_of_loop(
+    stream: Stream, loop: MainLoop, process: int, recurring: Collection[str], *, followed: bool = False
+) -> ProcessSteps:
     acts = activities(stream)
     cuts = cut(stream, loop, acts)
+    if followed and len(cuts) > 1 and not cuts.complete[-1]:
+        cuts = cuts.without_last()  # it is the first one of the loop that follows
     duration = cuts.end_ns - cuts.start_ns
     parts = split(acts, cuts)
     classes = classify(stream, cuts, acts, recurring)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from strobe.errors import UsageError
+from strobe.model.units import format_count
+from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.events import KINDS, events_of
+from strobe.structure.graph import Graph
 from strobe.structure.loop_tree import TreeLevel, loop_tree
 from strobe.structure.main_loop import MainLoop, find_loops
+from strobe.structure.picture import draw
 from strobe.structure.stream import Stream, read_streams
 
 if TYPE_CHECKING:
@@ -26,7 +30,9 @@ class Structure:
     stream: the sequence of events that decided: `calls`, `operators`, `kernels`, `mpi`. confidence: `high`, `medium`,
     `low`,
     `none` (no loop), and the reason in one sentence. streams: kinds of the sequences that say the same of the step.
-    levels: the nest of loops, parents before children; one of them for each phase of the run is the step.
+    levels: the nest of loops, parents before children; one of them for each phase of the run is the step. graph: the
+    flow graph of that sequence, folded. expression: the order of its events, `SEQ A LOOP(100x) SEQ[B C]`, cut where it
+    is long.
     """
 
     process: int
@@ -35,6 +41,8 @@ class Structure:
     reason: str
     streams: tuple[str, ...]
     levels: tuple[TreeLevel, ...]
+    graph: Graph = field(default=Graph())
+    expression: str = ""
 
     @property
     def step(self) -> TreeLevel | None:
@@ -69,10 +77,29 @@ class Structure:
             "reason": self.reason,
             "streams": list(self.streams),
             "levels": [_level_json(number, level) for number, level in enumerate(self.levels)],
-            "graph": {"nodes": [], "edges": [], "overflow": False},
-            "loops": [],
-            "expression": "",
+            "graph": {
+                "nodes": [{"id": number, **asdict(node)} for number, node in enumerate(self.graph.nodes)],
+                "edges": [asdict(edge) for edge in self.graph.edges],
+                "overflow": self.graph.overflow,
+            },
+            "loops": [asdict(loop) for loop in self.graph.loops],
+            "expression": self.expression,
         }
+
+    def to_dot(self) -> str:
+        """Return the folded flow graph in the language of Graphviz."""
+        from strobe.structure.graph_dot import graph_dot
+
+        return graph_dot(self.graph, self._level_names())
+
+    def to_svg(self) -> str:
+        """Return the folded flow graph as a picture that needs no other file."""
+        from strobe.structure.graph_svg import graph_svg
+
+        return graph_svg(self.graph, self._level_names(), [level.parent for level in self.levels])
+
+    def _level_names(self) -> tuple[str, ...]:
+        return tuple(f"{level.name} {format_count(level.count)}x" for level in self.levels)
 
 
 def _level_json(number: int, level: TreeLevel) -> dict[str, object]:
@@ -96,24 +123,40 @@ def _level_json(number: int, level: TreeLevel) -> dict[str, object]:
     }
 
 
-def find_structure(trace: Trace, process: int | None = None, stream: str = "auto") -> Structure:
+def find_structure(
+    trace: Trace, process: int | None = None, stream: str = "auto", asked: Asked | None = None
+) -> Structure:
     """Return the loops of a process (by default the first that has steps), found in all of its sequences or in one.
 
-    Raises UsageError for a process or a sequence that was not recorded.
+    `asked`: what a step is; by default what was chosen for the trace, or what is found. Raises UsageError for a
+    process, a sequence, or a step that was not recorded.
     """
     if stream not in STREAMS:
         raise UsageError(f"no sequence of events '{stream}'", do=f"Sequences: {', '.join(STREAMS)}")
-    return trace.once(("structure", process, stream), lambda: _find(trace, process, stream))
+    asked = asked or trace.once("asked", Asked)
+    return trace.once(("structure", process, stream, asked), lambda: _find(trace, process, stream, asked))
 
 
-def _find(trace: Trace, process: int | None, stream: str) -> Structure:
+def structure_asked(
+    trace: Trace,
+    process: int | None = None,
+    stream: str = "auto",
+    *,
+    step_level: str | None = None,
+    step_at: str | None = None,
+) -> Structure:
+    """Return the loops of a process, with the step that the user asks for: what `trace.structure()` returns."""
+    return find_structure(trace, process, stream, Asked(step_level, step_at))
+
+
+def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Structure:
     streams = dict(read_streams(trace))
     if process is None:
         process = _first_with_steps(trace, streams)
     if process not in streams:
         recorded = ", ".join(map(str, streams)) or "none"
         raise UsageError(f"process {process} recorded no spans", do=f"Processes with spans: {recorded}")
-    return structure_of(streams[process], process, stream, trace.info.duration_ns)
+    return structure_of(streams[process], process, stream, trace.info.duration_ns, asked)
 
 
 def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
@@ -123,22 +166,30 @@ def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
     return having[0].process if having else next(iter(streams), 0)
 
 
-def structure_of(stream: Stream, process: int = 0, kind: str = "auto", run_ns: int | None = None) -> Structure:
+def structure_of(
+    stream: Stream, process: int = 0, kind: str = "auto", run_ns: int | None = None, asked: Asked | None = None
+) -> Structure:
     """Return the loops of one thread; `run_ns` is how long the run took, by default the time of the thread."""
     sequences = events_of(stream)
     if kind != "auto" and kind not in sequences:
         recorded = ", ".join(sequences) or "none"
         raise UsageError(f"process {process} recorded no {kind}", do=f"Sequences: {recorded}")
     loops = find_loops(stream, only=None if kind == "auto" else kind)
+    if asked:
+        found, loops = loops, asked_loops(stream, loops, asked)
+        if not loops:
+            raise not_there(asked, stream.names, levels_to_ask_for(stream, found))
     if run_ns is None:
         run_ns = int(stream.end_ns.max() - stream.start_ns[0]) if len(stream) else 0
     main = max(
         loops, key=lambda loop: int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]]), default=None
     )
-    if main is None:
-        return Structure(process, _deciding(kind, (), sequences), "none", NO_LOOP, (), ())
+    decided = _deciding(kind, loops, sequences)
     levels = tuple(loop_tree(stream, loops, run_ns))
-    return Structure(process, _deciding(kind, loops, sequences), main.confidence, main.reason, main.streams, levels)
+    graph, expression = draw(stream, sequences[decided], levels) if decided in sequences else (Graph(), "")
+    if main is None:
+        return Structure(process, decided, "none", NO_LOOP, (), (), graph, expression)
+    return Structure(process, decided, main.confidence, main.reason, main.streams, levels, graph, expression)
 
 
 NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"

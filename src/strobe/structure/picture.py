@@ -1,0 +1,95 @@
+"""From a sequence of events to what is drawn and written of it: the folded flow graph, and its order as SEQ and
+LOOP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from strobe.model.kinds import group_of
+from strobe.structure.activities import activities
+from strobe.structure.events import CALLS, OPERATORS, Events
+from strobe.structure.expression import Expression
+from strobe.structure.expression import fold as fold_order
+from strobe.structure.flow_graph import build_graph
+from strobe.structure.graph import OTHER, Graph, Labels, fold
+from strobe.structure.loop_tree import TreeLevel
+from strobe.structure.stream import Ints, Stream
+
+# An event belongs to a loop if so many of its occurrences lie inside of it.
+_MOSTLY = 0.9
+# Longer expressions are cut, from the innermost loops outwards.
+_LONGEST = 4000
+_DEEPEST = 6
+
+
+def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[Graph, str]:
+    """Return the folded flow graph of a sequence, and the order of its events as text.
+
+    Of operators only those that no other one called: the others are used everywhere, and tie everything together.
+    """
+    if not len(events):
+        return Graph(), ""
+    if events.kind == OPERATORS:
+        events = _outermost(stream, events)
+    flow = build_graph(
+        events.ids + 1, events.starts_ns, stream.duration_ns[events.rows]
+    )  # 0 stands for what found no room
+    kinds = np.unique(events.ids, return_index=True)
+    names = {int(of) + 1: _name(stream, events, int(at)) for of, at in zip(*kinds, strict=True)}
+    groups = {int(of) + 1: _group(stream, int(events.rows[at])) for of, at in zip(*kinds, strict=True)}
+    inner = _levels_of(events, levels)
+    signatures = [int(each) for each in flow.nodes.signature]
+    labels = Labels(
+        [names.get(each, OTHER) for each in signatures],
+        [groups.get(each, "other") for each in signatures],
+        [int(inner[each - 1]) if each else -1 for each in signatures],
+    )
+    return fold(flow, labels), _text(fold_order(events.ids + 1), names)
+
+
+def _outermost(stream: Stream, events: Events) -> Events:
+    kept = np.isin(events.rows, activities(stream).row)
+    if not kept.any():
+        return events
+    rows, ids, starts, times = (each[kept] for each in (events.rows, events.ids, events.starts_ns, events.times_ns))
+    return Events(events.kind, rows, ids, starts, times)
+
+
+def _name(stream: Stream, events: Events, at: int) -> str:
+    row = events.rows[at]
+    name: str = stream.names[stream.region[row]]
+    if events.kind != CALLS or stream.parent[row] < 0:
+        return name
+    return f"{name} < {stream.names[stream.region[stream.parent[row]]]}"
+
+
+def _group(stream: Stream, row: int) -> str:
+    name, paradigm = stream.names[stream.region[row]], stream.paradigms[stream.region[row]]
+    return group_of(
+        name, paradigm, "operator" if paradigm == "torch" else "kernel" if paradigm == "cuda" else "function"
+    )
+
+
+def _levels_of(events: Events, levels: Sequence[TreeLevel]) -> Ints:
+    """The innermost loop that nearly all occurrences of an event lie in, by signature; -1 where there is none."""
+    found = np.full(int(events.ids.max()) + 1, -1, dtype=np.int64)
+    total = np.bincount(events.ids)
+    for number, level in enumerate(levels):  # parents come before their children
+        edges = np.zeros(len(events) + 1, dtype=np.int64)
+        np.add.at(edges, np.searchsorted(events.starts_ns, level.passes_ns[:, 0]), 1)
+        np.add.at(edges, np.searchsorted(events.starts_ns, level.passes_ns[:, 1]), -1)
+        inside = np.bincount(events.ids, weights=np.cumsum(edges[:-1]) > 0)
+        found[(inside >= _MOSTLY * total) & (total > 0) & (found == level.parent)] = number
+    return found
+
+
+def _text(order: Expression, names: dict[int, str]) -> str:
+    """The expression as deep as it fits; cut at the end where even its outermost loops do not."""
+    text = ""
+    for depth in range(_DEEPEST, -1, -1):
+        text = order.text(names, depth)
+        if len(text) <= _LONGEST:
+            return text
+    return f"{text[:_LONGEST]} ..."
