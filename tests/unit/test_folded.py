@@ -239,9 +239,9 @@ def test_the_summary_and_info_say_how_much_was_kept_and_whether_it_stands_for_al
     folded, full = folded_and_full()
     step = summarise(folded).step
     durations = full.steps().column("duration_ns")
-    kept = [durations[i] for i in (*range(12), *KEPT)]
+    kept = [durations[i] for i in (*range(12), *(KEPT - {41}))]  # 41 is an outlier: kept because it is slow
     assert step.kept_count == 16
-    assert step.representativeness == pytest.approx((sum(kept) / 16) / (sum(durations) / 60))
+    assert step.representativeness == pytest.approx((sum(kept) / 15) / ((sum(durations) - durations[41]) / 59))
     text = summary_text(summarise(folded))
     assert "kept 16 of 60 steps in detail; statistics for all" in text
     assert f"{step.representativeness:.2f} x the mean" in text
