@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -145,6 +146,10 @@ void Session::stop(int exit_code) {
   for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
 }
 
+void Session::stop_at_exit() {
+  if (!stops_at_exit_.exchange(true)) atexit(strobe_stop);
+}
+
 void Session::before_fork() {
   control_.lock();
   adapters_mutex_.lock();
@@ -212,6 +217,8 @@ void strobe_enter(uint32_t region) { strobe::put(strobe::kEnter, region); }
 void strobe_leave(uint32_t region) { strobe::put(strobe::kLeave, region); }
 void strobe_name_thread(const char* name) { session().name_thread(name); }
 void strobe_count(const char* what, uint64_t n) { session().count(what, n); }
+void strobe_stop_at_exit(void) { session().stop_at_exit(); }
+int strobe_stops_at_exit(void) { return session().stops_at_exit(); }
 uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) {
   strobe::put_at(strobe::kEnter, region, [ticks] { return ticks; });

@@ -34,6 +34,8 @@ class Session {
   int start(const strobe_options& options);
   // `exit_code` >= 0: the process is about to end by _exit.
   void stop(int exit_code);
+  void stop_at_exit();
+  bool stops_at_exit() const { return stops_at_exit_; }
   bool active() const { return state_.load(std::memory_order_acquire) == kActive; }
   // Ends the drainer, for a fork. After resume_in the first record that comes later than `delay_ns` starts it again.
   void pause();
@@ -113,7 +115,7 @@ class Session {
   std::atomic<bool> paused_{false};
   std::atomic<int64_t> resume_after_ns_{0};
   std::atomic<uint32_t> drainer_id_{0};
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, stops_at_exit_{false};
   std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours
   uint64_t unmatched_ = 0, cut_ = 0;
   pthread_t drainer_{};

@@ -77,6 +77,11 @@ STROBE_API uint32_t strobe_region(const strobe_region_info* info);
 STROBE_API void strobe_enter(uint32_t region);
 STROBE_API void strobe_leave(uint32_t region);
 STROBE_API void strobe_name_thread(const char* name);
+// Record until the process calls its exit handlers, even if somebody who stops earlier (Python's own exit handlers)
+// comes first: MPI_Finalize of mpi4py runs after them.
+STROBE_API void strobe_stop_at_exit(void);
+STROBE_API int strobe_stops_at_exit(void);
+
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);
 // For what is known to be worth a record only when it is over (a poll that found something): enter at an earlier moment

@@ -92,7 +92,7 @@ class AtEnd {
 void stop_at_exit() {
   python_calls_stop();
   nb::gil_scoped_release release;
-  strobe_stop();
+  if (!strobe_stops_at_exit()) strobe_stop();
 }
 
 // os._exit of a recorded process.

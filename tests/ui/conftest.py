@@ -6,10 +6,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+# Five seconds are not enough where eight programs share two cores.
+expect.set_options(timeout=20_000)
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM = Path(__file__).with_name("program.py")
@@ -42,11 +46,9 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def address(trace: Path) -> Iterator[str]:
-    """The address that `strobe view` prints, while it serves."""
-    with subprocess.Popen([STROBE, "view", str(trace), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.terminate()
+    """The address of the run's page."""
+    with view(trace) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +61,8 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
+@contextmanager
+def watched_page(browser: Browser, address: str) -> Iterator[Page]:
     """An empty page of 1400 x 900. The test fails if the page complains, or asks anybody but its own server."""
     context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="dark", bypass_csp=False)
     page = context.new_page()
@@ -72,3 +74,19 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
     yield page
     context.close()
     assert troubles == []
+
+
+@contextmanager
+def view(trace: Path) -> Iterator[str]:
+    """The address that `strobe view` prints, while it serves."""
+    with subprocess.Popen([STROBE, "view", str(trace), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.terminate()
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A watched page for the run of program.py."""
+    with watched_page(browser, address) as page:
+        yield page

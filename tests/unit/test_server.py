@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 import numpy as np
@@ -22,7 +23,7 @@ from strobe.server.app import create_app
 from strobe.server.iterations import MAGIC as STACK_MAGIC
 from strobe.server.iterations import cells_of
 from strobe.server.tiles import MAGIC, NOTHING, TILE_CELLS, RegionNames, palette_of
-from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
+from tests.unit.hand_made import FETCH, MS, HandMadeProcess, make_trace, span, train_steps
 
 Answer = TypeVar("Answer")
 TOKEN = "a-token"
@@ -479,3 +480,40 @@ def test_a_stack_with_more_steps_and_positions_than_a_screen_stays_small(tmp_pat
     assert cells.shape[0] <= 20
     assert cells.shape[1] <= 1024
     assert sum(position["count"] for position in header["positions"]) == header["position_count"]
+
+
+def test_the_structure_is_what_the_trace_says(validating: Page) -> None:
+    told = validating.json("structure")
+    assert isinstance(told, dict)
+    steps = [level for level in told["levels"] if level["is_step"]]
+    assert [level["count"] for level in steps] == [40]
+    assert told["confidence"] in ("high", "medium")
+
+
+def test_the_iterations_of_another_loop_can_be_the_steps(tmp_path: Path) -> None:
+    """Forty steps of six layers each: where a layer is asked for, there are 240, and a stack of them."""
+    spans, now = [], 0
+    for _ in range(40):
+        layers = ("aten::linear", "aten::relu", "aten::dropout") * 6
+        for name in (FETCH, *layers, "aten::cross_entropy_loss", "aten::backward", "Optimizer.step#SGD.step"):
+            spans.append(span(name, now, now + MS, paradigm="torch"))
+            now += MS + 1000
+    page = page_of({"main": spans}, folder=tmp_path)
+    structure = page.json("structure")
+    assert isinstance(structure, dict)
+    levels = {level["count"]: level["marker"] for level in structure["levels"]}
+    assert len(page.table("steps")) == 40
+    layer = max(levels)
+    assert layer > 150
+    asked = page.table(f"steps?level={quote(levels[layer])}")
+    assert len(asked) >= layer
+    header, _ = stack_of(page, f"iterations?level={quote(levels[layer])}")
+    assert header["shown"] == len(asked)
+    assert [position["name"] for position in header["positions"]].count("aten::linear") == 1
+    assert page.get("steps?level=no-such-loop").status_code == 400
+
+
+def test_steps_say_what_was_kept_of_them(validating: Page) -> None:
+    steps = validating.table("steps")
+    assert set(steps.column("detail").to_pylist()) == {"all"}
+    assert set(steps.column("loop").to_pylist()) == {0}

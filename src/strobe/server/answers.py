@@ -9,7 +9,7 @@ from typing import Any
 from strobe import registry
 from strobe.errors import UsageError
 from strobe.server import detail, iterations, metrics, search, tables, window
-from strobe.server.facts import Facts
+from strobe.server.facts import Chosen, Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import Body, arrow_body
 from strobe.server.tiles import TILE_CELLS
@@ -38,6 +38,10 @@ def _maybe(parameters: Parameters, name: str) -> int | None:
 
 def _location(facts: Facts, parameters: Parameters, name: str = "location") -> int:
     return _whole(parameters, name, len(facts.span_counts) - 1)
+
+
+def _chosen(facts: Facts, parameters: Parameters) -> Chosen:
+    return facts.chosen(parameters.get("level", ""))
 
 
 def _json(value: Any) -> Body:
@@ -112,7 +116,7 @@ def readings(facts: Facts, parameters: Parameters) -> Body:
 def step_list(facts: Facts, parameters: Parameters) -> Body:
     """All steps, or, where there are too many to draw, the most telling one of each stretch."""
     limit = _whole(parameters, "limit", _MOST_STEPS) if "limit" in parameters else _MOST_STEPS
-    return arrow_body(facts.steps.table(max(1, limit)))
+    return arrow_body(_chosen(facts, parameters).steps.table(max(1, limit)))
 
 
 def step_near(facts: Facts, parameters: Parameters) -> Body:
@@ -120,7 +124,7 @@ def step_near(facts: Facts, parameters: Parameters) -> Body:
     kind = parameters.get("kind", "at")
     if kind not in KINDS:
         raise UsageError(f"'kind={kind}' is not one of {', '.join(KINDS)}")
-    return _json(facts.steps.near(_whole(parameters, "time_ns"), kind))
+    return _json(_chosen(facts, parameters).steps.near(_whole(parameters, "time_ns"), kind))
 
 
 def structure(facts: Facts, _: Parameters) -> Body:
@@ -132,12 +136,13 @@ def iteration_stack(facts: Facts, parameters: Parameters) -> Body:
     """Steps x positions, one byte a cell: `metric=duration|gap`, `sort=time|class|duration`, at most `rows` rows."""
     metric = iterations.metric_of(parameters.get("metric", "duration"))
     rows = _whole(parameters, "rows", iterations.MOST_ROWS) if "rows" in parameters else iterations.MOST_ROWS
-    return iterations.iterations_body(facts, facts.stack, metric, parameters.get("sort", "time"), max(1, rows))
+    chosen = _chosen(facts, parameters)
+    return iterations.iterations_body(facts, chosen, metric, parameters.get("sort", "time"), max(1, rows))
 
 
 def one_iteration(facts: Facts, parameters: Parameters) -> Body:
     """One step of the stack in exact numbers; null where it was not kept in detail."""
-    return _json(iterations.iteration(facts, facts.stack, _whole(parameters, "step")))
+    return _json(iterations.iteration(facts, _chosen(facts, parameters).stack, _whole(parameters, "step")))
 
 
 def search_spans(facts: Facts, parameters: Parameters) -> Body:

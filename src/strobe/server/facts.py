@@ -19,6 +19,7 @@ from strobe.present.summary import summarise
 from strobe.server.metrics import Series
 from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
+from strobe.structure.asked import Asked
 from strobe.structure.stack import Stack, build_stack
 from strobe.structure.steps import find_steps
 
@@ -27,6 +28,21 @@ if TYPE_CHECKING:
 
 # Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
 _KEPT_SPANS = 4_000_000
+# Loop levels whose iterations somebody looked at instead of the steps.
+_KEPT_LEVELS = 8
+
+
+class Chosen:
+    """The steps that the page shows, and their iteration stack."""
+
+    def __init__(self, trace: Trace, asked: Asked) -> None:
+        self._trace, self._asked = trace, asked
+        self.steps = StepList(find_steps(trace, asked))
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The steps by position."""
+        return build_stack(self._trace, asked=self._asked)
 
 
 class Facts:
@@ -35,6 +51,7 @@ class Facts:
     def __init__(self, trace: Trace, path: Path) -> None:
         self.trace, self.path = trace, path
         self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
+        self._chosen: OrderedDict[str, Chosen] = OrderedDict()
         self._lock = threading.Lock()
 
     @cached_property
@@ -118,14 +135,28 @@ class Facts:
         return [Series(*key, time_ns[rows], values[rows]) for key, rows in keys.items()]
 
     @cached_property
-    def steps(self) -> StepList:
-        """The steps that the page shows."""
-        return StepList(find_steps(self.trace))
+    def _found(self) -> Chosen:
+        return Chosen(self.trace, Asked())
 
-    @cached_property
-    def stack(self) -> Stack:
-        """The steps by position."""
-        return build_stack(self.trace)
+    @property
+    def steps(self) -> StepList:
+        """The steps that were found."""
+        return self._found.steps
+
+    def chosen(self, level: str = "") -> Chosen:
+        """The steps that were found, or the iterations of another loop level, by its name (see strobe structure)."""
+        if not level:
+            return self._found
+        with self._lock:
+            if level in self._chosen:
+                self._chosen.move_to_end(level)
+                return self._chosen[level]
+        chosen = Chosen(self.trace, Asked(level=level))
+        with self._lock:
+            self._chosen[level] = chosen
+            while len(self._chosen) > _KEPT_LEVELS:
+                self._chosen.popitem(last=False)
+        return chosen
 
     @cached_property
     def structure_json(self) -> str:

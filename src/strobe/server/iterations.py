@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import struct
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from strobe.structure.stack import METRICS, Stack
 from strobe.structure.stream import Ints
 
 if TYPE_CHECKING:
-    from strobe.server.facts import Facts
+    from strobe.server.facts import Chosen, Facts
 
 MAGIC = b"STK1"
 OCTAVES = 3
@@ -38,13 +39,14 @@ _MOST_EXTRAS = 200
 _NAME_LENGTH = 200
 
 
-def iterations_body(facts: Facts, stack: Stack, metric: str, sort: str, most_rows: int) -> Body:
+def iterations_body(facts: Facts, chosen: Chosen, metric: str, sort: str, most_rows: int) -> Body:
     """Return the stack as cells, sorted, at most `most_rows` rows of them."""
-    order = _order(facts, stack, sort)
+    stack, ranks = chosen.stack, chosen.steps.class_ranks
+    order = _order(stack, ranks, sort)
     rows, columns = _edges(len(order), most_rows), _edges(len(stack.names), MOST_COLUMNS)
     cells = cells_of(stack.values(metric)[order], rows[:-1], columns[:-1])
     facts_of_all = {**_facts(stack), "positions": _positions(facts, stack, metric, columns)}
-    header = {"metric": metric, "sort": sort, **facts_of_all, **_rows(facts, stack, order, rows)}
+    header = {"metric": metric, "sort": sort, **facts_of_all, **_rows(stack, ranks, order, rows)}
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
     return Body(b"".join([MAGIC, struct.pack("<I", len(text)), text, cells.tobytes()]), CELLS_TYPE)
@@ -80,14 +82,14 @@ def iteration(facts: Facts, stack: Stack, step: int) -> dict[str, Any] | None:
     }
 
 
-def _order(facts: Facts, stack: Stack, sort: str) -> Ints:
+def _order(stack: Stack, class_ranks: Mapping[str, int], sort: str) -> Ints:
     """Rows of the stack in the order in which they are shown."""
     if sort not in SORTS:
         raise UsageError(f"'sort={sort}' is not one of {', '.join(SORTS)}")
     if sort == "duration":
         return np.argsort(-stack.step_ns, kind="stable")
     if sort == "class":
-        ranks = np.array([facts.steps.class_ranks[name] for name in stack.classes], dtype=np.int64)
+        ranks = np.array([class_ranks[name] for name in stack.classes], dtype=np.int64)
         return np.lexsort((stack.step, stack.path, ranks))
     return np.arange(len(stack))
 
@@ -144,7 +146,7 @@ def _positions(facts: Facts, stack: Stack, metric: str, edges: Ints) -> list[dic
     return described
 
 
-def _rows(facts: Facts, stack: Stack, order: Ints, edges: Ints) -> dict[str, list[Any]]:
+def _rows(stack: Stack, class_ranks: Mapping[str, int], order: Ints, edges: Ints) -> dict[str, list[Any]]:
     """Facts about each row of cells: those of the outlier among its steps, else of the longest."""
     weight = (stack.step_ns + np.where(stack.outlier, np.int64(2**62), 0))[order]
     telling = [low + int(weight[low:high].argmax()) for low, high in pairwise(edges.tolist())]
@@ -157,7 +159,7 @@ def _rows(facts: Facts, stack: Stack, order: Ints, edges: Ints) -> dict[str, lis
         "start_ns": stack.start_ns[shown].tolist(),
         "step_ns": stack.step_ns[shown].tolist(),
         "class": [stack.classes[row] for row in shown.tolist()],
-        "class_rank": [facts.steps.class_ranks[stack.classes[row]] for row in shown.tolist()],
+        "class_rank": [class_ranks[stack.classes[row]] for row in shown.tolist()],
         "outlier": stack.outlier[shown].tolist(),
         "path": stack.path[shown].tolist(),
         "same_path": [paths[path] for path in stack.path[shown].tolist()],

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strobe.store.folded import DETAILS
 from strobe.structure.activities import PARTS
 from strobe.structure.steps import ProcessSteps, Steps
 
@@ -26,6 +27,8 @@ _SCHEMA = pa.schema(
         ("warm_up", pa.bool_()),
         ("cause", pa.string()),
         ("count", pa.int64()),
+        ("loop", pa.uint32()),
+        ("detail", pa.string()),
         *((f"{part}_ns", pa.int64()) for part in PARTS),
     ]
 )
@@ -58,7 +61,7 @@ class StepList:
         names = [main.classes[row] for row in rows]
         columns: dict[str, object] = {
             "process": np.full(len(rows), main.process, dtype=np.uint32),
-            "step": rows,
+            "step": rows + main.first_number,
             "start_ns": main.start_ns[rows],
             "duration_ns": main.duration_ns[rows],
             "class": names,
@@ -67,6 +70,8 @@ class StepList:
             "warm_up": main.warm_up[rows],
             "cause": [main.cause[row] for row in rows],
             "count": counts,
+            "loop": main.loop[rows].astype(np.uint32),
+            "detail": [DETAILS[main.recorded.detail[row]] if main.recorded else "all" for row in rows],
             **{f"{name}_ns": main.parts_ns[rows, part] for part, name in enumerate(PARTS)},
         }
         return pa.table(columns, schema=_SCHEMA).replace_schema_metadata(about)
@@ -98,7 +103,7 @@ class StepList:
     def _one(self, main: ProcessSteps, row: int) -> dict[str, Any]:
         return {
             "process": main.process,
-            "step": row,
+            "step": row + main.first_number,
             "start_ns": int(main.start_ns[row]),
             "duration_ns": int(main.duration_ns[row]),
             "class": main.classes[row],

@@ -25,9 +25,10 @@ from strobe.errors import UsageError
 from strobe.model.schema import Column
 from strobe.store.table import Table, make_table
 from strobe.structure.activities import REST
+from strobe.structure.asked import Asked
 from strobe.structure.classes import PARTIAL
 from strobe.structure.positions import Aligned, align_steps
-from strobe.structure.steps import ProcessSteps, find_steps
+from strobe.structure.steps import ProcessSteps, Steps, find_steps
 from strobe.structure.stream import Bools, Ints, Stream, read_streams
 
 if TYPE_CHECKING:
@@ -200,19 +201,24 @@ class Stack:
 
 
 def build_stack(
-    trace: Trace, metric: str = "duration", *, process: int | None = None, class_name: str | None = None
+    trace: Trace,
+    metric: str = "duration",
+    *,
+    process: int | None = None,
+    class_name: str | None = None,
+    asked: Asked | None = None,
 ) -> Stack:
     """Stack up the steps of a process (the one with most of them), or only those of a class. Computed once per trace.
 
-    Raises UsageError for an unknown metric, process, or class.
+    `asked`: what a step is, as for `find_steps`. Raises UsageError for an unknown metric, process, or class.
     """
     if metric not in METRICS:
         raise UsageError(f"no metric '{metric}' in a stack", do=f"Metrics: {', '.join(METRICS)}")
-    return trace.once(("stack", metric, process, class_name), lambda: _build(trace, metric, process, class_name))
+    key = ("stack", metric, process, class_name, asked)
+    return trace.once(key, lambda: _build(trace, find_steps(trace, asked), metric, process, class_name))
 
 
-def _build(trace: Trace, metric: str, process: int | None, class_name: str | None) -> Stack:
-    found = find_steps(trace)
+def _build(trace: Trace, found: Steps, metric: str, process: int | None, class_name: str | None) -> Stack:
     having = [each for each in found.processes if process is None or each.process == process]
     if process is not None and not having:
         known = ", ".join(str(each.process) for each in found.processes) or "none"
@@ -241,7 +247,7 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
     return Stack(
         process=steps.process,
         metric=metric,
-        step=kept,
+        step=kept + steps.first_number,
         start_ns=steps.start_ns[kept],
         step_ns=steps.duration_ns[kept],
         classes=tuple(steps.classes[row] for row in kept.tolist()),

@@ -127,6 +127,46 @@ export function regionColor(group: Group, name: string, theme: Theme): Rgb {
   return toRgb({ l: base.l + shade * 0.2, c: base.c * (1 - 0.15 * Math.abs(shade)), h: base.h + shade * 14 });
 }
 
+/** A number from −1 (much faster than usual) over 0 (as usual) to 1 (much slower): blue and orange around the background. */
+export function relativeColor(value: number, theme: Theme): Rgb {
+  const size = Math.min(1, Math.abs(value)) ** 1.1;
+  const slow = value > 0;
+  // Orange turns to yellow (dark) or to red (light) at its end, so that the worst is told from the bad.
+  return theme === "dark"
+    ? toRgb({
+        l: 0.235 + size * (slow ? 0.6 : 0.48),
+        c: 0.012 + size * (slow ? 0.16 : 0.13),
+        h: slow ? 40 + 38 * size : 250,
+      })
+    : toRgb({
+        l: 0.975 - size * (slow ? 0.42 : 0.42),
+        c: 0.004 + size * (slow ? 0.195 : 0.15),
+        h: slow ? 62 - 34 * size : 252,
+      });
+}
+
+/** Where a step lacks a position of the usual path. */
+export const absentColor = (theme: Theme): Rgb => (theme === "dark" ? [8, 9, 12] : [222, 226, 233]);
+
+/** What a step does beyond the usual path. */
+export const extraColor = (theme: Theme): Rgb => toRgb(themed({ l: 0.66, c: 0.19, h: 312 }, theme));
+
+/** A share of time from 0 to 1 as heat: from the colour of the surface to a strong orange. */
+export function heatColor(share: number, theme: Theme): Rgb {
+  const size = Math.sqrt(Math.min(1, Math.max(0, share)));
+  return theme === "dark"
+    ? toRgb({ l: 0.27 + 0.33 * size, c: 0.015 + 0.125 * size, h: 48 })
+    : toRgb({ l: 0.965 - 0.24 * size, c: 0.006 + 0.135 * size, h: 55 });
+}
+
+/** A colour, or where another region is chosen a breath of it, so that the chosen one stands out. */
+export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb => {
+  if (!dim) return color;
+  const [r, g, b] = CHROME[theme].background;
+  const mixed = (from: number, to: number): number => Math.round(from + (to - from) * 0.78);
+  return [mixed(color[0], r), mixed(color[1], g), mixed(color[2], b)];
+};
+
 export const groupColor = (group: Group, theme: Theme): Rgb => toRgb(themed(GROUP_HUES[group], theme));
 export const phaseColor = (phase: Phase, theme: Theme): Rgb => toRgb(themed(PHASE_COLORS[phase], theme));
 export const outlierColor = (theme: Theme): Rgb => toRgb(themed(OUTLIER, theme));

@@ -10,6 +10,11 @@ const full: State = {
   selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
   range: { startNs: 5, endNs: 9 },
   find: "aten::conv2d & more=?",
+  step: 412,
+  region: "autograd::engine::evaluate_function: AddmmBackward0",
+  level: "Optimizer.step#SGD.step",
+  stack: { metric: "gap", sort: "duration", widths: "time" },
+  steps: { classes: ["train", "train+validation"], outliers: true, detailed: true },
 };
 
 describe("the state in the address", () => {
@@ -19,10 +24,17 @@ describe("the state in the address", () => {
     expect(parseState(formatState({ ...full, open: [] })).open).toEqual([]);
     expect(parseState("#page=timeline").open).toBeUndefined();
   });
-  test.each(["#time=9-3", "#time=a-b", "#span=1", "#open=x", "#trail=zz~8-1", "#%%%"])(
-    "survives nonsense: %s",
-    (hash) => expect(parseState(hash)).toEqual(INITIAL),
-  );
+  test.each([
+    "#time=9-3",
+    "#time=a-b",
+    "#span=1",
+    "#open=x",
+    "#trail=zz~8-1",
+    "#%%%",
+    "#step=x",
+
+    "#stack=a-b-c",
+  ])("survives nonsense: %s", (hash) => expect(parseState(hash)).toEqual(INITIAL));
   test("keeps the trail short by forgetting the outermost windows", () => {
     const trail = Array.from({ length: 40 }, (_, i) => ({ startNs: i, endNs: 1_000 }));
     const back = parseState(formatState({ ...full, trail })).trail;

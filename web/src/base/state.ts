@@ -4,6 +4,22 @@ import type { TimeRange } from "./time";
 /** One span, by what finds it again: its location, its start and its depth. */
 export type SpanKey = { readonly location: number; readonly startNs: number; readonly depth: number };
 
+/** How the iteration stack is looked at. */
+export const STACK_METRICS = ["duration", "gap"] as const;
+export const STACK_SORTS = ["time", "class", "duration"] as const;
+export const STACK_WIDTHS = ["equal", "time"] as const;
+export type StackMetric = (typeof STACK_METRICS)[number];
+export type StackSort = (typeof STACK_SORTS)[number];
+export type StackWidths = (typeof STACK_WIDTHS)[number];
+export type StackView = { readonly metric: StackMetric; readonly sort: StackSort; readonly widths: StackWidths };
+
+/** Which steps a list of them shows: those of some classes (none named: of all), only outliers, only those with detail. */
+export type StepFilter = {
+  readonly classes: readonly string[];
+  readonly outliers: boolean;
+  readonly detailed: boolean;
+};
+
 /** Everything the user can choose. `undefined` means "as it comes": the whole run, the rows opened by default, nothing selected. */
 export type State = {
   readonly page: string;
@@ -18,6 +34,14 @@ export type State = {
   /** A chosen stretch of time that was not zoomed into (yet). */
   readonly range: TimeRange | undefined;
   readonly find: string;
+  /** The chosen step, by its number: marked on every page. */
+  readonly step: number | undefined;
+  /** The chosen region, by its name: made to stand out on every page. */
+  readonly region: string;
+  /** The loop level whose iterations count as the steps, by its marker; "" is the one that was found. */
+  readonly level: string;
+  readonly stack: StackView;
+  readonly steps: StepFilter;
 };
 
 export const INITIAL: State = {
@@ -29,6 +53,11 @@ export const INITIAL: State = {
   selection: undefined,
   range: undefined,
   find: "",
+  step: undefined,
+  region: "",
+  level: "",
+  stack: { metric: "duration", sort: "time", widths: "equal" },
+  steps: { classes: [], outliers: false, detailed: false },
 };
 
 /** Deeper trails lose their outermost entries, which keeps addresses short. */
@@ -54,6 +83,20 @@ function parseSelection(text: string | undefined): SpanKey | undefined {
   return { location, startNs, depth };
 }
 
+const parseNumber = (text: string | undefined): number | undefined => {
+  const [number, more] = parseNumbers(text, "-") ?? [];
+  return more === undefined ? number : undefined;
+};
+
+function parseStack(text: string | undefined): StackView {
+  const [metric, sort, widths] = (text ?? "").split("-");
+  return {
+    metric: STACK_METRICS.find((one) => one === metric) ?? INITIAL.stack.metric,
+    sort: STACK_SORTS.find((one) => one === sort) ?? INITIAL.stack.sort,
+    widths: STACK_WIDTHS.find((one) => one === widths) ?? INITIAL.stack.widths,
+  };
+}
+
 /** Reads a hash. Whatever it cannot understand counts as not chosen. */
 export function parseState(hash: string): State {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
@@ -72,6 +115,15 @@ export function parseState(hash: string): State {
     selection: parseSelection(get("span")),
     range: parseRange(get("range")),
     find: get("find") ?? "",
+    step: parseNumber(get("step")),
+    region: get("region") ?? "",
+    level: get("level") ?? "",
+    stack: parseStack(get("stack")),
+    steps: {
+      classes: (get("only") ?? "").split("~").filter(Boolean),
+      outliers: get("slow") === "1",
+      detailed: get("detailed") === "1",
+    },
   };
 }
 
@@ -91,5 +143,14 @@ export function formatState(state: State): string {
   }
   if (state.range) fields.push(["range", rangeText(state.range)]);
   if (state.find) fields.push(["find", state.find]);
+  if (state.step !== undefined) fields.push(["step", String(state.step)]);
+  if (state.region) fields.push(["region", state.region]);
+  if (state.level) fields.push(["level", state.level]);
+  const { metric, sort, widths } = state.stack;
+  if (metric !== INITIAL.stack.metric || sort !== INITIAL.stack.sort || widths !== INITIAL.stack.widths)
+    fields.push(["stack", `${metric}-${sort}-${widths}`]);
+  if (state.steps.classes.length) fields.push(["only", state.steps.classes.join("~")]);
+  if (state.steps.outliers) fields.push(["slow", "1"]);
+  if (state.steps.detailed) fields.push(["detailed", "1"]);
   return `#${fields.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }

@@ -41,7 +41,16 @@ export type Step = {
   readonly cause: string;
   readonly count: number;
   readonly parts: Readonly<Record<Phase, number>>;
+  /** Whether its spans are in the trace: all, only those of its end, or none (then there are statistics). */
+  readonly detail: Detail;
+  /** Number of the main loop that it is an iteration of: programs may have several, one after the other. */
+  readonly loop: number;
+  /** One of the slow steps at the very beginning. */
+  readonly warmUp: boolean;
 };
+
+const DETAILS = ["all", "part", "none"] as const;
+export type Detail = (typeof DETAILS)[number];
 
 const decodeMeta = object({
   name: text,
@@ -131,6 +140,7 @@ export function decodeSteps(table: ArrowTable): Step[] {
   const [process, step, start] = [table.numbers("process"), table.numbers("step"), table.numbers("start_ns")];
   const [duration, rank, count] = [table.numbers("duration_ns"), table.numbers("class_rank"), table.numbers("count")];
   const [className, cause, outlier] = [table.texts("class"), table.texts("cause"), table.flags("outlier")];
+  const [details, loops, warmUp] = [table.texts("detail"), table.numbers("loop"), table.flags("warm_up")];
   const parts = PHASES.map((phase) => [phase, table.numbers(`${phase}_ns`)] as const);
   return rows(table, (i) => {
     const part = (phase: Phase): number => parts.find(([name]) => name === phase)?.[1][i] ?? 0;
@@ -151,6 +161,9 @@ export function decodeSteps(table: ArrowTable): Step[] {
         optimizer: part("optimizer"),
         rest: part("rest"),
       },
+      detail: DETAILS.find((one) => one === details[i]) ?? "all",
+      loop: loops[i] ?? 0,
+      warmUp: warmUp[i] ?? false,
     };
   });
 }
@@ -170,7 +183,14 @@ export async function fetchRun(api: Api): Promise<Run> {
   };
 }
 
-export const fetchSteps = (api: Api): Promise<Step[]> => api.arrow("steps", {}).then(decodeSteps);
+/** Fetches the steps, and in a sentence how they were found, or why there are none. */
+export const fetchSteps = async (
+  api: Api,
+  level: string,
+): Promise<{ readonly steps: Step[]; readonly reason: string }> => {
+  const table = await api.arrow("steps", level ? { level } : {});
+  return { steps: decodeSteps(table), reason: table.metadata("reason") ?? "" };
+};
 export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);
 
 /** Readings of one series: times, and the lowest and highest value of each pixel (equal where every reading is there). */
@@ -220,5 +240,10 @@ export type StepPlace = NonNullable<ReturnType<typeof decodeStepPlace>>;
 export type StepKind = "at" | "next" | "previous" | "outlier";
 
 /** The step at, after or before a moment, or the next outlier after it. */
-export const fetchStepNear = (api: Api, timeNs: number, kind: StepKind): Promise<StepPlace | undefined> =>
-  api.json("step", { time_ns: Math.max(0, Math.round(timeNs)), kind }, decodeStepPlace);
+export const fetchStepNear = (
+  api: Api,
+  timeNs: number,
+  kind: StepKind,
+  level: string,
+): Promise<StepPlace | undefined> =>
+  api.json("step", { time_ns: Math.max(0, Math.round(timeNs)), kind, ...(level && { level }) }, decodeStepPlace);

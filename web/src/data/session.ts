@@ -40,7 +40,10 @@ export class Session {
   readonly notice = signal<string | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
-  private stepsOnce: ReadonlySignal<Loaded<readonly Step[]>> | undefined;
+  /** How the steps were found, or why there are none. */
+  readonly stepsReason = signal("");
+  /** By the loop level that they are the iterations of. */
+  private readonly stepsOf = new Map<string, ReadonlySignal<Loaded<readonly Step[]>>>();
 
   constructor(
     readonly api: Api,
@@ -69,8 +72,16 @@ export class Session {
 
   /** The steps, fetched when they are first asked for: finding them takes the server longer than drawing a picture. */
   get steps(): ReadonlySignal<Loaded<readonly Step[]>> {
-    this.stepsOnce ??= load(() => fetchSteps(this.api));
-    return this.stepsOnce;
+    const { level } = this.state.value;
+    const known = this.stepsOf.get(level);
+    if (known) return known;
+    const fetched = load(async () => {
+      const { steps, reason } = await fetchSteps(this.api, level);
+      this.stepsReason.value = reason;
+      return steps;
+    });
+    this.stepsOf.set(level, fetched);
+    return fetched;
   }
 
   /** Changes a part of the state, and with it the address. */

@@ -34,6 +34,7 @@ function scene(model: TimelineModel, hit: Hit | undefined): Scene {
     height: model.size.value.height,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
+    chosenStep: state.value.step,
     readings: model.readings.value,
     selection: span && {
       location: span.location,
@@ -74,9 +75,10 @@ function usePicture(
     const draw = (): void => {
       frame = 0;
       const theme = model.session.theme.value;
-      if (painter?.theme !== theme) {
-        painter = new Painter(theme, model.run.meta.tile_cells);
-        inks = new Inks(theme);
+      const { region } = model.session.state.value;
+      if (painter?.theme !== theme || painter.chosen !== region) {
+        painter = new Painter(theme, model.run.meta.tile_cells, region);
+        inks = new Inks(theme, region);
       }
       const { pointer } = model;
       hit.value =
@@ -105,7 +107,13 @@ function usePicture(
     const dispose = effect(() => {
       model.fetchVisible();
       // Whatever the picture depends on is read here, so that its change asks for a new one.
-      void [scene(model, undefined), model.version.value, model.stepsNote.value, model.session.theme.value];
+      void [
+        scene(model, undefined),
+        model.version.value,
+        model.stepsNote.value,
+        model.session.theme.value,
+        model.session.state.value.region,
+      ];
       if (!frame) frame = requestAnimationFrame(draw);
     });
     return () => {
@@ -208,8 +216,9 @@ export function summary(model: TimelineModel): string {
   const inside = steps.value.filter((s) => s.startNs < shown.endNs && s.startNs + s.durationNs > shown.startNs);
   const outliers = inside.filter((s) => s.outlier).length;
   const locations = model.rows.value.filter((row) => row.kind === "location").length;
+  const folded = inside.filter((s) => s.detail === "none").length;
   const steps_ = steps.value.length
-    ? `, ${inside.length} of ${steps.value.length} steps, ${outliers} of them outliers`
+    ? `, ${inside.length} of ${steps.value.length} steps, ${outliers} of them outliers${folded ? `, ${folded} of them statistics only` : ""}`
     : "";
   return `Timeline of ${run.meta.program || run.meta.name}: ${formatDuration(length(shown))} from ${formatDuration(shown.startNs)}, ${locations} threads${steps_}`;
 }

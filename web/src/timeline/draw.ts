@@ -6,6 +6,7 @@ import { type TileKey, tileRange } from "../data/cells";
 import type { Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
+import { foldedStretches, hatch } from "./folded";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
 import { drawMetric } from "./metrics";
@@ -25,6 +26,7 @@ export type Scene = {
   readonly tileCells: number;
   readonly store: TileStore;
   readonly steps: readonly Step[];
+  readonly chosenStep: number | undefined;
   readonly readings: ReadonlyMap<number, Readings>;
   readonly selection: (SpanKey & { readonly durationNs: number }) | undefined;
   readonly hovered: { readonly location: number; readonly depth: number; readonly range: TimeRange } | undefined;
@@ -71,6 +73,7 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
       depths.set(row.location.location, drawNested(context, scene, tools, row, top));
   }
   drawFlat(context, scene, tools);
+  drawFolded(context, scene, tools);
   drawChosen(context, scene, tools.theme);
   return depths;
 }
@@ -90,6 +93,26 @@ function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme
     }
     context.fillStyle = chrome.gridStrong;
     context.fillRect(Math.round(left), 0, 1, height);
+  }
+}
+
+/** Steps that were kept as statistics only hold no spans: they are hatched, so that nobody takes them for idle. */
+function drawFolded(context: CanvasRenderingContext2D, scene: Scene, { theme, labels }: Tools): void {
+  const { window, width, height } = scene;
+  const chrome = CHROME[theme];
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
+  for (const stretch of foldedStretches(scene.steps, window)) {
+    const left = Math.max(0, toPx(stretch.startNs, window, width));
+    const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
+    hatch(context, { left, top: 0, wide, tall: height }, chrome.gridStrong);
+    const text = labels.fit("statistics only", wide - 8);
+    if (!text) continue;
+    const room = context.measureText(text).width + 12;
+    context.fillStyle = css(chrome.background);
+    context.fillRect(left + (wide - room) / 2, 6, room, 18);
+    context.fillStyle = chrome.textWeak;
+    context.fillText(text, left + (wide - room) / 2 + 6, 15.5);
   }
 }
 

@@ -153,7 +153,7 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
     ArrowUp: () => void model.walk("parent"),
     ArrowDown: () => void model.walk("child"),
     Escape: () => {
-      model.session.update({ range: undefined });
+      model.session.update({ range: undefined, region: "" });
       void model.select(undefined);
     },
   };

@@ -2,6 +2,7 @@
 import { CHROME, classColor, css, outlierColor, type Theme, textOn } from "../base/color";
 import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../base/time";
 import type { Step } from "../data/run";
+import { foldedStretches, hatch } from "./folded";
 import { LABEL_FONT, type Labels, labelLeft } from "./label";
 import { toPx } from "./viewport";
 
@@ -14,6 +15,7 @@ export type HeaderScene = {
   readonly pixelRatio: number;
   readonly window: TimeRange;
   readonly steps: readonly Step[];
+  readonly chosenStep: number | undefined;
   /** Said where steps would be, when there are none. */
   readonly stepsNote: string;
   readonly pointerX: number | undefined;
@@ -38,6 +40,8 @@ export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene
     context.fillText(formatMoment(at, stepNs), x + 4, RULER_HEIGHT / 2 - 2);
   }
   drawSteps(context, steps, window, width, labels, theme);
+  drawFolded(context, scene, theme);
+  drawChosen(context, scene, theme);
   if (scene.stepsNote && !steps.length) {
     context.fillStyle = chrome.textWeak;
     context.fillText(scene.stepsNote, 6, RULER_HEIGHT + STEPS_HEIGHT / 2 - 1);
@@ -58,6 +62,26 @@ export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene
     const at = window.startNs + (pointerX / width) * length(window);
     tag(context, formatMoment(at, length(window) / width), pointerX, width, chrome.text, theme);
   }
+}
+
+/** Steps without spans are hatched, here as below. */
+function drawFolded(context: CanvasRenderingContext2D, { steps, window, width }: HeaderScene, theme: Theme): void {
+  for (const stretch of foldedStretches(steps, window)) {
+    const left = Math.max(0, toPx(stretch.startNs, window, width));
+    const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
+    hatch(context, { left, top: RULER_HEIGHT, wide, tall: STEPS_HEIGHT - 3 }, css(CHROME[theme].background));
+  }
+}
+
+/** A line under the step that is chosen on another page. */
+function drawChosen(context: CanvasRenderingContext2D, scene: HeaderScene, theme: Theme): void {
+  const { steps, chosenStep, window, width } = scene;
+  const step = chosenStep === undefined ? undefined : steps.find((one) => one.step === chosenStep);
+  if (!step) return;
+  const left = toPx(step.startNs, window, width);
+  const right = toPx(step.startNs + step.durationNs, window, width);
+  context.fillStyle = CHROME[theme].accent;
+  context.fillRect(left, RULER_HEIGHT + STEPS_HEIGHT - 3, Math.max(3, right - left), 3);
 }
 
 /** A small filled label on the ruler. */

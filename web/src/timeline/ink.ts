@@ -1,5 +1,5 @@
 // Colours ready for the canvas. A region's colour takes a microsecond to compute, and a picture asks for thousands of them.
-import { css, type Group, regionColor, type Theme, textOn } from "../base/color";
+import { css, dimmed, type Group, regionColor, type Theme, textOn } from "../base/color";
 
 /** The fill of a span, and what is read well on it. */
 export type Ink = { readonly fill: string; readonly text: string };
@@ -12,7 +12,11 @@ export class Inks {
   private readonly known = new Map<Group, Map<string, Ink>>();
   private count = 0;
 
-  constructor(readonly theme: Theme) {}
+  /** Where a region is chosen, by its name, the others are dimmed. */
+  constructor(
+    readonly theme: Theme,
+    readonly chosen = "",
+  ) {}
 
   get(group: Group, name: string): Ink {
     const found = this.known.get(group)?.get(name);
@@ -21,7 +25,8 @@ export class Inks {
       this.known.clear();
       this.count = 0;
     }
-    const color = regionColor(group, name, this.theme);
+    const dim = this.chosen !== "" && this.chosen !== name;
+    const color = dimmed(regionColor(group, name, this.theme), dim, this.theme);
     const ink = { fill: css(color), text: textOn(color) };
     const names = this.known.get(group) ?? new Map<string, Ink>();
     this.known.set(group, names.set(name, ink));

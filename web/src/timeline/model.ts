@@ -149,7 +149,9 @@ export class TimelineModel {
   async goToStep(kind: StepKind): Promise<void> {
     const window = this.window.value;
     const middle = window.startNs + length(window) / 2;
-    const answer = await this.session.ask(fetchStepNear(this.session.api, middle, kind).then((step) => ({ step })));
+    const { level } = this.session.state.value;
+    const asked = fetchStepNear(this.session.api, middle, kind, level);
+    const answer = await this.session.ask(asked.then((step) => ({ step })));
     if (!answer) return;
     const found = answer.step;
     if (!found) {

@@ -1,5 +1,5 @@
 // Cells to pixels: a row of cells becomes one row of RGBA pixels by table look-up. The cost is the canvas's pixels, not the trace's spans.
-import { CHROME, type Rgb, regionColor, type Theme } from "../base/color";
+import { CHROME, dimmed, type Rgb, regionColor, type Theme } from "../base/color";
 import { length, type TimeRange } from "../base/time";
 import { type CellRow, type Palette, type TileKey, tileRange } from "../data/cells";
 
@@ -25,6 +25,8 @@ export class Painter {
   constructor(
     readonly theme: Theme,
     private readonly tileCells: number,
+    /** Where a region is chosen, by its name, the others are dimmed. */
+    readonly chosen = "",
   ) {}
 
   /**
@@ -72,7 +74,8 @@ export class Painter {
     const table = new Uint32Array((palette.length + 1) * STRENGTHS);
     const background = CHROME[this.theme].background;
     palette.forEach((entry, i) => {
-      const color = regionColor(entry.group, entry.name, this.theme);
+      const dim = this.chosen !== "" && this.chosen !== entry.name;
+      const color = dimmed(regionColor(entry.group, entry.name, this.theme), dim, this.theme);
       for (let s = 0; s < STRENGTHS; s++) {
         const strength = FAINTEST + (1 - FAINTEST) * (s / (STRENGTHS - 1));
         table[(i + 1) * STRENGTHS + s] = pack(mix(background, color, strength));

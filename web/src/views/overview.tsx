@@ -77,7 +77,8 @@ const sentence = (text: string): string => {
 };
 
 function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range: TimeRange) => void }) {
-  const theme = useSession().theme.value;
+  const session = useSession();
+  const theme = session.theme.value;
   if (!steps.length) return null;
   const outliers = steps.filter((step) => step.outlier).length;
   return (
@@ -86,7 +87,7 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
         <h2 id="steps-title">All steps</h2>
         <span class="weak">a bar per step, its height is its duration; click or drag to see them on the timeline</span>
       </header>
-      <StepStrip steps={steps} window={undefined} height={92} onSteps={onSteps} />
+      <StepStrip steps={steps} window={undefined} height={92} chosen={session.state.value.step} onSteps={onSteps} />
       <ul class="classes">
         {classesOf(steps).map((one) => (
           <li key={one.name}>

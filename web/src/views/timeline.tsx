@@ -1,5 +1,6 @@
 // Page 2: threads over time, with nesting, metrics and steps.
 import { useEffect, useMemo } from "preact/hooks";
+import { shortName } from "../base/names";
 import { formatCount } from "../base/quantity";
 import { formatDuration, length, type TimeRange } from "../base/time";
 import type { Run, Step } from "../data/run";
@@ -53,6 +54,7 @@ function Timeline({ run }: { run: Run }) {
           steps={model.steps.value}
           window={shown}
           height={STRIP_HEIGHT}
+          chosen={session.state.value.step}
           onSteps={(stretch) => model.goTo(around(stretch, run.bounds))}
         />
         <Breadcrumb model={model} />
@@ -65,6 +67,9 @@ function Timeline({ run }: { run: Run }) {
             span={selected}
             onFocus={() => model.focus()}
             onStep={(step) => model.showStep(step)}
+            onIterations={() =>
+              session.update({ page: "structure", region: selected.name, step: selected.step?.step }, "push")
+            }
             onClose={() => void model.select(undefined)}
           />
         ) : (
@@ -114,7 +119,7 @@ function StretchFacts({ model }: { model: TimelineModel }) {
 
 /** Where we are: the windows that were zoomed into, from the whole run inwards. */
 function Breadcrumb({ model }: { model: TimelineModel }) {
-  const { trail } = model.session.state.value;
+  const { trail, region } = model.session.state.value;
   const name = (crumb: TimeRange | undefined): string => {
     if (!crumb || length(crumb) >= length(model.run.bounds)) return "whole run";
     const size = length(crumb);
@@ -150,6 +155,16 @@ function Breadcrumb({ model }: { model: TimelineModel }) {
         </button>
       )}
       <span class="spacer" />
+      {region && (
+        <button
+          type="button"
+          class="quiet chosen-region"
+          title={`${region} stands out; click to clear (Esc)`}
+          onClick={() => model.session.update({ region: "" })}
+        >
+          {shortName(region)} ✕
+        </button>
+      )}
       <button type="button" class="quiet" onClick={() => void model.goToStep("previous")} title="Previous step ( [ )">
         ‹ step
       </button>

@@ -14,10 +14,12 @@ type Props = {
   readonly span: SpanDetail;
   readonly onFocus: () => void;
   readonly onStep: (step: TimeRange) => void;
+  /** The user wants to see it in all iterations. */
+  readonly onIterations: () => void;
   readonly onClose: () => void;
 };
 
-export function SpanDetails({ span, onFocus, onStep, onClose }: Props) {
+export function SpanDetails({ span, onFocus, onStep, onIterations, onClose }: Props) {
   const theme = useSession().theme.value;
   const where = place(span.file, span.line);
   const { step } = span;
@@ -90,6 +92,11 @@ export function SpanDetails({ span, onFocus, onStep, onClose }: Props) {
         <button type="button" onClick={onFocus}>
           Zoom to it <kbd>F</kbd>
         </button>
+        {step && (
+          <button type="button" onClick={onIterations}>
+            In all iterations
+          </button>
+        )}
       </div>
     </section>
   );

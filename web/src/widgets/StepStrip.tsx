@@ -14,6 +14,8 @@ type Props = {
   /** What the page shows: those steps are framed. */
   readonly window: TimeRange | undefined;
   readonly height: number;
+  /** The chosen step, by its number. */
+  readonly chosen?: number | undefined;
   /** The user chose one step, or dragged over several. */
   readonly onSteps: (stretch: TimeRange) => void;
 };
@@ -24,12 +26,14 @@ type Picture = {
   readonly theme: Theme;
   readonly hovered: number | undefined;
   readonly framed: readonly [number, number] | undefined;
+  /** The bar of the chosen step. */
+  readonly marked: number;
 };
 
 function draw(
   context: CanvasRenderingContext2D,
   all: readonly Bar[],
-  { width, height, theme, hovered, framed }: Picture,
+  { width, height, theme, hovered, framed, marked }: Picture,
 ): void {
   context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
   context.clearRect(0, 0, width, height);
@@ -55,6 +59,13 @@ function draw(
     if (bar.cut) context.clearRect(left - 0.5, height - tall + 5, wide + 1, 2);
   });
   context.globalAlpha = 1;
+  if (marked >= 0) {
+    context.fillStyle = CHROME[theme].accentFill;
+    context.fillRect(marked * wide - 1, 0, Math.max(3, wide) + 1, height);
+    context.fillStyle = CHROME[theme].accent;
+    context.fillRect(marked * wide - 1, 0, 1, height);
+    context.fillRect(marked * wide + Math.max(2, wide), 0, 1, height);
+  }
   if (framed) {
     const [from, to] = framed;
     context.fillStyle = CHROME[theme].accentFill;
@@ -64,7 +75,7 @@ function draw(
   }
 }
 
-export function StepStrip({ steps, window, height, onSteps }: Props) {
+export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   const theme = useSession().theme.value;
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useSignal(0);
@@ -87,9 +98,11 @@ export function StepStrip({ steps, window, height, onSteps }: Props) {
     if (!canvas.current || !context || !width.value) return;
     canvas.current.width = Math.round(width.value * devicePixelRatio);
     canvas.current.height = Math.round(height * devicePixelRatio);
-    draw(context, all, { width: width.value, height, theme, hovered: hovered.value, framed: framed() });
+    draw(context, all, { width: width.value, height, theme, hovered: hovered.value, framed: framed(), marked });
   });
 
+  const place = chosen === undefined ? -1 : steps.findIndex((s) => s.step <= chosen && chosen < s.step + s.count);
+  const marked = place < 0 ? -1 : all.findIndex((bar) => bar.from <= place && place < bar.to);
   const framed = (): readonly [number, number] | undefined => {
     const [from, to] =
       pressed.value !== undefined && hovered.value !== undefined

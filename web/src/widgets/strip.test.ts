@@ -13,6 +13,9 @@ const step = (number: number, durationNs: number, more: Partial<Step> = {}): Ste
   cause: "",
   count: 1,
   parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, rest: 0 },
+  detail: "all",
+  loop: 0,
+  warmUp: false,
   ...more,
 });
 const calm = Array.from({ length: 100 }, (_, i) => step(i, 50));

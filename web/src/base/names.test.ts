@@ -1,0 +1,20 @@
+import { describe, expect, test } from "vitest";
+import { middleCut, shortName } from "./names";
+
+describe("names for people", () => {
+  test.each([
+    ["autograd::engine::evaluate_function: AddmmBackward0", "AddmmBackward0"],
+    ["autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", "AccumulateGrad"],
+    ["enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "next batch"],
+    ["Optimizer.zero_grad#SGD.zero_grad", "SGD.zero_grad"],
+    ["aten::conv2d", "conv2d"],
+    ["my_own.function", "my_own.function"],
+    ["a aten::b", "a aten::b"],
+  ])("%s is %s", (name, short) => expect(shortName(name)).toBe(short));
+  test("are cut in the middle, to the length asked for", () => {
+    expect(middleCut("short", 5)).toBe("short");
+    const cut = middleCut("a_long_name_of_a_function_v2", 12);
+    expect(cut).toHaveLength(12);
+    expect(cut).toMatch(/^a_long_…n_v2$/);
+  });
+});

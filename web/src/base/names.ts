@@ -1,0 +1,19 @@
+// Names of regions, written for people: the part that tells one from another. The whole name is always a tooltip away.
+
+const RULES: readonly (readonly [RegExp, string])[] = [
+  [/^autograd::engine::evaluate_function: (?:torch::autograd::)?/, ""],
+  [/^torch::autograd::/, ""],
+  [/^enumerate\(DataLoader\)#.*$/, "next batch"],
+  [/^Optimizer\.(\w+)#(\w+)\.\w+$/, "$2.$1"],
+  [/^aten::/, ""],
+];
+
+/** "autograd::engine::evaluate_function: AddmmBackward0" is "AddmmBackward0", "aten::conv2d" is "conv2d". */
+export const shortName = (name: string): string => RULES.reduce((text, [from, to]) => text.replace(from, to), name);
+
+/** Cuts in the middle, where names of kernels and functions differ least. */
+export function middleCut(name: string, most: number): string {
+  if (name.length <= most) return name;
+  const head = Math.ceil((most - 1) * 0.6);
+  return `${name.slice(0, head)}…${name.slice(name.length - (most - 1 - head))}`;
+}

@@ -1,0 +1,268 @@
+// The folded flow graph: what runs after what. Laid out by dagre, which is fetched only where there is a graph.
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { css, groupColor, heatColor, type Theme } from "../base/color";
+import { formatCount } from "../base/quantity";
+import { formatDuration } from "../base/time";
+import { load, useSession } from "../data/session";
+import type { Structure } from "../data/structure";
+import { Await } from "../widgets/Loading";
+import { type Flow, flowOf, type ShownEdge, type ShownNode } from "./flow";
+
+type Point = { readonly x: number; readonly y: number };
+type Placed = {
+  readonly nodes: readonly (ShownNode & Point)[];
+  readonly edges: readonly (ShownEdge & { readonly path: string })[];
+  readonly width: number;
+  readonly height: number;
+};
+
+const MARGIN = 14;
+
+/** Places nodes from top to bottom; edges are smooth lines through dagre's bends. */
+async function place(flow: Flow): Promise<Placed> {
+  const { Graph, layout } = await import("@dagrejs/dagre");
+  const graph = new Graph({ multigraph: true });
+  graph.setGraph({ rankdir: "TB", nodesep: 22, ranksep: 26, edgesep: 12, marginx: MARGIN, marginy: MARGIN });
+  for (const { node, width, height } of flow.nodes) graph.setNode(String(node.id), { width, height });
+  flow.edges.forEach(({ edge }, i) => {
+    // An edge back to the head of a loop must not turn the graph over: it weighs nothing.
+    graph.setEdge(String(edge.source), String(edge.target), { weight: edge.back ? 0 : 2 }, String(i));
+  });
+  layout(graph);
+  const size = graph.graph();
+  return {
+    nodes: flow.nodes.map((one) => {
+      const { x = 0, y = 0 } = graph.node(String(one.node.id)) as Partial<Point>;
+      return { ...one, x, y };
+    }),
+    edges: flow.edges.map((one, i) => {
+      const found = graph.edge({ v: String(one.edge.source), w: String(one.edge.target), name: String(i) });
+      return { ...one, path: smooth((found as { points?: readonly Point[] }).points ?? []) };
+    }),
+    width: size.width ?? 1,
+    height: size.height ?? 1,
+  };
+}
+
+/** A smooth line through points: quadratic curves between the middles of neighbours. */
+function smooth(points: readonly Point[]): string {
+  const [first, ...rest] = points;
+  const last = points.at(-1);
+  if (!first || !last) return "";
+  const bends = rest.slice(0, -1).map((point, i) => {
+    const next = rest[i + 1] ?? last;
+    const end = i === rest.length - 2 ? next : { x: (point.x + next.x) / 2, y: (point.y + next.y) / 2 };
+    return `Q${point.x.toFixed(1)} ${point.y.toFixed(1)} ${end.x.toFixed(1)} ${end.y.toFixed(1)}`;
+  });
+  return `M${first.x.toFixed(1)} ${first.y.toFixed(1)}${bends.length ? bends.join("") : `L${last.x} ${last.y}`}`;
+}
+
+type Props = {
+  readonly structure: Structure;
+  /** Names that stand out: of the chosen region, or under the pointer on another part of the page. */
+  readonly lit: ReadonlySet<string>;
+  readonly onNames: (names: readonly string[]) => void;
+  readonly onHover: (names: readonly string[]) => void;
+};
+
+export function FlowGraph({ structure, lit, onNames, onHover }: Props) {
+  const flow = useMemo(() => flowOf(structure), [structure]);
+  const placed = useMemo(() => load(() => place(flow)), [flow]);
+  if (!flow.nodes.length)
+    return <p class="empty">No graph: without a loop there is nothing that comes back to where it began.</p>;
+  return (
+    <Await of={placed.value} what="Laying out the graph">
+      {(value) => (
+        <>
+          <Drawing placed={value} lit={lit} onNames={onNames} onHover={onHover} />
+          <p class="graph-key weak">
+            <span class="key-line" /> width: how often · colour: time <span class="key-line dashed" /> rare path
+            {flow.left > 0 && ` · ${formatCount(flow.left)} short nodes left out`}
+            {structure.graph.overflow && " · the program had more nodes than are kept"}
+          </p>
+        </>
+      )}
+    </Await>
+  );
+}
+
+type View = { readonly x: number; readonly y: number; readonly scale: number };
+
+function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Omit<Props, "structure">) {
+  const theme = useSession().theme.value;
+  const box = useRef<HTMLDivElement>(null);
+  const view = useSignal<View | undefined>(undefined);
+  const size = useSignal<{ readonly width: number; readonly height: number }>({ width: 0, height: 0 });
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return undefined;
+    const observer = new ResizeObserver(() => {
+      size.value = { width: element.clientWidth, height: element.clientHeight };
+    });
+    observer.observe(element);
+    const stop = attachMoves(
+      element,
+      () => view.peek() ?? whole(placed, size.peek()),
+      (next) => {
+        view.value = next;
+      },
+    );
+    return () => {
+      observer.disconnect();
+      stop();
+    };
+  }, [placed, size, view]);
+  const { x, y, scale } = view.value ?? whole(placed, size.value);
+  return (
+    <section
+      class="graph"
+      ref={box}
+      aria-label={`Flow graph: ${placed.nodes.length} nodes, ${placed.edges.length} transitions`}
+    >
+      <svg role="presentation">
+        <defs>
+          <marker
+            id="arrow"
+            viewBox="0 0 8 8"
+            refX="7"
+            refY="4"
+            markerWidth="7"
+            markerHeight="7"
+            markerUnits="userSpaceOnUse"
+            orient="auto"
+          >
+            <path d="M0 0.5 L8 4 L0 7.5 Z" fill="context-stroke" />
+          </marker>
+        </defs>
+        <g transform={`translate(${x} ${y}) scale(${scale})`}>
+          {placed.edges.map((one) => (
+            <path
+              key={`${one.edge.source}-${one.edge.target}`}
+              d={one.path}
+              class={one.rare ? "graph-edge rare" : "graph-edge"}
+              stroke={css(edgeColor(one.share, theme))}
+              stroke-width={one.width}
+              marker-end="url(#arrow)"
+            >
+              <title>{`${formatCount(one.edge.count)} times, ${formatDuration(one.edge.time_ns)} in between`}</title>
+            </path>
+          ))}
+          {placed.nodes.map((one) => (
+            <Node key={one.node.id} one={one} lit={lit} theme={theme} onNames={onNames} onHover={onHover} />
+          ))}
+        </g>
+      </svg>
+    </section>
+  );
+}
+
+/** Moves with the wheel and by dragging, zooms with Ctrl and the wheel, shows everything again after a double click. */
+function attachMoves(element: HTMLElement, now: () => View, change: (view: View | undefined) => void): () => void {
+  const stop = new AbortController();
+  const { signal } = stop;
+  let grabbed: Point | undefined;
+  element.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      const { x, y, scale } = now();
+      if (!event.ctrlKey && !event.metaKey) {
+        change({ x: x - event.deltaX, y: y - event.deltaY, scale });
+        return;
+      }
+      const corner = element.getBoundingClientRect();
+      const [px, py] = [event.clientX - corner.left, event.clientY - corner.top];
+      const next = Math.min(3, Math.max(0.1, scale * Math.exp(-Math.max(-300, Math.min(300, event.deltaY)) * 0.0022)));
+      change({ scale: next, x: px - ((px - x) * next) / scale, y: py - ((py - y) * next) / scale });
+    },
+    { passive: false, signal },
+  );
+  element.addEventListener(
+    "pointerdown",
+    (event) => {
+      if (event.target instanceof Element && event.target.closest(".graph-node")) return;
+      const { x, y } = now();
+      grabbed = { x: event.clientX - x, y: event.clientY - y };
+      element.setPointerCapture(event.pointerId);
+    },
+    { signal },
+  );
+  element.addEventListener(
+    "pointermove",
+    (event) => {
+      if (grabbed) change({ ...now(), x: event.clientX - grabbed.x, y: event.clientY - grabbed.y });
+    },
+    { signal },
+  );
+  const release = (): void => {
+    grabbed = undefined;
+  };
+  element.addEventListener("pointerup", release, { signal });
+  element.addEventListener("pointercancel", release, { signal });
+  element.addEventListener("dblclick", () => change(undefined), { signal });
+  return () => stop.abort();
+}
+
+/** Quick transitions are grey; those that take time are as warm as nodes that do. */
+const edgeColor = (share: number, theme: Theme) =>
+  share < 0.02 ? (theme === "dark" ? ([92, 101, 117] as const) : ([150, 158, 170] as const)) : heatColor(share, theme);
+
+/** So that everything is seen, but not larger than life. */
+function whole(placed: Placed, size: { readonly width: number; readonly height: number }): View {
+  const { width, height } = size;
+  if (!width || !height) return { x: 0, y: 0, scale: 1 };
+  const all = Math.min(1, width / placed.width, height / placed.height);
+  // A long graph is read from its beginning, at a size at which names can be read.
+  const scale = Math.max(all, Math.min(0.9, width / placed.width));
+  return {
+    scale,
+    x: Math.max(0, (width - placed.width * scale) / 2),
+    y: Math.max(0, (height - placed.height * scale) / 2),
+  };
+}
+
+function Node({
+  one,
+  lit,
+  theme,
+  onNames,
+  onHover,
+}: { one: ShownNode & Point; theme: Theme } & Omit<Props, "structure">) {
+  const { node, lines, foot, heat, rare, width, height, x, y } = one;
+  const names = node.members.length ? node.members : [node.name];
+  const [left, top] = [x - width / 2, y - height / 2];
+  const isLit = names.some((name) => lit.has(name));
+  const choose = (): void => onNames(names);
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a button of HTML cannot stand inside of SVG
+    <g
+      class={`graph-node${isLit ? " lit" : ""}${rare ? " rare" : ""}`}
+      role="button"
+      tabindex={0}
+      aria-pressed={isLit}
+      aria-label={`${node.name}: ${foot}`}
+      onClick={choose}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        event.stopPropagation();
+        choose();
+      }}
+      onPointerEnter={() => onHover(names)}
+      onPointerLeave={() => onHover([])}
+    >
+      <title>{`${names.join("\n")}\n${foot}, ${formatDuration(node.time_ns)}`}</title>
+      <rect x={left} y={top} width={width} height={height} rx="6" fill={css(heatColor(heat, theme))} />
+      <rect x={left} y={top} width="4" height={height} rx="2" fill={css(groupColor(node.group, theme))} />
+      {lines.map((line, i) => (
+        <text key={`${i}-${line}`} x={left + 12} y={top + 17 + i * 15}>
+          {line}
+        </text>
+      ))}
+      <text x={left + 12} y={top + height - 8} class="foot">
+        {foot}
+      </text>
+    </g>
+  );
+}

@@ -1,0 +1,157 @@
+// The loops of a run as a tree: how often each runs, in which other one, and which of them is the step.
+import type { ComponentChildren } from "preact";
+import { css, PHASE_TITLES, PHASES, phaseColor } from "../base/color";
+import { shortName } from "../base/names";
+import { formatCount, formatShare } from "../base/quantity";
+import { formatDuration } from "../base/time";
+import type { Step } from "../data/run";
+import { useSession } from "../data/session";
+import type { Level, Structure } from "../data/structure";
+
+type Props = {
+  readonly structure: Structure;
+  readonly steps: readonly Step[];
+  readonly runNs: number;
+  /** Marker of the level whose iterations count as the steps; "" is the one that was found. */
+  readonly chosen: string;
+  readonly onLevel: (level: Level) => void;
+};
+
+const STREAMS: Readonly<Record<string, string>> = {
+  calls: "calls of functions",
+  operators: "operators",
+  kernels: "kernels in launch order",
+  mpi: "calls of MPI",
+};
+
+/** "12 ×", "5–7 ×": how often in one iteration of the loop around it. */
+export function tripsText([low = 0, middle = 0, high = 0]: readonly number[]): string {
+  if (low === high) return `${formatCount(middle)} ×`;
+  return `${formatCount(low)}–${formatCount(high)} ×`;
+}
+
+/** Levels with their depth in the tree, each before what lies in it. */
+export function inOrder(levels: readonly Level[]): { readonly level: Level; readonly depth: number }[] {
+  const known = new Set(levels.map((level) => level.id));
+  const below = (parent: number, depth: number): { readonly level: Level; readonly depth: number }[] =>
+    levels
+      .filter((level) => (known.has(level.parent) ? level.parent : -1) === parent && level.id !== parent)
+      .sort((a, b) => b.share - a.share)
+      .flatMap((level) => [{ level, depth }, ...below(level.id, depth + 1)]);
+  return below(-1, 0);
+}
+
+export function LoopTree({ structure, steps, runNs, chosen, onLevel }: Props) {
+  const { levels, confidence, reason, stream } = structure;
+  const rows = inOrder(levels);
+  const isStep = (level: Level): boolean => (chosen ? chosen === (level.marker || level.name) : level.is_step);
+  return (
+    <section class="loop-tree" aria-labelledby="loops-title">
+      <header>
+        <h2 id="loops-title">Loops</h2>
+        <span class={`confidence confidence-${confidence}`}>{confidence} confidence</span>
+      </header>
+      <p class="weak">
+        {levels.length ? reason : `No loop was found: ${reason}`}
+        {levels.length > 0 && STREAMS[stream] && ` (seen in ${STREAMS[stream]})`}
+      </p>
+      <ul class="loops">
+        <li class="loop">
+          <span class="loop-name">run</span>
+          <span class="number weak">{formatDuration(runNs)}</span>
+        </li>
+        {rows.map(({ level, depth }) => (
+          <LevelRow key={level.id} level={level} isStep={isStep(level)} depth={depth + 1} onLevel={onLevel}>
+            {isStep(level) && <Parts steps={steps} depth={depth + 2} />}
+          </LevelRow>
+        ))}
+      </ul>
+      {structure.expression && (
+        <details class="expression">
+          <summary>As one expression</summary>
+          <code>{structure.expression}</code>
+        </details>
+      )}
+    </section>
+  );
+}
+
+/** Place of a row in the tree, and its share of the time as a bar behind it. */
+function row(depth: number, share: number, color = "var(--accent)"): Record<string, string> {
+  const fill = `color-mix(in srgb, ${color} 17%, transparent)`;
+  const until = `${(100 * Math.min(1, share)).toFixed(1)}%`;
+  return {
+    paddingLeft: `${depth * 14}px`,
+    backgroundImage: `linear-gradient(90deg, ${fill} ${until}, transparent ${until})`,
+  };
+}
+
+function LevelRow({
+  level,
+  isStep,
+  depth,
+  onLevel,
+  children,
+}: {
+  level: Level;
+  isStep: boolean;
+  depth: number;
+  onLevel: (level: Level) => void;
+  children: ComponentChildren;
+}) {
+  const facts = [
+    `marked by ${level.marker}`,
+    `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in all`,
+    `${level.spine.toFixed(0)} events and transitions repeat with it`,
+    `covers ${formatShare(level.coverage)}, varies by ${formatShare(level.cvn)}, score ${level.score.toFixed(2)}`,
+  ].join("\n");
+  return (
+    <>
+      <li class={isStep ? "loop is-step" : "loop"} style={row(depth, level.share)}>
+        <button
+          type="button"
+          class="plain loop-button"
+          title={`${facts}${isStep ? "" : "\nClick to count its iterations as the steps"}`}
+          aria-pressed={isStep}
+          onClick={() => onLevel(level)}
+        >
+          <span class="loop-name">
+            <span aria-hidden="true">⟳ </span>
+            {level.name ? shortName(level.name) : shortName(level.marker)}
+          </span>
+          {isStep && <span class="step-badge">step</span>}
+        </button>
+        <span class="number weak">{level.parent < 0 ? `${formatCount(level.count)} ×` : tripsText(level.trips)}</span>
+        <span class="number weak">{formatShare(level.share)}</span>
+      </li>
+      {children}
+    </>
+  );
+}
+
+/** What a step is made of: its parts, over all steps. */
+function Parts({ steps, depth }: { steps: readonly Step[]; depth: number }) {
+  const theme = useSession().theme.value;
+  const sums = PHASES.map((phase) => ({
+    phase,
+    ns: steps.reduce((sum, step) => sum + step.parts[phase] * step.count, 0),
+  }));
+  const total = sums.reduce((sum, { ns }) => sum + ns, 0);
+  if (total <= 0) return null;
+  return (
+    <>
+      {sums
+        .filter(({ ns }) => ns > 0)
+        .map(({ phase, ns }) => (
+          <li class="loop" key={phase} style={row(depth, ns / total, css(phaseColor(phase, theme)))}>
+            <span class="loop-button">
+              <i style={{ background: css(phaseColor(phase, theme)) }} />
+              <span class="loop-name">{PHASE_TITLES[phase]}</span>
+            </span>
+            <span />
+            <span class="number weak">{formatShare(ns / total)}</span>
+          </li>
+        ))}
+    </>
+  );
+}

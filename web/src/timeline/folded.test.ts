@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import type { Detail, Step } from "../data/run";
+import { foldedStretches } from "./folded";
+
+const step = (number: number, detail: Detail): Step => ({
+  process: 0,
+  step: number,
+  startNs: number * 100,
+  durationNs: 99,
+  className: "train",
+  classRank: 0,
+  outlier: false,
+  cause: "",
+  count: 1,
+  parts: { data_wait: 0, forward: 0, backward: 0, optimizer: 0, rest: 99 },
+  detail,
+  loop: 0,
+  warmUp: false,
+});
+
+test("neighbouring steps without spans are one stretch, and steps with spans part them", () => {
+  const steps = (["all", "none", "none", "part", "none", "all", "none"] as const).map((d, i) => step(i, d));
+  expect(foldedStretches(steps, { startNs: 0, endNs: 10_000 })).toEqual([
+    { startNs: 100, endNs: 299 },
+    { startNs: 400, endNs: 499 },
+    { startNs: 600, endNs: 699 },
+  ]);
+  expect(foldedStretches(steps, { startNs: 300, endNs: 550 })).toEqual([{ startNs: 400, endNs: 499 }]);
+});

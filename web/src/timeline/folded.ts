@@ -1,0 +1,41 @@
+// Stretches of time of which only statistics were kept, and how they are drawn.
+import type { TimeRange } from "../base/time";
+import type { Step } from "../data/run";
+
+/** Neighbouring steps without spans as one stretch each, as far as a window shows them. */
+export function foldedStretches(steps: readonly Step[], window: TimeRange): TimeRange[] {
+  const found: { startNs: number; endNs: number }[] = [];
+  for (const step of steps) {
+    const [startNs, endNs] = [step.startNs, step.startNs + step.durationNs];
+    if (step.detail !== "none" || endNs < window.startNs || startNs > window.endNs) continue;
+    const last = found.at(-1);
+    // Between two steps lies what counts to neither: a microsecond of the loop itself.
+    if (last && startNs - last.endNs < step.durationNs / 10) last.endNs = endNs;
+    else found.push({ startNs, endNs });
+  }
+  return found;
+}
+
+/** A rectangle in CSS pixels. */
+export type Box = { readonly left: number; readonly top: number; readonly wide: number; readonly tall: number };
+
+const GAP = 9;
+
+/** Fills a rectangle with oblique lines. */
+export function hatch(context: CanvasRenderingContext2D, { left, top, wide, tall }: Box, color: string): void {
+  if (wide <= 0) return;
+  context.save();
+  context.beginPath();
+  context.rect(left, top, wide, tall);
+  context.clip();
+  context.strokeStyle = color;
+  context.lineWidth = 1;
+  context.beginPath();
+  // Lines lie still while the rectangle's edges move.
+  for (let x = Math.floor((left - tall) / GAP) * GAP; x < left + wide; x += GAP) {
+    context.moveTo(x, top + tall);
+    context.lineTo(x + tall, top);
+  }
+  context.stroke();
+  context.restore();
+}

@@ -1,0 +1,206 @@
+// Page 3: every step with its class, what it was made of, and what made the slow ones slow.
+import { useMemo } from "preact/hooks";
+import { classColor, css, outlierColor, PHASE_TITLES, phaseColor } from "../base/color";
+import { formatCount, formatShare, plural } from "../base/quantity";
+import type { StepFilter } from "../base/state";
+import { formatDuration, type TimeRange } from "../base/time";
+import type { Step } from "../data/run";
+import { useSession } from "../data/session";
+import type { View } from "../data/view";
+import { Await } from "../widgets/Loading";
+import { BreakdownChart, DurationHistogram } from "../widgets/StepCharts";
+import { StepStrip } from "../widgets/StepStrip";
+import { StepTable } from "../widgets/StepTable";
+import { binsOf, classMedians, filterSteps, partsOf } from "../widgets/steps";
+import { classesOf, stepsIn } from "../widgets/strip";
+
+function StepsPage() {
+  const session = useSession();
+  return (
+    <Await of={session.steps.value} what="Finding the steps">
+      {(steps) => (steps.length ? <Steps steps={steps} /> : <NoSteps />)}
+    </Await>
+  );
+}
+
+function NoSteps() {
+  const session = useSession();
+  const reason = session.stepsReason.value.replace(/^none: /, "");
+  return (
+    <div class="empty">
+      <p>
+        <b>No steps were found:</b> {reason || "nothing repeats often and regularly enough"}.
+      </p>
+      <p>
+        Steps are the iterations of the loop that dominates a run. A program can say itself where one ends, with{" "}
+        <code>strobe.step()</code> at the end of its loop’s body.
+      </p>
+    </div>
+  );
+}
+
+const STRIP_HEIGHT = 74;
+
+function Steps({ steps }: { steps: readonly Step[] }) {
+  const session = useSession();
+  const { steps: filter, step: chosen } = session.state.value;
+  const shown = useMemo(() => filterSteps(steps, filter), [steps, filter]);
+  const medians = useMemo(() => classMedians(steps), [steps]);
+  const one = steps.find((step) => step.step === chosen);
+  const choose = (step: Step): void => session.update({ step: step.step });
+  const open = ({ startNs, endNs }: TimeRange): void => {
+    const room = (endNs - startNs) * 0.08;
+    const window = { startNs: Math.max(0, Math.round(startNs - room)), endNs: Math.round(endNs + room) };
+    session.update({ page: "timeline", window, trail: [undefined], range: undefined }, "push");
+  };
+  const openStep = (step: Step): void => {
+    choose(step);
+    open({ startNs: step.startNs, endNs: step.startNs + step.durationNs });
+  };
+  const onStretch = (stretch: TimeRange): void => {
+    const [from, to] = stepsIn(steps, stretch);
+    const [first] = steps.slice(from, to);
+    if (to - from === 1 && first) choose(first);
+    else open(stretch);
+  };
+  return (
+    <div class="steps">
+      <StepStrip steps={steps} window={undefined} height={STRIP_HEIGHT} chosen={chosen} onSteps={onStretch} />
+      <Filters steps={steps} shown={shown.length} filter={filter} />
+      <div class="steps-body">
+        {shown.length ? (
+          <StepTable steps={shown} medians={medians} chosen={chosen} onChoose={choose} onOpen={openStep} />
+        ) : (
+          <p class="empty">No step passes the filter.</p>
+        )}
+        <aside class="steps-side" aria-label="All steps at once">
+          {one && <ChosenStep step={one} steps={steps} onOpen={openStep} />}
+          <BreakdownChart steps={steps} chosen={chosen} onChoose={choose} />
+          <DurationHistogram steps={shown.length ? shown : steps} chosen={chosen} />
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: number; filter: StepFilter }) {
+  const session = useSession();
+  const theme = session.theme.value;
+  const change = (part: Partial<StepFilter>): void => session.update({ steps: { ...filter, ...part } });
+  const classes = classesOf(steps);
+  const outliers = steps.filter((step) => step.outlier).length;
+  const folded = steps.filter((step) => step.detail === "none").reduce((sum, step) => sum + step.count, 0);
+  const toggle = (name: string): string[] =>
+    filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
+  return (
+    <div class="filters" role="toolbar" aria-label="Which steps are listed">
+      {classes.map((one) => (
+        <button
+          type="button"
+          class="chip"
+          key={one.name}
+          aria-pressed={filter.classes.includes(one.name)}
+          onClick={() => change({ classes: toggle(one.name) })}
+        >
+          <i style={{ background: css(classColor(one.rank, theme)) }} />
+          {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.medianNs)}</span>
+        </button>
+      ))}
+      {outliers > 0 && (
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={filter.outliers}
+          onClick={() => change({ outliers: !filter.outliers })}
+        >
+          <span style={{ color: css(outlierColor(theme)) }}>▲</span> outliers <b>{formatCount(outliers)}</b>
+        </button>
+      )}
+      {folded > 0 && (
+        <button
+          type="button"
+          class="chip"
+          aria-pressed={filter.detailed}
+          title={`${formatCount(folded)} steps were kept as statistics only`}
+          onClick={() => change({ detailed: !filter.detailed })}
+        >
+          kept in detail <b>{formatCount(steps.reduce((sum, step) => sum + step.count, 0) - folded)}</b>
+        </button>
+      )}
+      <span class="spacer" />
+      <span class="weak">
+        {shown === steps.length ? plural(shown, "row") : `${formatCount(shown)} of ${plural(steps.length, "row")}`} ·{" "}
+        <kbd>↑</kbd>
+        <kbd>↓</kbd> walk <kbd>N</kbd> next outlier <kbd>Enter</kbd> timeline
+      </span>
+    </div>
+  );
+}
+
+/** The chosen step above the mean of its class. */
+function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[]; onOpen: (step: Step) => void }) {
+  const session = useSession();
+  const theme = session.theme.value;
+  const sisters = steps.filter((one) => one.className === step.className && !one.outlier && one.step !== step.step);
+  const usual = binsOf(sisters, 1)[0];
+  const rows = partsOf(step.parts).map(({ phase, ns }) => ({ phase, ns, usualNs: usual?.parts[phase] ?? 0 }));
+  const most = Math.max(1, ...rows.flatMap(({ ns, usualNs }) => [ns, usualNs]));
+  return (
+    <section class="chosen-step" aria-labelledby="chosen-step-title">
+      <header>
+        <h2 id="chosen-step-title">Step {step.step}</h2>
+        <span>{formatDuration(step.durationNs)}</span>
+        <span class="weak">{step.className}</span>
+        <span class="spacer" />
+        <button
+          type="button"
+          class="quiet"
+          aria-label="Clear the selection"
+          onClick={() => session.update({ step: undefined })}
+        >
+          ✕
+        </button>
+      </header>
+      {step.detail === "none" && (
+        <p class="weak">Kept as statistics only: what follows is exact, but the timeline shows no spans in it.</p>
+      )}
+      {step.detail === "part" && <p class="weak">Only its end was kept in detail.</p>}
+      {step.outlier && (
+        <p class="warning">
+          ▲ takes much longer than its class{step.cause && `, in ${step.cause.replaceAll("_", " ")}`}
+        </p>
+      )}
+      <dl class="beside-usual">
+        {rows.map(({ phase, ns, usualNs }) => (
+          <div key={phase}>
+            <dt>{PHASE_TITLES[phase]}</dt>
+            <dd>
+              <span class="pair">
+                <span style={{ width: `${(100 * ns) / most}%`, background: css(phaseColor(phase, theme)) }} />
+                <span class="usual" style={{ width: `${(100 * usualNs) / most}%` }} />
+              </span>
+              <span class="number">{formatDuration(ns)}</span>
+              <span class="number weak">{usual ? formatDuration(usualNs) : "–"}</span>
+              <span class="number weak">{formatShare(step.durationNs ? ns / step.durationNs : 0)}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <p class="weak">
+        {usual
+          ? `grey: the mean of the other ${plural(sisters.length, "step")} of its class`
+          : "the only step of its class"}
+      </p>
+      <div class="buttons">
+        <button type="button" onClick={() => onOpen(step)}>
+          Show on the timeline <kbd>Enter</kbd>
+        </button>
+        <button type="button" onClick={() => session.update({ page: "structure" }, "push")}>
+          Among its iterations
+        </button>
+      </div>
+    </section>
+  );
+}
+
+export const view: View = { name: "steps", title: "Steps", key: "3", component: StepsPage };

@@ -1,0 +1,90 @@
+// Page 4: the loops of the run, what follows what in them, and every iteration beside the usual one.
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { shortName } from "../base/names";
+import { INITIAL } from "../base/state";
+import { length } from "../base/time";
+import { load, useSession } from "../data/session";
+import { fetchStructure, type Structure } from "../data/structure";
+import type { View } from "../data/view";
+import { FlowGraph } from "../structure/FlowGraph";
+import { LoopTree } from "../structure/LoopTree";
+import { StackPanel } from "../structure/StackPanel";
+import { Await } from "../widgets/Loading";
+
+function StructurePage() {
+  const session = useSession();
+  const structure = useMemo(() => load(() => fetchStructure(session.api)), [session]);
+  // What lies under the pointer on one part of the page stands out on the others.
+  const hovered = useSignal<readonly string[]>([]);
+  const chosen = useSignal<readonly string[]>([]);
+  const { region } = session.state.value;
+  const lit = useMemo(() => {
+    const names = chosen.value.includes(region) ? chosen.value : region ? [region] : [];
+    return new Set(hovered.value.length ? hovered.value : names);
+  }, [hovered.value, chosen.value, region]);
+  const onHover = (names: readonly string[]): void => {
+    hovered.value = names;
+  };
+  return (
+    <div class="structure">
+      <div class="structure-side">
+        <Await of={structure.value} what="Finding the loops">
+          {(value) => <Loops structure={value} />}
+        </Await>
+      </div>
+      <section class="structure-graph" aria-labelledby="graph-title">
+        <header>
+          <h2 id="graph-title">Flow</h2>
+          <span class="weak">what runs after what</span>
+          <span class="spacer" />
+          {region && (
+            <button
+              type="button"
+              class="quiet chosen-region"
+              title={region}
+              onClick={() => session.update({ region: "" })}
+            >
+              {shortName(region)} ✕
+            </button>
+          )}
+        </header>
+        <Await of={structure.value} what="Finding the loops">
+          {(value) => (
+            <FlowGraph
+              structure={value}
+              lit={lit}
+              onHover={onHover}
+              onNames={(names) => {
+                chosen.value = names;
+                session.update({ region: names.includes(region) ? "" : (names[0] ?? "") });
+              }}
+            />
+          )}
+        </Await>
+      </section>
+      <StackPanel lit={lit} onHover={onHover} />
+    </div>
+  );
+}
+
+function Loops({ structure }: { structure: Structure }) {
+  const session = useSession();
+  const steps = session.steps.value;
+  const run = session.run.value;
+  return (
+    <LoopTree
+      structure={structure}
+      steps={steps.status === "ready" ? steps.value : []}
+      runNs={run.status === "ready" ? length(run.value.bounds) : 0}
+      chosen={session.state.value.level}
+      onLevel={(level) => {
+        // The step that was found has no need to be asked for. Numbers of steps mean other steps now.
+        const name = level.is_step ? "" : level.marker || level.name;
+        session.update({ level: name, step: undefined, steps: INITIAL.steps }, "push");
+      }}
+    />
+  );
+}
+
+export const view: View = { name: "structure", title: "Structure", key: "4", component: StructurePage };
