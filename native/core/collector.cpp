@@ -382,7 +382,8 @@ uint32_t Collector::class_of(const Cut& from, int64_t end_ns) {
   const auto known = class_by_regions_.find(key);
   if (known != class_by_regions_.end()) return known->second;
   if (classes_.size() >= structure::kMostClasses) {
-    if (classes_.size() == structure::kMostClasses) classes_.push_back(IterationClass{kOverflowRegion}), class_facts_.emplace_back();
+    if (classes_.size() == structure::kMostClasses)
+      classes_.push_back(IterationClass{kOverflowRegion}), class_facts_.emplace_back();
     return structure::kMostClasses;
   }
   const auto id = uint32_t(classes_.size());
