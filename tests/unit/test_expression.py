@@ -1,4 +1,4 @@
-"""SEQ/LOOP expressions: the native fold against its twin, exact round trips, and expressions that a person would write."""
+"""SEQ/LOOP expressions: the native fold against its twin, exact round trips, and what a person would write."""
 
 import numpy as np
 import pytest
