@@ -139,7 +139,7 @@ class RecordedProcess:
             total.update(counters)
         # An enter and a leave per execution, at the price that the recorder measured when it started.
         spans = sum(int(location["span_count"]) for location in self._core.locations())
-        executions = spans + int(self._core.statistics()["count"].sum())
+        executions = spans + int(self.statistics()["count"].sum())
         total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
         return dict(total)
 
