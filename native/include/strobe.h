@@ -54,6 +54,7 @@ typedef struct strobe_options {
   uint32_t ring_bytes;         // 0: 1 MiB a thread
   uint32_t drain_period_us;    // 0: 10 000
   uint32_t metrics_period_ms;  // 0: 200; UINT32_MAX: none
+  uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.

@@ -53,10 +53,12 @@ def run(
     output: str | None = None,
     adapters: tuple[str, ...],
     include: tuple[str, ...] = (),
+    keep: int | None = None,
 ) -> RunResult:
     """Run a program under the recorder and wait for its end.
 
-    `words` is what followed `strobe run`. `output` names the trace folder. Raises RecordError when the folder cannot
+    `words` is what followed `strobe run`. `output` names the trace folder, `keep` says how many iterations of the
+    main loop stay in detail (None: all). Raises RecordError when the folder cannot
     be made (125) or the program
     cannot be started (126, 127).
     """
@@ -82,6 +84,7 @@ def run(
         strings=len(command) > 1 and command[1] == "-c",
         include=include,
         inject=os.path.join(os.path.dirname(__file__), "inject"),
+        keep=keep,
     )
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
