@@ -56,7 +56,7 @@ std::string PathTable::unsaved(uint32_t& count) {
   return std::move(w.bytes);
 }
 
-void LocationBuilder::enter(uint32_t region, int64_t ns) {
+void LocationBuilder::enter(uint32_t region, int64_t ns, uint64_t position) {
   if (ns < last_ns_) ns = last_ns_;
   last_ns_ = ns;
   uint32_t path = paths_.child(stack_.empty() ? kNoPath : stack_.back().path, region);
@@ -64,21 +64,30 @@ void LocationBuilder::enter(uint32_t region, int64_t ns) {
   columns_.start_ns.push_back(ns);
   columns_.duration_ns.push_back(kOpen);
   columns_.path.push_back(path);
+  if (observer_) {
+    depth_.push_back(uint32_t(stack_.size() - 1));
+    offset_.push_back(uint32_t(position - base_position_));
+    next_position_ = position + 1;
+    observer_->entered(path, ns, position);
+  }
 }
 
-void LocationBuilder::close_top(int64_t ns) {
-  const OpenSpan& top = stack_.back();
+void LocationBuilder::close_top(int64_t ns, uint64_t position) {
+  const OpenSpan top = stack_.back();
   if (top.row >= base_row_)
     columns_.duration_ns[top.row - base_row_] = ns - top.start_ns;
   else
     closes_.push_back({top.row, ns});
   stack_.pop_back();
+  if (!observer_) return;
+  next_position_ = position;
+  observer_->closed(top.path, stack_.size(), top.start_ns, ns, position);
 }
 
-void LocationBuilder::leave(uint32_t region, int64_t ns) {
+void LocationBuilder::leave(uint32_t region, int64_t ns, uint64_t position) {
   if (ns < last_ns_) ns = last_ns_;
   last_ns_ = ns;
-  if (!stack_.empty() && stack_.back().region == region) return close_top(ns);
+  if (!stack_.empty() && stack_.back().region == region) return close_top(ns, position);
   // A range that was pushed in one function and popped in another: what it encloses ends with it.
   size_t at = stack_.size();
   while (at > 0 && stack_[at - 1].region != region) at--;
@@ -86,15 +95,19 @@ void LocationBuilder::leave(uint32_t region, int64_t ns) {
     if (!forked) unmatched++;
     return;
   }
-  while (stack_.size() > at) close_top(ns), cut++;
-  close_top(ns);
+  while (stack_.size() > at) close_top(ns, position), cut++;
+  close_top(ns, position);
 }
 
-void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch) {
+void LocationBuilder::save_paths(std::string& out) {
   uint32_t new_paths = 0;
   std::string paths = paths_.unsaved(new_paths);
   if (new_paths) append_chunk(out, kPathsChunk, paths_.size() - new_paths, new_paths, paths);
   paths_.mark_saved();
+}
+
+void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch) {
+  save_paths(out);
   SpansHeader header{};
   header.first_row = base_row_;
   header.first_ns = columns_.size() ? columns_.start_ns[0] : last_ns_;
@@ -106,6 +119,99 @@ void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ri
   columns_.clear();
   closes_.clear();
   carry_ = stack_;
+  if (observer_) {
+    depth_.clear(), offset_.clear();
+    settled_ = 0;
+    base_position_ = ring_position;
+    epochs_.assign(1, {ring_position, ring_epoch});
+  }
+}
+
+void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_position, uint64_t ring_epoch) {
+  if (n == columns_.size()) return seal(out, ring_position, ring_epoch);
+  save_paths(out);
+  ancestors_of(n, stay_);
+  // Open spans of earlier blocks that have ended before row n: it took the place of the outermost of them.
+  const size_t still_open = depth_[n] - stay_.size();
+  const size_t ended = carry_.size() - still_open;
+  SpanColumns block;
+  block.start_ns.assign(columns_.start_ns.begin(), columns_.start_ns.begin() + ptrdiff_t(n));
+  block.duration_ns.assign(columns_.duration_ns.begin(), columns_.duration_ns.begin() + ptrdiff_t(n));
+  block.path.assign(columns_.path.begin(), columns_.path.begin() + ptrdiff_t(n));
+  // What is open at row n is open in the block, and ends in a later one: innermost first, before those around it.
+  std::vector<OpenSpan> open(carry_.begin(), carry_.begin() + ptrdiff_t(still_open));
+  std::vector<Close> later;
+  for (uint32_t row : stay_) {
+    open.push_back({base_row_ + row, block.start_ns[row], block.path[row], paths_.region(block.path[row])});
+    if (block.duration_ns[row] != kOpen)
+      later.push_back({base_row_ + row, block.start_ns[row] + block.duration_ns[row]});
+    block.duration_ns[row] = kOpen;
+  }
+  std::reverse(later.begin(), later.end());
+  later.insert(later.end(), closes_.begin() + ptrdiff_t(ended), closes_.end());
+  closes_.resize(ended);
+  SpansHeader header{};
+  header.first_row = base_row_;
+  header.last_ns = columns_.start_ns[n];
+  header.first_ns = n ? columns_.start_ns[0] : header.last_ns;
+  header.ring_position = position_of(n);
+  header.ring_epoch = epoch_at(header.ring_position);
+  append_chunk(out, kSpansChunk, location_, uint32_t(n), encode_spans(header, carry_, closes_, block));
+  base_row_ += n;
+  carry_ = std::move(open);
+  closes_ = std::move(later);
+  auto drop = [n](auto& column) { column.erase(column.begin(), column.begin() + ptrdiff_t(n)); };
+  drop(columns_.start_ns), drop(columns_.duration_ns), drop(columns_.path), drop(depth_), drop(offset_);
+  const auto gone = uint32_t(header.ring_position - base_position_);
+  for (uint32_t& offset : offset_) offset -= gone;
+  base_position_ = header.ring_position;
+  while (epochs_.size() > 1 && epochs_[1].position <= base_position_) epochs_.erase(epochs_.begin());
+  settled_ = settled_ > n ? settled_ - n : 0;
+}
+
+uint64_t LocationBuilder::seal_settled(std::string& out, uint64_t ring_position, uint64_t ring_epoch) {
+  while (settled_ > kBlockSpans) seal_prefix(out, kBlockSpans, ring_position, ring_epoch);
+  seal_prefix(out, settled_, ring_position, ring_epoch);
+  return base_position_;
+}
+
+// Rows that are open where row n begins, in order. Behind the last row those are the open spans themselves.
+void LocationBuilder::ancestors_of(size_t n, std::vector<uint32_t>& rows) const {
+  rows.clear();
+  if (n == columns_.size()) {
+    for (const OpenSpan& open : stack_)
+      if (open.row >= base_row_) rows.push_back(uint32_t(open.row - base_row_));
+    return;
+  }
+  int64_t wanted = int64_t(depth_[n]) - 1;
+  for (size_t i = n; i-- > 0 && wanted >= 0;)
+    if (depth_[i] == wanted) rows.push_back(uint32_t(i)), wanted--;
+  std::reverse(rows.begin(), rows.end());
+}
+
+size_t LocationBuilder::first_since(int64_t ns) const {
+  const auto& start = columns_.start_ns;
+  return size_t(std::lower_bound(start.begin() + ptrdiff_t(settled_), start.end(), ns) - start.begin());
+}
+
+size_t LocationBuilder::first_from(uint64_t position) const {
+  if (position <= base_position_) return settled_;
+  const auto wanted = position - base_position_;
+  return size_t(std::lower_bound(offset_.begin() + ptrdiff_t(settled_), offset_.end(), wanted) - offset_.begin());
+}
+
+int64_t LocationBuilder::enclosing(size_t row) const {
+  if (depth_[row] == 0) return -1;
+  for (size_t i = row; i-- > 0;)
+    if (depth_[i] == depth_[row] - 1) return int64_t(i);
+  return -1;
+}
+
+uint64_t LocationBuilder::epoch_at(uint64_t position) const {
+  uint64_t epoch = 0;
+  for (const Epoch& e : epochs_)
+    if (e.position <= position) epoch = e.epoch;
+  return epoch;
 }
 
 void LocationBuilder::resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns) {

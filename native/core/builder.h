@@ -1,8 +1,9 @@
 // builder.h - from records to blocks: pairs enters with leaves, interns call paths, seals blocks. Used by the drainer
 // while the program runs and by recovery after it died, so that both give the same blocks.
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
-#include <functional>
+#include <algorithm>
 #include <vector>
 
 #include "core/blocks.h"
@@ -23,6 +24,7 @@ class PathTable {
   void add(uint32_t parent, uint32_t region);  // recovery: the path that the file numbers next
   uint32_t size() const { return uint32_t(paths_.size()); }
   uint32_t region(uint32_t path) const { return paths_[path].region; }
+  uint32_t parent(uint32_t path) const { return paths_[path].parent; }
   uint64_t folded() const { return folded_; }
   // Payload of a paths chunk for the paths that no chunk holds yet; `count` of them.
   std::string unsaved(uint32_t& count);
@@ -42,18 +44,57 @@ class PathTable {
   uint64_t folded_ = 0;
 };
 
+// Is told of every span of a location while the program runs.
+class SpanObserver {
+ public:
+  virtual void entered(uint32_t path, int64_t ns, uint64_t position) = 0;
+  // `depth` spans are still open around it. `position` is where the next record lies in the ring.
+  virtual void closed(uint32_t path, size_t depth, int64_t start_ns, int64_t end_ns, uint64_t position) = 0;
+
+ protected:
+  ~SpanObserver() = default;
+};
+
 class LocationBuilder {
  public:
   LocationBuilder(uint32_t location, PathTable& paths) : location_(location), paths_(paths) {}
 
-  void enter(uint32_t region, int64_t ns);
-  void leave(uint32_t region, int64_t ns);
+  // `position`: of the record in its ring.
+  void enter(uint32_t region, int64_t ns, uint64_t position = 0);
+  void leave(uint32_t region, int64_t ns, uint64_t position = 0);
   bool full() const { return columns_.size() >= kBlockSpans; }
   bool dirty() const { return columns_.size() > 0 || !closes_.empty(); }
   // Appends the block (and the paths it needs) to `out` and starts the next one.
   void seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch);
   // Recovery: continue behind the last sealed block.
   void resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns);
+
+  // --- what a collector needs: rows that wait until it is decided whether they are kept or folded
+  // --------------------- Rows [0, settled) are decided and stay; those behind them wait. A block ends at the *enter*
+  // of a row: what is open there are exactly that row's ancestors, even if spans begin and end at equal times. From now
+  // on, before the first span, rows know their depth and their place in the ring.
+  void observe(SpanObserver* observer) { observer_ = observer; }
+  size_t rows() const { return columns_.size(); }
+  size_t settled() const { return settled_; }
+  const SpanColumns& columns() const { return columns_; }  // durations of open spans are kOpen
+  uint32_t depth_of(size_t row) const { return depth_[row]; }
+  uint64_t position_of(size_t row) const { return base_position_ + offset_[row]; }
+  size_t first_since(int64_t ns) const;                      // first waiting row that starts at `ns` or later
+  size_t first_from(uint64_t position) const;                // first waiting row whose record lies there or later
+  int64_t enclosing(size_t row) const;                       // the row around it, -1 if that is no row of ours any more
+  uint64_t next_position() const { return next_position_; }  // behind the last record that opened or closed a span
+  void keep(size_t n) { settled_ = n > settled_ ? n : settled_; }  // rows [0, n) stay
+  // Takes the waiting rows before row n out, but for those that are open where row n begins: they stay. For each:
+  // folded(path, duration_ns, own_ns); and inside(path, duration_ns) for each that lay directly inside of a row that
+  // stays, with the path of the latter.
+  template <class Folded, class Inside>
+  void fold(size_t n, Folded&& folded, Inside&& inside);
+  // Appends blocks with all settled rows; returns the position in the ring up to which records are in blocks then.
+  // `ring_position` and `ring_epoch` are those behind the last record fed.
+  uint64_t seal_settled(std::string& out, uint64_t ring_position, uint64_t ring_epoch);
+  void note_epoch(uint64_t position, uint64_t epoch) {
+    if (observer_) epochs_.push_back({position, epoch});
+  }
 
   uint64_t spans() const { return base_row_ + columns_.size(); }
   size_t depth() const { return stack_.size(); }
@@ -64,7 +105,11 @@ class LocationBuilder {
   bool forked = false;  // leaves of the parent's open spans are expected and not counted
 
  private:
-  void close_top(int64_t ns);
+  void close_top(int64_t ns, uint64_t position);
+  void save_paths(std::string& out);
+  void seal_prefix(std::string& out, size_t n, uint64_t ring_position, uint64_t ring_epoch);
+  void ancestors_of(size_t n, std::vector<uint32_t>& rows) const;
+  uint64_t epoch_at(uint64_t position) const;
   uint32_t location_;
   PathTable& paths_;
   SpanColumns columns_;
@@ -72,25 +117,100 @@ class LocationBuilder {
   std::vector<Close> closes_;
   uint64_t base_row_ = 0;
   int64_t last_ns_ = 0;
+  // Only with an observer:
+  SpanObserver* observer_ = nullptr;
+  std::vector<uint32_t> depth_, offset_;  // per row; the offset is from base_position_
+  size_t settled_ = 0;
+  uint64_t base_position_ = 0, next_position_ = 0;
+  struct Epoch {
+    uint64_t position, epoch;
+  };
+  std::vector<Epoch> epochs_;              // of the clock, since base_position_
+  std::vector<uint32_t> stay_, at_depth_;  // scratch of fold
+  std::vector<int64_t> own_;
 };
+
+template <class Folded, class Inside>
+void LocationBuilder::fold(size_t n, Folded&& folded, Inside&& inside) {
+  if (n <= settled_) return;
+  ancestors_of(n, stay_);
+  std::erase_if(stay_, [this](uint32_t row) { return row < settled_; });
+  own_.resize(n);
+  at_depth_.clear();
+  constexpr uint32_t kNone = 0xFFFFFFFF;
+  auto stays = stay_.begin();
+  for (size_t i = settled_; i < n; i++) {
+    const size_t depth = depth_[i];
+    if (at_depth_.size() <= depth) at_depth_.resize(depth + 1, kNone);
+    if (stays != stay_.end() && *stays == i) {
+      at_depth_[depth] = kNone;
+      ++stays;
+      continue;
+    }
+    at_depth_[depth] = uint32_t(i);
+    const int64_t duration = columns_.duration_ns[i];
+    own_[i] = duration;
+    const uint32_t above = paths_.parent(columns_.path[i]);
+    if (above == kNoPath || depth == 0) continue;
+    const uint32_t parent = at_depth_[depth - 1];
+    if (parent != kNone && columns_.path[parent] == above)
+      own_[parent] -= duration;
+    else
+      inside(above, duration);
+  }
+  stays = stay_.begin();
+  size_t to = settled_;
+  auto move = [&](size_t from) {
+    columns_.start_ns[to] = columns_.start_ns[from];
+    columns_.duration_ns[to] = columns_.duration_ns[from];
+    columns_.path[to] = columns_.path[from];
+    depth_[to] = depth_[from];
+    offset_[to] = offset_[from];
+    to++;
+  };
+  for (size_t i = settled_; i < n; i++) {
+    if (stays != stay_.end() && *stays == i) {
+      move(i);
+      ++stays;
+    } else {
+      folded(columns_.path[i], columns_.duration_ns[i], own_[i]);
+    }
+  }
+  const size_t first_left = to, removed = n - to;
+  for (size_t i = n; i < columns_.size(); i++) move(i);
+  columns_.start_ns.resize(to), columns_.duration_ns.resize(to), columns_.path.resize(to);
+  depth_.resize(to), offset_.resize(to);
+  // Open spans know their rows, which have new numbers.
+  for (OpenSpan& open : stack_) {
+    if (open.row < base_row_ + settled_) continue;
+    if (open.row >= base_row_ + n) {
+      open.row -= removed;
+    } else {
+      const auto at = std::lower_bound(stay_.begin(), stay_.end(), uint32_t(open.row - base_row_));
+      open.row = base_row_ + settled_ + uint64_t(at - stay_.begin());
+    }
+  }
+  settled_ = first_left;
+}
 
 // Converts records to builder calls; `epoch` is the decoder's state.
 struct RecordDecoder {
   uint64_t epoch = 0;
   template <class At>
-  void feed(uint64_t record, LocationBuilder& builder, At&& at_ns) {
-    // at_ns: ticks -> ns
+  void feed(uint64_t record, LocationBuilder& builder, At&& at_ns, uint64_t position = 0) {
+    // at_ns: ticks -> ns; position: of the record in its ring
     uint64_t kind = record >> 62;
     if (kind == 2) {
       epoch = record & ((uint64_t(1) << 40) - 1);
+      builder.note_epoch(position + 1, epoch);
       return;
     }
     uint64_t t = (epoch << 40) | (record & ((uint64_t(1) << 40) - 1));
     uint32_t region = uint32_t(record >> 40) & ((1u << 22) - 1);
     if (kind == 0)
-      builder.enter(region, at_ns(t));
+      builder.enter(region, at_ns(t), position);
     else if (kind == 1)
-      builder.leave(region, at_ns(t));
+      builder.leave(region, at_ns(t), position + 1);
   }
 };
 

@@ -88,18 +88,23 @@ void Session::drain() {
   }
 }
 
+void Session::seal(Slot& slot) {
+  std::string out;
+  slot.builder->seal(out, slot.read, slot.decoder.epoch);
+  append(out);
+  // Only now may the thread overwrite these records. After a failed write they stay where recovery finds them.
+  if (!failed_) slot.header->tail.store(slot.read, std::memory_order_release);
+}
+
 bool Session::round(bool last) {
-  struct Work {
-    Slot* slot;
-    uint64_t head;
-    bool ended;
-  };
   std::vector<Work> work;
   {
     std::lock_guard lock(slots_mutex_);
+    live_.clear();
     for (auto& slot : slots_) {
       uint32_t state = slot->header->state.load(std::memory_order_acquire);
       if (state == kRingFree) continue;
+      live_.push_back(slot.get());
       uint64_t head = slot->header->head.load(std::memory_order_acquire);
       bool ended = state == kRingEnded || last;
       if (head != slot->read || ended) work.push_back({slot.get(), head, ended});
@@ -108,36 +113,91 @@ bool Session::round(bool last) {
   // Heads first, then the pair: every record up to a head is older than the pair.
   ClockPair now = clock_pair();
   ClockLine line = clock_line(header()->last_pair, now);
-  std::string out;
   for (const Work& w : work) {
     Slot& slot = *w.slot;
     const uint64_t mask = slot.header->capacity - 1;
     auto at_ns = [&](uint64_t t) { return line.at(t < now.ticks ? t : now.ticks); };
-    auto seal = [&] {
-      out.clear();
-      slot.builder->seal(out, slot.read, slot.decoder.epoch);
-      append(out);
-      // Only now may the thread overwrite these records. After a failed write they stay where recovery finds them.
-      if (!failed_) slot.header->tail.store(slot.read, std::memory_order_release);
-    };
+    if (collector_ && !slot.watched) {
+      collector_->add(*slot.builder, slot.header->thread_id == uint64_t(getpid()));
+      slot.watched = true;
+    }
     while (slot.read < w.head) {
-      slot.decoder.feed(slot.data[slot.read & mask], *slot.builder, at_ns);
+      slot.decoder.feed(slot.data[slot.read & mask], *slot.builder, at_ns, slot.read);
       slot.read++;
-      if (slot.builder->full()) seal();
+      if (slot.builder->full() && (!collector_ || collector_->plain())) seal(slot);
     }
+    if (collector_ && !collector_->plain()) continue;
     if (w.ended || slot.read - slot.header->tail.load() > slot.header->capacity / 2) {
-      if (slot.builder->dirty()) seal();
+      if (slot.builder->dirty()) seal(slot);
     }
-    if (w.ended && !last && !failed_ && slot.header->head.load() == slot.read) {
-      std::lock_guard lock(slots_mutex_);
-      unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
-      slot.builder.reset();
-      slot.header->state.store(kRingFree);
-    }
+    if (!collector_ && w.ended && !last) release(slot);
   }
+  if (collector_) collect(work, now.ns, last);
   header()->last_pair = now;
   if (last) save_samples();
   return !work.empty();
+}
+
+// The ring of a thread that has ended is free for the next one.
+void Session::release(Slot& slot) {
+  if (failed_ || slot.header->head.load() != slot.read) return;
+  if (collector_) {
+    std::string chunk;
+    const uint32_t location = slot.builder->location();
+    if (std::string graph = collector_->remove(*slot.builder); !graph.empty())
+      append_chunk(chunk, kGraphChunk, location, 1, graph);
+    append(chunk);
+  }
+  std::lock_guard lock(slots_mutex_);
+  unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
+  slot.builder.reset();
+  slot.watched = false;
+  slot.header->state.store(kRingFree);
+}
+
+void Session::collect(const std::vector<Work>& work, int64_t now_ns, bool last) {
+  Collector& collector = *collector_;
+  if (last)
+    collector.finish(now_ns);
+  else
+    collector.decide(now_ns);
+  bool write = last || collector.has_blocks();
+  if (!last && !collector.plain()) {
+    for (Slot* slot : live_) {
+      const uint64_t used = slot->read - slot->header->tail.load(), capacity = slot->header->capacity;
+      if (used <= capacity / 2 || !slot->watched) continue;
+      collector.press(*slot->builder, used > capacity / 4 * 3);
+      write = true;
+    }
+    for (const Work& w : work)
+      if (w.ended) collector.end(*w.slot->builder), write = true;
+  }
+  if (write) commit();
+  if (last) {
+    append(collector.last_chunks());
+    return;
+  }
+  for (const Work& w : work)
+    if (w.ended) {
+      live_.erase(std::find(live_.begin(), live_.end(), w.slot));
+      release(*w.slot);
+    }
+}
+
+void Session::commit() {
+  std::string out, snapshot;
+  if (collector_->needs_snapshot()) snapshot = collector_->snapshot();
+  collector_->take_full_chunks(out);
+  std::vector<std::pair<Slot*, uint64_t>> tails;
+  for (Slot* slot : live_) {
+    if (!slot->watched || !collector_->has_settled(*slot->builder)) continue;
+    tails.emplace_back(slot, slot->builder->seal_settled(out, slot->read, slot->decoder.epoch));
+  }
+  if (collector_->needs_snapshot()) write_snapshot(snapshot, collector_->snapshot_sequence());
+  append(out);
+  if (!failed_)
+    for (auto& [slot, tail] : tails) slot->header->tail.store(tail, std::memory_order_release);
+  collector_->committed();
 }
 
 void Session::note_own_cpu() {

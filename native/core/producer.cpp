@@ -79,6 +79,7 @@ bool Session::new_ring(Producer& p) {
   slot->builder->forked = child_;
   slot->decoder = {};
   slot->read = 0;
+  slot->watched = false;
   slot->owner = &p;
   p.data = slot->data;
   p.mask = slot->header->capacity - 1;

@@ -73,6 +73,12 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::s
   return id;
 }
 
+std::pair<std::string, uint8_t> RegionTable::name_of(uint32_t region) {
+  std::lock_guard lock(mutex_);
+  if (region >= regions_.size()) return {};
+  return {regions_[region].name, regions_[region].paradigm};
+}
+
 std::string RegionTable::all(uint32_t& count) {
   std::lock_guard lock(mutex_);
   Writer w;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "include/strobe.h"
@@ -22,7 +23,8 @@ class RegionTable {
   RegionTable();
   // `save` gets the payload of a regions chunk for a region seen for the first time, before its number is handed out.
   uint32_t intern(const strobe_region_info& info, void (*save)(std::string_view payload));
-  std::string all(uint32_t& count);  // payload for every region (a forked child's new file)
+  std::pair<std::string, uint8_t> name_of(uint32_t region);  // name and paradigm
+  std::string all(uint32_t& count);                          // payload for every region (a forked child's new file)
   std::mutex& mutex() { return mutex_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,6 +64,12 @@ int Session::start(const strobe_options& options) {
   }
   if (int error = open_files()) return error;
   paths_ = std::make_unique<PathTable>();
+  collector_.reset();
+  live_.clear();
+  if (options_.keep) {
+    const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep;
+    collector_ = std::make_unique<Collector>(keep, regions_, *paths_, [this] { commit(); });
+  }
   metrics_ = std::make_unique<ProcessMetrics>();
   next_location_ = 0;
   unmatched_ = cut_ = 0;
@@ -128,6 +135,7 @@ void Session::stop(int exit_code) {
   slots_.clear();
   if (!failed_) {
     header()->state.store(exit_code >= 0 ? kExited : kClosed);
+    if (!statistics_.name.empty()) unlink(statistics_.name.c_str());
     unlink(rings_.name.c_str());
   }
   // The same for the header: strobe_count may hold it.
@@ -135,8 +143,11 @@ void Session::stop(int exit_code) {
   mmap(header_page, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
        -1, 0);
   std::lock_guard file(file_mutex_);
-  blocks_.release(), rings_.release();
-  blocks_.name.clear(), rings_.name.clear();
+  for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
+}
+
+void Session::stop_at_exit() {
+  if (!stops_at_exit_.exchange(true)) atexit(strobe_stop);
 }
 
 void Session::before_fork() {
@@ -175,10 +186,11 @@ void Session::after_fork_in_child() {
   slots_.clear();
   (void)paths_.release();
   (void)metrics_.release();
+  (void)collector_.release();
+  live_.clear();
   munmap(header(), kRingsHeaderBytes);
   header_ = nullptr;
-  blocks_.release(), rings_.release();
-  blocks_.name.clear(), rings_.name.clear();
+  for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
   child_ = true;
   paused_ = false;
 }
@@ -205,6 +217,8 @@ void strobe_enter(uint32_t region) { strobe::put(strobe::kEnter, region); }
 void strobe_leave(uint32_t region) { strobe::put(strobe::kLeave, region); }
 void strobe_name_thread(const char* name) { session().name_thread(name); }
 void strobe_count(const char* what, uint64_t n) { session().count(what, n); }
+void strobe_stop_at_exit(void) { session().stop_at_exit(); }
+int strobe_stops_at_exit(void) { return session().stops_at_exit(); }
 uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) {
   strobe::put_at(strobe::kEnter, region, [ticks] { return ticks; });

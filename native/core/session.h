@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/builder.h"
+#include "core/collector.h"
 #include "core/held_file.h"
 #include "core/process_metrics.h"
 #include "core/regions.h"
@@ -22,7 +23,8 @@ struct Slot {  // a ring and the location it records
   Producer* owner = nullptr;  // nullptr once the thread has ended
   std::unique_ptr<LocationBuilder> builder;
   RecordDecoder decoder;
-  uint64_t read = 0;  // records consumed
+  uint64_t read = 0;     // records consumed
+  bool watched = false;  // by the collector
 };
 
 class Session {
@@ -32,6 +34,8 @@ class Session {
   int start(const strobe_options& options);
   // `exit_code` >= 0: the process is about to end by _exit.
   void stop(int exit_code);
+  void stop_at_exit();
+  bool stops_at_exit() const { return stops_at_exit_; }
   bool active() const { return state_.load(std::memory_order_acquire) == kActive; }
   // Ends the drainer, for a fork. After resume_in the first record that comes later than `delay_ns` starts it again.
   void pause();
@@ -64,7 +68,18 @@ class Session {
   void fail(const char* what, int error);
   void stop_producers();
   void drain();
+  struct Work {  // a ring that has something to read
+    Slot* slot;
+    uint64_t head;
+    bool ended;
+  };
   bool round(bool last);  // whether there was anything to do
+  void collect(const std::vector<Work>& work, int64_t now_ns, bool last);
+  void seal(Slot& slot);
+  // Writes what the collector has decided: first the snapshot of the statistics, then the blocks that let rings go on.
+  void commit();
+  void write_snapshot(const std::string& bytes, uint64_t sequence);
+  void release(Slot& slot);
   void note_own_cpu();
   void sample_metrics(int64_t now_ns);
   void save_samples();
@@ -85,10 +100,12 @@ class Session {
   RegionTable regions_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<PathTable> paths_;
+  std::unique_ptr<Collector> collector_;  // nullptr: everything is kept
+  std::vector<Slot*> live_;               // slots with a builder, as of the drainer's current round
   std::unique_ptr<ProcessMetrics> metrics_;
   std::atomic<RingsHeader*> header_{nullptr};
   std::string folder_, description_;
-  HeldFile blocks_, rings_;
+  HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};
   uint64_t file_bytes_ = 0;
   uint32_t next_location_ = 0;
@@ -98,7 +115,7 @@ class Session {
   std::atomic<bool> paused_{false};
   std::atomic<int64_t> resume_after_ns_{0};
   std::atomic<uint32_t> drainer_id_{0};
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, stops_at_exit_{false};
   std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours
   uint64_t unmatched_ = 0, cut_ = 0;
   pthread_t drainer_{};

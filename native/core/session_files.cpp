@@ -53,6 +53,33 @@ void Session::append(const std::string& bytes) {
   file_bytes_ += bytes.size();
 }
 
+void Session::write_snapshot(const std::string& bytes, uint64_t sequence) {
+  std::lock_guard lock(file_mutex_);
+  if (failed_ || blocks_.name.empty()) return;
+  int error = 0;
+  if (statistics_.name.empty()) {
+    std::string path = blocks_.name;
+    path.replace(path.rfind(".blocks"), std::string::npos, ".statistics");
+    error = statistics_.open_new(path, O_CREAT | O_TRUNC | O_RDWR);
+  } else if (!statistics_.ours()) {
+    error = errno;
+  }
+  if (bytes.empty()) error = EFBIG;
+  size_t done = 0;
+  while (!error && done < bytes.size()) {
+    ssize_t n =
+        pwrite(statistics_.fd, bytes.data() + done, bytes.size() - done, off_t(sequence % 2 * kSnapshotStride + done));
+    if (n > 0)
+      done += size_t(n);
+    else if (n == 0 || errno != EINTR)
+      error = n == 0 ? ENOSPC : errno;
+  }
+  if (!error) return;
+  char what[300];
+  snprintf(what, sizeof what, "cannot write the statistics beside %.200s", blocks_.name.c_str());
+  fail(what, error);
+}
+
 int Session::open_files() {
   char name[64];
   std::string rings_path;
@@ -124,6 +151,7 @@ std::string Session::end_json(int exit_code) const {
   add("leaves_unmatched", unmatched);
   add("spans_cut", cut);
   add("paths_folded", paths_->folded());
+  if (collector_) add("statistics_folded", collector_->statistics_folded());
   for (uint32_t i = 0; i < header()->counter_count.load(); i++)
     add(header()->counters[i].name, header()->counters[i].value.load());
   return out + "}}";

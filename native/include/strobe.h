@@ -54,6 +54,7 @@ typedef struct strobe_options {
   uint32_t ring_bytes;         // 0: 1 MiB a thread
   uint32_t drain_period_us;    // 0: 10 000
   uint32_t metrics_period_ms;  // 0: 200; UINT32_MAX: none
+  uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
@@ -76,6 +77,11 @@ STROBE_API uint32_t strobe_region(const strobe_region_info* info);
 STROBE_API void strobe_enter(uint32_t region);
 STROBE_API void strobe_leave(uint32_t region);
 STROBE_API void strobe_name_thread(const char* name);
+// Record until the process calls its exit handlers, even if somebody who stops earlier (Python's own exit handlers)
+// comes first: MPI_Finalize of mpi4py runs after them.
+STROBE_API void strobe_stop_at_exit(void);
+STROBE_API int strobe_stops_at_exit(void);
+
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);
 // For what is known to be worth a record only when it is over (a poll that found something): enter at an earlier moment

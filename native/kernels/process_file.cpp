@@ -33,18 +33,44 @@ struct File {
   ~File() { close(fd); }
 };
 
+std::string statistics_path(const std::string& blocks_path) {
+  const size_t suffix = blocks_path.rfind(".blocks");
+  return blocks_path.substr(0, suffix) + ".statistics";
+}
+
 }  // namespace
 
-ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
+void ProcessFile::map(const std::string& blocks_path) {
   File file(blocks_path, O_RDONLY);
-  if (file.bytes > 0) {
-    map_ = mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
-    if (map_ == MAP_FAILED) {
-      map_ = nullptr;
-      throw std::system_error(errno, std::generic_category(), blocks_path);
-    }
-    map_bytes_ = file.bytes;
+  if (map_) munmap(map_, map_bytes_);
+  map_ = nullptr, map_bytes_ = 0;
+  if (file.bytes == 0) return;
+  void* map = mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), blocks_path);
+  map_ = map, map_bytes_ = file.bytes;
+}
+
+// A process that still runs goes on writing while it is read: snapshots and blocks belong together if no snapshot came
+// in between.
+std::vector<Snapshot> ProcessFile::map_with_snapshots(const std::string& blocks_path) {
+  const std::string path = statistics_path(blocks_path);
+  auto newest = [](const std::vector<Snapshot>& snapshots) { return snapshots.empty() ? 0 : snapshots[0].sequence; };
+  std::vector<Snapshot> before = read_snapshots(path);
+  for (int attempt = 0; attempt < 20; attempt++) {
+    map(blocks_path);
+    std::vector<Snapshot> after = read_snapshots(path);
+    if (newest(after) == newest(before)) break;
+    before = std::move(after);
   }
+  return before;
+}
+
+ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
+  std::vector<Snapshot> snapshots;
+  if (rings_path.empty())
+    map(blocks_path);
+  else
+    snapshots = map_with_snapshots(blocks_path);
   std::string_view bytes(static_cast<const char*>(map_), map_bytes_);
   ChunkHeader first{};
   if (!bytes.empty())
@@ -56,7 +82,10 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
     throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) +
                              ", this strobe reads version " + std::to_string(kFormatVersion));
   read_chunks(bytes, true);
-  if (!rings_path.empty()) recover(rings_path);
+  if (!rings_path.empty()) {
+    if (end_json.size() < process_json.size()) recover_statistics(snapshots);
+    recover(rings_path);
+  }
   for (auto& [id, location] : locations)
     if (location.last_ns > last_ns) last_ns = location.last_ns;
 }
@@ -207,6 +236,41 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
   }
 }
 
+// What was folded is in the newest snapshot whose position the blocks of the location reach: the blocks were written
+// after it. What came later is replayed from the ring.
+void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
+  auto newest_for = [&](uint32_t location) -> const Snapshot* {
+    const auto known = ring_positions_.find(location);
+    const uint64_t reached = known == ring_positions_.end() ? 0 : known->second.first;
+    for (const Snapshot& s : snapshots) {
+      const auto folded = s.folded_until.find(location);
+      if (folded == s.folded_until.end() || folded->second <= reached) return &s;
+    }
+    return nullptr;
+  };
+  for (const Snapshot& snapshot : snapshots) {
+    const bool of_main = newest_for(snapshot.main_location) == &snapshot;
+    StatisticsTable table;
+    std::string_view bytes = snapshot.chunks;
+    ChunkHeader header;
+    while (bytes.size() >= sizeof header) {
+      memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
+      if (!sound_header(header) || header.payload_bytes > bytes.size() - sizeof header) break;
+      const std::string_view payload = bytes.substr(sizeof header, header.payload_bytes);
+      if (header.kind == kStatisticsChunk) {
+        if (!decode_statistics(payload, header.count, table)) chunks_damaged++;
+      } else if (of_main || (header.kind == kClassesChunk && &snapshot == &snapshots[0])) {
+        recovered_.chunks += bytes.substr(0, sizeof header + header.payload_bytes);
+      }
+      bytes.remove_prefix(sizeof header + header.payload_bytes);
+    }
+    uint32_t count = 0;
+    const std::string rows =
+        encode_statistics(table, [&](uint32_t location) { return newest_for(location) == &snapshot; }, count);
+    if (count) append_chunk(recovered_.chunks, kStatisticsChunk, 0, count, rows);
+  }
+}
+
 void ProcessFile::recover(const std::string& rings_path) {
   File file(rings_path, O_RDONLY);
   if (file.bytes < kRingsHeaderBytes) return;
@@ -328,6 +392,7 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
       done += size_t(n);
     }
   }
+  unlink(statistics_path(blocks_path).c_str());
   unlink(rings_path.c_str());
   return records;
 }

@@ -97,6 +97,9 @@ class ProcessFile {
  private:
   void read_chunks(std::string_view bytes, bool of_file);
   void read_chunk(const ChunkHeader& header, std::string_view payload);
+  void map(const std::string& blocks_path);
+  std::vector<Snapshot> map_with_snapshots(const std::string& blocks_path);
+  void recover_statistics(const std::vector<Snapshot>& snapshots);
   void recover(const std::string& rings_path);
   uint32_t next_iteration_ = 0;
   void* map_ = nullptr;

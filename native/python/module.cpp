@@ -19,13 +19,14 @@ void register_structure(nb::module_& m);
 namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
-           uint32_t metrics_period_ms) {
+           uint32_t metrics_period_ms, uint32_t keep) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
   options.ring_bytes = ring_bytes;
   options.drain_period_us = drain_period_us;
   options.metrics_period_ms = metrics_period_ms;
+  options.keep = keep;
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -91,7 +92,7 @@ class AtEnd {
 void stop_at_exit() {
   python_calls_stop();
   nb::gil_scoped_release release;
-  strobe_stop();
+  if (!strobe_stops_at_exit()) strobe_stop();
 }
 
 // os._exit of a recorded process.
@@ -108,7 +109,7 @@ void exit_now(int status) {
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
-        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0);
+        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);

@@ -9,6 +9,8 @@
 
 #include "kernels/process_file.h"
 #include "kernels/pyramid.h"
+#include "structure/flow_graph.h"
+#include "structure/regions.h"
 
 namespace nb = nanobind;
 using namespace strobe;
@@ -223,7 +225,22 @@ class Reader {
     return out;
   }
 
-  nb::object graph(uint32_t) const { return nb::none(); }  // until the payload of a graph chunk can be read
+  nb::object graph(uint32_t location) const {
+    const auto found = file_->graphs.find(location);
+    if (found == file_->graphs.end()) return nb::none();
+    const auto tables = structure::decode_graph(found->second);
+    if (!tables) return nb::none();
+    using structure::Node, structure::Signature;
+    nb::dict out;
+    out["payload"] = nb::bytes(found->second.data(), found->second.size());
+    out["region"] = column_of(tables->nodes, [this](const Node& node) {
+      const Signature name(node.signature);
+      return name.path() < file_->path_region.size() ? file_->path_region[name.path()] : name.region();
+    });
+    out["caller"] = column_of(tables->nodes, [](const Node& node) { return Signature(node.signature).caller(); });
+    out["call_path"] = column_of(tables->nodes, [](const Node& node) { return Signature(node.signature).path(); });
+    return out;
+  }
 
   void make_tiles(const std::string& path) const {
     try {

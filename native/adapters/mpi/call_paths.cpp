@@ -85,7 +85,8 @@ const CallPath* path_of(const std::vector<uint64_t>& addresses, size_t& used) {
   for (used = 0; used < addresses.size(); used++) {
     // One before the return address: a call may be the last instruction of its function.
     Place place = find_place(reinterpret_cast<const void*>(addresses[used] - 1));
-    if (!place.base || place.base == c_library) continue;
+    bool fortran = place.object.rfind("libmpi", 0) == 0;  // its bindings, between the program and us
+    if (!place.base || place.base == c_library || fortran) continue;
     if (place.base == interpreter) break;
     bool binding = place.object.rfind("MPI.", 0) == 0 && place.object.find(".so") != std::string::npos;
     if (module.empty()) module = binding ? "mpi4py" : place.object;

@@ -7,7 +7,7 @@
 //
 // MPI_CALLS are the functions of MPI 3.1, which every library has: they are interposed by name. MPI_LATER_CALLS came
 // with MPI 4: a program may ask whether its library has them (mpi4py does, by weak symbols), so that we must not define
-// them; references to them are redirected where there are any (later_calls.cpp).
+// them; references to them are redirected where there are any (references.cpp).
 #pragma once
 
 // clang-format off

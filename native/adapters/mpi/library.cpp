@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/mpi/later_calls.h"
-#include "adapters/mpi/standalone.h"
+#include "adapters/mpi/references.h"
 
 namespace strobe::mpi {
 
@@ -89,8 +88,7 @@ const Library* find_library(const void* caller) {
     is.comm_null = 0x04000000;
     is.comm_is_int = true;
   }
-  redirect_later_calls(*made);
-  start_standalone();
+  redirect_references(*made);
   found_library.store(made, std::memory_order_release);
   return made;
 }

@@ -92,7 +92,6 @@ void start_standalone() {
     return;
   }
   if (main) prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever kills strobe means the program
-  atexit(strobe_stop);
 }
 
 }  // namespace strobe::mpi

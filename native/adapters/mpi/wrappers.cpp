@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "adapters/mpi/call_paths.h"
-#include "adapters/mpi/later_calls.h"
 #include "adapters/mpi/library.h"
+#include "adapters/mpi/references.h"
 #include "adapters/mpi/regions.h"
+#include "adapters/mpi/standalone.h"
 #include "include/strobe.h"
 
 namespace strobe::mpi {
@@ -71,6 +72,10 @@ template <int kCall, class... Words>
   const Library* library = mpi::library(caller);
   if (!library || !library->real[kCall]) return kOtherError;
   auto real = reinterpret_cast<int (*)(Words...)>(library->real[kCall]);
+  if constexpr (call.kind == kInit) {
+    start_standalone();
+    if (strobe_active()) strobe_stop_at_exit();
+  }
   if (inside || !strobe_active()) return real(arguments...);
   Inside here;
   const Word words[] = {arguments..., 0};
@@ -144,11 +149,11 @@ MPI_CALLS(MPI_CALL)
 MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
 
-void* strobe::mpi::later_wrapper(int call) {
-  static void* const wrappers[] = {
+void* strobe::mpi::wrapper_of(int call) {
+  static void* const wrappers[kCalls] = {
 #define MPI_CALL(name, ...) reinterpret_cast<void*>(::name),
-      MPI_LATER_CALLS(MPI_CALL)
+      MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
   };
-  return wrappers[call - (kCalls - int(sizeof wrappers / sizeof wrappers[0]))];
+  return wrappers[call];
 }

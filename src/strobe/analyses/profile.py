@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from strobe.store.table import Table
     from strobe.store.trace import Trace
     from strobe.structure.statistics import PathStatistics
@@ -42,13 +45,14 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
 
     regions = trace.regions.to_arrow().to_pylist()
     size = len(regions)
-    calls = np.bincount(sums.region, weights=sums.calls, minlength=size).astype(np.int64)
-    total = np.bincount(sums.region, weights=sums.total_ns * sums.outermost, minlength=size).astype(np.int64)
-    own = np.bincount(sums.region, weights=sums.own_ns, minlength=size).astype(np.int64)
+    row = _rows_of_regions(regions)[sums.region]
+    calls = np.bincount(row, weights=sums.calls, minlength=size).astype(np.int64)
+    total = np.bincount(row, weights=sums.total_ns * sums.outermost, minlength=size).astype(np.int64)
+    own = np.bincount(row, weights=sums.own_ns, minlength=size).astype(np.int64)
     called = sums.calls > 0
     low, high = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
-    np.minimum.at(low, sums.region[called], sums.min_ns[called])
-    np.maximum.at(high, sums.region[called], sums.max_ns[called])
+    np.minimum.at(low, row[called], sums.min_ns[called])
+    np.maximum.at(high, row[called], sums.max_ns[called])
     everything = max(1, int(own.sum()))
     rows = [
         (
@@ -64,7 +68,7 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
             int(low[i]),
             int(high[i]),
             float(own[i] / steps) if steps else None,
-            region["file"],
+            region["file"] if region["paradigm"] != "mpi" else "",
             region["line"],
         )
         for i, region in enumerate(regions)
@@ -87,6 +91,15 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
         Column("line", "uint32", "", "first line of the definition"),
     )
     return make_table(columns, rows, name="profile").sort("self_ns")
+
+
+def _rows_of_regions(regions: Sequence[Mapping[str, object]]) -> npt.NDArray[np.int64]:
+    """Say which region stands for each: itself, or one for each MPI function (whose regions tell callers apart)."""
+    import numpy as np
+
+    first: dict[object, int] = {}
+    alike = (region["name"] if region["paradigm"] == "mpi" else i for i, region in enumerate(regions))
+    return np.array([first.setdefault(key, i) for i, key in enumerate(alike)], dtype=np.int64)
 
 
 def _tree(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Table:
@@ -119,6 +132,7 @@ def _tree(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
 def _inverted(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Table:
     names = trace.regions.column("name")
     everything = max(1, int(sums.own_ns.sum()))
+    row_of = _rows_of_regions(trace.regions.to_arrow().to_pylist())
     nodes: dict[tuple[int, ...], list[int]] = {}  # chain of regions, callee first -> calls, self time
     for path in range(len(sums.parent)):
         calls, own = int(sums.calls[path]), int(sums.own_ns[path])
@@ -127,7 +141,7 @@ def _inverted(trace: Trace, sums: PathStatistics, steps: int | None, min_share: 
         chain: tuple[int, ...] = ()
         at = path
         while at >= 0:
-            chain = (*chain, int(sums.region[at]))
+            chain = (*chain, int(row_of[sums.region[at]]))
             node = nodes.setdefault(chain, [0, 0])
             node[0] += calls
             node[1] += own

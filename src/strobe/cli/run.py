@@ -10,7 +10,7 @@ import time
 from strobe.cli.options import Parser
 from strobe.errors import RecordError, StrobeError, UsageError
 from strobe.model.verb import Verb
-from strobe.record.config import PRESETS, adapters
+from strobe.record.config import KEEP, PRESETS, adapters, kept_iterations, without_graph
 
 _DESCRIPTION = """\
 Record a program as it is: its output, exit code, signals, sys.argv and working directory stay what they are.
@@ -38,13 +38,15 @@ def run(words: list[str]) -> int:
 
     calls_mpi = ranks.calls_mpi(os.environ, launch.python_command(program))
     try:
-        chosen = adapters(options.preset, options.trace, mpi=calls_mpi)
+        words_traced, graph_only = without_graph(options.trace)
+        chosen = adapters(options.preset, words_traced, mpi=calls_mpi)
+        keep = 0 if graph_only else kept_iterations(options.keep)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
     _check_script(program)
     output = _expand(options.output, program) if options.output else None
-    result = launch.run(program, output=output, adapters=chosen, include=tuple(options.include))
+    result = launch.run(program, output=output, adapters=chosen, include=tuple(options.include), keep=keep)
     if result.folder is not None:
         _complete(result.folder, options)
     return launch.end_as(result)
@@ -61,7 +63,17 @@ def _parser() -> Parser:
     )
     parser.add_argument("--preset", default="auto", metavar="NAME", help=f"what to record: {', '.join(PRESETS)}")
     parser.add_argument(
-        "-t", "--trace", default="", metavar="LIST", help="+python,-torch: change the preset; python,torch: replace it"
+        "-t",
+        "--trace",
+        default="",
+        metavar="LIST",
+        help="+python,-torch: change the preset; python,torch: replace it; graph: nothing in detail",
+    )
+    parser.add_argument(
+        "--keep",
+        metavar="N|all",
+        default=os.environ.get("STROBE_KEEP", str(KEEP)),
+        help=f"iterations of the main loop to keep in detail, of the others statistics ({KEEP}, or STROBE_KEEP)",
     )
     parser.add_argument(
         "--include", action="append", default=[], metavar="FOLDER", help="record Python calls of this library, too"

@@ -20,6 +20,8 @@ PRESETS = {
     "auto": ADAPTERS,
     "light": ("torch_ops", "data_loader", "itt", "nvtx", "counters"),
 }
+# Iterations of the main loop that stay in detail; the others become statistics. None: all stay.
+KEEP = 10
 SHORT_NAMES = {"python": "python_calls", "torch": "torch_ops", "loader": "data_loader", "metrics": "counters"}
 
 
@@ -60,6 +62,22 @@ def adapters(preset: str = "auto", changes: str = "", *, mpi: bool = False) -> t
     return tuple(name for name in every if name in chosen)
 
 
+def kept_iterations(text: str) -> int | None:
+    """Return how many iterations `--keep TEXT` keeps in detail: a number, or None for `all`. Raises ValueError."""
+    if text == "all":
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) >= 2**31:
+        raise ValueError(f"cannot keep '{text}' iterations; a number, or 'all'")
+    return int(text)
+
+
+def without_graph(changes: str) -> tuple[str, bool]:
+    """Split `graph` from the words of `--trace`: it says that nothing is to be kept in detail, and is no adapter."""
+    words = [word.strip() for word in changes.split(",")]
+    others = [word for word in words if word.lstrip("+") != "graph"]
+    return ",".join(others), len(others) < len(words)
+
+
 class Switch:
     """Where `strobe.region` looks: the core while this process is recorded, else None."""
 
@@ -80,6 +98,7 @@ class Session:
         strings: bool = False,
         include: tuple[str, ...] = (),
         inject: str = "",
+        keep: int | None = None,
     ) -> None:
         self.folder = folder
         self.adapters = adapters
@@ -87,6 +106,7 @@ class Session:
         self.strings = strings
         self.include = include
         self.inject = inject
+        self.keep = keep
 
     def to_text(self) -> str:
         """The value of SESSION_VARIABLE."""
@@ -98,6 +118,7 @@ class Session:
                 f"strings={int(self.strings)}",
                 f"include={os.pathsep.join(self.include)}",
                 f"inject={self.inject}",
+                f"keep={'all' if self.keep is None else self.keep}",
             ]
         )
 
@@ -114,6 +135,7 @@ class Session:
             strings=fields.get("strings") == "1",
             include=tuple(filter(None, fields.get("include", "").split(os.pathsep))),
             inject=fields.get("inject", ""),
+            keep=kept_iterations(fields.get("keep", "all")),
         )
 
 

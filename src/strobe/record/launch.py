@@ -53,10 +53,12 @@ def run(
     output: str | None = None,
     adapters: tuple[str, ...],
     include: tuple[str, ...] = (),
+    keep: int | None = None,
 ) -> RunResult:
     """Run a program under the recorder and wait for its end.
 
-    `words` is what followed `strobe run`. `output` names the trace folder. Raises RecordError when the folder cannot
+    `words` is what followed `strobe run`. `output` names the trace folder, `keep` says how many iterations of the
+    main loop stay in detail (None: all). Raises RecordError when the folder cannot
     be made (125) or the program
     cannot be started (126, 127).
     """
@@ -74,6 +76,7 @@ def run(
     wanted = output or default_name(command)
     shared = ranks.join(wanted, rank) if rank is not None and rank.number > 0 else None
     folder = shared or create(wanted, command, {"adapters": list(adapters), "job": rank.job if rank else ""})
+    leads = rank is not None and rank.number == 0 and ranks.sign_in(folder, rank)
     settings = Session(
         folder,
         adapters,
@@ -81,6 +84,7 @@ def run(
         strings=len(command) > 1 and command[1] == "-c",
         include=include,
         inject=os.path.join(os.path.dirname(__file__), "inject"),
+        keep=keep,
     )
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
@@ -93,7 +97,7 @@ def run(
             ranks.sign_out(shared, rank)
     if shared is not None:
         return RunResult(None, exit_code, number)
-    if rank is not None and rank.number == 0:
+    if leads and rank is not None:
         ranks.wait_for_others(folder, rank)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
@@ -114,7 +118,8 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
         if adapter in settings.adapters:
             made.setdefault(variable, library())
     if "mpi" in settings.adapters:
-        made["LD_PRELOAD"] = os.pathsep.join(filter(None, [mpi_library(), environment.get("LD_PRELOAD", "")]))
+        # Last: a tool of the user's that interposes MPI keeps its place, and hands on to us.
+        made["LD_PRELOAD"] = os.pathsep.join(filter(None, [environment.get("LD_PRELOAD", ""), mpi_library()]))
     return made
 
 
@@ -163,7 +168,12 @@ def _forward(child: int, number: int) -> None:
 
 
 def end_as(result: RunResult) -> int:
-    """End this process as the program ended: returns its exit code, or dies by the same signal."""
+    """End this process as the program ended: returns its exit code, or dies by the same signal.
+
+    From here on the trace is complete, and the other ranks of a job may end, too.
+    """
+    if result.folder is not None:
+        ranks.release_others(result.folder)
     if result.signal is not None:
         import resource
 

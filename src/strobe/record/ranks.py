@@ -7,6 +7,7 @@ first one completes it when all have ended.
 
 from __future__ import annotations
 
+import glob
 import mmap
 import os
 import shutil
@@ -73,32 +74,50 @@ def join(wanted: str, rank: Rank) -> str | None:
             folder = os.path.join(parent, name)
             if name in strangers or (job := job_of(folder)) is None:
                 continue
-            if job == rank.job and _sign_in(folder, rank):
+            if job == rank.job and sign_in(folder, rank):
                 return folder
             strangers.add(name)
         time.sleep(_POLL_S)
     return None
 
 
+def sign_in(folder: str, rank: Rank) -> bool:
+    """Say that we run; False where somebody has done so already (an earlier job of the same name)."""
+    try:
+        with open(_sign(folder, rank.number, "runs"), "x", encoding="ascii") as sign:
+            sign.write(f"{os.uname().nodename} {os.getpid()}")
+    except OSError:
+        return False
+    return True
+
+
 def sign_out(folder: str, rank: Rank) -> None:
-    """Say that our program has ended."""
+    """Say that our program has ended, and wait until the first rank has completed the trace.
+
+    Some launchers kill all other ranks as soon as one has ended with an exit code that is not 0.
+    """
     with suppress(OSError):  # the folder is gone
         os.replace(_sign(folder, rank.number, "runs"), _sign(folder, rank.number, "ended"))
+    until = time.monotonic() + _ENDS_S
+    while time.monotonic() < until and _state(folder, 0) == "runs":
+        time.sleep(_POLL_S)
 
 
 def wait_for_others(folder: str, rank: Rank) -> None:
-    """Wait until all other ranks have ended, so that the trace can be completed. Ranks that died do not sign out."""
+    """The first rank: wait until all others have ended, so that the trace can be completed."""
     began = time.monotonic()
-    others = range(1, rank.size)
     while (waited := time.monotonic() - began) < _ENDS_S:
-        states = [_state(folder, number) for number in others]
+        states = [_state(folder, number) for number in range(1, rank.size)]
         if all(state == "ended" or (state == "absent" and waited > _STRANGERS_S) for state in states):
-            break
+            return
         time.sleep(_POLL_S)
-    for number in others:
-        for state in ("runs", "ended"):
-            with suppress(OSError):
-                os.unlink(_sign(folder, number, state))
+
+
+def release_others(folder: str) -> None:
+    """The first rank: say that the trace is complete."""
+    for sign in glob.glob(os.path.join(glob.escape(folder), "rank-*.*")):
+        with suppress(OSError):
+            os.unlink(sign)
 
 
 def _folders(parent: str) -> list[str]:
@@ -110,15 +129,6 @@ def _folders(parent: str) -> list[str]:
 
 def _sign(folder: str, number: int, state: str) -> str:
     return os.path.join(folder, f"rank-{number}.{state}")
-
-
-def _sign_in(folder: str, rank: Rank) -> bool:
-    try:
-        with open(_sign(folder, rank.number, "runs"), "x", encoding="ascii") as sign:
-            sign.write(f"{os.uname().nodename} {os.getpid()}")
-    except OSError:
-        return False  # an earlier job of the same name
-    return True
 
 
 def _state(folder: str, number: int) -> str:

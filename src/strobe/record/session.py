@@ -33,7 +33,9 @@ def start(settings: Session, main: bool) -> None:
         "main": main,
     }
     period_ms = 0 if "counters" in settings.adapters else 0xFFFFFFFF
-    core.start(settings.folder, json_text(description), metrics_period_ms=period_ms)
+    # As the core counts: 0 keeps all.
+    keep = 0 if settings.keep is None else settings.keep or 0xFFFFFFFF
+    core.start(settings.folder, json_text(description), metrics_period_ms=period_ms, keep=keep)
     switch.core = core
     threads.start()
     for name in settings.adapters:

@@ -74,10 +74,9 @@ class ProcessReader(Protocol):
     def graph(self, location: int) -> dict[str, Any] | None:
         """Return the event flow graph of a location, or None where there is none.
 
-        nodes (arrays region, caller, call_path, count, left, sum_ns, min_ns, max_ns, first_ns; node 0 stands for what
-        found no room; caller is 0, call_path 0xFFFFFFFF where it is no part of what the event is called), edges (arrays
-        source, target, count, sum_ns, min_ns, max_ns, squares_ns2), first and last (node, 0xFFFFFFFF without events),
-        lost_transitions, replayable, payload (bytes, for the kernels that replay it).
+        payload (bytes, for the kernels that read graphs: see docs/format/graph.md), and what its nodes are called, as
+        arrays: region, caller (region, 0: no part of the name), call_path (0xFFFFFFFF: no part of the name). Node 0
+        stands for what found no room.
         """
 
     def build_tiles(self, tiles_path: str) -> None:

@@ -464,7 +464,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     job = archive.read_job(folder)
     files = archive.process_files(folder)
     if not files:
-        why = "The program was no Python, and had no ranges of ITT or NVTX; or it ended before recording began."
+        why = "The program was no Python, and called no MPI; or it ended before recording began."
         if notes := archive.notes(folder):
             why = f"{notes[0]}. Install strobe with the Python that runs the program."
         raise TraceError(f"'{folder}' holds no recorded process", do=why)

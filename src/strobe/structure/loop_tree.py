@@ -141,7 +141,8 @@ def _measured(
     end_ns = int(stream.end_ns[:until].max()) if until else 0
     outer = tree[parent] if parent >= 0 else None
     borders = stream.start_ns[outer.rows] if outer is not None else starts[:1]
-    borders = np.append(borders, end_ns if outer is None else outer.last_ns)
+    # What is marked within the outer loop may go on after its last pass, which takes what is usual.
+    borders = np.maximum.accumulate(np.append(borders, end_ns if outer is None else outer.last_ns))
     first = np.searchsorted(starts, borders)
     inside = np.diff(first)
     passes = _passes(starts, first, borders)

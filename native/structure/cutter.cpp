@@ -1,0 +1,205 @@
+#include "structure/cutter.h"
+
+#include <algorithm>
+
+namespace strobe::structure {
+
+namespace {
+constexpr int64_t kMaxPauseNs = 1000000;  // between two operators of a part the interpreter works for that part
+}
+
+void Cutter::begin(LoopKind kind, const Mark& before) {
+  kind_ = kind;
+  before_ = before;
+  asked_.reset(), fed_.reset();
+  usual_forward_ = 0;
+}
+
+void Cutter::add(const Activity& activity) {
+  if (activity.part == kBackward) backward_seen_ = backward_here_ = true;
+  if (activities_.size() >= kMost) {
+    Activity& last = activities_.back();
+    if (last.part == activity.part && activity.part != kDataWait) {
+      last.end_ns = activity.end_ns;
+      return;
+    }
+    lost += kMost / 2;
+    activities_.erase(activities_.begin(), activities_.begin() + kMost / 2);
+  }
+  activities_.push_back(activity);
+}
+
+void Cutter::add_elsewhere(int64_t start_ns, int64_t end_ns) {
+  backward_seen_ = true;
+  if (!backward_here_ && elsewhere_.size() < kMost) elsewhere_.push_back({start_ns, end_ns});
+}
+
+// Puts the backward pass of other threads into the pauses of this one; several threads at once count once.
+void Cutter::merge_elsewhere() {
+  std::ranges::sort(elsewhere_, {}, &Interval::start_ns);
+  for (const Interval& each : elsewhere_) {
+    const size_t at =
+        size_t(std::ranges::upper_bound(activities_, each.start_ns, {}, &Activity::start_ns) - activities_.begin());
+    const int64_t start = at ? std::max(each.start_ns, activities_[at - 1].end_ns) : each.start_ns;
+    const int64_t end = at < activities_.size() ? std::min(each.end_ns, activities_[at].start_ns) : each.end_ns;
+    if (end > start && activities_.size() < kMost)
+      activities_.insert(activities_.begin() + std::ptrdiff_t(at), {start, end, UINT64_MAX, 0xFFFFFFFF, kBackward});
+  }
+  elsewhere_.clear();
+}
+
+size_t Cutter::first_since(int64_t ns) const {
+  return size_t(std::ranges::lower_bound(activities_, ns, {}, &Activity::start_ns) - activities_.begin());
+}
+
+size_t Cutter::forward_between(size_t low, size_t high) const {
+  size_t n = 0;
+  for (size_t i = low; i < high; i++) n += activities_[i].part == kForward;
+  return n;
+}
+
+// At the end of an epoch, before the first batch of the next, a few operators run, too: those of the sampler and seed.
+bool Cutter::like_a_forward(size_t operators) const {
+  return usual_forward_ > 0 ? 3.0 * double(operators) >= usual_forward_ : operators > 0;
+}
+
+// First of the consecutive waits at the same place in the program that end with the one that feeds the iteration: at
+// the end of an epoch the loader is asked in vain, and then asked again.
+size_t Cutter::run_of_waits(size_t feeding, size_t lowest, bool anything) const {
+  size_t first = feeding;
+  for (size_t i = feeding; i-- > lowest;) {
+    if (activities_[i].part != kDataWait) continue;
+    const bool worked = anything ? first - i > 1 : like_a_forward(forward_between(i + 1, first));
+    if (activities_[i].path != activities_[feeding].path || worked) break;
+    first = i;
+  }
+  return first;
+}
+
+Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns, const Asking& asking) const {
+  const int64_t latest =
+      feeding + 1 < activities_.size() ? activities_[feeding + 1].start_ns : activities_[feeding].end_ns;
+  Cut cut = asking(activities_[first], since_ns, latest);
+  cut.fed_ns = activities_[feeding].end_ns;
+  return cut;
+}
+
+// Iterations that end with an update: each begins at the data wait that feeds its first backward pass.
+std::optional<Cut> Cutter::cut_at_waits(const Mark& mark, const Asking& asking) {
+  const size_t low = first_since(before_.end_ns), high = first_since(mark.end_ns);
+  size_t backward = low;
+  while (backward < high && activities_[backward].part != kBackward) backward++;
+  if (backward == high && high > low) backward = high - 1;
+  size_t feeding = backward;
+  while (feeding > low && activities_[feeding - 1].part != kDataWait) feeding--;
+  if (feeding == low) return Cut{before_.end_ns, before_.end_ns, before_.end_position};
+  feeding--;
+  const Cut cut = asked(run_of_waits(feeding, low, false), feeding, before_.end_ns, asking);
+  const double operators = double(forward_between(feeding + 1, backward));
+  usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + operators) / 8 : operators;
+  return cut;
+}
+
+// Iterations that begin where a loader is asked, twice at the end of an epoch, before the usual work follows.
+std::optional<Cut> Cutter::cut_at_feeds(const Mark& mark, const Asking& asking) {
+  const size_t now = first_since(mark.start_ns);
+  if (now == activities_.size()) return {};  // the loader is a part of something else
+  std::optional<Cut> cut;
+  bool begun = !asked_;
+  if (fed_) {
+    const size_t feeding = first_since(fed_->start_ns), first = first_since(asked_->start_ns);
+    const size_t operators = now - std::min(feeding + 1, now);
+    begun = like_a_forward(operators) || usual_forward_ == 0;
+    if (begun) {
+      cut = asked(first, feeding, fed_before_ns_, asking);
+      fed_before_ns_ = fed_->end_ns;
+      usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + double(operators)) / 8 : double(operators);
+    }
+  }
+  if (begun) asked_ = activities_[now];
+  fed_ = activities_[now];
+  return cut;
+}
+
+// Iterations with one mark somewhere in them: each begins at the run of waits before its mark, or at the mark.
+Cut Cutter::cut_before(const Mark& mark, const Asking& asking) const {
+  const size_t low = first_since(before_.start_ns);
+  for (size_t i = first_since(mark.start_ns); i-- > low;)
+    if (activities_[i].part == kDataWait) return asked(run_of_waits(i, low, true), i, before_.start_ns, asking);
+  return {mark.start_ns, mark.start_ns, mark.start_position};
+}
+
+std::optional<Cut> Cutter::cut(const Mark& mark, const Asking& asking) {
+  merge_elsewhere();
+  std::optional<Cut> cut;
+  switch (kind_) {
+    case LoopKind::optimizer:
+      cut = cut_at_waits(mark, asking);
+      break;
+    case LoopKind::zero_grad:
+      cut = cut_before(mark, asking);
+      break;
+    case LoopKind::data_wait:
+      cut = cut_at_feeds(mark, asking);
+      break;
+    case LoopKind::hint:
+      cut = Cut{mark.end_ns, mark.end_ns, mark.end_position};
+      break;
+    case LoopKind::range:
+    case LoopKind::structure:
+      cut = Cut{mark.start_ns, mark.start_ns, mark.start_position};
+  }
+  before_ = mark;
+  return cut;
+}
+
+Cut Cutter::earliest() const {
+  if (kind_ == LoopKind::optimizer || kind_ == LoopKind::zero_grad)
+    for (size_t i = first_since(before_.end_ns); i < activities_.size(); i++)
+      if (activities_[i].part == kDataWait) return {activities_[i].start_ns, 0, activities_[i].position};
+  if (kind_ == LoopKind::data_wait && asked_) return {asked_->start_ns, 0, asked_->position};
+  return {INT64_MAX, 0, UINT64_MAX};
+}
+
+void Cutter::split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const {
+  std::fill(std::begin(parts_ns), std::end(parts_ns), 0);
+  const int64_t fed_ns = std::min(from.fed_ns, end_ns);
+  const size_t low = first_since(fed_ns), high = first_since(end_ns);
+  // Operators are forward if they follow a data wait or lead up to a backward pass: so is a validation. Others, such as
+  // those that read a loss or copy a checkpoint, are rest.
+  Part before = from.fed_ns > from.ns ? kDataWait : kRest;
+  for (size_t i = low; i < high;) {
+    const Part part = activities_[i].part;
+    size_t end = i;
+    while (end < high && activities_[end].part == part) end++;
+    const Part after = end < high ? activities_[end].part : kRest;
+    const bool stray = backward_seen_ && part == kForward && before != kDataWait && after != kBackward;
+    for (size_t k = i; k < end && !stray; k++) {
+      const Activity& a = activities_[k];
+      parts_ns[part] += std::min(a.end_ns, end_ns) - a.start_ns;
+      if (k + 1 < end && activities_[k + 1].start_ns - a.end_ns <= kMaxPauseNs)
+        parts_ns[part] += activities_[k + 1].start_ns - a.end_ns;
+    }
+    before = part;
+    i = end;
+  }
+  parts_ns[kDataWait] += fed_ns - from.ns;
+  parts_ns[kRest] = end_ns - from.ns;
+  for (int part = kDataWait; part < kRest; part++) parts_ns[kRest] -= parts_ns[part];
+}
+
+std::optional<Activity> Cutter::validation(const Cut& from, int64_t end_ns) const {
+  const size_t low = first_since(from.ns), high = first_since(end_ns);
+  size_t at = high;
+  while (at > low && activities_[at - 1].part != kOptimizer) at--;
+  if (at == low) return {};
+  while (at < high && activities_[at].part != kDataWait) at++;
+  if (at == high || forward_between(at, high) == 0) return {};
+  return activities_[at];
+}
+
+void Cutter::forget(int64_t before_ns) {
+  activities_.erase(activities_.begin(), activities_.begin() + std::ptrdiff_t(first_since(before_ns)));
+}
+
+}  // namespace strobe::structure

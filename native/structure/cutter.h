@@ -1,0 +1,80 @@
+// cutter.h - where one iteration ends and the next begins, and what each is made of, decided mark by mark. The rules
+// are those of strobe.structure.cuts and split: marks count the iterations; a person cuts where the loop asks for data.
+#pragma once
+#include <stdint.h>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "structure/iterations.h"
+
+namespace strobe::structure {
+
+// An outermost span of the main thread that is a part of a step; they do not overlap.
+struct Activity {
+  int64_t start_ns, end_ns;
+  uint64_t position;  // of its enter in the ring
+  uint32_t path;
+  Part part;
+};
+
+struct Mark {
+  int64_t start_ns, end_ns;
+  uint64_t start_position, end_position;
+};
+
+struct Cut {
+  int64_t ns;
+  int64_t fed_ns;     // when the data had come: what lies before belongs to getting them
+  uint64_t position;  // the first row that lies there or later begins the iteration
+};
+
+class Cutter {
+ public:
+  // When the program asked for the data that the wait at `position` brought: there, or where a function was called
+  // after `since_ns` that does nothing else and ended until `latest_ns`.
+  using Asking = std::function<Cut(const Activity& wait, int64_t since_ns, int64_t latest_ns)>;
+
+  void begin(LoopKind kind, const Mark& before);
+  void add(const Activity& activity);
+  // The backward pass of another thread: on a GPU it leaves no operators in the main thread.
+  void add_elsewhere(int64_t start_ns, int64_t end_ns);
+  // The iteration that this mark tells of has begun here; nothing where the mark does not begin one.
+  std::optional<Cut> cut(const Mark& mark, const Asking& asking);
+  // Where the next cut may lie, at the earliest, as far as is known by now.
+  Cut earliest() const;
+
+  void split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const;
+  // The first wait of a validation: data are waited for and run forward after the last update.
+  std::optional<Activity> validation(const Cut& from, int64_t end_ns) const;
+  void forget(int64_t before_ns);
+  bool backward_seen() const { return backward_seen_; }
+  uint64_t lost = 0;  // activities that found no room
+
+ private:
+  static constexpr size_t kMost = 1u << 15;
+  void merge_elsewhere();
+  size_t first_since(int64_t ns) const;
+  size_t forward_between(size_t low, size_t high) const;
+  bool like_a_forward(size_t operators) const;
+  size_t run_of_waits(size_t feeding, size_t lowest, bool anything) const;
+  Cut asked(size_t first, size_t feeding, int64_t since_ns, const Asking& asking) const;
+  std::optional<Cut> cut_at_waits(const Mark& mark, const Asking& asking);
+  std::optional<Cut> cut_at_feeds(const Mark& mark, const Asking& asking);
+  Cut cut_before(const Mark& mark, const Asking& asking) const;
+
+  LoopKind kind_ = LoopKind::structure;
+  Mark before_{};  // the last mark
+  std::vector<Activity> activities_;
+  struct Interval {
+    int64_t start_ns, end_ns;
+  };
+  std::vector<Interval> elsewhere_;
+  double usual_forward_ = 0;  // operators of a usual forward pass
+  bool backward_seen_ = false, backward_here_ = false;
+  // Loaders as marks: the first and the last wait of the run that feeds the next iteration, and the one before.
+  std::optional<Activity> asked_, fed_;
+  int64_t fed_before_ns_ = 0;
+};
+
+}  // namespace strobe::structure

@@ -1,0 +1,307 @@
+#include "structure/detector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace strobe::structure {
+
+namespace {
+
+constexpr uint64_t kWindow = 1u << 17;
+constexpr uint64_t kFirstAnchors = 5;     // occurrences of an anchor before the first analysis; then times 1.4
+constexpr uint64_t kLoaderAlone = 64;     // batches without an update after which a loader is believed in a training
+constexpr uint32_t kLeastIterations = 5;  // of a level
+constexpr double kLeastCoverage = 0.3;    // share of the window's time
+constexpr int64_t kLeastNs = 5000000000;  // that a loop without anchors lasts before it is believed
+constexpr double kLeastScore = 0.75;      // of a level without an anchor
+constexpr double kAnchored = 0.9;         // share of a level's intervals that hold an anchor
+constexpr int kAliveIntervals = 3;        // longest intervals since the last iteration
+
+std::vector<int64_t> without_silence(const std::vector<int64_t>& times) {
+  // A pause counts as a hundredth of the whole at most: imports leave no events, and are no loop's.
+  std::vector<int64_t> out(times.size());
+  if (times.empty()) return out;
+  const int64_t most = (times.back() - times.front()) / 100;
+  for (size_t i = 1; i < times.size(); i++) out[i] = out[i - 1] + std::min(times[i] - times[i - 1], most);
+  return out;
+}
+
+template <class Positions>
+std::vector<int64_t> times_at(const Positions& positions, const std::vector<int64_t>& times) {
+  std::vector<int64_t> out;
+  for (auto at : positions) out.push_back(times[at]);
+  return out;
+}
+
+int64_t longest_interval(const std::vector<int64_t>& times) {
+  int64_t longest = 0;
+  for (size_t i = 1; i < times.size(); i++) longest = std::max(longest, times[i] - times[i - 1]);
+  return longest;
+}
+
+// How many of the sorted `inner` lie in each interval of `outer`.
+std::vector<uint32_t> counts_between(std::span<const uint32_t> outer, std::span<const uint32_t> inner) {
+  std::vector<uint32_t> counts;
+  auto at = std::ranges::lower_bound(inner, outer[0]);
+  for (size_t i = 0; i + 1 < outer.size(); i++) {
+    const auto end = std::lower_bound(at, inner.end(), outer[i + 1]);
+    counts.push_back(uint32_t(end - at));
+    at = end;
+  }
+  return counts;
+}
+
+const Level* innermost_with(std::span<const uint32_t> anchors, const std::vector<Level>& levels) {
+  std::vector<const Level*> fitting;
+  uint32_t most = 0;
+  for (const Level& level : levels) {
+    if (double(level.count) > 1.1 * double(anchors.size()) || level.count < 2) continue;
+    const auto counts = counts_between(level.positions, anchors);
+    const auto held = std::ranges::count_if(counts, [](uint32_t n) { return n > 0; });
+    if (double(held) < kAnchored * double(counts.size())) continue;
+    fitting.push_back(&level);
+    most = std::max(most, level.count);
+  }
+  const Level* best = nullptr;
+  for (const Level* level : fitting)
+    if (double(level->count) >= 0.9 * most && (!best || level->score > best->score)) best = level;
+  return best;
+}
+
+// The next outer level, if its iterations all hold the same small number of inner ones and it is as regular.
+const Level* promotion(const Level& inner, const std::vector<Level>& levels) {
+  const Level* found = nullptr;
+  for (const Level& outer : levels) {
+    if (outer.count < 8 || outer.count >= inner.count || (found && outer.count <= found->count)) continue;
+    const auto trips = counts_between(outer.positions, inner.positions);
+    const double n = double(trips.size()), mean = std::accumulate(trips.begin(), trips.end(), 0.0) / n;
+    double squares = 0;
+    for (uint32_t t : trips) squares += (t - mean) * (t - mean);
+    if (mean >= 2 && mean <= 64 && std::sqrt(squares / n) < 0.05 * mean && outer.spine >= inner.spine / 2 &&
+        outer.coverage >= 0.8 * inner.coverage && outer.cvn <= std::max(0.15, inner.cvn))
+      found = &outer;
+  }
+  return found;
+}
+
+std::string number(double value) {
+  char text[32];
+  snprintf(text, sizeof text, value == std::floor(value) ? "%.0f" : "%.1f", value);
+  return text;
+}
+
+}  // namespace
+
+Detector::Detector() = default;
+
+uint32_t Detector::add_anchor(LoopKind kind, std::string_view name) {
+  for (uint32_t i = 0; i < anchors_.size(); i++)
+    if (anchors_[i].kind == kind && anchors_[i].name == name) return i;
+  anchors_.push_back({kind, std::string(name)});
+  return uint32_t(anchors_.size() - 1);
+}
+
+void Detector::set_anchor(uint32_t node, uint32_t anchor) {
+  if (anchor_of_node_.size() <= node) anchor_of_node_.resize(node + 1, 0);
+  anchor_of_node_[node] = anchor + 1;
+}
+
+void Detector::anchor_ended(uint32_t number, int64_t ns) {
+  Anchor& anchor = anchors_[number];
+  if (anchor.count++ == 0) anchor.first_ns = ns;
+  anchor.last_ns = ns;
+  if (anchor.kind == LoopKind::zero_grad || anchor.kind == LoopKind::optimizer) training_ = true;
+  const uint32_t now = authority();
+  if (!now) return;
+  const bool stronger = !authority_ || anchors_[now - 1].kind < anchors_[authority_ - 1].kind;
+  if (stronger) next_anchors_ = kFirstAnchors;  // what was learnt from a weaker anchor does not count
+  authority_ = now;
+  if (anchors_[now - 1].count >= next_anchors_) due_ = true;
+}
+
+// The anchor that decides, + 1; 0 without any: the first kind of which a name has been seen often enough.
+uint32_t Detector::authority() const {
+  uint32_t best = 0;
+  for (uint32_t i = 0; i < anchors_.size(); i++) {
+    const Anchor& a = anchors_[i];
+    const uint64_t least = a.kind == LoopKind::data_wait && training_ ? kLoaderAlone : kFirstAnchors;
+    if (a.count < least) continue;
+    if (!best || a.kind < anchors_[best - 1].kind) {
+      best = i + 1;
+    } else if (a.kind == anchors_[best - 1].kind) {
+      const Anchor& b = anchors_[best - 1];
+      // A loader of its own for validation is rarer, but not the step.
+      const bool better =
+          a.kind == LoopKind::data_wait ? a.last_ns - a.first_ns > b.last_ns - b.first_ns : a.count < b.count;
+      if (better) best = i + 1;
+    }
+  }
+  return best;
+}
+
+Detector::Sequence Detector::in_order(const Window& window) {
+  const size_t first = window.total > kWindow ? window.total & (kWindow - 1) : 0;
+  Sequence out{window.ids, window.times};
+  std::rotate(out.ids.begin(), out.ids.begin() + std::ptrdiff_t(first), out.ids.end());
+  std::rotate(out.times.begin(), out.times.begin() + std::ptrdiff_t(first), out.times.end());
+  return out;
+}
+
+std::optional<Choice> Detector::choose(int64_t now_ns) const {
+  std::optional<Choice> choice;
+  if (const uint32_t anchor = authority()) {
+    choice = choose_anchored(anchors_[anchor - 1], anchor - 1);
+  } else if (training_) {
+    return {};  // updates are on their way
+  } else {
+    choice = choose_by_score(in_order(calls_), false);
+    const auto other = choose_by_score(in_order(operators_), true);
+    if (other && (!choice || other->score > choice->score)) choice = other;
+  }
+  if (!choice || choice->times_ns.size() < kLeastIterations) return {};
+  choice->longest_ns = longest_interval(choice->times_ns);
+  if (now_ns - choice->times_ns.back() > kAliveIntervals * choice->longest_ns) return {};
+  if (choice->anchor == Choice::no_anchor && choice->times_ns.back() - choice->times_ns.front() < kLeastNs) return {};
+  return choice;
+}
+
+std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t number_of_anchor) const {
+  Choice choice;
+  choice.kind = anchor.kind;
+  choice.anchor = number_of_anchor;
+  choice.iterations = anchor.count;
+  choice.among_operators = true;
+  auto is_anchor = [&](uint32_t node) {
+    return node < anchor_of_node_.size() && anchor_of_node_[node] == number_of_anchor + 1;
+  };
+  auto positions_in = [&](const Sequence& events) {
+    std::vector<uint32_t> at;
+    for (uint32_t i = 0; i < events.ids.size(); i++)
+      if (is_anchor(events.ids[i])) at.push_back(i);
+    return at;
+  };
+  const Sequence events = in_order(operators_);
+  const std::vector<uint32_t> at = positions_in(events);
+  choice.times_ns = times_at(at, events.times);
+  if (anchor.kind == LoopKind::hint || anchor.kind == LoopKind::range) {
+    if (at.empty()) {
+      const Sequence calls = in_order(calls_);
+      choice.times_ns = times_at(positions_in(calls), calls.times);
+    }
+    choice.confidence = "high";
+    choice.reason = "the program marks its steps itself (" + anchor.name + ")";
+    return choice;
+  }
+  const std::vector<Level> levels = find_levels(events.ids, without_silence(events.times), {3, 64});
+  const Level* level = innermost_with(at, levels);
+  choice.confidence = "medium";
+  if (!level) {
+    choice.reason = "one step per " + anchor.name + "; nothing else repeats with it";
+    return choice;
+  }
+  const auto first = std::ranges::lower_bound(at, level->positions.front());
+  const auto last = std::ranges::upper_bound(at, level->positions.back());
+  const double seen = double(last - first), count = level->count;
+  if (std::abs(seen - count) <= std::max(1.0, 0.1 * seen)) {
+    if (std::abs(seen - count) <= 1) choice.confidence = "high";
+    choice.reason = "one step per " + anchor.name + "; " + number(std::floor(level->spine)) +
+                    " other events and transitions repeat with it";
+    return choice;
+  }
+  choice.by_level = true;
+  choice.marker = level->marker;
+  choice.per_iteration = seen / count;
+  choice.iterations = level->count;
+  choice.times_ns = times_at(level->positions, events.times);
+  char times[32];
+  snprintf(times, sizeof times, "%.1f", choice.per_iteration);
+  choice.reason = anchor.name + " runs " + times + " times in each iteration of the innermost loop around it";
+  return choice;
+}
+
+std::optional<Choice> Detector::choose_by_score(const Sequence& events, bool operators) {
+  const std::vector<Level> levels = find_levels(events.ids, without_silence(events.times), {kLeastIterations, 64});
+  if (levels.empty() || levels[0].score < kLeastScore) return {};
+  const Level* chosen = &levels[0];
+  bool promoted = false;
+  while (const Level* outer = promotion(*chosen, levels)) chosen = outer, promoted = true;
+  if (chosen->coverage < kLeastCoverage) return {};
+  Choice choice;
+  choice.by_level = true;
+  choice.among_operators = operators;
+  choice.marker = chosen->marker;
+  choice.iterations = chosen->count;
+  choice.times_ns = times_at(chosen->positions, events.times);
+  choice.score = chosen->score;
+  choice.confidence = promoted || chosen->score < 1 ? "low" : "medium";
+  choice.reason = "no framework marks steps here; " + number(std::floor(chosen->spine)) +
+                  " events and transitions repeat " + std::to_string(chosen->count) + " times";
+  return choice;
+}
+
+// Levels are compared by what marks them: the one's item occurs once in nearly each iteration of the other, too.
+bool Detector::agree(const Choice& a, const Choice& b) const {
+  if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level) return false;
+  if (!a.by_level) return true;
+  if (std::abs(a.per_iteration - b.per_iteration) > 0.1 * b.per_iteration || a.among_operators != b.among_operators)
+    return false;
+  const Sequence events = in_order(a.among_operators ? operators_ : calls_);
+  auto occurrences = [&](const Item& item) {
+    std::vector<uint32_t> at;
+    for (uint32_t i = 0; i < events.ids.size(); i++)
+      if (events.ids[i] == item.target && (item.is_node() || (i > 0 && events.ids[i - 1] == item.source)))
+        at.push_back(i);
+    return at;
+  };
+  const auto earlier = occurrences(a.marker), later = occurrences(b.marker);
+  if (later.size() < 2) return false;
+  const auto counts = counts_between(later, earlier);
+  return double(std::ranges::count(counts, 1u)) >= kAnchored * double(counts.size());
+}
+
+std::optional<Choice> Detector::analyse(int64_t now_ns) {
+  due_ = false;
+  // At 512 * 1.5^i events, later every two windows: the cost per event stays bounded. A loop that is believed in
+  // already is looked at at growing distances.
+  const uint64_t step = std::min<uint64_t>(std::max<uint64_t>(events_ / 2, 256), 2 * kWindow);
+  next_events_ = events_ + (believed_ ? std::max(events_, step) : step);
+  if (const uint32_t anchor = authority(); anchor && anchors_[anchor - 1].count >= next_anchors_) {
+    const double growth = believed_ ? 4.0 : 1.4;
+    next_anchors_ = std::max(next_anchors_ + 2, uint64_t(double(anchors_[anchor - 1].count) * growth));
+  } else if (anchor && !believed_) {
+    return {};  // the anchors say when
+  }
+  std::optional<Choice> now = choose(now_ns);
+  const bool agreed = now && last_ && agree(*last_, *now);
+  last_ = now;
+  if (!agreed || (believed_ && agree(*believed_, *now))) return {};
+  return now;
+}
+
+void Detector::believe(const Choice* choice) {
+  believed_ = choice ? std::optional(*choice) : std::nullopt;
+  if (choice) return;
+  last_.reset();
+  next_events_ = events_ + 512;
+  if (authority_) next_anchors_ = anchors_[authority_ - 1].count + 2;
+}
+
+std::vector<uint32_t> Detector::usage(std::span<const int64_t> times_ns) const {
+  std::vector<uint32_t> used, seen;
+  for (const Window* window : {&operators_, &calls_}) {
+    const Sequence events = in_order(*window);
+    for (size_t i = 0; i < events.ids.size(); i++) {
+      const auto interval = std::ranges::upper_bound(times_ns, events.times[i]) - times_ns.begin();
+      if (interval == 0 || size_t(interval) == times_ns.size()) continue;
+      const uint32_t node = events.ids[i];
+      if (used.size() <= node) used.resize(node + 1, 0), seen.resize(node + 1, 0);
+      if (seen[node] == uint32_t(interval)) continue;
+      seen[node] = uint32_t(interval);
+      used[node]++;
+    }
+  }
+  return used;
+}
+
+}  // namespace strobe::structure

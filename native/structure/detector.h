@@ -1,0 +1,101 @@
+// detector.h - finds the main loop of a process while it runs: two windows of the latest events of its main thread (the
+// operators of PyTorch, and all other calls) are analysed now and then; two analyses that agree are believed.
+//
+// The rules are those of the search after the run (strobe.structure.main_loop): a framework's own ranges (anchors)
+// decide where there are any, otherwise the level with the best score.
+#pragma once
+#include <stdint.h>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "structure/iterations.h"
+#include "structure/levels.h"
+
+namespace strobe::structure {
+
+// A loop, and by what its iterations are marked.
+struct Choice {
+  static constexpr uint32_t no_anchor = 0xFFFFFFFF;
+  LoopKind kind = LoopKind::structure;
+  uint32_t anchor = no_anchor;    // number of the anchor's name
+  double per_iteration = 1;       // anchors in one iteration
+  bool by_level = false;          // the level's item marks an iteration, not the anchor: there are several of it
+  bool among_operators = false;   // the window that the item belongs to
+  Item marker;                    // node or edge between nodes, where by_level
+  uint64_t iterations = 0;        // seen until now
+  std::vector<int64_t> times_ns;  // when the latest of them were marked
+  int64_t longest_ns = 0;         // longest of the intervals between these
+  double score = 0;
+  std::string reason, confidence;
+};
+
+class Detector {
+ public:
+  Detector();
+
+  // A new anchor name; anchors of `node` are its occurrences. Returns its number.
+  uint32_t add_anchor(LoopKind kind, std::string_view name);
+  void set_anchor(uint32_t node, uint32_t anchor);
+  std::string_view anchor_name(uint32_t anchor) const { return anchors_[anchor].name; }
+
+  void operator_began(uint32_t node, int64_t ns) { add(operators_, node, ns); }
+  void call_began(uint32_t node, int64_t ns) { add(calls_, node, ns); }
+  void anchor_ended(uint32_t anchor, int64_t ns);
+  // A training is under way: the loader alone is not believed before it has been asked often without an update.
+  void training_seen() { training_ = true; }
+
+  bool due() const { return due_; }
+  // One analysis. Returns the loop to be believed from now on, if this analysis and the one before agree on one that is
+  // not the current one.
+  std::optional<Choice> analyse(int64_t now_ns);
+  // What has been believed; analyses go on at growing distances. nullptr: nothing is any more, the search is on again.
+  void believe(const Choice* choice);
+
+  // In how many of the intervals between the times a node began, by node.
+  std::vector<uint32_t> usage(std::span<const int64_t> times_ns) const;
+
+ private:
+  struct Window {
+    std::vector<uint32_t> ids;
+    std::vector<int64_t> times;
+    uint64_t total = 0;
+  };
+  struct Sequence {  // a window in order
+    std::vector<uint32_t> ids;
+    std::vector<int64_t> times;
+  };
+  struct Anchor {
+    LoopKind kind;
+    std::string name;
+    uint64_t count = 0;
+    int64_t first_ns = 0, last_ns = 0;
+  };
+  void add(Window& window, uint32_t node, int64_t ns) {
+    constexpr uint64_t kMask = (1u << 17) - 1;
+    if (window.total <= kMask) {
+      window.ids.push_back(node), window.times.push_back(ns);
+    } else {
+      window.ids[window.total & kMask] = node, window.times[window.total & kMask] = ns;
+    }
+    window.total++;
+    if (++events_ >= next_events_) due_ = true;
+  }
+  static Sequence in_order(const Window& window);
+  uint32_t authority() const;
+  std::optional<Choice> choose(int64_t now_ns) const;
+  std::optional<Choice> choose_anchored(const Anchor& anchor, uint32_t number) const;
+  static std::optional<Choice> choose_by_score(const Sequence& events, bool operators);
+  bool agree(const Choice& a, const Choice& b) const;
+
+  Window operators_, calls_;
+  std::vector<Anchor> anchors_;
+  std::vector<uint32_t> anchor_of_node_;  // anchor + 1
+  uint32_t authority_ = 0;                // anchor that the schedule goes by, + 1
+  bool training_ = false, due_ = false;
+  uint64_t events_ = 0, next_events_ = 512, next_anchors_ = 5;
+  std::optional<Choice> last_, believed_;
+};
+
+}  // namespace strobe::structure

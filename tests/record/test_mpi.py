@@ -1,0 +1,285 @@
+"""MPI calls under the recorder, with MPICH and Open MPI: the same preloaded library, real launchers, 2 and 4 ranks."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe import native
+from strobe.record import ranks
+from tests.record.workshop import STROBE, TIMEOUT_S, Outcome, Workshop, environment, quality_of
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).with_name("mpi")
+pytestmark = pytest.mark.mpi
+
+
+class Mpi:
+    """One MPI from PyPI, and a folder to run its programs in."""
+
+    def __init__(self, name: str, workshop: Workshop) -> None:
+        self.name, self.workshop = name, workshop
+        self.home = ROOT / ".venv" / name
+        if not (self.home / "bin/mpicc").exists():
+            pytest.skip(f"{name} is not in .venv: ./dev record")
+
+    def build(self, name: str, *options: str) -> str:
+        """Compile a program of tests/record/mpi; return its path."""
+        made = self.workshop.folder / name
+        source = PROGRAMS / f"{name.removesuffix('.so')}.c"
+        command = [
+            self.home / "bin/mpicc",
+            "-g",
+            "-O1",
+            "-fno-inline",
+            *options,
+            str(source),
+            "-o",
+            str(made),
+            "-pthread",
+            "-ldl",
+        ]
+        subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_S)
+        return str(made)
+
+    def mpirun(self, count: int, *words: str) -> list[str]:
+        """The command that starts so many ranks."""
+        return [str(self.home / "bin/mpirun"), "-n", str(count), *words]
+
+    def run(self, command: Sequence[str], **variables: str) -> Outcome:
+        """Run a command to its end, on few cores and whoever we are."""
+        settings = {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+            "OMPI_MCA_mpi_yield_when_idle": "1",
+            "MPI4PY_LIBMPI": str(next((self.home / "lib").glob("libmpi.so.*"))),
+            "TMPDIR": "/tmp",  # names of sockets are short
+        }
+        done = subprocess.run(
+            command,
+            cwd=self.workshop.folder,
+            env=environment({**settings, **variables}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        return Outcome(done.stdout, done.stderr, done.returncode, self.workshop.trace)
+
+    def recorded(self, *words: str, **variables: str) -> Outcome:
+        """What `strobe run -- WORDS` does."""
+        return self.run(self.workshop.command("--", *words), **variables)
+
+
+@pytest.fixture(params=["mpich", "openmpi"])
+def mpi(request: pytest.FixtureRequest, workshop: Workshop) -> Mpi:
+    """Each MPI in turn."""
+    return Mpi(request.param, workshop)
+
+
+def calls(trace: Path, column: str = "name") -> dict[int, dict[str, int]]:
+    """For each rank, how many spans each MPI function (or each place of `column`) has."""
+    table = strobe.open(trace).sql(
+        f"""select p.rank as rank, r.{column} as what, count(*)::bigint as n from spans s
+        join regions r on r.region = s.region join locations l on l.location = s.location
+        join processes p on p.process = l.process where r.paradigm = 'mpi' group by all"""
+    )
+    found: dict[int, dict[str, int]] = {}
+    for row in table.to_pylist():
+        found.setdefault(row["rank"], {})[row["what"]] = row["n"]
+    return found
+
+
+def counted(folder: Path, rank: int) -> dict[str, int]:
+    """What the independent counter wrote."""
+    lines = (folder / f"calls-{rank}.txt").read_text().splitlines()
+    return {line.split()[0]: int(line.split()[1]) for line in lines}
+
+
+POLLS = {"MPI_Test", "MPI_Testsome", "MPI_Iprobe"}
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_every_call_of_a_c_program_is_recorded_as_an_independent_counter_sees_it(mpi: Mpi, size: int) -> None:
+    solver, counter = mpi.build("solver"), mpi.build("counter.so", "-shared", "-fPIC")
+    plain = mpi.run(mpi.mpirun(size, solver))
+    recorded = mpi.recorded(*mpi.mpirun(size, solver), LD_PRELOAD=counter)
+    assert (recorded.stdout, recorded.returncode) == (plain.stdout, plain.returncode)
+    assert plain.returncode == 3
+    assert f"{size} ranks: " in plain.stdout
+
+    found = calls(recorded.trace)
+    assert sorted(found) == list(range(size))
+    nothing = 0
+    for rank in range(size):
+        truth = counted(mpi.workshop.folder, rank)
+        polls = sum(found[rank].pop(name, 0) for name in POLLS)
+        assert polls == truth.pop("found") == (0 if rank % 2 == 0 else 120)  # a Test and an Iprobe a step
+        nothing += truth.pop("nothing")
+        assert found[rank] == truth
+    assert nothing >= 120 * (size // 2)  # a Test and a Testsome a step that came too early
+    assert quality_of(recorded.trace, "mpi_polls_that_found_nothing") == nothing
+
+
+def test_places_say_who_and_from_where(mpi: Mpi) -> None:
+    places = calls(mpi.recorded(*mpi.mpirun(4, mpi.build("solver"))).trace, "file")
+    for rank in range(4):
+        right, left = ("+1" if rank < 3 else "-3"), ("-1" if rank > 0 else "+3")
+        sends = {place: n for place, n in places[rank].items() if place.startswith(f"to {right}; exchange")}
+        receives = {place: n for place, n in places[rank].items() if place.startswith(f"from {left}; exchange")}
+        # One line of the source, called from two: two call paths, each once a step.
+        assert sorted(sends.values()) == [60, 60]
+        assert sorted(receives.values()) == [60, 60]
+        assert all(re.fullmatch(r"to .\d; exchange\+0x[0-9a-f]+ < main\+0x[0-9a-f]+", place) for place in sends)
+        assert [n for place, n in places[rank].items() if place.startswith("residual")] == [60]
+        assert [n for place, n in places[rank].items() if place.startswith("to null from null; main")] == [1]
+        any_source = [n for place, n in places[rank].items() if place.startswith("from any; poll_neighbour")]
+        assert any_source == ([60] if rank % 2 == 0 else [])
+
+
+def test_a_function_is_one_row_of_the_profile_whoever_calls_it(mpi: Mpi) -> None:
+    trace = strobe.open(mpi.recorded(*mpi.mpirun(2, mpi.build("solver"))).trace)
+    sums: dict[str, int] = {}
+    for own in calls(trace.path).values():
+        for name, n in own.items():
+            sums[name] = sums.get(name, 0) + n
+    flat = trace.profile(form="flat", step="all").to_arrow().to_pylist()
+    assert sorted((row["name"], row["calls"]) for row in flat) == sorted(sums.items())
+    inverted = trace.profile(form="inverted", step="all").to_arrow().to_pylist()
+    assert sorted((row["name"], row["calls"]) for row in inverted) == sorted(sums.items())
+
+
+def test_the_loop_of_a_solver_is_found_from_its_calls(mpi: Mpi) -> None:
+    trace = strobe.open(mpi.recorded(*mpi.mpirun(2, mpi.build("solver"))).trace)
+    steps = trace.steps().to_arrow()
+    assert steps.num_rows > 0
+    for process in set(steps["process"].to_pylist()):
+        assert abs(steps["process"].to_pylist().count(process) - 60) <= 1
+
+
+def test_calls_of_mpi4py_lie_under_the_python_functions_that_make_them(mpi: Mpi) -> None:
+    script = str(PROGRAMS / "solver.py")
+    command = mpi.mpirun(2, sys.executable, script)
+    plain, recorded = mpi.run(command), mpi.recorded(*command)
+    lines = [sorted(re.findall(r"rank \d of 2: \d+", each.stdout)) for each in (plain, recorded)]  # launchers mix them
+    assert lines == [["rank 0 of 2: 780", "rank 1 of 2: 780"]] * 2
+    assert recorded.returncode == plain.returncode == 4
+
+    found = calls(recorded.trace)
+    assert sorted(found) == [0, 1]
+    for rank, own in found.items():
+        assert own["MPI_Irecv"] == own["MPI_Isend"] == own["MPI_Waitall"] == 80, rank
+        assert own["MPI_Init_thread"] == own["MPI_Finalize"] == 1
+    table = strobe.open(recorded.trace).sql(
+        """select r.name as name, r.file as file, above.name as function, count(*)::bigint as n from spans s
+        join regions r on r.region = s.region join call_paths p on p.call_path = s.call_path
+        join call_paths q on q.call_path = p.parent join regions above on above.region = q.region
+        where r.name in ('MPI_Isend', 'MPI_Waitall') group by all"""
+    )
+    rows = {(row["name"], row["file"], row["function"].rpartition(".")[2]): row["n"] for row in table.to_pylist()}
+    assert rows == {
+        ("MPI_Isend", "to +1", "exchange"): 80,
+        ("MPI_Isend", "to -1", "exchange"): 80,
+        ("MPI_Waitall", "", "exchange"): 160,
+    }
+
+
+@pytest.mark.parametrize("program", ["solver", "solver.py"])
+def test_ranks_that_each_run_strobe_share_one_trace_and_one_speaks(mpi: Mpi, program: str) -> None:
+    command = [str(PROGRAMS / program)] if program.endswith(".py") else ["--", mpi.build(program)]
+    done = mpi.run(mpi.mpirun(2, STROBE, "run", "-o", str(mpi.workshop.trace), *command))
+    assert done.returncode == (4 if program.endswith(".py") else 3)
+    assert done.stderr.count("Saved") == 1
+    assert "strobe: " not in done.stderr
+    assert [each.name for each in mpi.workshop.folder.glob("*.strobe")] == ["out.strobe"]
+    found = calls(done.trace)
+    assert sorted(found) == [0, 1]
+    assert all(own["MPI_Isend"] > 0 for own in found.values())
+    processes = strobe.open(done.trace).processes.to_arrow().to_pylist()
+    assert [(each["process"], each["rank"], each["main"]) for each in processes] == [(0, 0, True), (1, 1, True)]
+    assert not list(done.trace.glob("rank-*"))
+
+
+def test_two_jobs_one_after_the_other_get_a_trace_each(mpi: Mpi) -> None:
+    solver = mpi.build("solver")
+    for _ in range(2):
+        mpi.run(mpi.mpirun(2, STROBE, "run", "--quiet", "-o", str(mpi.workshop.trace), "--", solver))
+    folders = sorted(mpi.workshop.folder.glob("*.strobe"))
+    assert [folder.name for folder in folders] == ["out-2.strobe", "out.strobe"]
+    assert all(sorted(calls(folder)) == [0, 1] for folder in folders)
+
+
+@pytest.mark.parametrize("how", ["kill", "abort"])
+def test_what_a_rank_did_before_it_died_is_in_the_trace(mpi: Mpi, how: str) -> None:
+    program = mpi.build("ends")
+    plain, recorded = mpi.run(mpi.mpirun(2, program, how)), mpi.recorded(*mpi.mpirun(2, program, how))
+    assert recorded.returncode == plain.returncode != 0
+    own = calls(recorded.trace)[1]
+    assert own["MPI_Barrier"] == 701
+    assert own["MPI_Init"] == 1
+    assert own.get("MPI_Abort", 0) == (how == "abort")
+
+
+def test_threads_call_at_once(mpi: Mpi) -> None:
+    program = mpi.build("threads")
+    done = mpi.recorded(*mpi.mpirun(2, program))
+    assert done.returncode == 0
+    if "level 1" not in done.stdout:
+        pytest.skip("this MPI has no MPI_THREAD_MULTIPLE")
+    assert {rank: own["MPI_Sendrecv"] for rank, own in calls(done.trace).items()} == {0: 600, 1: 600}
+
+
+def test_the_library_is_harmless_without_a_session(mpi: Mpi) -> None:
+    solver = mpi.build("solver")
+    plain = mpi.run(mpi.mpirun(2, solver))
+    preloaded = mpi.run(mpi.mpirun(2, solver), LD_PRELOAD=native.mpi_library())
+    assert (preloaded.stdout, preloaded.returncode) == (plain.stdout, plain.returncode)
+    assert "strobe" not in preloaded.stderr
+    killed = mpi.recorded(*mpi.mpirun(2, solver), STROBE_DISABLE="1")
+    assert (killed.stdout, killed.returncode) == (plain.stdout, plain.returncode)
+    assert not list(mpi.workshop.folder.glob("*.strobe"))
+
+
+def test_a_program_without_mpi_leaves_no_file_behind(workshop: Workshop) -> None:
+    done = workshop.recorded("--trace", "+mpi", "--", "bash", "-c", "echo $((6 * 7)); exit 5")
+    assert done.visible == ("42\n", "", 5)
+    assert not list(done.trace.glob("process-*"))
+
+
+def test_when_mpi_is_recorded_without_being_asked(mpi: Mpi) -> None:
+    solver = mpi.build("solver")
+    assert ranks.calls_mpi({}, ["mpirun", "-n", "2", "x"]) is (ranks.shutil.which("mpirun") is not None)
+    assert ranks.calls_mpi({}, [str(mpi.home / "bin/mpirun"), "-n", "2", "x"])
+    assert ranks.calls_mpi({}, [solver])
+    assert not ranks.calls_mpi({}, [sys.executable, "x.py"])
+    assert ranks.calls_mpi({"PMI_RANK": "1", "PMI_SIZE": "2"}, [sys.executable, "x.py"])
+    assert not ranks.calls_mpi({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, [sys.executable])  # a batch script
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"PMI_RANK": "3", "PMI_SIZE": "4", "PMI_JOBID": "a"}, (3, 4)),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "b", "PMIX_RANK": "1"}, (1, 2)),
+        ({"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "9"}, (5, 8)),
+        ({"PMI_RANK": "x", "PMI_SIZE": "4"}, None),
+        ({}, None),
+    ],
+)
+def test_the_launcher_says_which_rank_we_are(variables: dict[str, str], expected: tuple[int, int] | None) -> None:
+    rank = ranks.rank_of(variables)
+    assert (None if rank is None else (rank.number, rank.size)) == expected
+
+
+def test_ranks_of_one_launch_have_one_job_and_other_launches_another(mpi: Mpi) -> None:
+    code = "import os; from strobe.record import ranks; print(ranks.rank_of(os.environ).job)"
+    jobs = [set(mpi.run(mpi.mpirun(2, sys.executable, "-c", code)).stdout.split()) for _ in range(2)]
+    assert all(len(job) == 1 for job in jobs)
+    assert jobs[0] != jobs[1]
+    assert os.environ.get("PMI_RANK") is None
