@@ -111,14 +111,15 @@ function useHeight(tell: (height: number) => void): { current: HTMLDivElement | 
 
 function Scope({ stack }: { stack: Stack }) {
   const notes = [
-    stack.folded > 0 && `${formatCount(stack.folded)} more kept as statistics only`,
-    stack.thinned > 0 && `${formatCount(stack.thinned)} more left out`,
-    stack.shown > stack.step.length && `${formatCount(stack.step.length)} rows`,
+    stack.folded > 0 && `${formatCount(stack.folded)} steps were kept as statistics only, or but for their end`,
+    stack.thinned > 0 && `${formatCount(stack.thinned)} steps are left out: there are too many`,
+    stack.shown > stack.step.length && `each of the ${formatCount(stack.step.length)} rows stands for several steps`,
   ].filter(Boolean);
+  const of = stack.shown < stack.steps ? `${formatCount(stack.shown)} of ` : "";
   return (
-    <span class="weak">
-      {plural(stack.shown, "step")} × {plural(stack.position_count, "position")}
-      {notes.length > 0 && ` · ${notes.join(" · ")}`}
+    <span class="weak" title={notes.join("\n")}>
+      {of}
+      {plural(stack.steps, "step")} × {formatCount(stack.position_count)}
     </span>
   );
 }
