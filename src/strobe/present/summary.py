@@ -64,7 +64,7 @@ class StepSummary:
     """The usual step. Median, p95 and best are over the steady steps of its class; parts add up to the median.
 
     kept_count: steps whose spans are in the trace; statistics hold the others. representativeness: mean duration of
-    the steady ones among them, as a part of the mean of all steady steps; None where there is none.
+    the usual ones among them (steady, no outliers), as a part of the mean of all usual steps; None if there is none.
     """
 
     count: int

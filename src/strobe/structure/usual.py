@@ -65,14 +65,15 @@ def usual_steps(trace: Trace) -> Usual | None:
 
 
 def representativeness(steps: ProcessSteps) -> float | None:
-    """Return the mean duration of the steady steps that were kept, as a part of the mean of all steady steps.
+    """Return the mean duration of the kept steps, as a part of the mean of all: 1 where they stand for all.
 
-    1 where the kept steps stand for all. None where no steady step was kept.
+    Of steady steps that are no outliers: those are kept because they are slow. None where no such step was kept.
     """
-    kept = steps.steady & steps.kept
+    usual = steps.steady & ~steps.outlier
+    kept = usual & steps.kept
     if not kept.any():
         return None
-    return float(steps.duration_ns[kept].mean() / steps.duration_ns[steps.steady].mean())
+    return float(steps.duration_ns[kept].mean() / steps.duration_ns[usual].mean())
 
 
 def evidence(trace: Trace, steps: ProcessSteps, rows: Ints) -> tuple[dict[str, object], ...]:
