@@ -278,7 +278,6 @@ function Node({ one, lit, theme, onNames, onHover }: { one: ShownNode & Point; t
       role="button"
       tabindex={0}
       aria-pressed={isLit}
-      aria-label={`${node.name}: ${foot}`}
       onClick={choose}
       onKeyDown={(event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
