@@ -190,3 +190,20 @@ def test_the_summary_says_what_was_kept(kept: strobe.Trace) -> None:
     in_detail = kept.steps().column("detail").count("all")
     text = summary_text(summarise(kept))
     assert f"kept {in_detail} of {STEPS} steps in detail; statistics for all" in text
+
+
+def test_what_a_killed_training_had_done_by_then_is_all_there(workshop: Workshop) -> None:
+    """Records, statistics and what the rings still held fit together: no step twice, none lost."""
+    code = TRAINING.replace(
+        f"if step == {SLOW}:", f"if step == {SLOW}: os.kill(os.getpid(), signal.SIGKILL)\n        if step == 0:"
+    )
+    workshop.write("program.py", code.replace("import collections", "import os, signal, collections"))
+    outcome = workshop.recorded("--keep", "10", "program.py")
+    assert outcome.returncode == -9
+    trace = strobe.open(workshop.trace)
+    calls = {row["name"]: row["calls"] for row in trace.profile(step="all").to_pylist()}
+    assert calls["train_step"] == calls["Optimizer.step#SGD.step"] == SLOW + 1
+    steps = trace.steps().to_pylist()
+    assert len([row for row in steps if row["class"] != "partial"]) in (SLOW, SLOW + 1)
+    assert [row["step"] for row in steps] == list(range(len(steps)))
+    assert {"all", "none"} <= {row["detail"] for row in steps}
