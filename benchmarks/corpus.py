@@ -23,9 +23,9 @@ def main() -> None:
     verdicts = []
     for program in chosen:
         try:
-            verdicts.append(judge(record(program, fresh=options.fresh)))
-        except (OSError, RuntimeError) as error:
-            print(f"{program.name}: {error}", file=sys.stderr)
+            verdicts.append(judge(record(program, fresh=options.fresh, any_recorder=options.any_recorder)))
+        except Exception as error:  # one that crashes the search must not hide the others
+            print(f"{program.name}: {error!r}", file=sys.stderr)
             continue
         print(line(verdicts[-1]), file=sys.stderr, flush=True)
     print(table([row(verdict) for verdict in verdicts]))
@@ -47,7 +47,7 @@ def row(verdict: Verdict) -> dict[str, object]:
         "program": verdict.name,
         "processes": len(verdict.processes),
         "right first": worst.first or "-",
-        **{f"five: {name}": worst.streams.get(name) or "-" for name in ("operators", "calls")},
+        "among five of": ", ".join(name for name, kind in worst.lists.items() if kind) or "-",
         "found": worst.steps,
         "true": worst.true_steps,
         "confidence": worst.confidence,
@@ -57,17 +57,18 @@ def row(verdict: Verdict) -> dict[str, object]:
 
 def figure(name: str, verdicts: Sequence[Verdict]) -> str:
     """One set's figure in one line."""
-    first, five, misleading = (
-        sum(getattr(each, what) for each in verdicts) for what in ("first", "any_of_five", "misleading")
+    first, strict, five, misleading = (
+        sum(getattr(each, what) for each in verdicts) for what in ("first", "strict", "any_of_five", "misleading")
     )
-    right = f"right first {first}, among the first five {five}, wrong and `high` {misleading}"
-    return f"{name}: {len(verdicts)} programs: {right}"
+    right = f"right first {first} ({strict} without the accepted others), among the first five {five}"
+    return f"{name}: {len(verdicts)} programs: {right}, wrong and `high` {misleading}"
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="programs (default: all)")
     parser.add_argument("--group", choices=("design", "judged"), help="only one set")
+    parser.add_argument("--any-recorder", action="store_true", help="take recordings that an earlier recorder made")
     parser.add_argument("--fresh", action="store_true", help="record anew")
     return parser.parse_args()
 

@@ -54,26 +54,24 @@ uint32_t FlowGraph::new_partition(const OpenPartition& open, uint32_t previous) 
 }
 
 // The source has several successors: `edge` is taken at its visit `visit`.
-void FlowGraph::take_visit(EdgeRecord& edge, uint64_t visit) {
-  if (edge.partition == not_replayable) return;
-  if (visit > limits_.visits) {
-    edge.partition = not_replayable;
-    return;
-  }
+inline void FlowGraph::take_visit(EdgeRecord& edge, uint64_t visit) {
+  const uint32_t partition = edge.partition;
   const auto k = static_cast<uint32_t>(visit);
-  if (edge.partition == no_partition) {
+  if (partition < not_replayable && visit <= limits_.visits) {
+    const OpenPartition& open = partitions_[partition].open;
+    if (!partitions_[partition].open.extend(k)) edge.partition = new_partition(open.next(k), partition);
+  } else if (partition == no_partition && visit <= limits_.visits) {
     edge.partition = new_partition(OpenPartition::at(k), no_partition);
-    return;
+  } else {
+    edge.partition = not_replayable;
   }
-  OpenPartition& open = partitions_[edge.partition].open;
-  if (!open.extend(k)) edge.partition = new_partition(open.next(k), edge.partition);
 }
 
 // From now on the visits of `source` tell its successors apart; so far, all of them took the one edge that it has.
 void FlowGraph::tell_apart(NodeRecord& source) {
   source.several = true;
-  if (source.taken == no_edge) return;
-  EdgeRecord& only = edges_[source.taken];
+  if (source.only == no_edge) return;
+  EdgeRecord& only = edges_[source.only];
   if (only.count > limits_.visits) {
     only.partition = not_replayable;
     return;
@@ -82,46 +80,70 @@ void FlowGraph::tell_apart(NodeRecord& source) {
   only.partition = new_partition({{1, visits, 0, visits}, 1}, no_partition);
 }
 
-uint32_t FlowGraph::enter(uint64_t signature, int64_t ns) {
-  ++events_;
-  if (last_ == GraphTables::none) {
-    first_ = last_ = node_of(signature);
-    NodeRecord& first = nodes_[first_];
-    first.statistics.first_ns = ns;
-    first.statistics.count = 1;
-    last_ns_ = ns;
-    return last_;
-  }
-  NodeRecord& source = nodes_[last_];
-  uint32_t number = source.taken, target = number == no_edge ? 0 : edges_[number].target;
-  if (target == 0 || nodes_[target].statistics.signature != signature) {  // not the successor that it had last time
-    target = node_of(signature);
-    number = edge_of(last_, target);
-  }
-
-  EdgeRecord& edge = edges_[number == no_edge ? 0 : number];
-  if (number == no_edge) {
+// The edge from the last node to that of the signature. no_edge: there is no room for it; last_ has moved on all the
+// same.
+uint32_t FlowGraph::follow(uint64_t signature) {
+  const uint32_t from = last_;
+  last_ = node_of(signature);
+  const uint32_t edge = edge_of(from, last_);
+  NodeRecord& source = nodes_[from];
+  if (edge == no_edge) {
     ++lost_transitions_;
     if (!source.several) tell_apart(source);
-  } else {
-    if (number != source.taken) {
-      if (source.taken != no_edge && !source.several) tell_apart(source);
-      source.taken = number;
-    }
-    if (source.several) take_visit(edge, source.statistics.count);
+  } else if (source.only == no_edge) {
+    source.only = edge;
+  } else if (edge != source.only && !source.several) {
+    tell_apart(source);
   }
+  if (last_edge_ != no_edge) edges_[last_edge_].next = edge;
+  return edge;
+}
+
+inline void FlowGraph::pass(EdgeRecord& edge, int64_t ns) {
   const int64_t time = ns - last_ns_;
+  last_ns_ = ns;
   edge.min_ns = std::min(edge.min_ns, time);
   edge.max_ns = std::max(edge.max_ns, time);
   edge.sum_ns += time;
   edge.squares_ns2 += static_cast<double>(time) * static_cast<double>(time);
   ++edge.count;
+}
 
-  Node& entered = nodes_[target].statistics;
+uint32_t FlowGraph::enter(uint64_t signature, int64_t ns) {
+  if (last_edge_ != no_edge) {
+    const uint32_t expected = edges_[last_edge_].next;
+    if (expected != no_edge) {
+      EdgeRecord& edge = edges_[expected];
+      NodeRecord& target = nodes_[edge.target];
+      if (target.statistics.signature == signature && edge.target != 0) {
+        const NodeRecord& source = nodes_[last_];
+        if (source.several) take_visit(edge, source.statistics.count);
+        pass(edge, ns);
+        ++target.statistics.count;
+        ++events_;
+        last_edge_ = expected;
+        return last_ = edge.target;
+      }
+    }
+  }
+  return enter_unexpected(signature, ns);
+}
+
+// The same for an event that did not follow here last time, and for the first of all.
+uint32_t FlowGraph::enter_unexpected(uint64_t signature, int64_t ns) {
+  if (++events_ == 1) {
+    first_ = last_ = node_of(signature);
+    last_ns_ = ns;
+  } else {
+    const uint32_t source = last_;
+    last_edge_ = follow(signature);
+    EdgeRecord& edge = edges_[last_edge_ == no_edge ? 0 : last_edge_];
+    if (last_edge_ != no_edge && nodes_[source].several) take_visit(edge, nodes_[source].statistics.count);
+    pass(edge, ns);
+  }
+  Node& entered = nodes_[last_].statistics;
   if (entered.count++ == 0) entered.first_ns = ns;
-  last_ = target;
-  last_ns_ = ns;
-  return target;
+  return last_;
 }
 
 void FlowGraph::leave(uint32_t node, int64_t duration_ns) {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "structure/paged.h"
+#include "structure/growing.h"
 #include "structure/temporal.h"
 
 namespace strobe::structure {
@@ -102,8 +102,8 @@ class FlowGraph {
   static constexpr uint32_t no_edge = UINT32_MAX, no_partition = UINT32_MAX, not_replayable = UINT32_MAX - 1;
   struct NodeRecord {
     Node statistics{.min_ns = INT64_MAX, .max_ns = INT64_MIN};
-    uint32_t taken = no_edge;  // the outgoing edge that was taken last: probably the next one, too
-    bool several = false;      // it has more than one outgoing edge, and these have partitions
+    uint32_t only = no_edge;  // its first outgoing edge
+    bool several = false;     // it has more than one outgoing edge, and these have partitions
   };
   struct EdgeRecord {
     uint32_t source = 0, target = 0;
@@ -111,6 +111,7 @@ class FlowGraph {
     int64_t sum_ns = 0, min_ns = INT64_MAX, max_ns = INT64_MIN;
     double squares_ns2 = 0;
     uint32_t partition = no_partition;  // the open one, or not_replayable
+    uint32_t next = no_edge;            // the edge that was taken after this one last time: probably again
   };
   struct PartitionRecord {
     OpenPartition open;
@@ -119,17 +120,21 @@ class FlowGraph {
 
   uint32_t node_of(uint64_t signature);
   uint32_t edge_of(uint32_t source, uint32_t target);
+  [[gnu::noinline]] uint32_t enter_unexpected(uint64_t signature, int64_t ns);
+  uint32_t follow(uint64_t signature);
+  void pass(EdgeRecord& edge, int64_t ns);
   void take_visit(EdgeRecord& edge, uint64_t visit);
   void tell_apart(NodeRecord& source);
-  uint32_t new_partition(const OpenPartition& open, uint32_t previous);
+  [[gnu::noinline]] uint32_t new_partition(const OpenPartition& open, uint32_t previous);
   void append_partitions(uint32_t newest, std::vector<Partition>& out) const;
 
   GraphLimits limits_;
-  Paged<NodeRecord> nodes_;
-  Paged<EdgeRecord> edges_;
-  Paged<PartitionRecord> partitions_;
+  Growing<NodeRecord> nodes_;
+  Growing<EdgeRecord> edges_;
+  Growing<PartitionRecord> partitions_;
   Slots node_slots_, edge_slots_;
   uint32_t first_ = GraphTables::none, last_ = GraphTables::none;
+  uint32_t last_edge_ = no_edge;  // that led to last_
   int64_t last_ns_ = 0;
   uint64_t events_ = 0, lost_transitions_ = 0;
 };

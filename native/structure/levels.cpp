@@ -1,9 +1,11 @@
 #include "structure/levels.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 namespace strobe::structure {
 namespace {
@@ -40,6 +42,8 @@ PositionLists gather(std::span<const uint32_t> key_of_event, size_t keys, uint32
 // Numbers the distinct 64-bit keys in order of first occurrence. Linear probing, load at most one half.
 class Numbering {
  public:
+  static constexpr uint32_t empty = 0xFFFFFFFFu;
+
   explicit Numbering(size_t expected) : slots_(std::bit_ceil(std::max<size_t>(expected * 2, 64))) {}
 
   uint32_t operator()(uint64_t key) {
@@ -54,7 +58,6 @@ class Numbering {
   const std::vector<uint64_t>& keys() const { return keys_; }
 
  private:
-  static constexpr uint32_t empty = 0xFFFFFFFFu;
   struct Slot {
     uint64_t key = 0;
     uint32_t number = empty;
@@ -94,23 +97,91 @@ bool alternates(Positions q, Positions p) {
   return true;
 }
 
-// Items in order of (count, first position), nodes before edges. Only representatives whose second occurrence is still
-// ahead can take the item, so the others leave the list of open classes as the first positions grow.
+// The classes of one count that may still take an item, in order of their first positions. Three occurrences of each
+// representative lie side by side, so that almost all of the others are ruled out by a scan of plain arrays.
+class OpenClasses {
+ public:
+  void clear() {
+    for (auto& column : columns_) column.clear();
+    classes_.clear();
+  }
+
+  void add(Positions q, uint32_t number) {
+    for (size_t k = 0; k < 3; ++k) columns_[k].push_back(static_cast<int32_t>(q[probe(k, q.size())]));
+    classes_.push_back(number);
+  }
+
+  // The first class with fits(class) among those that can have it: their occurrence i lies between p[i - 1] and p[i].
+  template <class Fits>
+  std::optional<uint32_t> find(Positions p, Fits fits) {
+    forget_those_before(static_cast<int32_t>(p[0]));
+    std::array<int32_t, 3> low, high;
+    for (size_t k = 0; k < 3; ++k) {
+      const size_t i = probe(k, p.size());
+      low[k] = static_cast<int32_t>(p[i - 1]), high[k] = static_cast<int32_t>(p[i]);
+    }
+    const auto possible = [&](size_t at) {
+      bool all = true;
+      for (size_t k = 0; k < 3; ++k) all &= (columns_[k][at] >= low[k]) & (columns_[k][at] <= high[k]);
+      return all;
+    };
+    constexpr size_t block = 32;
+    for (size_t begin = 0; begin < classes_.size(); begin += block) {
+      const size_t end = std::min(begin + block, classes_.size());
+      if (end - begin == block && !any_possible<block>(begin, low, high)) continue;
+      for (size_t at = begin; at < end; ++at)
+        if (possible(at) && fits(classes_[at])) return classes_[at];
+    }
+    return {};
+  }
+
+ private:
+  // Which occurrence is looked at: the second, one in the middle, the last.
+  static size_t probe(size_t k, size_t count) { return k == 0 ? 1 : k == 1 ? (count + 1) / 2 : count - 1; }
+
+  template <size_t block>
+  bool any_possible(size_t begin, const std::array<int32_t, 3>& low, const std::array<int32_t, 3>& high) const {
+    const int32_t *a = &columns_[0][begin], *b = &columns_[1][begin], *c = &columns_[2][begin];
+    int32_t any = 0;
+    for (size_t i = 0; i < block; ++i)
+      any |= (a[i] >= low[0]) & (a[i] <= high[0]) & (b[i] >= low[1]) & (b[i] <= high[1]) & (c[i] >= low[2]) &
+             (c[i] <= high[2]);
+    return any != 0;
+  }
+
+  // A class whose second occurrence is over takes no item that begins now or later.
+  void forget_those_before(int32_t first) {
+    if (++asked_ * 8 < classes_.size()) return;
+    asked_ = 0;
+    size_t kept = 0;
+    for (size_t at = 0; at < classes_.size(); ++at) {
+      if (columns_[0][at] < first) continue;
+      for (auto& column : columns_) column[kept] = column[at];
+      classes_[kept++] = classes_[at];
+    }
+    for (auto& column : columns_) column.resize(kept);
+    classes_.resize(kept);
+  }
+
+  std::array<std::vector<int32_t>, 3> columns_;
+  std::vector<uint32_t> classes_;
+  size_t asked_ = 0;  // since classes were forgotten
+};
+
+// Items in order of (count, first position), nodes before edges.
 std::vector<Class> alternation_classes(std::span<const Candidate> candidates) {
   std::vector<Class> classes;
-  std::vector<uint32_t> open;
+  OpenClasses open;
   size_t count = 0;
   for (uint32_t i = 0; i < candidates.size(); ++i) {
     const Positions p = candidates[i].at;
     if (p.size() != count) open.clear();
     count = p.size();
-    std::erase_if(open, [&](uint32_t k) { return candidates[classes[k].members[0]].at[1] < p[0]; });
-    const auto home =
-        std::ranges::find_if(open, [&](uint32_t k) { return alternates(candidates[classes[k].members[0]].at, p); });
-    if (home != open.end()) {
+    const auto home = open.find(p, [&](uint32_t k) { return alternates(candidates[classes[k].members[0]].at, p); });
+    if (home) {
       classes[*home].members.push_back(i);
     } else {
-      open.push_back(static_cast<uint32_t>(classes.size()));
+      open.add(p, static_cast<uint32_t>(classes.size()));
       classes.push_back({{i}, 0});
     }
   }
@@ -119,13 +190,21 @@ std::vector<Class> alternation_classes(std::span<const Candidate> candidates) {
 
 // Does p occur exactly once in at least 95 % of the intervals between the q?
 bool almost_always_once(Positions q, Positions p) {
-  size_t once = 0, at = std::ranges::lower_bound(p, q[0]) - p.begin();
+  const auto intervals = static_cast<double>(q.size() - 1);
+  size_t misses = 0, at = std::ranges::lower_bound(p, q[0]) - p.begin();
   for (size_t i = 0; i + 1 < q.size(); ++i) {
+    const uint32_t end = q[i + 1];
+    if (at + 1 < p.size() && p[at] < end && end <= p[at + 1]) {  // once, and it is not the last of all
+      ++at;
+      continue;
+    }
     const size_t begin = at;
-    while (at < p.size() && p[at] < q[i + 1]) ++at;
-    once += at - begin == 1;
+    while (at < p.size() && p[at] < end) ++at;
+    if (at - begin == 1) continue;
+    ++misses;
+    if (intervals - static_cast<double>(misses) < soft_once_share * intervals) return false;
   }
-  return static_cast<double>(once) >= soft_once_share * static_cast<double>(q.size() - 1);
+  return true;
 }
 
 void add_soft_members(std::span<Class> classes, std::span<const Candidate> candidates) {
@@ -163,7 +242,13 @@ double variation_of_intervals(Positions q) {
   return std::sqrt(squares / intervals) / mean;
 }
 
-Level measure(const Class& chosen, std::span<const Candidate> candidates, std::span<const int64_t> times) {
+// A level whose positions are not copied yet: most levels are dropped.
+struct Measured {
+  Level level;
+  Positions at;
+};
+
+Measured measure(const Class& chosen, std::span<const Candidate> candidates, std::span<const int64_t> times) {
   const Positions q = candidates[chosen.members[0]].at;
   const double count = static_cast<double>(q.size());
   const double total = static_cast<double>(times.back() - times.front());
@@ -177,8 +262,7 @@ Level measure(const Class& chosen, std::span<const Candidate> candidates, std::s
   const auto node = std::ranges::find_if(chosen.members, [&](uint32_t m) { return candidates[m].item.is_node(); });
   const Candidate& marker = candidates[node != chosen.members.end() ? *node : chosen.members[0]];
   level.marker = marker.item;
-  level.positions.assign(marker.at.begin(), marker.at.end());
-  return level;
+  return {std::move(level), marker.at};
 }
 
 // How often `inner` occurs in each interval of `outer`.
@@ -190,23 +274,29 @@ std::vector<uint32_t> trips(Positions outer, Positions inner) {
   return counts;
 }
 
+// Occurrences of `inner` from the first to the last of `outer`.
+size_t inside(Positions outer, Positions inner) {
+  return static_cast<size_t>(std::ranges::lower_bound(inner, outer.back()) -
+                             std::ranges::lower_bound(inner, outer.front()));
+}
+
 // The parent is the level with the largest smaller count that holds at least 1.5 iterations of the child on average.
 void nest(std::vector<Level>& levels) {
   for (Level& child : levels) {
-    for (size_t k = 0; k < levels.size(); ++k) {
-      const Level& outer = levels[k];
-      if (outer.count >= child.count) continue;
-      if (child.parent >= 0 && outer.count <= levels[static_cast<size_t>(child.parent)].count) continue;
-      std::vector<uint32_t> counts = trips(outer.positions, child.positions);
-      const double inside = std::accumulate(counts.begin(), counts.end(), 0.0);
-      if (inside < nest_min_trips * static_cast<double>(counts.size())) continue;
-      std::ranges::sort(counts);
-      child.parent = static_cast<int32_t>(k);
-      child.trips_min = counts.front();
-      child.trips_max = counts.back();
-      const size_t half = counts.size() / 2;
-      child.trips_median = counts.size() % 2 ? counts[half] : (counts[half - 1] + counts[half]) / 2.0;
+    const Level* parent = nullptr;
+    for (const Level& outer : levels) {
+      if (outer.count >= child.count || (parent && outer.count <= parent->count)) continue;
+      const double intervals = static_cast<double>(outer.positions.size() - 1);
+      if (static_cast<double>(inside(outer.positions, child.positions)) >= nest_min_trips * intervals) parent = &outer;
     }
+    if (!parent) continue;
+    child.parent = static_cast<int32_t>(parent - levels.data());
+    std::vector<uint32_t> counts = trips(parent->positions, child.positions);
+    const auto half = counts.begin() + static_cast<ptrdiff_t>(counts.size() / 2);
+    std::ranges::nth_element(counts, half);
+    child.trips_min = *std::min_element(counts.begin(), half + 1);
+    child.trips_max = *std::max_element(half, counts.end());
+    child.trips_median = counts.size() % 2 ? *half : (*std::max_element(counts.begin(), half) + *half) / 2.0;
   }
 }
 
@@ -234,9 +324,21 @@ std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const in
   if (ids.size() < 2) return {};
   Numbering node_numbers(1024), edge_numbers(1024);
   std::vector<uint32_t> node_of_event(ids.size()), edge_of_event(ids.size() - 1);
+  std::vector<uint32_t> taken;  // per node: the edge to its last successor, which is often the next one, too
   for (size_t i = 0; i < ids.size(); ++i) {
+    const uint32_t source = i > 0 ? node_of_event[i - 1] : Numbering::empty;
+    if (i > 0 && taken[source] != Numbering::empty) {
+      const auto target = static_cast<uint32_t>(edge_numbers.keys()[taken[source]]);
+      if (node_numbers.keys()[target] == ids[i]) {
+        node_of_event[i] = target;
+        edge_of_event[i - 1] = taken[source];
+        continue;
+      }
+    }
     node_of_event[i] = node_numbers(ids[i]);
-    if (i) edge_of_event[i - 1] = edge_numbers(static_cast<uint64_t>(node_of_event[i - 1]) << 32 | node_of_event[i]);
+    if (node_of_event[i] == taken.size()) taken.push_back(Numbering::empty);
+    if (i > 0)
+      taken[source] = edge_of_event[i - 1] = edge_numbers(static_cast<uint64_t>(source) << 32 | node_of_event[i]);
   }
   const PositionLists nodes = gather(node_of_event, node_numbers.keys().size(), 0);
   const PositionLists edges = gather(edge_of_event, edge_numbers.keys().size(), 1);
@@ -248,11 +350,17 @@ std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const in
   for (Class& each : classes) each.spine = static_cast<double>(each.members.size());
   add_soft_members(classes, candidates);
 
+  std::vector<Measured> measured;
+  measured.reserve(classes.size());
+  for (const Class& each : classes) measured.push_back(measure(each, candidates, times));
+  std::ranges::stable_sort(measured,
+                           [](const Measured& a, const Measured& b) { return a.level.score > b.level.score; });
+  if (measured.size() > options.max_levels) measured.resize(options.max_levels);
   std::vector<Level> levels;
-  levels.reserve(classes.size());
-  for (const Class& each : classes) levels.push_back(measure(each, candidates, times));
-  std::ranges::stable_sort(levels, [](const Level& a, const Level& b) { return a.score > b.score; });
-  if (levels.size() > options.max_levels) levels.resize(options.max_levels);
+  for (Measured& each : measured) {
+    levels.push_back(std::move(each.level));
+    levels.back().positions.assign(each.at.begin(), each.at.end());
+  }
   nest(levels);
   return levels;
 }

@@ -13,7 +13,8 @@ import strobe
 from strobe.errors import TraceError
 from strobe.structure.events import events_of
 from strobe.structure.steps import ProcessSteps, find_steps
-from strobe.structure.stream import read_streams
+from strobe.structure.stream import Stream, read_streams
+from strobe.structure.structure import structure_of
 from tests.corpus.programs import Recording
 
 SHARE = 0.9
@@ -27,14 +28,16 @@ SLACK_NS = 50_000
 class ProcessVerdict:
     """What was found in one process. first: the kind of truth that the chosen steps match, None if wrong.
 
-    any_of_five: the same for each stream's first five levels. steps, true_steps: how many were found, and how many
-    there are of the first kind of truth.
+    strict: whether it is the kind that the program names first. any_of_five: the kind that some list of levels has
+    among its first five; lists: the same for each (the tree that is shown, and every sequence's levels by score).
+    steps, true_steps: how many were found, and how many there are of the first kind of truth.
     """
 
     pid: int
     first: str | None
+    strict: bool
     any_of_five: str | None
-    streams: Mapping[str, str | None]
+    lists: Mapping[str, str | None]
     steps: int
     true_steps: int
     confidence: str
@@ -53,6 +56,11 @@ class Verdict:
     def first(self) -> bool:
         """Whether the chosen steps are right everywhere."""
         return all(each.first is not None for each in self.processes)
+
+    @property
+    def strict(self) -> bool:
+        """Whether they are the steps that the program names first, not what else is accepted."""
+        return all(each.strict for each in self.processes)
 
     @property
     def any_of_five(self) -> bool:
@@ -119,15 +127,17 @@ def _verdict(
     zero_ns: int,
     why_none: str,
 ) -> ProcessVerdict:
-    streams = {
+    lists = {
         name: next(filter(None, (match(times, truth, zero_ns) for times in each)), None)
         for name, each in levels.items()
     }
+    first = match(found.start_ns, truth, zero_ns) if found else None
     return ProcessVerdict(
         pid=pid,
-        first=match(found.start_ns, truth, zero_ns) if found else None,
-        any_of_five=next(filter(None, streams.values()), None),
-        streams=streams,
+        first=first,
+        strict=first == next(iter(truth)),
+        any_of_five=next(filter(None, lists.values()), None),
+        lists=lists,
         steps=len(found) if found else 0,
         true_steps=len(next(iter(truth.values()))),
         confidence=found.confidence if found else "none",
@@ -135,7 +145,9 @@ def _verdict(
     )
 
 
-def _levels(stream) -> dict[str, list[np.ndarray]]:
-    """The times at which the first five levels of each stream are marked."""
-    found = {kind: (events, events.levels()[:FIRST]) for kind, events in events_of(stream).items()}
-    return {kind: [events.starts_ns[level.positions] for level in each] for kind, (events, each) in found.items()}
+def _levels(stream: Stream) -> dict[str, list[np.ndarray]]:
+    """The times at which the first five levels of each list are marked."""
+    lists = {"tree": [level.rows for level in structure_of(stream).levels]}
+    for kind, events in events_of(stream).items():
+        lists[kind] = [events.rows[level.positions] for level in events.levels()]
+    return {name: [stream.start_ns[rows] for rows in each[:FIRST]] for name, each in lists.items()}

@@ -26,6 +26,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 CACHE = ROOT / "build" / "corpus"
+MPICH = ROOT / ".venv" / "mpich"
 STROBE = str(Path(sys.executable).with_name("strobe"))
 TIMEOUT_S = 300
 # Whatever of these changes may change what is recorded.
@@ -79,12 +80,11 @@ def _ranks(path: Path) -> int:
 
 
 def tool(name: str) -> str:
-    """A program of MPI: the one beside this Python (PyPI's), else the one on PATH."""
-    beside = Path(sys.executable).with_name(name)
-    path = str(beside) if beside.exists() else shutil.which(name)
-    if path is None:
-        raise FileNotFoundError(f"{name} is not installed")
-    return path
+    """A program of MPICH, which lies in a place of its own."""
+    path = MPICH / "bin" / name
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; `./dev record` and `./dev bench corpus` put it there")
+    return str(path)
 
 
 def compiled(path: Path, build: Path) -> Path:
@@ -103,6 +103,7 @@ def environment(truth: Path) -> dict[str, str]:
     return {
         **kept,
         "CORPUS_TRUTH": str(truth),
+        "MPI4PY_LIBMPI": str(next((MPICH / "lib").glob("libmpi.so.*"), "")),
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
@@ -112,10 +113,17 @@ def environment(truth: Path) -> dict[str, str]:
     }
 
 
-def record(program: Program, options: Sequence[str] = (), fresh: bool = False) -> Recording:
-    """Record a program, or hand on the recording that an earlier call made of the same text with the same recorder."""
+def record(program: Program, options: Sequence[str] = (), fresh: bool = False, any_recorder: bool = False) -> Recording:
+    """Record a program, or hand on the recording that an earlier call made of the same text with the same recorder.
+
+    fresh: record it again. any_recorder: an earlier recorder's will do.
+    """
     text = program.path.read_bytes() + " ".join(options).encode()
-    folder = CACHE / f"{program.name}-{hashlib.sha256(text).hexdigest()[:12]}-{_recorder()}"
+    name = f"{program.name}-{hashlib.sha256(text).hexdigest()[:12]}"
+    folder = CACHE / f"{name}-{_recorder()}"
+    done = [path.parent for path in CACHE.glob(f"{name}-*/done")] if any_recorder else []
+    if done and not fresh:
+        folder = max(done, key=lambda path: path.stat().st_mtime)
     if fresh:
         shutil.rmtree(folder, ignore_errors=True)
     if not (folder / "done").exists():

@@ -77,7 +77,7 @@ def _step(step: StepSummary, width: int) -> list[str]:
 def _kept(step: StepSummary) -> str:
     kept = f"  kept {format_count(step.kept_count)} of {format_count(step.count)} steps in detail; statistics for all"
     return kept + (
-        "" if step.representativeness is None else f"; kept steps take {step.representativeness:.2f} x the mean"
+        "" if step.representativeness is None else f"; usual kept ones take {step.representativeness:.2f} x the mean"
     )
 
 

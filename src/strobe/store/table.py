@@ -62,12 +62,16 @@ class Table:
         return text.getvalue()
 
     def to_json(self) -> str:
-        """Return `{"schema_version", "table", "units", "about", "note", "rows": [{column: value}]}` as JSON text."""
+        """Return `{"schema_version", "table", "units", "about", "note", "source", "rows": [{column: value}]}` as JSON.
+
+        Of `about`, `note` and `source` only those that say something: the source is `spans` unless it is there.
+        """
+        source = "" if self.source == "spans" else self.source
         body = {
             "schema_version": SCHEMA_VERSION,
             "table": self.name,
             "units": self.units,
-            **{key: text for key, text in (("about", self.about), ("note", self.note)) if text},
+            **{key: text for key, text in (("about", self.about), ("note", self.note), ("source", source)) if text},
             "rows": self._arrow.to_pylist(),
         }
         return json.dumps(body, allow_nan=False, default=str)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -92,26 +92,36 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
         if process in chosen:
             lost = step[(iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)]
             answered[process] = wanted[~np.isin(wanted, lost)]
-        elif near:
+            continue
+        if near:
             notes.append(f"the statistics of process {process} hold {near} of its iterations outside of these steps")
+        left = int((np.isin(step, wanted) & (iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)).sum())
+        if left:
+            notes.append(f"{left} iterations of process {process} are in statistics of other steps, too, and left out")
 
     def keep(location: int, start_ns: Ints) -> npt.NDArray[np.bool_]:
         return np.isin(trace.step_of(location, start_ns), answered.get(process_of[location], answered[stand_in]))
 
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
     most = max(chosen, key=lambda process: len(chosen[process]))
-    count, total = len(answered[most]), len(chosen[most])
-    about = f"{format_count(total)} {kind} steps".replace("  ", " ")
-    if 0 < count < total:
-        notes.insert(0, f"computed from {count} of {total} steps; the others are statistics only")
-    elif count < total:
-        notes.insert(
-            0, "no such step was kept in detail; what remains of them: strobe steps, and sums of whole classes"
-        )
     folded = _folded_steps(trace, most, classes.get(most, frozenset()))
+    about = f"{format_count(len(chosen[most]))} {kind} steps".replace("  ", " ")
     if folded:
-        about += f", from spans of {format_count(count - folded)} and statistics of {format_count(folded)}"
-    return Selection(about, count, keep, classes, "; ".join(notes), _source(any(classes.values())))
+        kept = len(answered[most]) - folded
+        about += f", from spans of {format_count(kept)} and statistics of {format_count(folded)}"
+    notes = [*_lost(chosen, answered), *notes]
+    return Selection(about, len(answered[most]), keep, classes, "; ".join(notes), _source(any(classes.values())))
+
+
+def _lost(chosen: Mapping[int, Ints], answered: Mapping[int, Ints]) -> Iterator[str]:
+    """Say what is missing, of the process of which most is."""
+    worst = max(chosen, key=lambda process: len(chosen[process]) - len(answered[process]))
+    count, total = len(answered[worst]), len(chosen[worst])
+    of_process = f" of process {worst}" if len(chosen) > 1 else ""
+    if 0 < count < total:
+        yield f"computed from {count} of {total} steps{of_process}; the others are statistics only"
+    elif count < total:
+        yield f"no such step{of_process} was kept in detail; what remains: strobe steps, and sums of whole classes"
 
 
 def _whole_run(trace: Trace) -> Selection:

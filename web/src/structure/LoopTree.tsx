@@ -81,7 +81,7 @@ function row(depth: number, share: number, color = "var(--accent)"): Record<stri
   const fill = `color-mix(in srgb, ${color} 17%, transparent)`;
   const until = `${(100 * Math.min(1, share)).toFixed(1)}%`;
   return {
-    paddingLeft: `${depth * 14}px`,
+    paddingLeft: `${3 + depth * 10}px`,
     backgroundImage: `linear-gradient(90deg, ${fill} ${until}, transparent ${until})`,
   };
 }
@@ -99,7 +99,10 @@ function LevelRow({
   onLevel: (level: Level) => void;
   children: ComponentChildren;
 }) {
+  // "step" and "loop in train" say less than what the iterations begin with.
+  const named = level.name !== "" && level.name !== "step" && !level.name.startsWith("loop ");
   const facts = [
+    ...(named ? [] : [level.name]),
     `marked by ${level.marker}`,
     `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in all`,
     `${level.spine.toFixed(0)} events and transitions repeat with it`,
@@ -117,7 +120,7 @@ function LevelRow({
         >
           <span class="loop-name">
             <span aria-hidden="true">⟳ </span>
-            {level.name ? shortName(level.name) : shortName(level.marker)}
+            {shortName(named ? level.name : level.marker)}
           </span>
           {isStep && <span class="step-badge">step</span>}
         </button>

@@ -1,40 +1,54 @@
-// Storage that grows without moving, copying or throwing: for tables that are filled while the program runs.
+// Tables that grow up to a limit and never throw: for what is filled while the program runs.
 #pragma once
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <new>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 namespace strobe::structure {
 
-// An array that grows page by page up to a limit. Elements stay where they are.
+// An array that doubles its space up to a limit. realloc() moves the pages of a large one instead of copying them.
 template <class T>
-class Paged {
+class Growing {
+  static_assert(std::is_trivially_copyable_v<T>);
+
  public:
-  explicit Paged(uint32_t limit) : limit_(limit), pages_((uint64_t{limit} + page_size - 1) / page_size) {}
+  explicit Growing(uint32_t limit) : limit_(limit) {}
 
   uint32_t size() const { return size_; }
-  size_t bytes() const { return (size_ + page_size - 1) / page_size * page_size * sizeof(T); }
-  T& operator[](uint32_t i) { return pages_[i / page_size][i % page_size]; }
-  const T& operator[](uint32_t i) const { return pages_[i / page_size][i % page_size]; }
+  size_t bytes() const { return size_t{capacity_} * sizeof(T); }
+  T& operator[](uint32_t i) { return rows_.get()[i]; }
+  const T& operator[](uint32_t i) const { return rows_.get()[i]; }
 
   // False: the limit is reached, or there is no memory.
   bool push(const T& value) {
-    if (size_ == limit_) return false;
-    auto& page = pages_[size_ / page_size];
-    if (!page) page.reset(new (std::nothrow) T[page_size]);
-    if (!page) return false;
-    page[size_++ % page_size] = value;
+    if (size_ == capacity_ && !grow()) return false;
+    rows_.get()[size_++] = value;
     return true;
   }
 
  private:
-  static constexpr uint32_t page_size = 1024;
-  uint32_t limit_, size_ = 0;
-  std::vector<std::unique_ptr<T[]>> pages_;
+  bool grow() {
+    const auto capacity = static_cast<uint32_t>(std::min<uint64_t>(limit_, std::max<uint64_t>(64, capacity_ * 2ull)));
+    if (capacity == size_) return false;
+    void* rows = std::realloc(static_cast<void*>(rows_.get()), capacity * sizeof(T));
+    if (!rows) return false;
+    static_cast<void>(rows_.release());
+    rows_.reset(static_cast<T*>(rows));
+    capacity_ = capacity;
+    return true;
+  }
+  struct Free {
+    void operator()(T* rows) const { std::free(static_cast<void*>(rows)); }
+  };
+
+  uint32_t limit_, size_ = 0, capacity_ = 0;
+  std::unique_ptr<T, Free> rows_;
 };
 
 // A hash table of numbers, for the keys of a table beside it: linear probing, at most half full.
