@@ -22,7 +22,7 @@ constexpr int64_t kPastNs = 60000000000;         // activities from before a loo
 constexpr uint32_t kKeptAtOnce = 4;              // of --keep N, at the beginning; the others at growing distances
 constexpr uint64_t kKeptPerClass = 2;
 constexpr double kOutlier = 3;           // times the running median of its class
-constexpr uint64_t kMostOutliers = 16;   // that are kept by this rule ...
+constexpr uint64_t kMostOutliers = 64;   // that are kept by this rule ...
 constexpr uint64_t kOutlierEvery = 256;  // ... and one more for so many iterations; see end_iteration
 constexpr uint64_t kOutlierMembers = 5;  // a class with fewer has no usual duration
 constexpr size_t kLatest = 101;          // iterations that the running median is of
@@ -440,7 +440,7 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   }
   // Where many iterations are slow it takes more to be kept: noise must not hide a stall, nor fill the disk.
   if (outliers_ > kMostOutliers + ordinal_ / kOutlierEvery)
-    outlier_factor_ *= kept ? 1.25 : 1;
+    outlier_factor_ *= kept ? 1.1 : 1;
   else
     outlier_factor_ = std::max(kOutlier, outlier_factor_ * 0.99);
   for (ClassFacts* each : {&c, &all_}) {
