@@ -99,27 +99,7 @@ uint32_t FlowGraph::follow(uint64_t signature) {
   return edge;
 }
 
-uint32_t FlowGraph::enter(uint64_t signature, int64_t ns) {
-  ++events_;
-  if (first_ == GraphTables::none) {
-    first_ = last_ = node_of(signature);
-    Node& first = nodes_[first_].statistics;
-    first.first_ns = last_ns_ = ns;
-    first.count = 1;
-    return first_;
-  }
-  const uint32_t source = last_;
-  uint32_t number = last_edge_ == no_edge ? no_edge : edges_[last_edge_].next;
-  const uint32_t expected = number == no_edge ? 0 : edges_[number].target;
-  if (expected != 0 && nodes_[expected].statistics.signature == signature)
-    last_ = expected;
-  else
-    number = follow(signature);
-  last_edge_ = number;
-
-  const bool lost = number == no_edge;
-  EdgeRecord& edge = edges_[lost ? 0 : number];
-  if (nodes_[source].several && !lost) take_visit(edge, nodes_[source].statistics.count);
+inline void FlowGraph::pass(EdgeRecord& edge, int64_t ns) {
   const int64_t time = ns - last_ns_;
   last_ns_ = ns;
   edge.min_ns = std::min(edge.min_ns, time);
@@ -127,7 +107,40 @@ uint32_t FlowGraph::enter(uint64_t signature, int64_t ns) {
   edge.sum_ns += time;
   edge.squares_ns2 += static_cast<double>(time) * static_cast<double>(time);
   ++edge.count;
+}
 
+uint32_t FlowGraph::enter(uint64_t signature, int64_t ns) {
+  if (last_edge_ != no_edge) {
+    const uint32_t expected = edges_[last_edge_].next;
+    if (expected != no_edge) {
+      EdgeRecord& edge = edges_[expected];
+      NodeRecord& target = nodes_[edge.target];
+      if (target.statistics.signature == signature && edge.target != 0) {
+        const NodeRecord& source = nodes_[last_];
+        if (source.several) take_visit(edge, source.statistics.count);
+        pass(edge, ns);
+        ++target.statistics.count;
+        ++events_;
+        last_edge_ = expected;
+        return last_ = edge.target;
+      }
+    }
+  }
+  return enter_unexpected(signature, ns);
+}
+
+// The same for an event that did not follow here last time, and for the first of all.
+uint32_t FlowGraph::enter_unexpected(uint64_t signature, int64_t ns) {
+  if (++events_ == 1) {
+    first_ = last_ = node_of(signature);
+    last_ns_ = ns;
+  } else {
+    const uint32_t source = last_;
+    last_edge_ = follow(signature);
+    EdgeRecord& edge = edges_[last_edge_ == no_edge ? 0 : last_edge_];
+    if (last_edge_ != no_edge && nodes_[source].several) take_visit(edge, nodes_[source].statistics.count);
+    pass(edge, ns);
+  }
   Node& entered = nodes_[last_].statistics;
   if (entered.count++ == 0) entered.first_ns = ns;
   return last_;

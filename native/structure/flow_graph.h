@@ -120,10 +120,12 @@ class FlowGraph {
 
   uint32_t node_of(uint64_t signature);
   uint32_t edge_of(uint32_t source, uint32_t target);
+  [[gnu::noinline]] uint32_t enter_unexpected(uint64_t signature, int64_t ns);
   uint32_t follow(uint64_t signature);
+  void pass(EdgeRecord& edge, int64_t ns);
   void take_visit(EdgeRecord& edge, uint64_t visit);
   void tell_apart(NodeRecord& source);
-  uint32_t new_partition(const OpenPartition& open, uint32_t previous);
+  [[gnu::noinline]] uint32_t new_partition(const OpenPartition& open, uint32_t previous);
   void append_partitions(uint32_t newest, std::vector<Partition>& out) const;
 
   GraphLimits limits_;

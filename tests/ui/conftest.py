@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of program.py: 60 steps, number 41 of them slow."""
     path = tmp_path_factory.mktemp("ui") / "program.strobe"
-    subprocess.run([STROBE, "run", "--quiet", "-o", str(path), str(PROGRAM)], check=True)
+    subprocess.run([STROBE, "run", "--quiet", "--keep", "all", "-o", str(path), str(PROGRAM)], check=True)
     return path
 
 

@@ -59,7 +59,18 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if find_spec("torch") is None:
         pytest.skip("PyTorch is not installed")
     path = tmp_path_factory.mktemp("training") / "training.strobe"
-    command = [STROBE, "run", "--quiet", "-o", str(path), str(EXAMPLE), f"--steps={STEPS}", "--stall-ms=400"]
+    command = [
+        STROBE,
+        "run",
+        "--quiet",
+        "--keep",
+        "all",
+        "-o",
+        str(path),
+        str(EXAMPLE),
+        f"--steps={STEPS}",
+        "--stall-ms=400",
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return path
 

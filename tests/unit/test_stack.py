@@ -168,6 +168,22 @@ def test_steps_without_events_are_no_rows() -> None:
     assert set(aligned.step.tolist()) == {0, 1, 2, 6, 7, 8, 9}
 
 
+def test_a_function_that_holds_the_loop_is_no_event_of_the_step_in_which_it_begins() -> None:
+    """The cut lies inside: what was called in one step goes on in the next ones."""
+    program = Program()
+    for _ in range(6):
+        with program.inside("batch"):
+            for _ in range(4):
+                program.run("aten::linear", "aten::relu", us=100)
+            program.run("aten::sum", us=50)
+    stream = program.stream()
+    begins = stream.start_ns[[stream.names[region] == "aten::linear" for region in stream.region]]
+    aligned = align_steps(stream, begins, np.append(begins[1:], stream.end_ns.max()), np.ones(24, dtype=bool))
+    assert [stream.names[region] for region in aligned.regions] == ["aten::linear", "aten::relu"]
+    assert np.bincount(aligned.path).tolist() == [18, 6], "the last layer of a batch is followed by its sum"
+    assert (aligned.position >= 0).sum() == 48
+
+
 def test_what_would_need_more_columns_than_a_screen_has_stays_closed() -> None:
     program = Program()
     for _ in range(12):

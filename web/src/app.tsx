@@ -5,10 +5,15 @@ import { formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
+import { STACK_KEYS } from "./structure/StackPanel";
 import { TIMELINE_KEYS } from "./timeline/gestures";
 import { Legend } from "./widgets/Legend";
 import { Search } from "./widgets/Search";
 
+const KEYS = [
+  { title: "Timeline", keys: TIMELINE_KEYS },
+  { title: "Iterations, and the table of steps", keys: STACK_KEYS },
+];
 const NEXT_THEME: Readonly<Record<ThemeChoice, ThemeChoice>> = { auto: "dark", dark: "light", light: "auto" };
 const THEME_ICON: Readonly<Record<ThemeChoice, string>> = { auto: "◐", dark: "☾", light: "☀" };
 
@@ -120,7 +125,7 @@ function Frame({ views }: { views: readonly View[] }) {
       <Legend
         open={legend.value}
         views={views}
-        keys={TIMELINE_KEYS}
+        keys={KEYS}
         onClose={() => {
           legend.value = false;
         }}

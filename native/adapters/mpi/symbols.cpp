@@ -73,7 +73,14 @@ std::string readable(std::string name) {  // C++ names without their arguments
   char* plain = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
   if (status == 0 && plain) {
     name = plain;
-    if (size_t at = name.find('('); at != 0 && at != name.npos) name.resize(at);
+    size_t at = name.rfind(')');
+    for (int open = 0; at != 0 && at < name.size(); at--) {
+      open += (name[at] == ')') - (name[at] == '(');
+      if (open == 0) {
+        name.resize(at);
+        break;
+      }
+    }
   }
   free(plain);
   return name;

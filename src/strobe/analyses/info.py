@@ -63,7 +63,7 @@ def _density(size_bytes: int, spans: int, folded: int) -> str:
 def _folded(trace: Trace) -> list[tuple[str, str]]:
     """Say how much was folded into statistics, if anything was, and whether what was kept stands for it."""
     from strobe.structure.steps import find_steps
-    from strobe.structure.usual import representativeness
+    from strobe.structure.usual import representativeness, usual_steps
 
     if not trace.folded:
         return []
@@ -71,7 +71,8 @@ def _folded(trace: Trace) -> list[tuple[str, str]]:
     rows = [("folded", f"{trace.folded_count} executions in statistics, beside the spans")]
     if steps:
         kept, total = int(steps[0].kept.sum()), len(steps[0])
-        ratio = representativeness(steps[0])
+        usual = usual_steps(trace)
+        ratio = representativeness(usual) if usual else None
         rows.append(("kept_steps", f"{kept} of {total} steps in detail ({100 * kept / total:.2g} %)"))
         rows.append(("kept_mean_ratio", "" if ratio is None else f"{ratio:.4f}"))
     return rows

@@ -8,6 +8,8 @@ LOSSES = {
     "bytes_lost": "bytes of damaged blocks skipped",
     "paths_folded": "call paths folded (too many different ones)",
     "regions_folded": "regions folded (too many different names)",
+    "statistics_folded": "executions counted without their call path (too many different ones)",
+    "mpi_call_paths_folded": "MPI calls recorded without their call path (too many different ones)",
     "itt_names_folded": "ITT names folded (too many different ones)",
     "deep_recursion_not_recorded": "recursions too deep for the C stack recorded in part",
     "threads_without_torch_operators": "threads older than torch without operators",

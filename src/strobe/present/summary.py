@@ -64,7 +64,7 @@ class StepSummary:
     """The usual step. Median, p95 and best are over the steady steps of its class; parts add up to the median.
 
     kept_count: steps whose spans are in the trace; statistics hold the others. representativeness: mean duration of
-    the usual ones among them (steady, no outliers), as a part of the mean of all usual steps; None if there is none.
+    those among them that are usual and not slow, as a part of the mean of all such steps; None if there is none.
     """
 
     count: int
@@ -208,7 +208,7 @@ def _step(usual: Usual) -> StepSummary:
     return StepSummary(
         count=len(steps),
         kept_count=int(steps.kept.sum()),
-        representativeness=representativeness(steps),
+        representativeness=representativeness(usual),
         steady_count=usual.count,
         warm_up_count=int(steps.warm_up.sum()),
         outlier_count=int((steps.outlier & steps.steady).sum()),

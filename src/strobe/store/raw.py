@@ -137,9 +137,10 @@ class RecordedProcess:
         total: Counter[str] = Counter()
         for counters in (*(ended.get("counters", {}) for ended in self._ended), self._core.quality()):
             total.update(counters)
-        # An enter and a leave per span, at the price that the recorder measured when it started.
+        # An enter and a leave per execution, at the price that the recorder measured when it started.
         spans = sum(int(location["span_count"]) for location in self._core.locations())
-        total["estimated_cost_ns"] = round(2 * spans * float(self._begun[0].get("put_ns", 0)))
+        executions = spans + int(self.statistics()["count"].sum())
+        total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
         return dict(total)
 
     def __getattr__(self, name: str) -> Any:  # the arrays come as they are

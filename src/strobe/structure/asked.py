@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.errors import UsageError
+from strobe.structure.activities import activities
+from strobe.structure.cuts import cut
 from strobe.structure.events import events_of
 from strobe.structure.loop_tree import TreeLevel, loop_tree
 from strobe.structure.main_loop import MainLoop
@@ -55,7 +57,8 @@ def asked_loops(stream: Stream, loops: Sequence[MainLoop], asked: Asked) -> list
 
 
 def _of_one(stream: Stream, loop: MainLoop) -> list[TreeLevel]:
-    return loop_tree(stream, [loop], 1)
+    cuts = cut(stream, loop, activities(stream))
+    return loop_tree(stream, [loop], 1, [(cuts.start_ns, cuts.end_ns)])
 
 
 def _step(tree: Sequence[TreeLevel]) -> TreeLevel:

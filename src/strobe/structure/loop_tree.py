@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.structure.choice import trips
 from strobe.structure.events import Events
 from strobe.structure.levels import Level
 from strobe.structure.main_loop import MainLoop
+from strobe.structure.promotion import trips
 from strobe.structure.stream import Ints, Stream
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
@@ -29,13 +29,12 @@ _FEWEST_EVENTS = 9
 class TreeLevel:
     """One loop of the tree. Nanoseconds since the trace's zero.
 
-    name: what a person calls it. marker: the event (or `a -> b`, a transition) that marks an iteration. count:
-    iterations in the whole run. parent: index of the loop around it, -1 without one. trips: iterations per iteration of
-    the parent (smallest, median, largest), where there is a parent and the loop runs at all. spine, coverage, cvn,
-    score: see
-    `levels.Level`; within the loop around it. time_ns: what all its iterations took together; share: of the whole run.
-    rows: the spans that mark the iterations. passes_ns: when the loop ran, as rows (start, end): once per iteration of
-    the loop around it.
+    name: what a person calls it. marker: the event that marks an iteration. count: iterations in the whole run. parent:
+    index of the loop around it, -1 without one. trips: iterations per iteration of the parent (smallest, median,
+    largest), where there is a parent. spine, coverage, cvn, score: see `levels.Level`; within the loop around it.
+    time_ns: what all its iterations took together; share: of the whole run. rows: the spans that mark the iterations.
+    begins_ns, ends_ns: of its iterations. passes_ns: when it ran, as rows (begin, end): once per iteration of the loop
+    around it.
     """
 
     name: str
@@ -53,32 +52,52 @@ class TreeLevel:
     first_ns: int
     last_ns: int
     rows: Ints
+    begins_ns: Ints
+    ends_ns: Ints
     passes_ns: Ints
 
 
-def loop_tree(stream: Stream, loops: Sequence[MainLoop], run_ns: int) -> list[TreeLevel]:
-    """Return the nest of every main loop of a stream, parents before children. `run_ns` is how long the run took."""
+Times = tuple[Ints, Ints]  # begins and ends
+
+
+def loop_tree(
+    stream: Stream, loops: Sequence[MainLoop], run_ns: int, steps: Sequence[Times] | None = None
+) -> list[TreeLevel]:
+    """Return the nest of every main loop of a stream, parents before children.
+
+    `run_ns` is how long the run took; `steps` when the steps of each loop began and ended, where they have been cut.
+    """
     tree: list[TreeLevel] = []
     for number, loop in enumerate(loops):
         until = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
-        _add_nest(tree, stream, loop, until, max(1, run_ns))
+        _add_nest(tree, stream, loop, until, max(1, run_ns), steps[number] if steps else None)
     return tree
 
 
-def _add_nest(tree: list[TreeLevel], stream: Stream, loop: MainLoop, until: int, run_ns: int) -> None:
+def loops_without_step(stream: Stream, events: Events, run_ns: int) -> list[TreeLevel]:
+    """Return the loops of a sequence without a main loop, and what is in them: the layers of a single forward pass."""
+    tree: list[TreeLevel] = []
+    for level in _loops_in(events):
+        rows = events.rows[level.positions]
+        tree.append(_measured(tree, -1, stream, rows, level, max(1, run_ns), until=int(rows[-1]) + 1))
+        _add_inside(tree, stream, events, len(tree) - 1, max(1, run_ns), depth=1)
+    return tree
+
+
+def _add_nest(
+    tree: list[TreeLevel], stream: Stream, loop: MainLoop, until: int, run_ns: int, steps: Times | None
+) -> None:
     parent = -1
     for level in reversed(_around(loop)):
         rows = loop.events.rows[level.positions] if loop.events is not None else level.positions
-        tree.append(_measured(stream, rows, until, run_ns, level, parent, tree))
+        tree.append(_measured(tree, parent, stream, rows, level, run_ns, until=until))
         parent = len(tree) - 1
-    step = _measured(stream, loop.rows, until, run_ns, loop.level, parent, tree)
+    step = _measured(tree, parent, stream, loop.rows, loop.level, run_ns, until=until, iterations=steps)
     if loop.level is None and loop.events is not None:
         step = replace(step, cvn=_variation(loop.events, loop.rows))
     tree.append(replace(step, name="step", marker=loop.name or step.marker, is_step=True))
     if loop.events is not None:
-        low = int(np.searchsorted(loop.events.rows, loop.rows[0]))
-        high = int(np.searchsorted(loop.events.rows, until))
-        _add_inside(tree, stream, loop.events.part(low, high), len(tree) - 1, run_ns, depth=1)
+        _add_inside(tree, stream, loop.events, len(tree) - 1, run_ns, depth=1)
 
 
 def _around(loop: MainLoop) -> list[Level]:
@@ -104,15 +123,14 @@ def _around(loop: MainLoop) -> list[Level]:
 
 def _add_inside(tree: list[TreeLevel], stream: Stream, events: Events, parent: int, run_ns: int, depth: int) -> None:
     """Add the loops inside of the iterations of a loop, as they are in its typical iteration."""
-    marks = np.searchsorted(events.rows, tree[parent].rows)
-    sizes = np.diff(marks)
-    if depth > _DEEPEST or not len(sizes):
+    begin, end = tree[parent].begins_ns, tree[parent].ends_ns
+    low, high = np.searchsorted(events.starts_ns, begin), np.searchsorted(events.starts_ns, end)
+    if depth > _DEEPEST or not len(begin):
         return
-    typical = int(np.argsort(sizes, kind="stable")[len(sizes) // 2])
-    low, high = int(marks[typical]), int(marks[typical + 1])
-    for level in _loops_in(events.part(low, high)):
+    typical = int(np.argsort(high - low, kind="stable")[len(begin) // 2])
+    for level in _loops_in(events.part(int(low[typical]), int(high[typical]))):
         rows = events.rows[events.occurrences(level)]
-        tree.append(_measured(stream, rows, len(stream), run_ns, level, parent, tree))
+        tree.append(_measured(tree, parent, stream, rows, level, run_ns))
         _add_inside(tree, stream, events, len(tree) - 1, run_ns, depth + 1)
 
 
@@ -135,55 +153,72 @@ def _loops_in(events: Events) -> list[Level]:
 
 
 def _measured(
-    stream: Stream, rows: Ints, until: int, run_ns: int, level: Level | None, parent: int, tree: Sequence[TreeLevel]
+    tree: Sequence[TreeLevel],
+    parent: int,
+    stream: Stream,
+    rows: Ints,
+    level: Level | None,
+    run_ns: int,
+    *,
+    until: int = 0,
+    iterations: Times | None = None,
 ) -> TreeLevel:
-    starts = stream.start_ns[rows]
-    end_ns = int(stream.end_ns[:until].max()) if until else 0
-    outer = tree[parent] if parent >= 0 else None
-    borders = stream.start_ns[outer.rows] if outer is not None else starts[:1]
-    # What is marked within the outer loop may go on after its last pass, which takes what is usual.
-    borders = np.maximum.accumulate(np.append(borders, end_ns if outer is None else outer.last_ns))
-    first = np.searchsorted(starts, borders)
-    inside = np.diff(first)
-    passes = _passes(starts, first, borders)
-    took = int((passes[:, 1] - passes[:, 0]).sum())
-    ran = inside[inside > 0]
-    counted = (
-        None if outer is None or not len(ran) else (int(inside.min()), float(np.median(inside)), int(inside.max()))
-    )
-    share = took / run_ns
+    """Measure a loop inside of the iterations of its parent; without one up to row `until`.
+
+    Iterations begin at the marks and last until the next one, unless it is known when they begin and end.
+    """
+    begins = stream.start_ns[rows] if iterations is None else iterations[0]
+    if parent >= 0:
+        around = tree[parent].begins_ns, tree[parent].ends_ns
+    else:
+        around = begins[:1], stream.end_ns[:until].max(keepdims=True)
+    low, high = np.searchsorted(begins, around[0]), np.searchsorted(begins, around[1])
+    inside = high - low
+    kept = np.repeat(low - np.cumsum(inside) + inside, inside) + np.arange(inside.sum())
+    if iterations is None:
+        passes = _passes(begins, low, high, around[1])
+        of = np.searchsorted(passes[:, 0], begins[kept], side="right") - 1
+        ends = np.minimum(np.append(begins[kept][1:], np.iinfo(np.int64).max), passes[of, 1])
+        rows = rows[kept]
+    else:
+        ran = inside > 0
+        passes = np.stack([begins[low[ran]], iterations[1][high[ran] - 1]], axis=1)
+        ends = iterations[1][kept]
+    took = int((ends - begins[kept]).sum())
+    share = min(1.0, took / run_ns)
     return TreeLevel(
         name=_name(stream, rows),
-        marker=_marker(stream, rows, level),
-        count=int(inside.sum()),
+        marker=stream.names[stream.region[rows[0]]] if len(rows) else "",
+        count=len(kept),
         parent=parent,
-        trips=counted,
+        trips=(int(inside.min()), float(np.median(inside)), int(inside.max())) if parent >= 0 and len(inside) else None,
         spine=level.spine if level else 0.0,
-        coverage=level.coverage if level else min(1.0, share),
+        coverage=level.coverage if level else share,
         cvn=level.cvn if level else 0.0,
         score=level.score if level else 0.0,
         is_step=False,
         time_ns=took,
-        share=min(1.0, share),
-        first_ns=int(starts[first[0]]) if len(ran) else 0,
+        share=share,
+        first_ns=int(passes[0, 0]) if len(passes) else 0,
         last_ns=int(passes[-1, 1]) if len(passes) else 0,
         rows=rows,
+        begins_ns=begins[kept],
+        ends_ns=ends,
         passes_ns=passes,
     )
 
 
-def _passes(starts: Ints, first: Ints, borders: Ints) -> Ints:
-    """When a loop ran, per outer iteration (marks first[i] to first[i + 1]): its last iteration takes what is usual."""
-    counts = np.diff(first)
-    ran = np.flatnonzero(counts)
+def _passes(starts: Ints, low: Ints, high: Ints, until_ns: Ints) -> Ints:
+    """When a loop ran, per outer iteration (its marks low[i] to high[i]); the last iteration takes what is usual."""
+    ran = np.flatnonzero(high > low)
     if not len(ran):
         return np.empty((0, 2), dtype=np.int64)
-    begin, last = starts[first[:-1][ran]], starts[first[1:][ran] - 1]
-    several = counts[ran] > 1
+    begin, last, counts = starts[low[ran]], starts[high[ran] - 1], (high - low)[ran]
+    several = counts > 1
     usual = np.zeros(len(ran))
-    usual[several] = (last - begin)[several] / (counts[ran][several] - 1)
-    usual[~several] = np.median(usual[several]) if several.any() else np.inf
-    end = np.minimum(borders[1:][ran], last + np.minimum(usual, 2**62)).astype(np.int64)
+    usual[several] = (last - begin)[several] / (counts[several] - 1)
+    usual[~several] = np.median(usual[several]) if several.any() else 2.0**62
+    end = np.minimum(until_ns[ran], last + usual.astype(np.int64))
     passes: Ints = np.stack([begin, end], axis=1)
     return passes
 
@@ -191,10 +226,6 @@ def _passes(starts: Ints, first: Ints, borders: Ints) -> Ints:
 def _variation(events: Events, rows: Ints) -> float:
     sizes = np.diff(np.searchsorted(events.rows, rows))
     return float(sizes.std() / sizes.mean()) if len(sizes) and sizes.mean() else 0.0
-
-
-def _marker(stream: Stream, rows: Ints, level: Level | None) -> str:
-    return stream.names[stream.region[rows[0]]] if len(rows) else ""
 
 
 def _name(stream: Stream, rows: Ints) -> str:

@@ -99,10 +99,16 @@ def _events(stream: Stream, start_ns: Ints, end_ns: Ints, usual: Bools) -> tuple
     step = np.searchsorted(start_ns, stream.start_ns, side="right") - 1
     inside = (step >= 0) & (stream.start_ns < end_ns[step])
     step = np.where(inside, step, -1)
-    root = inside & ((stream.parent < 0) | (step[stream.parent] != step))
-    opened = _opened(stream, step, root, usual)
+    parent = np.maximum(stream.parent, 0)
+    # What goes on after the end of its step, as a function does that holds a loop of which each iteration is a step, is
+    # none of its events, but what it calls is.
+    holds = np.zeros(len(stream), dtype=bool)
+    holds[parent[stream.parent >= 0]] = True
+    inside &= ~(holds & (stream.end_ns > end_ns[step]))
+    root = inside & ((stream.parent < 0) | (step[parent] != step) | ~inside[parent])
+    opened = _opened(stream, np.where(inside, step, -1), root, usual)
     shown = inside & ~opened[stream.call_path]
-    shown &= root | opened[stream.call_path[np.maximum(stream.parent, 0)]]
+    shown &= root | opened[stream.call_path[parent]]
     rows = np.flatnonzero(shown)
     # A path may be opened that in one step hangs below something that is not.
     rows = rows[outermost(stream.start_ns[rows], stream.end_ns[rows])]

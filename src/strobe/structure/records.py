@@ -54,8 +54,12 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
         return steps_of(stream, process)
     extras = [_labels(regions, stream.names) for regions in trace.extras(process)]
     known = {name for names in extras for name in names}
-    pieces = list(_pieces(stream, records, trace.recorded_loops(process), known))
-    return _joined(_named(pieces, extras), process)
+    loops = trace.recorded_loops(process)
+    pieces = list(_pieces(stream, records, loops, known))
+    found = _joined(_named(pieces, extras), process)
+    # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
+    unseen = 0 if pieces[0].records is None else loops[int(records.loop[0])].accepted_iteration
+    return replace(found, first_number=unseen)
 
 
 def class_labels(trace: Trace, process: int) -> list[str]:

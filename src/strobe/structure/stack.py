@@ -232,7 +232,9 @@ def _build(trace: Trace, found: Steps, metric: str, process: int | None, class_n
 
 def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", class_name: str | None = None) -> Stack:
     """Stack up the steps of one thread."""
-    rows = _chosen(steps, class_name)
+    chosen = _chosen(steps, class_name)
+    # A step of which only the end was kept lacks positions that the program did not: it can be compared with nothing.
+    rows = chosen[steps.kept[chosen]]
     many, rows = len(rows), _thinned(steps, rows, len(stream) // max(1, len(steps)))
     aligned = align_steps(stream, steps.start_ns[rows], (steps.start_ns + steps.duration_ns)[rows], _usual(steps, rows))
     detailed = aligned.path >= 0
@@ -261,7 +263,7 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
         gaps_ns=gaps,
         offsets_ns=offsets,
         extras=_extras(aligned, line),
-        folded=len(rows) - len(kept),
+        folded=len(chosen) - many + len(rows) - len(kept),
         thinned=many - len(rows),
         reason=f"{steps.confidence}: {steps.reason}",
     )

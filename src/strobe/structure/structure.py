@@ -11,16 +11,19 @@ from strobe.errors import UsageError
 from strobe.model.units import format_count
 from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.events import KINDS, events_of
-from strobe.structure.graph import Graph
-from strobe.structure.loop_tree import TreeLevel, loop_tree
+from strobe.structure.graph import Graph, GraphNode
+from strobe.structure.loop_tree import TreeLevel, loop_tree, loops_without_step
 from strobe.structure.main_loop import MainLoop, find_loops
 from strobe.structure.picture import draw
-from strobe.structure.stream import Stream, read_streams
+from strobe.structure.steps import ProcessSteps, find_steps, steps_of
+from strobe.structure.stream import Ints, Stream, read_streams
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
 STREAMS = ("auto", *KINDS)
+# Names of the events of one node that are handed on.
+_MOST_MEMBERS = 200
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Structure:
     `none` (no loop), and the reason in one sentence. streams: kinds of the sequences that say the same of the step.
     levels: the nest of loops, parents before children; one of them for each phase of the run is the step. graph: the
     flow graph of that sequence, folded. expression: the order of its events, `SEQ A LOOP(100x) SEQ[B C]`, cut where it
-    is long.
+    is long. Without a main loop, levels are loops none of which is the step: the layers of a single forward pass.
     """
 
     process: int
@@ -78,7 +81,7 @@ class Structure:
             "streams": list(self.streams),
             "levels": [_level_json(number, level) for number, level in enumerate(self.levels)],
             "graph": {
-                "nodes": [{"id": number, **asdict(node)} for number, node in enumerate(self.graph.nodes)],
+                "nodes": [_node_json(number, node) for number, node in enumerate(self.graph.nodes)],
                 "edges": [asdict(edge) for edge in self.graph.edges],
                 "overflow": self.graph.overflow,
             },
@@ -100,6 +103,11 @@ class Structure:
 
     def _level_names(self) -> tuple[str, ...]:
         return tuple(f"{level.name} {format_count(level.count)}x" for level in self.levels)
+
+
+def _node_json(number: int, node: GraphNode) -> dict[str, object]:
+    members = [*node.members[:_MOST_MEMBERS], *(["..."] if len(node.members) > _MOST_MEMBERS else [])]
+    return {"id": number, **asdict(node), "members": members}
 
 
 def _level_json(number: int, level: TreeLevel) -> dict[str, object]:
@@ -160,8 +168,6 @@ def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Struc
 
 
 def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
-    from strobe.structure.steps import find_steps
-
     having = find_steps(trace).processes
     return having[0].process if having else next(iter(streams), 0)
 
@@ -185,11 +191,22 @@ def structure_of(
         loops, key=lambda loop: int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]]), default=None
     )
     decided = _deciding(kind, loops, sequences)
-    levels = tuple(loop_tree(stream, loops, run_ns))
+    if loops or decided not in sequences:
+        steps = steps_of(stream, asked=asked) if kind == "auto" else None
+        levels = tuple(loop_tree(stream, loops, run_ns, _times(steps) if steps else None))
+    else:
+        levels = tuple(loops_without_step(stream, sequences[decided], run_ns))
     graph, expression = draw(stream, sequences[decided], levels) if decided in sequences else (Graph(), "")
     if main is None:
-        return Structure(process, decided, "none", NO_LOOP, (), (), graph, expression)
+        return Structure(process, decided, "none", NO_LOOP, (), levels, graph, expression)
     return Structure(process, decided, main.confidence, main.reason, main.streams, levels, graph, expression)
+
+
+def _times(steps: ProcessSteps) -> list[tuple[Ints, Ints]]:
+    """When the steps of each loop began and ended."""
+    ends_ns = steps.start_ns + steps.duration_ns
+    numbers = range(len(steps.loops))
+    return [(steps.start_ns[steps.loop == number], ends_ns[steps.loop == number]) for number in numbers]
 
 
 NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"

@@ -35,6 +35,8 @@ def tree_text(structure: Structure, *, unicode: bool = True) -> str:
         for name, trips, share, what in lines
     ]
     streams = ", ".join(structure.streams) or structure.stream
+    if structure.step is None:
+        return "\n".join([f"no step: {structure.reason}; other loops", "", *tree]) + "\n"
     head = f"step: {structure.confidence} confidence, from {streams}; {structure.reason}"
     return "\n".join([head, "", *tree]) + "\n"
 

@@ -15,6 +15,9 @@ from strobe.structure.stream import Bools, Ints
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
+# The recorder keeps every iteration that takes so many times the running median of its class.
+KEPT_AS_SLOW = 3
+
 
 @dataclass(frozen=True)
 class Usual:
@@ -64,16 +67,17 @@ def usual_steps(trace: Trace) -> Usual | None:
     return Usual(steps, loop, class_name, members, usual, median, dict(zip(PARTS, parts.tolist(), strict=True)))
 
 
-def representativeness(steps: ProcessSteps) -> float | None:
+def representativeness(usual: Usual) -> float | None:
     """Return the mean duration of the kept steps, as a part of the mean of all: 1 where they stand for all.
 
-    Of steady steps that are no outliers: those are kept because they are slow. None where no such step was kept.
+    Of the steps of the usual class, without those that are kept because they are slow. None where none was kept.
     """
-    usual = steps.steady & ~steps.outlier
-    kept = usual & steps.kept
+    steps = usual.steps
+    usual_ones = usual.members & (steps.duration_ns <= KEPT_AS_SLOW * usual.median_ns)
+    kept = usual_ones & steps.kept
     if not kept.any():
         return None
-    return float(steps.duration_ns[kept].mean() / steps.duration_ns[usual].mean())
+    return float(steps.duration_ns[kept].mean() / steps.duration_ns[usual_ones].mean())
 
 
 def evidence(trace: Trace, steps: ProcessSteps, rows: Ints) -> tuple[dict[str, object], ...]:

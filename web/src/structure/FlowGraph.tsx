@@ -17,32 +17,60 @@ type Placed = {
   readonly height: number;
 };
 
+type Size = { readonly width: number; readonly height: number };
+
 const MARGIN = 14;
+/** At this scale names can still be read. */
+const READABLE = 0.8;
 
 /** Places nodes from top to bottom; edges are smooth lines through dagre's bends. */
 async function place(flow: Flow): Promise<Placed> {
   const { Graph, layout } = await import("@dagrejs/dagre");
-  const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: "TB", nodesep: 22, ranksep: 26, edgesep: 12, marginx: MARGIN, marginy: MARGIN });
+  const graph = new Graph();
+  graph.setGraph({ rankdir: "TB", nodesep: 16, ranksep: 24, edgesep: 9 });
   for (const { node, width, height } of flow.nodes) graph.setNode(String(node.id), { width, height });
-  flow.edges.forEach(({ edge }, i) => {
-    // An edge back to the head of a loop must not turn the graph over: it weighs nothing.
-    graph.setEdge(String(edge.source), String(edge.target), { weight: edge.back ? 0 : 2 }, String(i));
-  });
+  // What goes up takes no part in it: those edges are drawn around the others, else each would need a lane of its own.
+  const down = flow.edges.filter((one) => !one.up);
+  for (const { edge } of down) {
+    const weight = 1 + Math.round(4 * Math.log1p(edge.count));
+    graph.setEdge(String(edge.source), String(edge.target), { weight });
+  }
   layout(graph);
-  const size = graph.graph();
+  const nodes = flow.nodes.map((one) => {
+    const { x = 0, y = 0 } = graph.node(String(one.node.id)) as Partial<Point>;
+    return { ...one, x, y };
+  });
+  const byId = new Map(nodes.map((one) => [one.node.id, one]));
+  const edges = flow.edges.map((one) => {
+    const [from, to] = [byId.get(one.edge.source), byId.get(one.edge.target)];
+    if (one.up && from && to) return { ...one, points: around(from, to) };
+    const found = graph.edge({ v: String(one.edge.source), w: String(one.edge.target) });
+    return { ...one, points: (found as { points?: readonly Point[] } | undefined)?.points ?? [] };
+  });
+  // Edges reach further than what dagre says of its size.
+  const bends = edges.flatMap((edge) => edge.points);
+  const xs = [...nodes.flatMap((n) => [n.x - n.width / 2, n.x + n.width / 2]), ...bends.map((point) => point.x)];
+  const ys = [...nodes.flatMap((n) => [n.y - n.height / 2, n.y + n.height / 2]), ...bends.map((point) => point.y)];
+  const [left, top] = [Math.min(...xs) - MARGIN, Math.min(...ys) - MARGIN];
+  const shift = ({ x, y }: Point): Point => ({ x: x - left, y: y - top });
   return {
-    nodes: flow.nodes.map((one) => {
-      const { x = 0, y = 0 } = graph.node(String(one.node.id)) as Partial<Point>;
-      return { ...one, x, y };
-    }),
-    edges: flow.edges.map((one, i) => {
-      const found = graph.edge({ v: String(one.edge.source), w: String(one.edge.target), name: String(i) });
-      return { ...one, path: smooth((found as { points?: readonly Point[] }).points ?? []) };
-    }),
-    width: size.width ?? 1,
-    height: size.height ?? 1,
+    nodes: nodes.map((one) => ({ ...one, ...shift(one) })),
+    edges: edges.map((one) => ({ ...one, path: smooth(one.points.map(shift)) })),
+    width: Math.max(...xs) + MARGIN - left,
+    height: Math.max(...ys) + MARGIN - top,
   };
+}
+
+/** The way up from one node to another: out of its left side, in a wide bow, into the left side of the other. */
+function around(from: ShownNode & Point, to: ShownNode & Point): Point[] {
+  const [start, end] = [from.x - from.width / 2, to.x - to.width / 2];
+  const bow = Math.min(start, end) - 12 - 0.07 * Math.abs(from.y - to.y);
+  return [
+    { x: start, y: from.y },
+    { x: bow, y: from.y },
+    { x: bow, y: to.y },
+    { x: end, y: to.y },
+  ];
 }
 
 /** A smooth line through points: quadratic curves between the middles of neighbours. */
@@ -60,26 +88,39 @@ function smooth(points: readonly Point[]): string {
 
 type Props = {
   readonly structure: Structure;
+  /** The whole run, with what comes before and after the loop, or only what the steps do. */
+  readonly whole: boolean;
   /** Names that stand out: of the chosen region, or under the pointer on another part of the page. */
   readonly lit: ReadonlySet<string>;
   readonly onNames: (names: readonly string[]) => void;
   readonly onHover: (names: readonly string[]) => void;
 };
 
-export function FlowGraph({ structure, lit, onNames, onHover }: Props) {
-  const flow = useMemo(() => flowOf(structure), [structure]);
+type Marking = Pick<Props, "lit" | "onNames" | "onHover">;
+
+export function FlowGraph({ structure, whole, lit, onNames, onHover }: Props) {
+  const flow = useMemo(() => flowOf(structure, whole), [structure, whole]);
   const placed = useMemo(() => load(() => place(flow)), [flow]);
+  const { graph } = structure;
   if (!flow.nodes.length)
-    return <p class="empty">No graph: without a loop there is nothing that comes back to where it began.</p>;
+    return (
+      <p class="empty">
+        {graph.nodes.length
+          ? "Nothing to show of the steps: see the whole run."
+          : "No graph: nothing comes back to where it began."}
+      </p>
+    );
   return (
     <Await of={placed.value} what="Laying out the graph">
       {(value) => (
         <>
           <Drawing placed={value} lit={lit} onNames={onNames} onHover={onHover} />
           <p class="graph-key weak">
-            <span class="key-line" /> width: how often · colour: time <span class="key-line dashed" /> rare path
-            {flow.left > 0 && ` · ${formatCount(flow.left)} short nodes left out`}
-            {structure.graph.overflow && " · the program had more nodes than are kept"}
+            <span class="key-line" /> width: how often · colour: time <span class="key-line dashed" /> rare path ·
+            double click: whole graph
+            {flow.left > 0 &&
+              ` · ${formatCount(flow.left)} ${whole ? "short nodes" : "nodes of the rest of the run"} left out`}
+            {graph.overflow && " · the program had more nodes than are kept"}
           </p>
         </>
       )}
@@ -89,11 +130,11 @@ export function FlowGraph({ structure, lit, onNames, onHover }: Props) {
 
 type View = { readonly x: number; readonly y: number; readonly scale: number };
 
-function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Omit<Props, "structure">) {
+function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Marking) {
   const theme = useSession().theme.value;
   const box = useRef<HTMLDivElement>(null);
   const view = useSignal<View | undefined>(undefined);
-  const size = useSignal<{ readonly width: number; readonly height: number }>({ width: 0, height: 0 });
+  const size = useSignal<Size>({ width: 0, height: 0 });
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
@@ -103,9 +144,10 @@ function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Omit<Pr
     observer.observe(element);
     const stop = attachMoves(
       element,
-      () => view.peek() ?? whole(placed, size.peek()),
+      () => view.peek() ?? readable(placed, size.peek()),
       (next) => {
-        view.value = next;
+        // A double click shows everything, another one the beginning again.
+        view.value = next ?? (view.peek() ? undefined : fitting(placed, size.peek()));
       },
     );
     return () => {
@@ -113,7 +155,7 @@ function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Omit<Pr
       stop();
     };
   }, [placed, size, view]);
-  const { x, y, scale } = view.value ?? whole(placed, size.value);
+  const { x, y, scale } = view.value ?? readable(placed, size.value);
   return (
     <section
       class="graph"
@@ -157,7 +199,7 @@ function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Omit<Pr
   );
 }
 
-/** Moves with the wheel and by dragging, zooms with Ctrl and the wheel, shows everything again after a double click. */
+/** Moves with the wheel and by dragging, zooms with Ctrl and the wheel; a double click asks for the usual view. */
 function attachMoves(element: HTMLElement, now: () => View, change: (view: View | undefined) => void): () => void {
   const stop = new AbortController();
   const { signal } = stop;
@@ -208,27 +250,22 @@ function attachMoves(element: HTMLElement, now: () => View, change: (view: View 
 const edgeColor = (share: number, theme: Theme) =>
   share < 0.02 ? (theme === "dark" ? ([92, 101, 117] as const) : ([150, 158, 170] as const)) : heatColor(share, theme);
 
-/** So that everything is seen, but not larger than life. */
-function whole(placed: Placed, size: { readonly width: number; readonly height: number }): View {
-  const { width, height } = size;
-  if (!width || !height) return { x: 0, y: 0, scale: 1 };
-  const all = Math.min(1, width / placed.width, height / placed.height);
-  // A long graph is read from its beginning, at a size at which names can be read.
-  const scale = Math.max(all, Math.min(0.9, width / placed.width));
-  return {
-    scale,
-    x: Math.max(0, (width - placed.width * scale) / 2),
-    y: Math.max(0, (height - placed.height * scale) / 2),
-  };
+/** From its beginning, at a size at which names can be read; the whole graph where that is not smaller. */
+function readable(placed: Placed, size: Size): View {
+  const all = fitting(placed, size);
+  const [first] = placed.nodes;
+  if (all.scale >= READABLE || !first || !size.width) return all;
+  return { scale: READABLE, x: size.width / 2 - first.x * READABLE, y: 0 };
 }
 
-function Node({
-  one,
-  lit,
-  theme,
-  onNames,
-  onHover,
-}: { one: ShownNode & Point; theme: Theme } & Omit<Props, "structure">) {
+/** So that everything is seen, but not larger than life. */
+function fitting(placed: Placed, { width, height }: Size): View {
+  if (!width || !height) return { x: 0, y: 0, scale: 1 };
+  const scale = Math.min(1, width / placed.width, height / placed.height);
+  return { scale, x: (width - placed.width * scale) / 2, y: (height - placed.height * scale) / 2 };
+}
+
+function Node({ one, lit, theme, onNames, onHover }: { one: ShownNode & Point; theme: Theme } & Marking) {
   const { node, lines, foot, heat, rare, width, height, x, y } = one;
   const names = node.members.length ? node.members : [node.name];
   const [left, top] = [x - width / 2, y - height / 2];
@@ -241,7 +278,6 @@ function Node({
       role="button"
       tabindex={0}
       aria-pressed={isLit}
-      aria-label={`${node.name}: ${foot}`}
       onClick={choose}
       onKeyDown={(event) => {
         if (event.key !== "Enter" && event.key !== " ") return;

@@ -99,7 +99,10 @@ function LevelRow({
   onLevel: (level: Level) => void;
   children: ComponentChildren;
 }) {
+  // "step" and "loop in train" say less than what the iterations begin with.
+  const named = level.name !== "" && level.name !== "step" && !level.name.startsWith("loop ");
   const facts = [
+    ...(named ? [] : [level.name]),
     `marked by ${level.marker}`,
     `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in all`,
     `${level.spine.toFixed(0)} events and transitions repeat with it`,
@@ -117,7 +120,7 @@ function LevelRow({
         >
           <span class="loop-name">
             <span aria-hidden="true">⟳ </span>
-            {level.name ? shortName(level.name) : shortName(level.marker)}
+            {shortName(named ? level.name : level.marker)}
           </span>
           {isStep && <span class="step-badge">step</span>}
         </button>

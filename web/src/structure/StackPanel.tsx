@@ -4,7 +4,14 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { absentColor, css, extraColor, relativeColor, type Theme } from "../base/color";
 import { shortName } from "../base/names";
 import { formatCount, plural } from "../base/quantity";
-import { STACK_METRICS, STACK_SORTS, STACK_WIDTHS, type StackView } from "../base/state";
+import {
+  STACK_METRICS,
+  STACK_SORTS,
+  STACK_WIDTHS,
+  type StackMetric,
+  type StackView,
+  type StackWidths,
+} from "../base/state";
 import { formatDuration } from "../base/time";
 import { ABSENT, fetchStack, type Stack, USUAL } from "../data/iterations";
 import { type Loaded, load, useSession } from "../data/session";
@@ -13,6 +20,15 @@ import { type Cursor, drawMarks, drawStack, FRAME, rowOf, type StackScene } from
 import { columnAt, columnEdges, rowHeight } from "./grid";
 import { StepFacts } from "./StepFacts";
 import { factorText } from "./words";
+
+/** The keys of the stack, for the legend. */
+export const STACK_KEYS: readonly (readonly [string, string])[] = [
+  ["↑  ↓  ←  →", "previous, next step and position"],
+  ["N", "next outlier"],
+  ["G", "durations, or the gaps before them"],
+  ["Enter", "the step on the timeline"],
+  ["Esc", "clear what is chosen"],
+];
 
 type Props = {
   readonly lit: ReadonlySet<string>;
@@ -95,14 +111,15 @@ function useHeight(tell: (height: number) => void): { current: HTMLDivElement | 
 
 function Scope({ stack }: { stack: Stack }) {
   const notes = [
-    stack.folded > 0 && `${formatCount(stack.folded)} more kept as statistics only`,
-    stack.thinned > 0 && `${formatCount(stack.thinned)} more left out`,
-    stack.shown > stack.step.length && `${formatCount(stack.step.length)} rows`,
+    stack.folded > 0 && `${formatCount(stack.folded)} steps were kept as statistics only, or but for their end`,
+    stack.thinned > 0 && `${formatCount(stack.thinned)} steps are left out: there are too many`,
+    stack.shown > stack.step.length && `each of the ${formatCount(stack.step.length)} rows stands for several steps`,
   ].filter(Boolean);
+  const of = stack.shown < stack.steps ? `${formatCount(stack.shown)} of ` : "";
   return (
-    <span class="weak">
-      {plural(stack.shown, "step")} × {plural(stack.position_count, "position")}
-      {notes.length > 0 && ` · ${notes.join(" · ")}`}
+    <span class="weak" title={notes.join("\n")}>
+      {of}
+      {plural(stack.steps, "step")} × {formatCount(stack.position_count)}
     </span>
   );
 }
@@ -217,7 +234,7 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
     const row = Math.floor((event.offsetY - FRAME.top) / scene.rowHeight);
     const x = event.offsetX - FRAME.left;
     if (row < 0 || row >= stack.step.length || x > (scene.edges.at(-1) ?? 0)) return undefined;
-    return { row, column: Math.max(0, columnAt(scene.edges, x)) };
+    return { row, column: Math.max(0, columnAt(scene.edges, Math.min(x, (scene.edges.at(-1) ?? 1) - 0.01))) };
   };
   const choose = (chosen: Cursor): void => {
     const name = stack.positions[chosen.column];
@@ -238,7 +255,7 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
     const from = cursor.peek() ?? { row: Math.max(0, chosenRow), column: 0 };
     const next = {
       row: Math.min(stack.step.length - 1, Math.max(0, from.row + rows)),
-      column: Math.min(stack.positions.length - 1, Math.max(0, from.column + columns)),
+      column: Math.min(stack.positions.length - (scene.metric === "gap" ? 1 : 2), Math.max(0, from.column + columns)),
     };
     move(next);
     choose(next);
@@ -317,6 +334,12 @@ const sized = (canvas: HTMLCanvasElement, { width, height, pixelRatio }: StackSc
 /** The last column is the end of the step: there is nothing that is called so. */
 const isRegion = (stack: Stack, column: number): boolean => column < stack.positions.length - 1;
 
+/** The end of the step has a gap but no duration: where durations are compared, its column has no width. */
+function edgesOf(times: readonly number[], metric: StackMetric, width: number, widths: StackWidths): Float64Array {
+  if (metric === "gap" || times.length < 2) return columnEdges(times, width, widths);
+  return Float64Array.of(...columnEdges(times.slice(0, -1), width, widths), width);
+}
+
 function sceneOf(stack: Stack, view: StackView, theme: Theme, width: number, height: number): StackScene {
   const metric = stack.metric === "gap" ? "gap" : "duration";
   const times = stack.positions.map((p) => (metric === "gap" ? p.median_gap_ns : p.median_ns));
@@ -329,7 +352,7 @@ function sceneOf(stack: Stack, view: StackView, theme: Theme, width: number, hei
     width,
     height,
     pixelRatio: devicePixelRatio,
-    edges: columnEdges(times, Math.max(1, width - FRAME.left - FRAME.right), view.widths),
+    edges: edgesOf(times, metric, Math.max(1, width - FRAME.left - FRAME.right), view.widths),
     rowHeight: rowHeight(stack.step.length, height - FRAME.top - FRAME.bottom),
     usualNs: Math.max(1, sorted[sorted.length >> 1] ?? 1),
   };
@@ -339,8 +362,7 @@ function sceneOf(stack: Stack, view: StackView, theme: Theme, width: number, hei
 export function cellText(stack: Stack, { row, column }: Cursor): string {
   const byte = stack.cells[row * stack.positions.length + column] ?? ABSENT;
   const position = stack.positions[column];
-  if (byte === ABSENT || !position)
-    return stack.metric === "duration" && !isRegion(stack, column) ? "the rest of the step" : "not in this step";
+  if (byte === ABSENT || !position) return "not in this step";
   const usual = stack.metric === "gap" ? position.median_gap_ns : position.median_ns;
   const octaves = ((byte - USUAL) * stack.octaves) / 127;
   const about = byte === 255 ? "more than " : byte === 1 ? "less than " : "";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FlowNode, Level, Structure } from "../data/structure";
-import { flowOf, linesOf, MOST_NODES } from "./flow";
+import { flowOf, linesOf, MOST_NODES, readingOrder } from "./flow";
 import { inOrder, tripsText } from "./LoopTree";
 
 const level = (id: number, parent: number, share: number, count = 100): Level => ({
@@ -66,18 +66,63 @@ describe("the flow graph", () => {
       { source: 0, target: 2, count: 10, time_ns: 10, back: false },
       { source: 1, target: 0, count: 99, time_ns: 10, back: true },
     ];
-    const flow = flowOf(structure([node(0, 100, 5), node(1, 90, 5), node(2, 10, 5)], edges));
+    const flow = flowOf(structure([node(0, 100, 5), node(1, 90, 5), node(2, 10, 5)], edges), false);
     expect(flow.edges.map((one) => one.rare)).toEqual([false, true, false]);
     expect(flow.nodes.map((one) => one.rare)).toEqual([false, false, true]);
     expect(flow.edges[0]?.width).toBeGreaterThan(flow.edges[1]?.width ?? 9);
     expect(flow.nodes[0]?.share).toBeCloseTo(1 / 3);
+  });
+  test("shows what the steps do, and only if asked for what comes before and after them", () => {
+    const nodes = [{ ...node(0, 1, 5), level: -1 }, node(1, 100, 5), node(2, 100, 5), node(3, 1, 5)];
+    const edge = (source: number, target: number, count: number) => ({
+      source,
+      target,
+      count,
+      time_ns: 0,
+      back: false,
+    });
+    const edges = [edge(0, 1, 1), edge(1, 1, 50), edge(1, 2, 99), edge(2, 1, 99), edge(2, 3, 1)];
+    const shown = (whole: boolean) => {
+      const flow = flowOf(structure(nodes, edges), whole);
+      return [flow.nodes.map((one) => one.node.id), flow.edges.map(({ edge: { source, target } }) => [source, target])];
+    };
+    expect(shown(false)).toEqual([
+      [1, 2],
+      [
+        [1, 2],
+        [2, 1],
+      ],
+    ]);
+    expect(shown(true)[0]).toEqual([0, 1, 2, 3]);
+    expect(flowOf(structure(nodes, edges), false).nodes[0]?.foot).toMatch(/^⟳ 100 ×/);
+  });
+  test("is read from where the step begins along what is done most often, side paths after what they leave", () => {
+    const edge = (source: number, target: number, count: number) => ({
+      source,
+      target,
+      count,
+      time_ns: 0,
+      back: false,
+    });
+    const nodes = [0, 1, 2, 3, 4].map((id) => node(id, 100, 1));
+    // 3 begins: 3 → 4 → 0 → 1 → 3, and at times 4 → 2 → 0.
+    const edges = [edge(0, 1, 99), edge(1, 3, 99), edge(3, 4, 99), edge(4, 0, 90), edge(4, 2, 9), edge(2, 0, 9)];
+    expect(readingOrder(nodes, edges, 3)).toEqual([3, 4, 0, 1, 2]);
+    expect(readingOrder(nodes, [], 7)).toEqual([0, 1, 2, 3, 4]);
+    const begins = { ...node(3, 100, 1), group: "data" as const };
+    const flow = flowOf(structure([...nodes.slice(0, 3), begins, node(4, 100, 1)], edges), false);
+    expect(flow.nodes[0]?.node.id).toBe(3);
+    expect(flow.edges.filter((one) => one.up).map((one) => [one.edge.source, one.edge.target])).toEqual([
+      [1, 3],
+      [2, 0],
+    ]);
   });
   test("leaves the shortest nodes out where there are too many, with their edges", () => {
     const nodes = Array.from({ length: MOST_NODES + 5 }, (_, i) => node(i, 10, 1000 - i));
     const edges = nodes
       .slice(1)
       .map((one) => ({ source: one.id - 1, target: one.id, count: 10, time_ns: 0, back: false }));
-    const flow = flowOf(structure(nodes, edges));
+    const flow = flowOf(structure(nodes, edges), true);
     expect([flow.nodes.length, flow.left, flow.edges.length]).toEqual([MOST_NODES, 5, MOST_NODES - 1]);
   });
 });

@@ -44,6 +44,7 @@ export type Tools = {
 };
 
 const FLAT_PADDING = 3;
+const FOLDED = "statistics only";
 /** Steps that are narrower than this on average are not drawn as bands: they would be a grey haze. */
 const NARROWEST_BAND = 14;
 const NESTED_PADDING = 2;
@@ -98,21 +99,25 @@ function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme
 
 /** Steps that were kept as statistics only hold no spans: they are hatched, so that nobody takes them for idle. */
 function drawFolded(context: CanvasRenderingContext2D, scene: Scene, { theme, labels }: Tools): void {
-  const { window, width, height } = scene;
+  const { window, width } = scene;
   const chrome = CHROME[theme];
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
+  const locations = scene.rows.filter((row) => row.kind === "location");
   for (const stretch of foldedStretches(scene.steps, window)) {
     const left = Math.max(0, toPx(stretch.startNs, window, width));
     const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
-    hatch(context, { left, top: 0, wide, tall: height }, chrome.gridStrong);
-    const text = labels.fit("statistics only", wide - 8);
-    if (!text) continue;
-    const room = context.measureText(text).width + 12;
+    for (const row of locations)
+      hatch(context, { left, top: row.top - scene.scrollTop, wide, tall: row.height - 1 }, chrome.gridStrong);
+    const room = context.measureText(FOLDED).width + 14;
+    const first = locations.find((row) => row.open) ?? locations[0];
+    if (!first || labels.fit(FOLDED, wide - 20) !== FOLDED) continue;
+    // Below what goes on through all steps, such as the function that holds the loop.
+    const middle = first.top - scene.scrollTop + first.height - 14;
     context.fillStyle = css(chrome.background);
-    context.fillRect(left + (wide - room) / 2, 6, room, 18);
+    context.fillRect(left + (wide - room) / 2, middle - 9, room, 18);
     context.fillStyle = chrome.textWeak;
-    context.fillText(text, left + (wide - room) / 2 + 6, 15.5);
+    context.fillText(FOLDED, left + (wide - room) / 2 + 7, middle + 0.5);
   }
 }
 

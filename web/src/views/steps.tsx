@@ -89,7 +89,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   const change = (part: Partial<StepFilter>): void => session.update({ steps: { ...filter, ...part } });
   const classes = classesOf(steps);
   const outliers = steps.filter((step) => step.outlier).length;
-  const folded = steps.filter((step) => step.detail === "none").reduce((sum, step) => sum + step.count, 0);
+  const folded = steps.filter((step) => step.detail !== "all").reduce((sum, step) => sum + step.count, 0);
   const toggle = (name: string): string[] =>
     filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
   return (
@@ -121,7 +121,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
           type="button"
           class="chip"
           aria-pressed={filter.detailed}
-          title={`${formatCount(folded)} steps were kept as statistics only`}
+          title={`${formatCount(folded)} steps were kept as statistics only, or but for their end`}
           onClick={() => change({ detailed: !filter.detailed })}
         >
           kept in detail <b>{formatCount(steps.reduce((sum, step) => sum + step.count, 0) - folded)}</b>

@@ -18,6 +18,7 @@ function StructurePage() {
   // What lies under the pointer on one part of the page stands out on the others.
   const hovered = useSignal<readonly string[]>([]);
   const chosen = useSignal<readonly string[]>([]);
+  const whole = useSignal(false);
   const { region } = session.state.value;
   const lit = useMemo(() => {
     const names = chosen.value.includes(region) ? chosen.value : region ? [region] : [];
@@ -36,7 +37,7 @@ function StructurePage() {
       <section class="structure-graph" aria-labelledby="graph-title">
         <header>
           <h2 id="graph-title">Flow</h2>
-          <span class="weak">what runs after what</span>
+          {!region && <span class="weak">what runs after what</span>}
           <span class="spacer" />
           {region && (
             <button
@@ -48,11 +49,22 @@ function StructurePage() {
               {shortName(region)} ✕
             </button>
           )}
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={whole.value}
+            onClick={() => {
+              whole.value = !whole.value;
+            }}
+          >
+            whole run
+          </button>
         </header>
         <Await of={structure.value} what="Finding the loops">
           {(value) => (
             <FlowGraph
               structure={value}
+              whole={whole.value}
               lit={lit}
               onHover={onHover}
               onNames={(names) => {

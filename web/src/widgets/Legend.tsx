@@ -5,7 +5,8 @@ import type { View } from "../data/view";
 type Props = {
   readonly open: boolean;
   readonly views: readonly View[];
-  readonly keys: readonly (readonly [string, string])[];
+  /** Of each page that has its own: title, and keys with what they do. */
+  readonly keys: readonly { readonly title: string; readonly keys: readonly (readonly [string, string])[] }[];
   readonly onClose: () => void;
 };
 
@@ -30,8 +31,14 @@ export function Legend({ open, views, keys, onClose }: Props) {
         </button>
       </header>
       <div class="legend-columns">
-        <Keys title="Timeline" keys={keys} />
-        <Keys title="Everywhere" keys={everywhere} />
+        {keys.slice(0, 1).map((one) => (
+          <Keys key={one.title} title={one.title} keys={one.keys} />
+        ))}
+        <div>
+          {[...keys.slice(1), { title: "Everywhere", keys: everywhere }].map((one) => (
+            <Keys key={one.title} title={one.title} keys={one.keys} />
+          ))}
+        </div>
       </div>
     </dialog>
   );

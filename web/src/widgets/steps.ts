@@ -11,7 +11,7 @@ export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] 
     (step) =>
       (!classes.length || classes.includes(step.className)) &&
       (!outliers || step.outlier) &&
-      (!detailed || step.detail !== "none"),
+      (!detailed || step.detail === "all"),
   );
 }
 

@@ -1,0 +1,573 @@
+"""Structure: the nest of loops of hand-made programs, which level is the step, how sure that is, the folded graph."""
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from strobe.errors import UsageError
+from strobe.structure.agreement import first_numbers, usual_count
+from strobe.structure.asked import Asked
+from strobe.structure.steps import find_steps, steps_of
+from strobe.structure.stream import Stream
+from strobe.structure.structure import Structure, structure_of
+from tests.unit.hand_made import make_trace, span, train_steps
+from tests.unit.streams import BACKWARD, FORWARD, STEP, WORKERS_WAIT, ZERO, Program, sample, update
+
+
+def layers(program: Program, count: int) -> None:
+    for _ in range(count):
+        program.run("aten::layer_norm", "aten::linear", "aten::softmax", "aten::matmul", "aten::gelu", us=20)
+
+
+def by_marker(found: Structure, marker: str) -> dict[str, object]:
+    levels = json.loads(found.to_json())["levels"]
+    return next(level for level in levels if level["marker"] == marker)
+
+
+def kernels(*names: str) -> Stream:
+    """Kernels in the order in which they were launched, one every 10 us."""
+    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    region = np.array([known[name] for name in names])
+    starts = np.arange(len(names)) * 10_000
+    nothing = np.full(len(names), -1)
+    paths = np.arange(len(known))
+    return Stream(
+        start_ns=starts,
+        duration_ns=np.full(len(names), 9000),
+        region=region,
+        call_path=region,
+        parent=nothing,
+        names=list(known),
+        paradigms=["cuda"] * len(known),
+        path_parent=np.full(len(known), -1),
+        path_region=paths,
+    )
+
+
+# The nest
+
+
+def test_layers_of_a_forward_pass_are_a_loop_inside_of_the_step() -> None:
+    program = Program()
+    for _ in range(20):
+        program.run(WORKERS_WAIT, ZERO, "aten::embedding")
+        layers(program, 12)
+        program.run("aten::cross_entropy_loss", *BACKWARD, STEP, us=30)
+    found = structure_of(program.stream())
+    assert found.step is not None
+    assert (found.step.count, found.step.marker) == (20, STEP)
+    inner = by_marker(found, "aten::layer_norm")
+    assert inner["trips"] == [12, 12, 12]
+    assert inner["parent"] == found.levels.index(found.step)
+    assert inner["count"] == 20 * 12
+    assert inner["time_ns"] == 20 * 12 * 5 * 20_200
+
+
+@pytest.mark.parametrize("depth", [12, 24, 36])
+def test_the_layers_of_a_single_forward_pass_are_its_loop(depth: int) -> None:
+    program = Program()
+    program.run("aten::embedding", "aten::arange", "aten::add")
+    layers(program, depth)
+    program.run("aten::argmax", "aten::item")
+    found = structure_of(program.stream())
+    assert [level.count for level in found.levels if level.parent < 0] == [depth]
+    assert found.confidence != "high"
+
+
+def test_loops_too_weak_for_a_step_are_shown_all_the_same() -> None:
+    program = Program()
+    program.run(*(f"aten::prepare_{number}" for number in range(60)))
+    layers(program, 6)
+    program.run(*(f"aten::decode_{number}" for number in range(60)))
+    found = structure_of(program.stream())
+    assert (found.step, found.confidence) == (None, "none")
+    assert [level.count for level in found.levels] == [6]
+    assert found.text().startswith("no step: no loop stands out")
+
+
+def test_loops_around_the_step_and_their_time() -> None:
+    program = Program()
+    program.run("load")
+    begin = program.now_ns
+    for _ in range(6):
+        program.run("aten::randperm", "aten::empty", "aten::shuffle")
+        for _ in range(10):
+            program.run(WORKERS_WAIT)
+            update(program)
+        program.run("aten::argmax", "aten::eq")
+    found = structure_of(program.stream())
+    epoch = by_marker(found, "aten::randperm")
+    assert found.step is not None
+    assert (found.step.count, epoch["count"], epoch["parent"]) == (60, 6, -1)
+    assert found.step.trips == (10, 10, 10)
+    assert epoch["first_ns"] == begin
+    assert epoch["last_ns"] == program.now_ns
+    assert epoch["time_ns"] == program.now_ns - begin
+    assert epoch["share"] == pytest.approx((program.now_ns - begin) / program.now_ns)
+
+
+def test_parents_come_first_and_hold_their_children() -> None:
+    found = structure_of(sample()[0])
+    for number, level in enumerate(found.levels):
+        assert level.parent < number
+        assert level.time_ns == int((level.ends_ns - level.begins_ns).sum())
+        assert level.count == len(level.begins_ns)
+        if level.parent >= 0:
+            around = found.levels[level.parent]
+            assert level.time_ns <= around.time_ns
+            assert around.first_ns <= level.first_ns <= level.last_ns <= around.last_ns
+            assert level.trips is not None
+            assert level.trips[0] <= level.trips[1] <= level.trips[2]
+
+
+# Which level is the step, and how sure that is
+
+
+def test_two_sequences_that_agree_with_an_anchor_make_high_confidence() -> None:
+    stream, truth = sample()
+    found = structure_of(stream)
+    assert (found.confidence, found.streams) == ("high", ("calls", "operators"))
+    alone = structure_of(stream, kind="operators")
+    assert (alone.confidence, alone.streams) == ("medium", ("operators",))
+    assert abs(len(truth) - structure_of(stream, kind="calls").step.count) <= 1  # type: ignore[union-attr]
+
+
+def test_calls_that_repeat_otherwise_keep_an_anchor_from_high_confidence() -> None:
+    program = Program()
+    for _ in range(30):
+        with program.inside("collect"):
+            for _ in range(4):
+                program.run("play", "reward")
+        for _ in range(5):
+            with program.inside("learn"):
+                update(program)
+    found = steps_of(program.stream())
+    assert len(found) == 150
+    assert found.confidence == "medium"
+
+
+def test_profiler_steps_are_checked_against_the_structure() -> None:
+    program = Program()
+    for number in range(6):
+        with program.inside(f"ProfilerStep#{number}"):
+            for _ in range(3):
+                program.run(WORKERS_WAIT)
+                update(program)
+    found = steps_of(program.stream())
+    assert len(found) == 6
+    assert found.confidence == "medium"
+    assert "where 6 are marked" in found.reason
+
+
+def test_micro_batches_and_one_update_are_one_step_even_without_anchors() -> None:
+    program, starts = Program(), []
+    for _ in range(30):
+        starts.append(program.now_ns)
+        for _ in range(4):
+            program.run("aten::stack", *FORWARD, *BACKWARD)
+        program.run(*["aten::lerp_", "aten::addcmul_", "aten::sqrt", "aten::addcdiv_"] * 3)
+    found = steps_of(program.stream())
+    assert len(found) == 30
+    inside = np.diff(np.searchsorted(found.start_ns, starts))
+    assert (inside == 1).all()
+    assert found.confidence == "low"
+
+
+def test_batches_and_a_validation_after_some_are_steps_of_one_batch() -> None:
+    program = Program()
+    for number in range(40):
+        program.run("aten::stack", *FORWARD, *BACKWARD, "aten::lerp_", "aten::sqrt")
+        if number % 4 == 3:
+            program.run(*FORWARD * 4)
+    assert len(steps_of(program.stream())) == 40
+
+
+def test_a_request_is_the_step_and_not_its_tokens() -> None:
+    program, starts = Program(), []
+    lengths = np.random.default_rng(1).integers(5, 40, 30)
+    with program.inside("main"):
+        for length in lengths.tolist():
+            program.run("make_prompt")
+            starts.append(program.now_ns)
+            with program.inside("generate"):
+                for _ in range(length):
+                    with program.inside("Model.forward"):
+                        program.run("Block.forward", "Block.forward")
+                    program.run("pick")
+    found = structure_of(program.stream())
+    assert found.step is not None
+    assert found.step.count == 30
+    assert by_marker(found, "Model.forward")["trips"] == [lengths.min(), np.median(lengths), lengths.max()]
+    assert (np.diff(np.searchsorted(steps_of(program.stream()).start_ns, starts)) == 1).all()
+
+
+def test_what_is_done_every_so_often_is_no_step() -> None:
+    program = Program()
+    with program.inside("main"):
+        for number in range(200):
+            program.run("sweep", us=100)
+            if number % 10 == 0:
+                program.run("residual", us=80)
+    found = steps_of(program.stream())
+    assert abs(len(found) - 200) <= 1
+    assert found.confidence == "low"
+
+
+def test_two_loops_of_the_same_length_inside_of_each_other() -> None:
+    program = Program()
+    for _ in range(12):
+        program.run("prepare", "begin")
+        for _ in range(12):
+            program.run("a", "b", "c")
+        program.run("end", "report")
+    found = structure_of(program.stream())
+    counts = sorted(level.count for level in found.levels)
+    assert counts == [12, 144]
+    assert found.confidence == "low"
+
+
+@pytest.mark.parametrize("steps", [3, 6, 40])
+def test_kernels_alone_tell_the_steps(steps: int) -> None:
+    forward = [f"gemm_{number}" for number in range(20)] + ["relu"] * 4
+    backward = [f"dgrad_{number % 7}" for number in range(30)]
+    found = structure_of(kernels(*(["copy", *forward, *backward, *["multi_tensor_apply"] * 5] * steps)))
+    assert found.stream == "kernels"
+    assert found.step is not None
+    assert found.step.count == steps
+
+
+def test_two_iterations_of_much_are_two_steps() -> None:
+    names = [f"kernel_{number}" for number in range(60)]
+    found = structure_of(kernels(*names, *names))
+    assert found.step is not None
+    assert found.step.count == 2
+    assert found.confidence == "low"
+
+
+# Phases
+
+
+def test_loops_one_after_the_other_are_phases() -> None:
+    program = Program()
+    with program.inside("main"):
+        for _ in range(40):
+            program.run("exchange", "assemble", "solve", us=100)
+        program.run("repartition", us=3000)
+        for _ in range(60):
+            program.run("relax", "restrict", "prolong", us=100)
+    found = steps_of(program.stream())
+    assert np.bincount(found.loop).tolist() == [40, 60]
+    assert [level.count for level in structure_of(program.stream()).levels if level.is_step] == [40, 60]
+    assert "2 loops one after the other" in found.reason
+
+
+def test_two_trainings_one_after_the_other_are_two_phases() -> None:
+    program = Program()
+    for _ in range(20):
+        program.run(WORKERS_WAIT)
+        update(program)
+    program.run("aten::freeze")
+    for _ in range(30):
+        program.run(WORKERS_WAIT, ZERO, *FORWARD[:3], "aten::l1_loss", *BACKWARD[1:])
+        program.run("Optimizer.step#Adam.step")
+    found = steps_of(program.stream())
+    assert np.bincount(found.loop).tolist() == [20, 30]
+    assert (found.parts_ns.sum(axis=1) == found.duration_ns).all()
+    assert [loop.name for loop in found.loops] == [STEP, "Optimizer.step#Adam.step"]
+
+
+def test_a_short_loop_before_the_main_one_is_no_phase() -> None:
+    program = Program()
+    for _ in range(50):
+        program.run("aten::empty", "aten::normal_", us=1)
+    for _ in range(40):
+        program.run("aten::stack", *FORWARD, *BACKWARD, us=100)
+    assert len(steps_of(program.stream()).loops) == 1
+
+
+# Ranks
+
+
+def solver(iterations: int, first_ns: int = 0) -> list[object]:
+    names = ("MPI_Isend", "MPI_Irecv", "MPI_Waitall", "MPI_Allreduce")
+    at = [(first_ns + 1000 * (4 * step + k), name) for step in range(iterations) for k, name in enumerate(names)]
+    return [span(name, begin, begin + 900, paradigm="mpi", role="p2p") for begin, name in at]
+
+
+def test_a_rank_that_counts_otherwise_is_named() -> None:
+    ranks = [{"main": solver(100)}, {"main": solver(100)}, {"main": solver(70)}]
+    found = find_steps(make_trace(*ranks))  # type: ignore[arg-type]
+    assert [len(each) for each in found.processes] == [100, 100, 70]
+    assert "most processes have 100 steps, but 70 in process 2" in found.reason
+
+
+def test_a_rank_takes_the_level_that_the_others_chose() -> None:
+    # What rank 2 does every tenth step makes a level of 10 that looks more like a loop than its 100 steps.
+    usual = [span(name, 1000 * (2 * step + k), 1000 * (2 * step + k) + 900, paradigm="mpi")
+             for step in range(100) for k, name in enumerate(("MPI_Sendrecv", "MPI_Bcast"))]  # fmt: skip
+    odd, now = [], 0
+    for step in range(100):
+        extra = [f"MPI_Gather_{k}" for k in range(14)] if step % 10 == 9 else []
+        for name in ("MPI_Sendrecv", *extra):
+            odd.append(span(name, now, now + 100, paradigm="mpi"))
+            now += 2000 // (1 + len(extra))
+    found = find_steps(make_trace({"main": usual}, {"main": usual}, {"main": odd}))
+    alone = find_steps(make_trace({"main": odd}))
+    assert len(alone.processes[0]) == 10
+    assert [len(each) for each in found.processes] == [100, 100, 100]
+    assert "but" not in found.reason
+
+
+def test_steps_of_ranks_are_numbered_alike() -> None:
+    late = np.arange(1, 50) * 1000 + 30
+    assert first_numbers([np.arange(50) * 1000, late]) == [0, 1]
+    assert first_numbers([late, np.arange(50) * 1000]) == [1, 0]
+    assert first_numbers([np.arange(50) * 1000, np.arange(50) * 1000 + 700]) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("counts", "usual"), [([100, 100, 99, 100, 40], 100), ([100, 50], None), ([7], 7), ([5, 5, 90, 90, 90], 90)]
+)
+def test_most_ranks_decide_how_many_steps_there_are(counts: list[int], usual: int | None) -> None:
+    assert usual_count(counts) == usual
+
+
+# What the user asks for
+
+
+def nested() -> Stream:
+    program = Program()
+    with program.inside("main"):
+        for _ in range(9):
+            program.run("aten::randperm", "aten::empty", "aten::shuffle")
+            for _ in range(10):
+                program.run(WORKERS_WAIT)
+                update(program)
+            program.run("validate")
+    return program.stream()
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps"),
+    [
+        (Asked(), 90),
+        (Asked("+1"), 9),
+        (Asked("aten::randperm"), 9),
+        (Asked(at="validate"), 9),
+        (Asked(at=FORWARD[0]), 90),
+    ],
+)
+def test_the_user_says_what_a_step_is(asked: Asked, steps: int) -> None:
+    stream = nested()
+    found, structure = steps_of(stream, asked=asked), structure_of(stream, asked=asked)
+    assert len(found) == steps
+    assert structure.step is not None
+    assert structure.step.count == steps
+    if asked:
+        assert "the user chose" in found.reason
+
+
+def test_one_level_down_is_the_loop_inside_of_the_step() -> None:
+    program = Program()
+    for _ in range(10):
+        program.run(WORKERS_WAIT, ZERO)
+        layers(program, 8)
+        program.run(*BACKWARD, STEP)
+    found = structure_of(program.stream(), asked=Asked("-1"))
+    assert found.step is not None
+    assert found.step.marker == "aten::layer_norm"
+    assert found.step.count == 10 * 8
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"step_level": "+7"}, "there is no loop at +7 of the step"),
+        ({"step_level": "lunch"}, "no loop 'lunch' in this trace"),
+        ({"step_at": "trian_step"}, "no event 'trian_step' in this trace"),
+        ({"step_at": "a", "step_level": "b"}, "by its level or by an event, not by both"),
+    ],
+)
+def test_a_step_that_is_not_there_is_one_sentence(asked: dict[str, str], said: str) -> None:
+    trace = make_trace({"main": train_steps(30)})
+    for ask in (trace.structure, trace.steps):
+        with pytest.raises(UsageError) as error:
+            ask(**asked)
+        assert said in str(error.value)
+
+
+def test_the_table_of_steps_follows_the_user() -> None:
+    trace = make_trace({"main": train_steps(30)})
+    assert len(trace.steps()) == 30
+    names = trace.regions.column("name")
+    assert len(trace.steps(step_at=names[1])) == 30
+    assert "the user chose" in trace.steps(step_at=names[1]).about
+
+
+# The graph
+
+
+def test_the_graph_counts_what_was_recorded() -> None:
+    program = Program()
+    program.run("load")
+    for _ in range(10):
+        program.run("a", "b")
+        for _ in range(3):
+            program.run("c")
+    program.run("save")
+    drawn = json.loads(structure_of(program.stream()).to_json())["graph"]
+    nodes = {node["name"]: node for node in drawn["nodes"]}
+    assert {name: node["count"] for name, node in nodes.items()} == {"load": 1, "a +1": 10, "c": 30, "save": 1}
+    assert nodes["a +1"]["members"] == ["a", "b"]
+    number = {name: node["id"] for name, node in nodes.items()}
+    edges = {(edge["source"], edge["target"]): (edge["count"], edge["back"]) for edge in drawn["edges"]}
+    assert edges == {
+        (number["load"], number["a +1"]): (1, False),
+        (number["a +1"], number["c"]): (10, False),
+        (number["c"], number["c"]): (20, True),
+        (number["c"], number["a +1"]): (9, True),
+        (number["c"], number["save"]): (1, False),
+    }
+    assert not drawn["overflow"]
+
+
+def test_the_order_of_the_events_is_told() -> None:
+    program = Program()
+    program.run("load")
+    for _ in range(10):
+        program.run("a", "b", "b", "b")
+    program.run("save")
+    assert structure_of(program.stream()).expression == "SEQ load LOOP(10x) SEQ[ a LOOP(3x) SEQ[b] ] save"
+
+
+def test_a_loop_that_is_entered_from_two_sides_is_said_to_be_irreducible() -> None:
+    program = Program()
+    for number in range(20):
+        program.run("start" if number % 2 else "resume")
+        program.run(*(["charge", "discharge"] * 3 if number % 2 else ["discharge", "charge"] * 3))
+        program.run("stop")
+    found = json.loads(structure_of(program.stream()).to_json())
+    assert any(loop["irreducible"] for loop in found["loops"])
+
+
+def test_all_forms_of_the_graph_hold_every_node() -> None:
+    found = structure_of(sample()[0])
+    drawn = json.loads(found.to_json())
+    count = len(drawn["nodes"] if "nodes" in drawn else drawn["graph"]["nodes"])
+    assert count > 10
+    edges = drawn["graph"]["edges"]
+    assert all(0 <= edge[end] < count for edge in edges for end in ("source", "target"))
+    assert all(-1 <= node["level"] < len(drawn["levels"]) for node in drawn["graph"]["nodes"])
+    picture = ElementTree.fromstring(found.to_svg())
+    space = {"svg": "http://www.w3.org/2000/svg"}
+    assert len(picture.findall(".//svg:rect[@class='node']", space)) == count
+    assert len(picture.findall(".//svg:path[@marker-end]", space)) == len(edges)
+    dot = found.to_dot()
+    assert dot.count(" -> ") == len(edges)
+    assert sum(
+        line.strip().startswith("n") and "[label=" in line and "->" not in line for line in dot.splitlines()
+    ) == (count)
+
+
+def test_names_cannot_break_the_forms_of_the_graph() -> None:
+    program = Program()
+    for _ in range(5):
+        program.run('<b>"quoted"\\ & </svg>', "ä\nb")
+    found = structure_of(program.stream())
+    ElementTree.fromstring(found.to_svg())
+    assert '\\"quoted\\"\\\\' in found.to_dot()
+
+
+# Programs in which there is little to find
+
+
+def test_a_run_without_a_loop_has_no_levels() -> None:
+    program = Program()
+    program.run(*(f"phase_{number}" for number in range(30)))
+    found = structure_of(program.stream())
+    assert (found.levels, found.confidence, found.step) == ((), "none", None)
+    assert found.text().startswith("no loops: no loop stands out")
+    assert len(found.graph.nodes) == 1
+
+
+def test_one_iteration_is_no_loop() -> None:
+    program = Program()
+    program.run(WORKERS_WAIT, ZERO, *FORWARD, *BACKWARD)
+    assert structure_of(program.stream()).levels == ()
+    program.run(STEP)
+    assert len(steps_of(program.stream())) == 1  # an update is a step
+
+
+def test_an_endless_call_has_no_loop() -> None:
+    program = Program()
+    with program.inside("wait_forever"):
+        program.pause(1e6)
+    found = structure_of(program.stream())
+    assert (found.levels, found.confidence) == ((), "none")
+
+
+def test_a_recursion_is_no_level() -> None:
+    program = Program()
+
+    def descend(depth: int) -> None:
+        with program.inside("visit"):
+            program.pause(us=3)
+            if depth:
+                descend(depth - 1)
+
+    with program.inside("main"):
+        descend(200)
+    assert structure_of(program.stream()).levels == ()
+
+
+def test_a_million_kinds_of_events_are_no_loop_and_fit_on_a_page() -> None:
+    count = 1_000_000
+    one = kernels("a", "b")
+    starts = np.arange(count) * 1000
+    stream = replace(
+        one,
+        start_ns=starts,
+        duration_ns=np.full(count, 900),
+        region=np.arange(count),
+        call_path=np.arange(count),
+        parent=np.full(count, -1),
+        names=[f"kernel_{number}" for number in range(count)],
+        paradigms=["cuda"] * count,
+        path_parent=np.full(count, -1),
+        path_region=np.arange(count),
+    )
+    found = structure_of(stream)
+    assert found.levels == ()
+    assert found.graph.overflow
+    assert len(found.to_json()) < 100_000
+    assert len(steps_of(stream)) == 0
+
+
+def test_an_empty_thread_has_an_empty_structure() -> None:
+    program = Program()
+    program.run("a")
+    empty = program.stream().part(0, 0)
+    found = structure_of(empty)
+    assert (found.levels, found.confidence) == ((), "none")
+    ElementTree.fromstring(found.to_svg())
+
+
+def test_a_sequence_that_was_not_recorded_is_one_sentence() -> None:
+    with pytest.raises(UsageError, match="recorded no mpi"):
+        structure_of(sample()[0], kind="mpi")
+    with pytest.raises(UsageError, match="no sequence of events 'lunch'"):
+        make_trace({"main": train_steps(3)}).structure(stream="lunch")
+    with pytest.raises(UsageError, match="process 7 recorded no spans"):
+        make_trace({"main": train_steps(3)}).structure(7)
+
+
+def test_the_table_lists_the_same_loops() -> None:
+    trace = make_trace({"main": train_steps(30)})
+    rows = trace.ask("structure").to_arrow().to_pylist()
+    found = trace.structure()
+    assert [row["count"] for row in rows] == [level.count for level in found.levels]
+    assert [row["step"] for row in rows] == [level.is_step for level in found.levels]
+    assert trace.sql("select sum(count) as n from structure where step").column("n") == [30]
