@@ -1,5 +1,6 @@
 """A training of which a few iterations are kept in detail: the sums are those of every call that the program made."""
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -41,10 +42,12 @@ def load(batch):
 
 
 def train_step(model, optimizer, x):
+    begin = time.monotonic_ns()
     counts["train_step"] += 1
     optimizer.zero_grad()
     model(x).sum().backward()
     optimizer.step()
+    counts["inside_ns"] += time.monotonic_ns() - begin
 
 
 def validate(model):
@@ -58,7 +61,10 @@ def main():
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     for step in range({STEPS}):
-        train_step(model, optimizer, load(step))
+        x = load(step)
+        begin = time.monotonic_ns()
+        train_step(model, optimizer, x)
+        counts["around_ns"] += time.monotonic_ns() - begin
         if step % {VALIDATE_EVERY} == {VALIDATE_EVERY - 1}:
             validate(model)
         if step == {SLOW}:
@@ -77,6 +83,7 @@ def recorded(workshop: Workshop, name: str, keep: str) -> strobe.Trace:
     workshop.trace = path
     outcome = workshop.recorded("--keep", keep, "program.py")
     assert outcome.returncode == 0, outcome.stderr
+    (workshop.folder / "counts.json").rename(workshop.folder / f"{name}.json")
     return strobe.open(path)
 
 
@@ -109,10 +116,16 @@ def everything(workshop_of_all: Workshop) -> strobe.Trace:
     return recorded(workshop_of_all, "everything", "all")
 
 
-def test_every_call_is_counted_as_the_program_counts_it(kept: strobe.Trace, everything: strobe.Trace) -> None:
+def test_every_call_is_counted_as_the_program_counts_it(
+    workshop_of_all: Workshop, kept: strobe.Trace, everything: strobe.Trace
+) -> None:
     assert kept.span_count < everything.span_count
     assert counts_by_path(kept) == counts_by_path(everything)
     calls = {row["name"]: row["calls"] for row in kept.profile(step="all").to_pylist()}
+    counted = json.loads((workshop_of_all.folder / "kept.json").read_text())
+    assert [calls[name] for name in ("train_step", "validate", "load", "Net.forward")] == [
+        counted[name] for name in ("train_step", "validate", "load", "forward")
+    ]
     validations = STEPS // VALIDATE_EVERY
     assert calls["train_step"] == STEPS
     assert calls["validate"] == validations
@@ -166,7 +179,31 @@ def test_times_add_up(kept: strobe.Trace, choice: dict[str, str]) -> None:
         assert busy <= sum(row["duration_ns"] for row in steps if row["steady"])
 
 
+def test_times_are_those_that_the_program_measured(workshop_of_all: Workshop, kept: strobe.Trace) -> None:
+    """The sum over all steps lies between what the function measured of itself, and what was measured around it."""
+    measured = json.loads((workshop_of_all.folder / "kept.json").read_text())
+    total = next(row["total_ns"] for row in kept.profile(step="all").to_pylist() if row["name"] == "train_step")
+    assert 0.999 * measured["inside_ns"] <= total <= 1.001 * measured["around_ns"]
+
+
 def test_the_summary_says_what_was_kept(kept: strobe.Trace) -> None:
     in_detail = kept.steps().column("detail").count("all")
     text = summary_text(summarise(kept))
     assert f"kept {in_detail} of {STEPS} steps in detail; statistics for all" in text
+
+
+def test_what_a_killed_training_had_done_by_then_is_all_there(workshop: Workshop) -> None:
+    """Records, statistics and what the rings still held fit together: no step twice, none lost."""
+    code = TRAINING.replace(
+        f"if step == {SLOW}:", f"if step == {SLOW}: os.kill(os.getpid(), signal.SIGKILL)\n        if step == 0:"
+    )
+    workshop.write("program.py", code.replace("import collections", "import os, signal, collections"))
+    outcome = workshop.recorded("--keep", "10", "program.py")
+    assert outcome.returncode == -9
+    trace = strobe.open(workshop.trace)
+    calls = {row["name"]: row["calls"] for row in trace.profile(step="all").to_pylist()}
+    assert calls["train_step"] == calls["Optimizer.step#SGD.step"] == SLOW + 1
+    steps = trace.steps().to_pylist()
+    assert len([row for row in steps if row["class"] != "partial"]) in (SLOW, SLOW + 1)
+    assert [row["step"] for row in steps] == list(range(len(steps)))
+    assert {"all", "none"} <= {row["detail"] for row in steps}

@@ -2,14 +2,20 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from strobe.cli.main import main
 from strobe.errors import UsageError
 from strobe.structure.agreement import first_numbers, usual_count
 from strobe.structure.asked import Asked
+from strobe.structure.flow_graph import build_graph
+from strobe.structure.picture import draw_recorded
 from strobe.structure.steps import find_steps, steps_of
 from strobe.structure.stream import Stream
 from strobe.structure.structure import Structure, structure_of
@@ -481,6 +487,24 @@ def test_names_cannot_break_the_forms_of_the_graph() -> None:
     assert '\\"quoted\\"\\\\' in found.to_dot()
 
 
+def test_a_graph_that_was_recorded_is_taken_for_a_run_that_kept_few_steps() -> None:
+    trace = make_trace({"main": train_steps(30)})
+    regions = trace.regions.to_arrow().to_pylist()
+    order = [1, 2, 1, 2, 1, 2]
+    payload = build_graph(np.array(order), np.arange(6) * 1000, np.full(6, 900)).encode()
+    trace._readers[0].graph = lambda location: {  # type: ignore[attr-defined]
+        "payload": payload,
+        "region": np.array([0, 1, 2]),
+        "caller": np.array([0, 0, 1]),
+    }
+    drawn = draw_recorded(trace, 0)
+    assert drawn is not None
+    graph, text = drawn
+    first, second = regions[1]["name"], f"{regions[2]['name']} < {regions[1]['name']}"
+    assert [node.members for node in graph.nodes] == [(first, second)]
+    assert text == f"SEQ LOOP(3x) SEQ[{first} {second}]"
+
+
 # Programs in which there is little to find
 
 
@@ -571,3 +595,67 @@ def test_the_table_lists_the_same_loops() -> None:
     assert [row["count"] for row in rows] == [level.count for level in found.levels]
     assert [row["step"] for row in rows] == [level.is_step for level in found.levels]
     assert trace.sql("select sum(count) as n from structure where step").column("n") == [30]
+
+
+ANYTHING = ["aten::a", "aten::b", WORKERS_WAIT, BACKWARD[0], STEP, ZERO, "f", "g", "MPI_Send", "strobe.step"]
+Calls = st.recursive(
+    st.tuples(st.sampled_from(ANYTHING), st.just([])),
+    lambda inner: st.tuples(st.sampled_from(ANYTHING), st.lists(inner, max_size=3)),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.lists(Calls, min_size=1, max_size=4), st.integers(1, 9)), min_size=1, max_size=3))
+def test_whatever_a_program_does_its_tree_is_a_tree(phases: list[tuple[list[object], int]]) -> None:
+    program = Program()
+
+    def run(calls: list[tuple[str, list[object]]]) -> None:
+        for name, inner in calls:
+            with program.inside(name):
+                program.pause(len(name))
+                run(inner)  # type: ignore[arg-type]
+
+    for body, iterations in phases:
+        for _ in range(iterations):
+            run(body)  # type: ignore[arg-type]
+    found = structure_of(program.stream())
+    for number, level in enumerate(found.levels):
+        assert -1 <= level.parent < number
+        assert level.count == len(level.begins_ns)
+        assert (level.ends_ns >= level.begins_ns).all()
+        assert 0 <= level.share <= 1
+    ElementTree.fromstring(found.to_svg())
+    json.loads(found.to_json())
+    steps = steps_of(program.stream())
+    if found.confidence != "none":
+        assert sum(level.count for level in found.levels if level.is_step) == len(steps)
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        ([], "step: high confidence, from calls, operators; one step per Optimizer.step#SGD.step"),
+        (["--json"], '{"process":0,"stream":"operators","confidence":"high"'),
+        (["--dot"], "digraph structure {"),
+        (["--csv"], "loop,depth,marker,count"),
+        (["--stream", "calls"], "step: "),
+        (["--step-at", "aten::lunch"], "strobe: no event"),
+    ],
+)
+def test_the_command_line_prints_the_structure(
+    words: list[str], begins: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = make_trace({"main": train_steps(30)})
+    monkeypatch.setattr("strobe.store.trace.open_trace", lambda name: trace)
+    code = main(["structure", "made.strobe", *words])
+    printed = capsys.readouterr()
+    assert (printed.out or printed.err).startswith(begins)
+    assert code == (2 if begins.startswith("strobe: ") else 0)
+
+
+def test_the_command_line_draws_the_structure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = make_trace({"main": train_steps(30)})
+    monkeypatch.setattr("strobe.store.trace.open_trace", lambda name: trace)
+    assert main(["structure", "made.strobe", "--svg", str(tmp_path / "drawn.svg")]) == 0
+    ElementTree.fromstring((tmp_path / "drawn.svg").read_text(encoding="utf-8"))

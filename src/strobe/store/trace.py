@@ -266,6 +266,26 @@ class Trace:
         """Return, by class of a process's iterations, the regions that it enters beyond the usual (-1: validation)."""
         return read_extras(self._readers[process], self._definitions.region_maps[process])
 
+    def recorded_graph(self, location: int) -> tuple[bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        """Return the event flow graph of a location that was recorded while it ran, None where none was.
+
+        The payload (see docs/format/graph.md), and by node the region and the region of its caller; -1: neither is
+        known.
+        """
+        home = self._home(location)
+        read = getattr(self._readers[home.process], "graph", None)
+        raw = read(home.local_id) if read is not None else None
+        if raw is None:
+            return None
+        table = self._definitions.region_maps[home.process].astype(np.int64)
+
+        def mapped(local: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+            known = (local > 0) & (local < len(table))
+            found: npt.NDArray[np.int64] = np.where(known, table[np.where(known, local, 0)], -1)
+            return found
+
+        return raw["payload"], mapped(raw["region"]), mapped(raw["caller"])
+
     def step_of(self, location: int, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return, for moments in a location, the step that its process was in; -1 outside of every step."""
         process = self._home(location).process

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from strobe.structure.events import Events
 from strobe.structure.levels import Level
 from strobe.structure.main_loop import MainLoop
 from strobe.structure.promotion import trips
-from strobe.structure.stream import Ints, Stream
+from strobe.structure.stream import Bools, Ints, Stream
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
 _AROUND = 0.8
@@ -51,10 +51,10 @@ class TreeLevel:
     share: float
     first_ns: int
     last_ns: int
-    rows: Ints
-    begins_ns: Ints
-    ends_ns: Ints
-    passes_ns: Ints
+    rows: Ints = field(repr=False)
+    begins_ns: Ints = field(repr=False)
+    ends_ns: Ints = field(repr=False)
+    passes_ns: Ints = field(repr=False)
 
 
 Times = tuple[Ints, Ints]  # begins and ends
@@ -84,15 +84,50 @@ def loops_without_step(stream: Stream, events: Events, run_ns: int) -> list[Tree
     return tree
 
 
+def add_recorded(
+    tree: list[TreeLevel], stream: Stream, events: Events, marker: str, steps: Times, kept: Bools, run_ns: int
+) -> None:
+    """Add a loop whose steps were recorded, and what is inside of those that are `kept` in detail."""
+    begins, ends = steps
+    took = int((ends - begins).sum())
+    share = min(1.0, took / max(1, run_ns))
+    step = TreeLevel(
+        name="step",
+        marker=marker,
+        count=len(begins),
+        parent=-1,
+        trips=None,
+        spine=0.0,
+        coverage=share,
+        cvn=0.0,
+        score=0.0,
+        is_step=True,
+        time_ns=took,
+        share=share,
+        first_ns=int(begins[0]) if len(begins) else 0,
+        last_ns=int(ends[-1]) if len(ends) else 0,
+        rows=np.searchsorted(stream.start_ns, begins[kept]),
+        begins_ns=begins[kept],
+        ends_ns=ends[kept],
+        passes_ns=np.stack([begins[:1], ends[-1:]], axis=1),
+    )
+    tree.append(step)
+    _add_inside(tree, stream, events, len(tree) - 1, max(1, run_ns), depth=1)
+
+
 def _add_nest(
     tree: list[TreeLevel], stream: Stream, loop: MainLoop, until: int, run_ns: int, steps: Times | None
 ) -> None:
-    parent = -1
+    parent, before = -1, len(tree)
+    span = (int(steps[0][0]), int(steps[1][-1])) if steps is not None and len(steps[0]) else None
     for level in reversed(_around(loop)):
         rows = loop.events.rows[level.positions] if loop.events is not None else level.positions
-        tree.append(_measured(tree, parent, stream, rows, level, run_ns, until=until))
+        tree.append(_measured(tree, parent, stream, rows, level, run_ns, until=until, covering=span))
         parent = len(tree) - 1
     step = _measured(tree, parent, stream, loop.rows, loop.level, run_ns, until=until, iterations=steps)
+    if steps is not None and step.count < len(steps[0]):  # a loop that not all steps are inside of is not around them
+        del tree[before:]
+        step = _measured(tree, -1, stream, loop.rows, loop.level, run_ns, until=until, iterations=steps)
     if loop.level is None and loop.events is not None:
         step = replace(step, cvn=_variation(loop.events, loop.rows))
     tree.append(replace(step, name="step", marker=loop.name or step.marker, is_step=True))
@@ -162,29 +197,36 @@ def _measured(
     *,
     until: int = 0,
     iterations: Times | None = None,
+    covering: tuple[int, int] | None = None,
 ) -> TreeLevel:
     """Measure a loop inside of the iterations of its parent; without one up to row `until`.
 
-    Iterations begin at the marks and last until the next one, unless it is known when they begin and end.
+    Iterations begin at the marks and last until the next one, unless it is known when they begin and end. The first may
+    begin earlier and the last end later, so that they cover the time of the steps: a mark may lie anywhere in them.
     """
     begins = stream.start_ns[rows] if iterations is None else iterations[0]
     if parent >= 0:
         around = tree[parent].begins_ns, tree[parent].ends_ns
     else:
-        around = begins[:1], stream.end_ns[:until].max(keepdims=True)
+        last_ns = int(stream.end_ns[:until].max()) if iterations is None else int(iterations[1][-1])
+        around = begins[:1], np.array([last_ns])
     low, high = np.searchsorted(begins, around[0]), np.searchsorted(begins, around[1])
     inside = high - low
     kept = np.repeat(low - np.cumsum(inside) + inside, inside) + np.arange(inside.sum())
     if iterations is None:
         passes = _passes(begins, low, high, around[1])
-        of = np.searchsorted(passes[:, 0], begins[kept], side="right") - 1
-        ends = np.minimum(np.append(begins[kept][1:], np.iinfo(np.int64).max), passes[of, 1])
+        begins = begins[kept]
+        if covering is not None and len(passes):
+            passes[0, 0] = begins[0] = min(begins[0], covering[0])
+            passes[:, 1] = np.maximum(passes[:, 1], np.minimum(around[1][inside > 0], covering[1]))
+        of = np.searchsorted(passes[:, 0], begins, side="right") - 1
+        ends = np.minimum(np.append(begins[1:], np.iinfo(np.int64).max), passes[of, 1])
         rows = rows[kept]
     else:
         ran = inside > 0
         passes = np.stack([begins[low[ran]], iterations[1][high[ran] - 1]], axis=1)
-        ends = iterations[1][kept]
-    took = int((ends - begins[kept]).sum())
+        begins, ends = begins[kept], iterations[1][kept]
+    took = int((ends - begins).sum())
     share = min(1.0, took / run_ns)
     return TreeLevel(
         name=_name(stream, rows),
@@ -202,7 +244,7 @@ def _measured(
         first_ns=int(passes[0, 0]) if len(passes) else 0,
         last_ns=int(passes[-1, 1]) if len(passes) else 0,
         rows=rows,
-        begins_ns=begins[kept],
+        begins_ns=begins,
         ends_ns=ends,
         passes_ns=passes,
     )

@@ -1,9 +1,9 @@
-"""From a sequence of events to what is drawn and written of it: the folded flow graph, and its order as SEQ and
-LOOP."""
+"""From a sequence of events to what is drawn and written: the folded flow graph, and its order as SEQ and LOOP."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,16 +12,21 @@ from strobe.structure.activities import activities
 from strobe.structure.events import CALLS, OPERATORS, Events
 from strobe.structure.expression import Expression
 from strobe.structure.expression import fold as fold_order
-from strobe.structure.flow_graph import build_graph
+from strobe.structure.flow_graph import build_graph, decode_graph
 from strobe.structure.graph import OTHER, Graph, Labels, fold
 from strobe.structure.loop_tree import TreeLevel
 from strobe.structure.stream import Ints, Stream
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
 
 # An event belongs to a loop if so many of its occurrences lie inside of it.
 _MOSTLY = 0.9
 # Longer expressions are cut, from the innermost loops outwards.
 _LONGEST = 4000
 _DEEPEST = 6
+# Longer recorded sequences are not replayed.
+_MOST_EVENTS = 5_000_000
 
 
 def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[Graph, str]:
@@ -33,9 +38,8 @@ def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[G
         return Graph(), ""
     if events.kind == OPERATORS:
         events = _outermost(stream, events)
-    flow = build_graph(
-        events.ids + 1, events.starts_ns, stream.duration_ns[events.rows]
-    )  # 0 stands for what found no room
+    # 0 stands for what found no room.
+    flow = build_graph(events.ids + 1, events.starts_ns, stream.duration_ns[events.rows])
     kinds = np.unique(events.ids, return_index=True)
     names = {int(of) + 1: _name(stream, events, int(at)) for of, at in zip(*kinds, strict=True)}
     groups = {int(of) + 1: _group(stream, int(events.rows[at])) for of, at in zip(*kinds, strict=True)}
@@ -47,6 +51,29 @@ def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[G
         [int(inner[each - 1]) if each else -1 for each in signatures],
     )
     return fold(flow, labels), _text(fold_order(events.ids + 1), names)
+
+
+def draw_recorded(trace: Trace, location: int) -> tuple[Graph, str] | None:
+    """Return the flow graph that was recorded while the thread ran, and its order; None where none was recorded.
+
+    It holds what was folded into statistics, too: all events of the thread, whoever reported them.
+    """
+    recorded = trace.recorded_graph(location)
+    if recorded is None:
+        return None
+    payload, regions, callers = recorded
+    flow = decode_graph(payload)
+    table = trace.regions.to_arrow()
+    all_names, all_groups = (table.column(name).to_pylist() for name in ("name", "group"))
+    called = [all_names[region] if region >= 0 else OTHER for region in regions.tolist()]
+    by = [f" < {all_names[caller]}" if caller >= 0 else "" for caller in callers.tolist()]
+    names = [name + caller for name, caller in zip(called, by, strict=True)]
+    groups = [all_groups[region] if region >= 0 else "other" for region in regions.tolist()]
+    text = ""
+    if flow.replayable and flow.events <= _MOST_EVENTS:
+        of_signature = dict(zip(flow.nodes.signature.tolist(), names, strict=True))
+        text = _text(fold_order(flow.replay()), of_signature)
+    return fold(flow, Labels(names, groups, [-1] * len(names))), text
 
 
 def _outermost(stream: Stream, events: Events) -> Events:

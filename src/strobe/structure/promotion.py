@@ -15,9 +15,11 @@ from strobe.structure.stream import Bools, Ints, Stream
 _AS_LONG = 0.8
 _EQUAL_TRIPS = 0.05
 
-# An outer level is the step if all its iterations (so many at least) hold the same, small number of inner ones ...
+# An outer level is the step if all its iterations (so many at least, or fewer of a loop with much in it: spine) hold
+# the same, small number of inner ones ...
 _MOST_TRIPS = 64
 _FEWEST_OUTER = 8
+_FEWER_OUTER, _MUCH_IN_IT = 5, 10
 # ... and it is as much of a loop (share of the inner one's spine), or what it does besides the inner loop is a good
 # part of it (share of its events) and done nowhere in the inner loop (share of these): an update after micro-batches.
 _LIKE_INNER = 0.5
@@ -51,7 +53,8 @@ def trips(inner: Ints, outer: Ints) -> Ints:
 def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Level]) -> tuple[Level, str, bool] | None:
     """Return the next outer level that is the step rather than this one, why, and whether it is a function."""
     for outer in sorted(levels, key=lambda level: -level.count):
-        if not _FEWEST_OUTER <= outer.count < inner.count or outer.coverage < _AS_LONG * inner.coverage:
+        least = _FEWER_OUTER if outer.spine >= _MUCH_IN_IT else _FEWEST_OUTER
+        if not least <= outer.count < inner.count or outer.coverage < _AS_LONG * inner.coverage:
             continue
         inside = trips(inner.positions, outer.positions)
         mean = float(inside.mean())

@@ -121,6 +121,12 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
         )
 
 
+def main_location(trace: Trace, process: int) -> int | None:
+    """Return the location of a process's main thread, None if the process recorded no span."""
+    locations = _threads(trace).get(process)
+    return locations[0] if locations else None
+
+
 def _threads(trace: Trace) -> dict[int, list[int]]:
     """Locations of every process that hold spans or folded ones, the main thread first: it has the process's number.
 

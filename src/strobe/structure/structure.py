@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from strobe.errors import UsageError
 from strobe.model.units import format_count
 from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
-from strobe.structure.events import KINDS, events_of
+from strobe.structure.events import KINDS, OPERATORS, events_of
 from strobe.structure.graph import Graph, GraphNode
-from strobe.structure.loop_tree import TreeLevel, loop_tree, loops_without_step
+from strobe.structure.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
 from strobe.structure.main_loop import MainLoop, find_loops
-from strobe.structure.picture import draw
+from strobe.structure.picture import draw, draw_recorded
 from strobe.structure.steps import ProcessSteps, find_steps, steps_of
-from strobe.structure.stream import Ints, Stream, read_streams
+from strobe.structure.stream import Ints, Stream, main_location, read_streams
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -164,7 +164,29 @@ def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Struc
     if process not in streams:
         recorded = ", ".join(map(str, streams)) or "none"
         raise UsageError(f"process {process} recorded no spans", do=f"Processes with spans: {recorded}")
-    return structure_of(streams[process], process, stream, trace.info.duration_ns, asked)
+    run_ns = trace.info.duration_ns
+    official = next((each for each in find_steps(trace, asked).processes if each.process == process), None)
+    if official is None or official.recorded is None or stream != "auto" or asked:
+        return structure_of(streams[process], process, stream, run_ns, asked)
+    return _of_records(trace, streams[process], official, run_ns)
+
+
+def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) -> Structure:
+    """The loops of a process that recorded its steps: what is inside of them is known of those kept in detail."""
+    sequences = events_of(stream)
+    events = sequences.get(OPERATORS) or next(iter(sequences.values()))
+    tree: list[TreeLevel] = []
+    for number, loop in enumerate(steps.loops):
+        of_loop = steps.loop == number
+        times = steps.start_ns[of_loop], (steps.start_ns + steps.duration_ns)[of_loop]
+        add_recorded(tree, stream, events, loop.name, times, steps.kept[of_loop], run_ns)
+    location = main_location(trace, steps.process)
+    drawn = draw_recorded(trace, location) if location is not None else None
+    graph, expression = drawn or draw(stream, events, tree)
+    reason = f"{steps.reason}; what is inside of a step was counted in the {int(steps.kept.sum())} kept in detail"
+    return Structure(
+        steps.process, events.kind, steps.confidence, reason, (events.kind,), tuple(tree), graph, expression
+    )
 
 
 def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
