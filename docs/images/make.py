@@ -22,14 +22,14 @@ FLAGS = [
 
 
 def record() -> None:
-    """Record the example, unless an earlier call has."""
+    """Record the example with all its steps, unless an earlier call has."""
     if not TRACE.exists():
         program = [str(ROOT / "examples/train_cnn.py"), "--steps", "300", "--seed", "1"]
-        subprocess.run([STROBE, "run", "-o", str(TRACE), *program], check=True)
+        subprocess.run([STROBE, "run", "--keep", "all", "-o", str(TRACE), *program], check=True)
 
 
 def shoot(page: Page, address: str) -> None:
-    """The two pages, with what a first look shows."""
+    """The pages, with what a first look shows."""
     page.goto(address)
     page.get_by_label("Verdict").wait_for()
     page.wait_for_load_state("networkidle")
@@ -50,6 +50,16 @@ def shoot(page: Page, address: str) -> None:
     page.locator(".notice").wait_for(state="hidden")
     page.wait_for_load_state("networkidle")
     page.screenshot(path=IMAGES / "timeline.png")
+    # The same slow step among the others, and what differs in it from the usual one.
+    page.goto(f"{address}#page=steps&step=55")
+    page.get_by_role("row", selected=True).wait_for()
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=IMAGES / "steps.png")
+    page.goto(f"{address}#page=structure&step=55&region=aten::conv2d")
+    page.locator(".graph-node").first.wait_for()
+    page.get_by_role("list", name="What differs most from the usual step").wait_for()
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=IMAGES / "structure.png")
 
 
 def main() -> None:

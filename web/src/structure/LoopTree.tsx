@@ -81,7 +81,7 @@ function row(depth: number, share: number, color = "var(--accent)"): Record<stri
   const fill = `color-mix(in srgb, ${color} 17%, transparent)`;
   const until = `${(100 * Math.min(1, share)).toFixed(1)}%`;
   return {
-    paddingLeft: `${depth * 14}px`,
+    paddingLeft: `${3 + depth * 10}px`,
     backgroundImage: `linear-gradient(90deg, ${fill} ${until}, transparent ${until})`,
   };
 }
