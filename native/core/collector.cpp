@@ -22,6 +22,8 @@ constexpr int64_t kPastNs = 60000000000;         // activities from before a loo
 constexpr uint32_t kKeptAtOnce = 4;              // of --keep N, at the beginning; the others at growing distances
 constexpr uint64_t kKeptPerClass = 2;
 constexpr double kOutlier = 3;           // times the running median of its class
+constexpr uint64_t kMostOutliers = 16;   // that are kept by this rule ...
+constexpr uint64_t kOutlierEvery = 256;  // ... and one more for so many iterations; see end_iteration
 constexpr uint64_t kOutlierMembers = 5;  // a class with fewer has no usual duration
 constexpr size_t kLatest = 101;          // iterations that the running median is of
 constexpr double kUnusual = 0.5;         // share of the iterations that call an unusual function at most
@@ -62,6 +64,7 @@ class Collector::Place final : public SpanObserver {
   structure::FlowGraph graph;
   uint64_t folded_until = 0;          // position in the ring behind the last row that was folded
   bool folded = false, kept = false;  // since the last commit
+  bool over = false;                  // nothing follows: the ends of open spans are to be written, too
   bool main() const { return main_; }
 
  private:
@@ -171,6 +174,10 @@ void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t 
 void Collector::main_closed(uint32_t path, int64_t start_ns, uint64_t start_position, int64_t end_ns,
                             uint64_t position) {
   const PathFacts& f = facts_[path];
+  if (!open_functions_.empty() && open_functions_.back() == start_position) {
+    open_functions_.pop_back();
+    touch(path, start_ns, end_ns);
+  }
   if (f.part >= 0 && f.activity()) {
     cutter_.add({start_ns, end_ns, start_position, path, structure::Part(f.part)});
     if (f.part == structure::kBackward) detector_.training_seen();
@@ -223,6 +230,7 @@ void Collector::accept(const Choice& choice, int64_t ns, const Mark& here) {
   in_iteration_ = false;
   ordinal_ = 0;
   outliers_ = 0;
+  outlier_factor_ = kOutlier;
   validations_ = 0;
   silent_ = false;
   last_mark_ns_ = ns;
@@ -298,6 +306,7 @@ void Collector::begin_iteration(const Cut& cut) {
   scan_number_++;
   for (const Touch& touch : touched_) touch_of_path_[touch.path] = 0;
   touched_.clear();
+  open_functions_.clear();
   edges_used_ = 0;
 }
 
@@ -337,17 +346,24 @@ void Collector::scan(size_t until, int64_t end_ns) {
     }
 
     const int64_t start = columns.start_ns[row], duration = columns.duration_ns[row];
-    if (!f.function || duration == kOpen || start + duration > end_ns || start < begun_.fed_ns) continue;
-    if (path >= touch_of_path_.size()) touch_of_path_.resize(path + 1, 0);
-    if (!touch_of_path_[path]) {
-      touched_.push_back({path, 0, start, 0});
-      touch_of_path_[path] = uint32_t(touched_.size());
-    }
-    Touch& touch = touched_[touch_of_path_[path] - 1];
-    touch.total_ns += duration;
-    touch.last_ns = start + duration;
+    if (!f.function || start < begun_.fed_ns) continue;
+    if (duration == kOpen)
+      open_functions_.push_back(builder.position_of(row));
+    else if (start + duration <= end_ns)
+      touch(path, start, start + duration);
   }
   scanned_ = std::max(scanned_, until);
+}
+
+void Collector::touch(uint32_t path, int64_t start_ns, int64_t end_ns) {
+  if (path >= touch_of_path_.size()) touch_of_path_.resize(path + 1, 0);
+  if (!touch_of_path_[path]) {
+    touched_.push_back({path, 0, start_ns, 0});
+    touch_of_path_[path] = uint32_t(touched_.size());
+  }
+  Touch& touch = touched_[touch_of_path_[path] - 1];
+  touch.total_ns += end_ns - start_ns;
+  touch.last_ns = end_ns;
 }
 
 // The class of the iteration that has ended: the functions that at most half of the iterations call, and that cost
@@ -418,10 +434,15 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   ClassFacts& c = class_facts_[record.class_id];
   bool kept = keep_ > 0 && (last || kept_part_ || keeping() || c.iterations < kKeptPerClass);
   if (!kept && keep_ > 0 && c.iterations >= kOutlierMembers &&
-      double(record.duration_ns) > kOutlier * double(c.median()) && outliers_ < 32 + ordinal_ / 32) {
+      double(record.duration_ns) > outlier_factor_ * double(c.median())) {
     kept = true;
     outliers_++;
   }
+  // Where many iterations are slow it takes more to be kept: noise must not hide a stall, nor fill the disk.
+  if (outliers_ > kMostOutliers + ordinal_ / kOutlierEvery)
+    outlier_factor_ *= kept ? 1.25 : 1;
+  else
+    outlier_factor_ = std::max(kOutlier, outlier_factor_ * 0.99);
   for (ClassFacts* each : {&c, &all_}) {
     if (each->latest_ns.size() < kLatest)
       each->latest_ns.push_back(record.duration_ns);
@@ -525,6 +546,7 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
 
 void Collector::end(LocationBuilder& builder) {
   Place& place = *places_.at(builder.location());
+  place.over = true;
   if (plain() || keeping())
     keep(place, builder.rows());
   else
@@ -542,7 +564,7 @@ std::string Collector::remove(LocationBuilder& builder) {
 
 bool Collector::has_settled(const LocationBuilder& builder) const {
   const Place& place = *places_.at(builder.location());
-  return builder.settled() > 0 || place.folded;
+  return builder.settled() > 0 || place.folded || (place.over && builder.dirty());
 }
 
 bool Collector::has_blocks() const {
@@ -619,6 +641,7 @@ void Collector::finish(int64_t now_ns) {
   }
   release_pending(kNoClass);
   for (auto& [location, place] : places_) {
+    place->over = true;
     if (keep_ > 0)
       keep(*place, place->builder.rows());
     else

@@ -105,6 +105,7 @@ class Collector {
   void begin_iteration(const structure::Cut& cut);
   void end_iteration(const structure::Cut& end, size_t main_rows, bool last);
   void scan(size_t until, int64_t end_ns);
+  void touch(uint32_t path, int64_t start_ns, int64_t end_ns);
   uint32_t class_of(const structure::Cut& from, int64_t end_ns);
   bool planned(uint64_t ordinal) const;
   bool keeping() const;  // rows of the current iteration are kept as they come
@@ -151,7 +152,8 @@ class Collector {
   uint64_t path_hash_ = 0;
   uint32_t previous_node_ = 0;
   std::vector<Touch> touched_;
-  std::vector<uint32_t> touch_of_path_;  // index in touched_ + 1
+  std::vector<uint32_t> touch_of_path_;   // index in touched_ + 1
+  std::vector<uint64_t> open_functions_;  // positions of those that had not ended when they were looked at
   struct Edge {
     uint64_t key = 0;
     uint64_t iteration = 0;
@@ -163,7 +165,8 @@ class Collector {
   uint64_t iterations_seen_ = 0;      // with those before acceptance
   uint64_t scan_number_ = 0;
   uint64_t validations_ = 0;
-  uint64_t outliers_ = 0;
+  uint64_t outliers_ = 0;      // kept because they are slow
+  double outlier_factor_ = 0;  // times the median of its class that an iteration takes to be one
 
   std::vector<structure::IterationClass> classes_;
   std::map<structure::IterationClass, uint32_t> class_by_regions_;

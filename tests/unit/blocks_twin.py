@@ -15,6 +15,7 @@ import pyarrow as pa
 
 MAGIC, VERSION = b"SRBK", 1
 PROCESS, REGIONS, LOCATION, PATHS, SPANS, METRIC, SAMPLES, END = range(1, 9)
+LOOPS, CLASSES, ITERATIONS, STATISTICS = range(9, 13)
 HEADER = struct.Struct("<4sBBHIIIIII")  # magic, kind, version, flags, payload bytes, location, count, crc, unused, crc
 SPANS_HEADER = struct.Struct("<QqqQQII3II")
 OPEN_SPAN, CLOSE = struct.Struct("<QqII"), struct.Struct("<Qq")
@@ -63,6 +64,58 @@ def location(number: int, thread_id: int, name: str) -> bytes:
 def paths(first: int, rows: Sequence[tuple[int, int]]) -> bytes:
     """Rows are (parent path, region)."""
     return chunk(PATHS, b"".join(struct.pack("<II", *row) for row in rows), location=first, count=len(rows))
+
+
+def zigzag(value: int) -> int:
+    return value << 1 if value >= 0 else -value * 2 - 1
+
+
+def column(values: Iterable[int]) -> bytes:
+    frame = compress(b"".join(map(varint, values)))
+    return struct.pack("<I", len(frame)) + frame
+
+
+def loops(rows: Iterable[tuple[int, int, str, int, int, int, str, str]]) -> bytes:
+    """Rows are (number, kind, name, accepted_ns, accepted_iteration, ended_ns, reason, confidence)."""
+    rows = list(rows)
+    parts = [
+        struct.pack("<IB", *row[:2]) + text(row[2]) + struct.pack("<qQq", *row[3:6]) + text(row[6]) + text(row[7])
+        for row in rows
+    ]
+    return chunk(LOOPS, b"".join(parts), count=len(rows))
+
+
+def classes(rows: Sequence[Sequence[int]]) -> bytes:
+    return chunk(CLASSES, b"".join(struct.pack(f"<I{len(row)}I", len(row), *row) for row in rows), count=len(rows))
+
+
+def iterations(first: int, rows: Sequence[tuple[int, ...]]) -> bytes:
+    """Rows are (loop, start, duration, events, path hash, class, detail, detail start, four parts in ns)."""
+    hashes = list(dict.fromkeys(row[4] for row in rows))
+    coded, end, events = [], 0, 0
+    for loop, start, duration, began, path_hash, class_id, detail, detail_ns, *parts in rows:
+        since = zigzag(detail_ns - start) if detail == 1 else 0
+        fixed = [loop, zigzag(start - end), zigzag(duration), zigzag(began - events), hashes.index(path_hash)]
+        coded.append([*fixed, class_id, detail, since, *map(zigzag, parts)])
+        end, events = start + duration, began
+    columns = [column(values) for values in zip(*coded, strict=True)]
+    payload = struct.pack("<I", len(hashes)) + b"".join(columns) + column(hashes)
+    return chunk(ITERATIONS, payload, location=first, count=len(rows))
+
+
+def statistics(rows: Sequence[tuple[int, int, int, int, int, int, int, int, float, dict[int, int]]]) -> bytes:
+    """Rows are (location, path, class, count, total, own, min, max, sum of squares, {bucket: count})."""
+    coded = []
+    for where, path, class_id, count, total, own, least, most, squares, buckets in rows:
+        (bits,) = struct.unpack("<Q", struct.pack("<d", squares))
+        sizes = [zigzag(least), zigzag(most - least)] if count else [0, 0]
+        key = [where, path, (class_id + 1) % 2**32]
+        coded.append([*key, count, zigzag(total), zigzag(own), *sizes, bits, len(buckets)])
+    columns = [column(values) for values in zip(*coded, strict=True)]
+    used = [pair for row in rows for pair in sorted(row[-1].items())]
+    payload = struct.pack("<I", len(used)) + b"".join(columns)
+    payload += column(bucket for bucket, _ in used) + column(count for _, count in used)
+    return chunk(STATISTICS, payload, count=len(rows))
 
 
 def varint(value: int) -> bytes:

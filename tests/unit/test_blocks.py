@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -196,7 +197,7 @@ def test_paths_behind_a_damaged_chunk_keep_their_names(tmp_path):
     assert trace.sql("select name from spans order by start_ns").rows() == [("<lost region>",), ("second",)]
 
 
-@pytest.mark.parametrize("content", [b"", b"SRBK", b"\x89PNG\r\n\x1a\n" * 10, twin.chunk(9, b"later version")])
+@pytest.mark.parametrize("content", [b"", b"SRBK", b"\x89PNG\r\n\x1a\n" * 10, twin.chunk(99, b"later version")])
 def test_a_file_that_holds_no_process_is_one_sentence(tmp_path, content):
     (tmp_path / "process-1.blocks").write_bytes(content)
     (tmp_path / "job.json").write_text("{}")
@@ -222,3 +223,46 @@ def test_a_process_that_cannot_be_read_does_not_hide_the_others(tmp_path):
     assert said["pid"] == 2
     assert "process-2.blocks" in said["text"]
     assert any("process-2.blocks" in loss for loss in summarise(trace).quality.losses)
+
+
+def test_what_was_folded_reads_back(tmp_path: Path) -> None:
+    """Loops, classes, records and statistics as the twin writes them, with what a recovery writes again skipped."""
+    rows = [
+        (0, 1_000, 500, 12, 2**63 + 5, 0, 0, 1_000, 100, 50, 200, 100),
+        (0, 1_500, 700, 12, 7, 1, 2, 1_500, 0, 50, 200, 100),
+        (0, 2_200, 400, 15, 2**63 + 5, 0, 1, 2_450, 1, 2, 3, 4),
+    ]
+    folded = [
+        (0, 0, 2**32 - 1, 0, 0, -500, 0, 0, 0.0, {}),
+        (0, 1, 0, 3, 600, 450, 100, 300, 140_000.0, {13: 1, 15: 1, 16: 1}),
+    ]
+    path = tmp_path / "process-1.blocks"
+    path.write_bytes(
+        twin.process()
+        + twin.regions([(1, 1, 1, 0, "outer", "", ""), (2, 1, 1, 0, "inner", "", "")])
+        + twin.location(0, 1, "main thread")
+        + twin.paths(0, [(twin.NO_PATH, 1), (0, 2)])
+        + twin.iterations(0, rows[:2])
+        + twin.loops([(0, 2, "Optimizer.step#SGD.step", 900, 7, -1, "because", "high")])
+        + twin.classes([[], [2, 0]])
+        + twin.iterations(1, rows[1:])
+        + twin.statistics(folded)
+        + twin.statistics(folded[1:])
+        + twin.end()
+    )
+    reader = ProcessReader(str(path), None)
+    names = ("loop", "start_ns", "duration_ns", "events", "path_hash", "class_id", "detail", "detail_ns")
+    parts = ("data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns")
+    found = reader.iterations()
+    assert list(zip(*(found[name].tolist() for name in names + parts), strict=True)) == rows
+    assert found["rest_ns"].tolist() == [50, 350, 390]
+    assert reader.classes() == [[], [2, 0]]
+    (loop,) = reader.loops()
+    assert (loop["kind"], loop["name"], loop["ended_ns"]) == ("optimizer", "Optimizer.step#SGD.step", -1)
+    sums = reader.statistics()
+    assert sums["class_id"].tolist() == [2**32 - 1, 0]
+    assert sums["count"].tolist() == [0, 6]
+    assert sums["own_ns"].tolist() == [-500, 900]
+    assert (sums["min_ns"][1], sums["max_ns"][1], sums["sum_squares"][1]) == (100, 300, 280_000.0)
+    assert {at: n for at, n in enumerate(sums["histogram"][1].tolist()) if n} == {13: 2, 15: 2, 16: 2}
+    assert reader.quality()["chunks_damaged"] == 0

@@ -1,0 +1,262 @@
+// A training that is collected: however it ends, what is in detail and what was folded add up to what the program
+// counted itself, for every region.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "tests/check.h"
+
+using namespace strobe;
+
+namespace {
+
+constexpr int kRegions = 12;
+enum { kTrain, kWait, kAdd, kMul, kBackward, kStep, kFused, kValidate, kEval, kWork, kInner, kBeside };
+
+struct Told {  // memory that outlives the child
+  std::atomic<uint64_t> entered[kRegions], left[kRegions];
+  std::atomic<uint64_t> steps;
+};
+
+uint32_t regions[kRegions];
+
+void make_regions() {
+  const char* names[kRegions] = {"train",
+                                 "enumerate(DataLoader)#_Single.__next__",
+                                 "aten::add",
+                                 "aten::mul",
+                                 "autograd::engine::evaluate_function: AddBackward0",
+                                 "Optimizer.step#Adam.step",
+                                 "aten::_fused_adam_",
+                                 "validate",
+                                 "aten::eval",
+                                 "work",
+                                 "inner",
+                                 "beside"};
+  for (int i = 0; i < kRegions; i++) {
+    strobe_region_info info{};
+    info.name = names[i];
+    const bool user = i == kTrain || i == kValidate || i >= kWork;
+    info.paradigm = user ? STROBE_USER : STROBE_TORCH;
+    regions[i] = strobe_region(&info);
+  }
+}
+
+struct Span {
+  Told* told;
+  int region;
+  Span(Told* told, int region) : told(told), region(region) {
+    strobe_enter(regions[region]);
+    told->entered[region].fetch_add(1);
+  }
+  ~Span() {
+    strobe_leave(regions[region]);
+    told->left[region].fetch_add(1);
+  }
+};
+
+void operators(Told* told, int n) {
+  for (int i = 0; i < n; i++) {
+    Span add(told, kAdd);
+    Span mul(told, kMul);
+  }
+}
+
+void one_step(Told* told, std::mt19937& random, int step, int size) {
+  {
+    Span wait(told, kWait);
+  }
+  operators(told, size);
+  {
+    Span backward(told, kBackward);
+    operators(told, size / 2);
+  }
+  {
+    Span update(told, kStep);
+    Span fused(told, kFused);
+    if (random() % 50 == 0) usleep(3000);
+  }
+  if (step % 40 == 39) {
+    Span validate(told, kValidate);
+    for (int i = 0; i < 30; i++) {
+      Span eval(told, kEval);
+    }
+    usleep(300);
+  }
+  told->steps.fetch_add(1);
+}
+
+void train(Told* told, int steps, uint32_t seed, int size) {
+  std::mt19937 random(seed);
+  Span all(told, kTrain);
+  for (int step = 0; step < steps; step++) one_step(told, random, step, size);
+}
+
+void beside(Told* told, const std::atomic<bool>& done) {
+  Span all(told, kBeside);
+  while (!done) {
+    for (int i = 0; i < 20; i++) {
+      Span work(told, kWork);
+      Span inner(told, kInner);
+    }
+    usleep(50);
+  }
+}
+
+void start_collecting(const Folder& folder, uint32_t keep) {
+  strobe_options options{};
+  options.folder = folder.path.c_str();
+  options.description = "{}";
+  options.ring_bytes = 64 << 10;  // small: what waits is under pressure, and much is written
+  options.keep = keep;
+  CHECK(strobe_start(&options) == 0);
+}
+
+struct Seen {
+  std::map<uint32_t, uint64_t> begun, ended;
+  uint64_t folded = 0;
+};
+
+Seen see(const std::string& blocks) {
+  const auto file = open_process(blocks);
+  CHECK(file->bytes_lost == 0 && file->chunks_damaged == 0);
+  Seen seen;
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> own;  // by location and path
+  for (const auto& [id, location] : file->locations) {
+    const Spans spans = all_spans(*file, id);
+    for (size_t i = 0; i < spans.row.size(); i++) {
+      const uint32_t region = file->path_region[spans.path[i]];
+      seen.begun[region]++;
+      seen.ended[region] += spans.complete[i];
+      own[{id, spans.path[i]}] += spans.self_ns[i];
+    }
+  }
+  for (size_t i = 0; i < file->statistics.size(); i++) {
+    const StatisticsKey& key = file->statistics.key(i);
+    const SpanStatistics& s = file->statistics.entry(i);
+    CHECK(s.count == 0 || (s.min_ns >= 0 && s.max_ns >= s.min_ns));
+    seen.begun[file->path_region[key.path]] += s.count;
+    seen.ended[file->path_region[key.path]] += s.count;
+    seen.folded += s.count;
+    own[{key.location, key.path}] += s.own_ns;
+  }
+  for (const auto& [path, ns] : own) CHECK(ns >= 0);
+  // Iterations follow one another, and their parts are all of them.
+  int64_t end = 0;
+  for (const auto& it : file->iterations) {
+    CHECK(it.start_ns >= end && it.duration_ns >= 0 && it.class_id < file->classes.size());
+    int64_t sum = 0;
+    for (int64_t part : it.parts_ns) {
+      CHECK(part >= 0);
+      sum += part;
+    }
+    CHECK(sum == it.duration_ns);
+    end = it.start_ns + it.duration_ns;
+  }
+  return seen;
+}
+
+// Not more than `uncounted` records may have been written and not counted any more.
+void check_counts(const Seen& seen, const Told& told, uint64_t uncounted) {
+  uint64_t more = 0;
+  auto compare = [&](const std::map<uint32_t, uint64_t>& counts, const std::atomic<uint64_t>* counted) {
+    for (int i = 0; i < kRegions; i++) {
+      const auto found = counts.find(regions[i]);
+      const uint64_t n = found == counts.end() ? 0 : found->second;
+      if (n < counted[i]) fprintf(stderr, "region %d: %lu of %lu\n", i, n, counted[i].load());
+      CHECK(n >= counted[i]);
+      more += n - counted[i];
+    }
+  };
+  compare(seen.begun, told.entered);
+  compare(seen.ended, told.left);
+  CHECK(more <= uncounted);
+}
+
+void clear(Told* told) {
+  for (int i = 0; i < kRegions; i++) told->entered[i] = told->left[i] = 0;
+  told->steps = 0;
+}
+
+uint64_t orderly(Told* told, uint32_t keep, int steps, int size) {
+  Folder folder;
+  clear(told);
+  start_collecting(folder, keep);
+  std::atomic<bool> done{false};
+  std::thread other([&] { beside(told, done); });
+  train(told, steps, 3, size);
+  done = true;
+  other.join();
+  strobe_stop();
+  CHECK(folder.files(".rings").empty() && folder.files(".statistics").empty());
+  const std::string blocks = folder.files(".blocks")[0];
+  const Seen seen = see(blocks);
+  check_counts(seen, *told, 0);
+  const auto file = open_process(blocks);
+  CHECK(file->end_json[0].find("\"records_lost\": 0,") != std::string::npos);
+  CHECK(file->loops.size() == 1 && file->loops[0].kind == structure::LoopKind::optimizer);
+  CHECK(file->loops[0].accepted_iteration <= 15);
+  CHECK(file->iterations.size() == size_t(steps) - file->loops[0].accepted_iteration);
+  CHECK(file->graphs.size() == 2);
+  size_t detailed = 0;
+  for (const auto& it : file->iterations) detailed += it.detail != structure::kNoDetail;
+  if (keep == UINT32_MAX) CHECK(detailed == 0);
+  // A class of its own for what validates, and no class for what is slow.
+  if (size < 1000) {
+    size_t validating = 0;
+    for (const auto& it : file->iterations)
+      for (uint32_t region : file->classes[it.class_id]) validating += region == regions[kValidate];
+    CHECK(validating == size_t(steps / 40));
+  }
+  return seen.folded;
+}
+
+void killed(Told* told, uint32_t seed) {
+  Folder folder;
+  clear(told);
+  std::mt19937 random(seed);
+  const int size = random() % 4 ? int(random() % 60) : int(random() % 3000);
+  const int after_us = 1000 + int(random() % 150000);
+  const uint32_t keep = random() % 5 ? 10 : UINT32_MAX;
+  pid_t pid = fork();
+  if (pid == 0) {
+    start_collecting(folder, keep);
+    static std::atomic<bool> never{false};
+    std::thread other([&] { beside(told, never); });
+    train(told, 1 << 30, seed, size);
+  }
+  while (told->steps.load() < 3) usleep(100);
+  usleep(useconds_t(after_us));
+  kill(pid, SIGKILL);
+  int status;
+  waitpid(pid, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  const std::string blocks = folder.files(".blocks")[0];
+  const Seen seen = see(blocks);
+  check_counts(seen, *told, 2);  // one of each thread
+  recover_process(blocks, folder.files(".rings")[0]);
+  CHECK(folder.files(".rings").empty() && folder.files(".statistics").empty());
+  const Seen again = see(blocks);
+  CHECK(again.begun == seen.begun && again.ended == seen.ended && again.folded == seen.folded);
+}
+
+}  // namespace
+
+int main() {
+  auto* told =
+      static_cast<Told*>(mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  make_regions();
+  CHECK(orderly(told, 10, 2000, 20) > 10000);
+  CHECK(orderly(told, UINT32_MAX, 500, 20) > 10000);
+  orderly(told, 10, 60, 5000);  // an iteration is larger than the ring
+#if defined(__SANITIZE_THREAD__)
+  fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: killed\n");
+#else
+  for (uint32_t seed = 0; seed < 40; seed++) killed(told, seed);
+#endif
+}
