@@ -2,6 +2,8 @@
 
 ./dev bench corpus                 all programs
 ./dev bench corpus mlp gan         some
+./dev bench corpus --online        what was found while the programs ran, and after how many steps
+./dev bench corpus --any-recorder  after a change of the search only: take older recordings
 ./dev bench corpus --fresh         record anew (recordings are kept in build/corpus, by program text and recorder)
 """
 
@@ -12,7 +14,8 @@ from collections.abc import Sequence
 from measure import table
 
 from tests.corpus.judge import Verdict, judge
-from tests.corpus.programs import programs, record
+from tests.corpus.online import Online, judge_online
+from tests.corpus.programs import Program, programs, record
 
 
 def main() -> None:
@@ -20,6 +23,14 @@ def main() -> None:
     chosen = [program for program in programs() if not options.names or program.name in options.names]
     if options.group:
         chosen = [program for program in chosen if program.group == options.group]
+    if options.online:
+        online(chosen, options)
+    else:
+        offline(chosen, options)
+
+
+def offline(chosen: Sequence[Program], options: argparse.Namespace) -> None:
+    """Record everything, and print which steps are found afterwards."""
     verdicts = []
     for program in chosen:
         try:
@@ -31,6 +42,41 @@ def main() -> None:
     print(table([row(verdict) for verdict in verdicts]))
     for group in ("design", "judged"):
         print(figure(group, [verdict for verdict in verdicts if verdict.group == group]))
+
+
+def online(chosen: Sequence[Program], options: argparse.Namespace) -> None:
+    """Record with the usual options, so that iterations are folded, and print what was accepted when."""
+    verdicts = []
+    for program in chosen:
+        try:
+            verdicts.append(judge_online(record(program, (), options.fresh, options.any_recorder)))
+        except Exception as error:  # one that crashes the search must not hide the others
+            print(f"{program.name}: {error!r}", file=sys.stderr)
+            continue
+        print(*online_row(verdicts[-1]).values(), file=sys.stderr, flush=True)
+    print(table([online_row(verdict) for verdict in verdicts]))
+    for group in ("design", "judged"):
+        of_group = [verdict for verdict in verdicts if verdict.group == group]
+        accepted = [verdict for verdict in of_group if verdict.accepted]
+        early = sum(verdict.accepted_at <= 15 for verdict in accepted)
+        print(
+            f"{group}: {len(of_group)} programs: {len(accepted)} accepted a loop, {early} of them by iteration 15, "
+            f"{sum(verdict.right for verdict in accepted)} the right one; "
+            f"steps right in the end {sum(verdict.steps_right for verdict in of_group)}"
+        )
+
+
+def online_row(verdict: Online) -> dict[str, object]:
+    """A program's line of the table."""
+    return {
+        "set": verdict.group,
+        "program": verdict.name,
+        "loops": max((each.loops for each in verdict.processes), default=0),
+        "accepted at": verdict.accepted_at if verdict.accepted else "-",
+        "records": "-" if not verdict.accepted else "right" if verdict.right else "WRONG",
+        "steps": "right" if verdict.steps_right else "WRONG",
+        "reason": verdict.processes[0].reason if verdict.processes else "",
+    }
 
 
 def line(verdict: Verdict) -> str:
@@ -69,6 +115,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="programs (default: all)")
     parser.add_argument("--group", choices=("design", "judged"), help="only one set")
     parser.add_argument("--any-recorder", action="store_true", help="take recordings that an earlier recorder made")
+    parser.add_argument("--online", action="store_true", help="judge what was found while the program ran")
     parser.add_argument("--fresh", action="store_true", help="record anew")
     return parser.parse_args()
 

@@ -191,7 +191,8 @@ std::vector<Class> alternation_classes(std::span<const Candidate> candidates) {
 // Does p occur exactly once in at least 95 % of the intervals between the q?
 bool almost_always_once(Positions q, Positions p) {
   const auto intervals = static_cast<double>(q.size() - 1);
-  size_t misses = 0, at = std::ranges::lower_bound(p, q[0]) - p.begin();
+  size_t misses = 0, at = 0;
+  while (at < p.size() && p[at] < q[0]) ++at;
   for (size_t i = 0; i + 1 < q.size(); ++i) {
     const uint32_t end = q[i + 1];
     if (at + 1 < p.size() && p[at] < end && end <= p[at + 1]) {  // once, and it is not the last of all
@@ -207,26 +208,25 @@ bool almost_always_once(Positions q, Positions p) {
   return true;
 }
 
+// Item by item, so that its positions stay in the cache while all classes look at them.
 void add_soft_members(std::span<Class> classes, std::span<const Candidate> candidates) {
   std::vector<uint32_t> order(classes.size());
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::stable_sort(
       order, [&](uint32_t a, uint32_t b) { return classes[a].members.size() > classes[b].members.size(); });
   if (order.size() > soft_classes) order.resize(soft_classes);
-  for (uint32_t k : order) {
-    Class& chosen = classes[k];
-    const Positions q = candidates[chosen.members[0]].at;
-    if (q.size() < soft_min_count) continue;
-    const double count = static_cast<double>(q.size());
-    const double slack = std::max(2.0, soft_count_slack * count);
-    const auto begin = std::ranges::partition_point(
-        candidates, [&](const Candidate& c) { return static_cast<double>(c.at.size()) < count - slack; });
-    auto member = chosen.members.begin();
-    for (auto c = begin; c != candidates.end() && static_cast<double>(c->at.size()) <= count + slack; ++c) {
-      const auto index = static_cast<uint32_t>(c - candidates.begin());
-      while (member != chosen.members.end() && *member < index) ++member;
-      const bool strict = member != chosen.members.end() && *member == index;
-      if (!strict && almost_always_once(q, c->at)) chosen.spine += 0.5;
+  const auto count_of = [&](uint32_t k) { return candidates[classes[k].members[0]].at.size(); };
+  std::erase_if(order, [&](uint32_t k) { return count_of(k) < soft_min_count; });
+
+  std::vector<uint32_t> class_of(candidates.size());
+  for (uint32_t k = 0; k < classes.size(); ++k)
+    for (const uint32_t member : classes[k].members) class_of[member] = k;
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    const Positions p = candidates[c].at;
+    for (const uint32_t k : order) {
+      const double count = static_cast<double>(count_of(k)), slack = std::max(2.0, soft_count_slack * count);
+      if (class_of[c] == k || std::abs(static_cast<double>(p.size()) - count) > slack) continue;
+      if (almost_always_once(candidates[classes[k].members[0]].at, p)) classes[k].spine += 0.5;
     }
   }
 }

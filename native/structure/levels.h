@@ -40,7 +40,7 @@ struct LevelOptions {
 };
 
 // `ids` are event signatures, `times` their nanoseconds in ascending order; both of the same length.
-// O(n) plus the prefixes that are compared: about 40 ns per event.
+// O(n) plus the prefixes that are compared: 8 to 20 ns per event in programs with loops, up to 260 in random sequences.
 std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
                                const LevelOptions& options);
 

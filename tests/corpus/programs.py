@@ -113,7 +113,9 @@ def environment(truth: Path) -> dict[str, str]:
     }
 
 
-def record(program: Program, options: Sequence[str] = (), fresh: bool = False, any_recorder: bool = False) -> Recording:
+def record(
+    program: Program, options: Sequence[str] = ("--keep", "all"), fresh: bool = False, any_recorder: bool = False
+) -> Recording:
     """Record a program, or hand on the recording that an earlier call made of the same text with the same recorder.
 
     fresh: record it again. any_recorder: an earlier recorder's will do.

@@ -14,9 +14,6 @@ from tests.corpus.kineto import FOLDER, SINGLE_PASSES, TRAININGS, TWO_STEPS, Tra
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the public traces are not here")
 
 SEQUENCES = ("operators", "disguised_operators", "kernels")
-WRONG = {
-    ("v100_train_rank1of2", "disguised_operators"): "a loop inside of the step is chosen",
-}
 
 
 @lru_cache(maxsize=1)
@@ -38,12 +35,8 @@ def true_level_among_five(stream: Stream, begins_ns: np.ndarray) -> bool:
 def test_steps_of_a_training(name: str, sequence: str) -> None:
     stream = getattr(trace(name), sequence)()
     found = steps_of(stream)
-    right = is_right(np.sort(found.start_ns), trace(name).begins_ns)
+    assert is_right(np.sort(found.start_ns), trace(name).begins_ns), found.reason
     assert true_level_among_five(stream, trace(name).begins_ns)
-    assert right or found.confidence != "high"
-    if not right and (name, sequence) in WRONG:
-        pytest.xfail(WRONG[name, sequence])
-    assert right, found.reason
     assert len(found) == len(trace(name).begins_ns)
 
 

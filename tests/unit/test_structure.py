@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strobe.cli.main import main
 from strobe.errors import UsageError
 from strobe.structure.agreement import first_numbers, usual_count
 from strobe.structure.asked import Asked
@@ -628,3 +630,32 @@ def test_whatever_a_program_does_its_tree_is_a_tree(phases: list[tuple[list[obje
     steps = steps_of(program.stream())
     if found.confidence != "none":
         assert sum(level.count for level in found.levels if level.is_step) == len(steps)
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        ([], "step: high confidence, from calls, operators; one step per Optimizer.step#SGD.step"),
+        (["--json"], '{"process":0,"stream":"operators","confidence":"high"'),
+        (["--dot"], "digraph structure {"),
+        (["--csv"], "loop,depth,marker,count"),
+        (["--stream", "calls"], "step: "),
+        (["--step-at", "aten::lunch"], "strobe: no event"),
+    ],
+)
+def test_the_command_line_prints_the_structure(
+    words: list[str], begins: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = make_trace({"main": train_steps(30)})
+    monkeypatch.setattr("strobe.store.trace.open_trace", lambda name: trace)
+    code = main(["structure", "made.strobe", *words])
+    printed = capsys.readouterr()
+    assert (printed.out or printed.err).startswith(begins)
+    assert code == (2 if begins.startswith("strobe: ") else 0)
+
+
+def test_the_command_line_draws_the_structure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = make_trace({"main": train_steps(30)})
+    monkeypatch.setattr("strobe.store.trace.open_trace", lambda name: trace)
+    assert main(["structure", "made.strobe", "--svg", str(tmp_path / "drawn.svg")]) == 0
+    ElementTree.fromstring((tmp_path / "drawn.svg").read_text(encoding="utf-8"))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from strobe.store.folded import ALL, OTHER, VALIDATION, Iterations, RecordedLoop
 from strobe.structure.activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
+from strobe.structure.anchors import MARKS
 from strobe.structure.classes import PARTIAL, label, recurs
 from strobe.structure.outliers import find_outliers
 from strobe.structure.steps import Loop, ProcessSteps, Recorded, steps_of
@@ -55,7 +56,7 @@ def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
     extras = [_labels(regions, stream.names) for regions in trace.extras(process)]
     known = {name for names in extras for name in names}
     loops = trace.recorded_loops(process)
-    pieces = list(_pieces(stream, records, loops, known))
+    pieces = _confirmed(list(_pieces(stream, records, loops, known)))
     found = _joined(_named(pieces, extras), process)
     # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
     unseen = 0 if pieces[0].records is None else loops[int(records.loop[0])].accepted_iteration
@@ -101,6 +102,20 @@ def _pieces(
         yield _recorded_piece(run, loops[after], after)
         since_ns, before = int(end_ns[rows[-1]]), after
     yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), known)
+
+
+def _confirmed(pieces: Sequence[_Piece]) -> list[_Piece]:
+    """Let an anchored loop be certain only where the offline search is, in the steps before it was accepted.
+
+    The recorder looks at one sequence of events; a wrong answer must never have high confidence, so two must agree.
+    """
+    sure = {piece.recorded for piece in pieces if piece.records is None and piece.loop.confidence == "high"}
+    return [
+        piece
+        if piece.loop.confidence != "high" or piece.loop.kind in MARKS or piece.recorded in sure
+        else replace(piece, loop=replace(piece.loop, confidence="medium"))
+        for piece in pieces
+    ]
 
 
 def _recorded_piece(run: Iterations, loop: RecordedLoop, number: int) -> _Piece:
