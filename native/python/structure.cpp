@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 
 #include <stdexcept>
 
@@ -11,6 +12,7 @@
 #include "structure/flow_graph.h"
 #include "structure/levels.h"
 #include "structure/loops.h"
+#include "structure/regions.h"
 
 namespace nb = nanobind;
 using namespace strobe::structure;
@@ -189,6 +191,13 @@ nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uin
 }  // namespace
 
 void register_structure(nb::module_& m) {
+  m.def(
+      "part_of_region",
+      [](const std::string& name, uint8_t paradigm) { return int(strobe::structure::part_of_region(name, paradigm)); },
+      nb::arg("name"), nb::arg("paradigm"), "Part of a step that a region belongs to, by its name; -1: none");
+  m.def(
+      "is_backward", [](const std::string& name) { return strobe::structure::is_backward(name); }, nb::arg("name"),
+      "Whether a region is a part of the backward pass, by its name");
   m.def("find_levels", &levels_of, nb::arg("ids"), nb::arg("times"), nb::arg("min_count"), nb::arg("max_levels"),
         "Loop levels of an event sequence, best score first; see strobe.structure.levels");
   nb::class_<GraphTables>(m, "Graph", "A finished flow graph; see strobe.structure.flow_graph")

@@ -56,6 +56,9 @@ class ProcessReader:
 def recover(blocks_path: str, rings_path: str) -> int: ...
 
 # Structure.
+def part_of_region(name: str, paradigm: int) -> int: ...
+def is_backward(name: str) -> bool: ...
+
 # Each level is the fields of strobe.structure.levels.Level, in their order.
 def find_levels(
     ids: NDArray[uint32], times: NDArray[int64], min_count: int, max_levels: int

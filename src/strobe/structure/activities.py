@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.model.kinds import PARADIGMS
 from strobe.model.kinds import PARTS as PARTS
-from strobe.structure.stream import Bools, Ints, Stream, is_backward, outermost
+from strobe.structure.stream import Bools, Ints, Stream, outermost
 
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, REST = range(5)
 _NOT_AN_ACTIVITY = -1
@@ -23,8 +24,6 @@ ZERO_GRAD = "Optimizer.zero_grad#"
 DATA_LOADER = "enumerate(DataLoader)#"
 PROFILER_STEP = "ProfilerStep#"
 STEP_HINT = "strobe.step"
-# torch/_dynamo: what was compiled leaves no operators of its own.
-_COMPILED = "Torch-Compiled Region"
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,15 @@ class Activities:
 
 
 def part_of_regions(names: Sequence[str], paradigms: Sequence[str]) -> Ints:
-    """Return which part of a step each region belongs to, -1 for those that say nothing about it."""
-    return np.array([_part(name, paradigm) for name, paradigm in zip(names, paradigms, strict=True)], dtype=np.int64)
+    """Return which part of a step each region belongs to, -1 for those that say nothing about it.
 
+    The rules are those that the recorder goes by while the program runs: native/structure/regions.cpp.
+    """
+    from strobe.native import core
 
-def _part(name: str, paradigm: str) -> int:
-    if paradigm != "torch" or name.startswith(PROFILER_STEP):
-        return _NOT_AN_ACTIVITY
-    if name.startswith(DATA_LOADER):
-        return DATA_WAIT
-    if is_backward(name):
-        return BACKWARD
-    if name.startswith("Optimizer."):
-        return OPTIMIZER
-    return FORWARD if "::" in name or name.startswith(_COMPILED) else _NOT_AN_ACTIVITY
+    number = {paradigm: at for at, paradigm in enumerate(PARADIGMS)}
+    parts = [core.part_of_region(name, number[paradigm]) for name, paradigm in zip(names, paradigms, strict=True)]
+    return np.array(parts, dtype=np.int64)
 
 
 def activities(stream: Stream) -> Activities:

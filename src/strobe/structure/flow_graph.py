@@ -17,7 +17,7 @@ from strobe.errors import InconclusiveError, TraceError
 from strobe.structure.loops import Chains, Loop, chains_of, loops_of
 
 if TYPE_CHECKING:
-    from strobe import _native
+    from strobe.native import core
 
 Column = npt.NDArray[Any]
 
@@ -91,7 +91,7 @@ class FlowGraph:
     lost_transitions: counted in the edge 0 -> 0 only, because the table of edges was full.
     """
 
-    def __init__(self, native: _native.Graph) -> None:
+    def __init__(self, native: core.Graph) -> None:
         self._native = native
         self.nodes = Nodes(**native.nodes())
         self.edges = Edges(**{**(edges := native.edges()), "replayable": edges["replayable"].astype(bool)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -16,14 +15,12 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# A node of the backward pass, and the range in which the engine runs it (torch/csrc/autograd/engine.cpp,
-# evaluate_function; older versions without it).
-_BACKWARD = re.compile(r"autograd::engine::evaluate_function|(?:.*::)?\w+Backward\d*$|torch::autograd::AccumulateGrad$")
-
 
 def is_backward(region: str) -> bool:
     """Whether a region is a part of the backward pass, by its name."""
-    return _BACKWARD.match(region) is not None
+    from strobe.native import core
+
+    return core.is_backward(region)
 
 
 def _no_intervals() -> Ints:
