@@ -122,11 +122,13 @@ void Detector::anchor_ended(uint32_t number, int64_t ns) {
 
 // The anchor that decides, + 1; 0 without any: the first kind of which a name has been seen often enough.
 uint32_t Detector::authority() const {
+  // An update that is under way zeroes gradients each time that it looks at the loss (LBFGS).
+  const bool updates = std::ranges::any_of(anchors_, [](const Anchor& a) { return a.kind == LoopKind::optimizer; });
   uint32_t best = 0;
   for (uint32_t i = 0; i < anchors_.size(); i++) {
     const Anchor& a = anchors_[i];
     const uint64_t least = a.kind == LoopKind::data_wait && training_ ? kLoaderAlone : kFirstAnchors;
-    if (a.count < least) continue;
+    if (a.count < least || (a.kind == LoopKind::zero_grad && updates)) continue;
     if (!best || a.kind < anchors_[best - 1].kind) {
       best = i + 1;
     } else if (a.kind == anchors_[best - 1].kind) {

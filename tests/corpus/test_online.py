@@ -8,7 +8,7 @@ from tests.corpus.programs import programs, record
 pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-NAMES = ("amp_bf16", "cnn_epochs", "gpt_eval_every", "grad_accumulation", "mlp", "trainer_class")
+NAMES = ("amp_bf16", "cnn_epochs", "gpt_eval_every", "grad_accumulation", "lbfgs", "mlp", "trainer_class")
 ACCEPTED_BY = 15  # true steps
 
 
