@@ -1,6 +1,7 @@
 """Structure: the nest of loops of hand-made programs, which level is the step, how sure that is, the folded graph."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -220,6 +221,65 @@ def test_what_is_done_every_so_often_is_no_step() -> None:
     found = steps_of(program.stream())
     assert abs(len(found) - 200) <= 1
     assert found.confidence == "low"
+
+
+@pytest.mark.parametrize(("every", "first"), [(5, 4), (10, 9), (10, 0), (4, 0)])
+def test_statistics_taken_every_so_often_are_no_step(every: int, first: int) -> None:
+    program, starts = Program(), []
+    with program.inside("main"):
+        for number in range(120):
+            starts.append(program.now_ns)
+            with program.inside("sweep"):
+                program.run("half_sweep", "half_sweep", us=50)
+            if number % every == first:
+                with program.inside("measure"):
+                    program.run("energy", "magnetisation", us=20)
+    found = steps_of(program.stream())
+    assert (np.diff(np.searchsorted(found.start_ns, starts)) == 1).all()
+
+
+def test_a_function_that_opens_and_ends_a_step_is_no_loop() -> None:
+    program, starts = Program(), []
+    with program.inside("main"):
+        for number in range(100):
+            starts.append(program.now_ns)
+            if number % 10 == 0:
+                program.run("build", us=30)
+            program.run("kick", "drift", us=20)
+            program.run("forces", us=300)
+            program.run("kick", us=20)
+    found = steps_of(program.stream())
+    assert (np.diff(np.searchsorted(found.start_ns, starts)) == 1).mean() >= 0.9
+
+
+def test_the_other_choice_is_told() -> None:
+    program = Program()
+    with program.inside("main"):
+        for _ in range(30):
+            program.run("draw", "flip", "draw", "flip", "draw", "flip", "draw", "flip", "draw", "flip", "energy")
+    found = steps_of(program.stream())
+    assert len(found) == 150
+    assert found.confidence == "low"
+    assert "every 5: energy, the other choice" in found.reason
+
+
+@pytest.mark.parametrize("sweeps", [4, 10])
+@pytest.mark.parametrize("where", ["both ends", "own function", "most of the time"])
+def test_inner_sweeps_of_a_fixed_number_are_no_steps(where: str, sweeps: int) -> None:
+    program, starts = Program(), []
+    with program.inside("main"):
+        for _ in range(60):
+            starts.append(program.now_ns)
+            if where != "most of the time":
+                program.run("coefficient")
+            with program.inside("relax") if where == "own function" else nullcontext():
+                program.run(*["sweep"] * sweeps)
+            if where == "both ends":
+                program.run("defect")
+            if where == "most of the time":
+                program.run("assemble", us=100 * sweeps)
+    found = steps_of(program.stream())
+    assert (np.diff(np.searchsorted(found.start_ns, starts)) == 1).all()
 
 
 def test_two_loops_of_the_same_length_inside_of_each_other() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from strobe.structure.events import Events
 from strobe.structure.levels import Level
-from strobe.structure.promotion import demoted, promoted
+from strobe.structure.promotion import demoted, is_every_so_often, leaves_some_over, promoted, trips
 from strobe.structure.stream import Stream
 
 # Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where
@@ -23,6 +25,8 @@ _STRICT_SCORE = 0.65
 # Of this score, and with no rival around it or inside of it, a level is more than a guess.
 _GOOD_SCORE = 1.0
 _RIVAL = 0.8
+# What is done once in more iterations than these is nobody's step.
+_MOST_OFTEN = 64
 # Two iterations are a loop where so much repeats (events and transitions), and nothing else stands out half as much.
 _PAIR_SPINE = 50
 _PAIR_SCORE = 1.5
@@ -32,8 +36,9 @@ _PAIR_SCORE = 1.5
 class Choice:
     """The level that is the step by structure alone, in which events, and why it and not the best-scored one.
 
-    promotion: "" if the level with the best score was taken. rival: another level of the nest scores nearly as well.
-    enclosing: the step is a call of a function, and the loop that it holds varies.
+    promotion: "" if the level with the best score was taken, and nothing is done every so often. rival: another level
+    of the nest scores nearly as well. enclosing: the step is a call of a function, and the loop that it holds varies.
+    below: the level with the best score lies around it, and does something every so often.
     """
 
     events: Events
@@ -42,6 +47,7 @@ class Choice:
     promotion: str = ""
     rival: bool = False
     enclosing: bool = False
+    below: bool = False
 
     @property
     def confidence(self) -> str:
@@ -62,11 +68,27 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     if best is None:
         return None
     chosen, promotion, enclosing = best, "", False
-    if (inner := demoted(stream, events, best, levels)) is not None:
-        return Choice(events, levels, inner, "each does the same, and something else is done every so often")
-    while (outer := promoted(stream, events, chosen, levels)) is not None:
-        chosen, promotion, enclosing = outer
-    return Choice(events, levels, chosen, promotion, _has_rival(chosen, levels), enclosing)
+    while (inner := demoted(stream, events, chosen, levels)) is not None:
+        chosen = inner
+    below = chosen is not best
+    if not below:
+        while (outer := promoted(stream, events, chosen, levels)) is not None:
+            chosen, promotion, enclosing = outer
+    promotion = promotion or _other_choice(stream, events, chosen, levels, below)
+    return Choice(events, levels, chosen, promotion, _has_rival(chosen, levels), enclosing, below)
+
+
+def _other_choice(stream: Stream, events: Events, chosen: Level, levels: Sequence[Level], below: bool) -> str:
+    """Name what is done every so often and could be the step as well; "" where that is out of the question."""
+    for outer in sorted(levels, key=lambda level: -level.count):
+        if outer.count >= chosen.count or not is_every_so_often(stream, events, chosen, outer):
+            continue
+        often = round(float(np.median(trips(chosen.positions, outer.positions))))
+        if not below and (often > _MOST_OFTEN or leaves_some_over(chosen, outer)):
+            continue
+        name = stream.names[stream.region[events.rows[outer.positions[0]]]]
+        return f"each does the same, and something else is done every {often}: {name}, the other choice"
+    return ""
 
 
 def _pair(events: Events, best: Level | None) -> Level | None:

@@ -116,7 +116,8 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     own = sequences.get(OPERATORS)
     found = anchored_loop(kind, name, marks, own, levels.get(OPERATORS, ()))
     choices = [choice for of, events in sequences.items() if (choice := choose(stream, events, levels[of])) is not None]
-    agreeing = tuple(choice.events.kind for choice in choices if agree(stream, found.rows, _rows(choice)))
+    same = [choice for choice in choices if agree(stream, found.rows, _rows(choice))]
+    agreeing = tuple(choice.events.kind for choice in same)
     loop = MainLoop(kind, found.rows, "medium", "", name, own, levels.get(OPERATORS, ()), found.level, agreeing)
     if found.kind in MARKS:
         return _marked(stream, loop, choices)
@@ -126,7 +127,7 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
         reason = f"{found.name} runs {found.several:.1f} times in each iteration of the innermost loop around it"
         return replace(loop, reason=reason)
     reason = f"one step per {found.name}; {found.level.spine:.0f} other events and transitions repeat with it"
-    others = [kind for kind in agreeing if kind != OPERATORS]
+    others = [choice.events.kind for choice in same if choice.events.kind != OPERATORS and not choice.below]
     if others:
         return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone say the same")
     return replace(loop, reason=reason)

@@ -33,15 +33,17 @@ _VARYING_TRIPS = 0.15
 _FEWEST_CALLS = 20
 _ENCLOSED = 0.9
 
-# On the other hand, what comes once in so many iterations of an inner loop is done every so often, and the inner loop
-# is the step: if it brings no more than itself (spine) where the mark of the inner loop alone takes most of the time;
-_EVERY_SO_OFTEN = 8
-_NO_MORE = 3
-_ALONE_TAKES = 0.5
-# or if it brings little more (output, a new list of neighbours) to inner iterations that follow each other nearly as
-# regularly (variation at most) as if there were nothing else. Both must be called by the same function.
+# On the other hand, what is done every so often (output, statistics, a new list of neighbours) is no step, but the inner
+# loop is. The same call of a function must hold both, and inner iterations take most of the time (share that is left).
+_MOST_OF_THE_TIME = 0.5
+# It comes once in so many inner iterations, or in so many where functions are unknown; fewer are parts of a step.
+_EVERY_SO_OFTEN = 5
+_OFTEN = 8
+# It brings little (spine), and next to nothing to more than _MOST_TRIPS.
 _LITTLE_MORE = 10
-_NEARLY_REGULAR = 0.5
+_NO_MORE = 3
+# Done first after the first of so many, it is done where a counter from zero is a multiple.
+_FROM_ZERO = 4
 
 
 def trips(inner: Ints, outer: Ints) -> Ints:
@@ -63,6 +65,8 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
         if inside.std() < _EQUAL_TRIPS * mean:
             if mean > _MOST_TRIPS or outer.cvn > max(0.15, inner.cvn):
                 continue
+            if events.kind in (CALLS, MPI) and is_every_so_often(stream, events, inner, outer):
+                continue
             if outer.spine >= _LIKE_INNER * inner.spine:
                 return outer, f"each holds {mean:.0f} equal iterations of a loop", False
             if events.kind != CALLS and _does_something_else(events, inner, outer):
@@ -75,19 +79,43 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
 def demoted(stream: Stream, events: Events, outer: Level, levels: Sequence[Level]) -> Level | None:
     """Return the inner level that is the step rather than this one, where something is only done every so often."""
     for inner in sorted(levels, key=lambda level: level.count):
-        if inner.count < (_EVERY_SO_OFTEN - 1) * outer.count or inner.marker_source is not None:
-            continue
-        inside = trips(inner.positions, outer.positions)
-        if inside.min() < _EVERY_SO_OFTEN or inside.std() >= _EQUAL_TRIPS * inside.mean():
-            continue
-        if not _side_by_side(stream, events, inner, outer):
-            continue
-        if outer.spine <= _NO_MORE and _takes_most(stream, events, inner, outer):
-            return inner
-        little_more = outer.spine <= _LITTLE_MORE and events.kind in (CALLS, MPI) and inside.max() <= _MOST_TRIPS
-        if little_more and inner.cvn <= _NEARLY_REGULAR and inner.coverage >= _AS_LONG * outer.coverage:
+        if inner.marker_source is None and is_every_so_often(stream, events, inner, outer):
             return inner
     return None
+
+
+def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:
+    """Whether the outer level is something that is done once in a fixed number of iterations of the inner one.
+
+    The events of two nested loops can be the same. What tells them apart: a loop within a loop runs to its end, so that
+    iterations left over before the first mark, or behind the last one, belong to no inner loop; and work both before
+    the inner loop and behind it is an outer loop's. Where neither is seen, a large number speaks against an inner loop.
+    """
+    inside = trips(inner.positions, outer.positions)
+    if not len(inside) or inside.min() < 2 or inside.std() >= _EQUAL_TRIPS * inside.mean():
+        return False
+    if not _side_by_side(stream, events, inner, outer) or _own_time(events, inner, outer) >= _MOST_OF_THE_TIME:
+        return False
+    if events.kind in (CALLS, MPI):
+        if leaves_some_over(inner, outer):
+            return True
+        little = outer.spine <= (_LITTLE_MORE if inside.max() <= _MOST_TRIPS else _NO_MORE)
+        return bool(little and inside.min() >= _EVERY_SO_OFTEN and not _works_at_both_ends(events, inner, outer))
+    return bool(outer.spine <= _NO_MORE and inside.min() >= _OFTEN)
+
+
+def leaves_some_over(inner: Level, outer: Level) -> bool:
+    """Whether the inner iterations before the first mark of the outer level and behind the last one are no whole loop.
+
+    Those of a function that is called before and after what marks the outer level are one together. Something done
+    first after one of many is done where a counter that began at zero is a multiple.
+    """
+    usual = round(float(np.median(trips(inner.positions, outer.positions))))
+    before = int(np.searchsorted(inner.positions, outer.positions[0]))
+    behind = inner.count - int(np.searchsorted(inner.positions, outer.positions[-1]))
+    if max(before, behind) > usual:
+        return False  # it runs elsewhere, too
+    return (before + behind) % usual != 0 or (before == 1 and usual >= _FROM_ZERO)
 
 
 def _varies(inside: Ints) -> bool:
@@ -95,17 +123,40 @@ def _varies(inside: Ints) -> bool:
 
 
 def _side_by_side(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:
-    """Whether the same calls of functions hold the marks of both levels."""
-    above = [np.unique(stream.parent[events.rows[level.positions]]) for level in (inner, outer)]
+    """Whether the same calls of functions hold the iterations of both levels."""
+    above = [_holders(stream, events.rows[level.positions]) for level in (inner, outer)]
     return np.array_equal(above[0], above[1])
 
 
-def _takes_most(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:
-    """Whether the mark of the inner level alone takes most of the time of the outer one."""
+def _holders(stream: Stream, rows: Ints) -> Ints:
+    """The calls (-1: none) that hold a loop with these marks: those of the outermost function called as often."""
+    while True:
+        above: Ints = np.unique(stream.parent[rows])
+        if len(above) < len(rows) or above[0] < 0:
+            return above
+        rows = above
+
+
+def _own_time(events: Events, inner: Level, outer: Level) -> float:
+    """The share of an outer iteration's time that its inner iterations, each as long as most, do not take."""
     first, last = outer.positions[0], outer.positions[-1]
-    marks = inner.positions[(inner.positions >= first) & (inner.positions < last)]
-    alone_ns = stream.duration_ns[events.rows[marks]].sum()
-    return bool(alone_ns >= _ALONE_TAKES * (events.starts_ns[last] - events.starts_ns[first]))
+    marks = inner.positions[(inner.positions >= first) & (inner.positions <= last)]
+    between = np.diff(events.starts_ns[marks])[trips(outer.positions, marks) == 0]
+    each_ns = float(np.median(between)) if len(between) else 0.0
+    return 1 - len(marks) * each_ns / max(1.0, float(events.starts_ns[last] - events.starts_ns[first]))
+
+
+def _works_at_both_ends(events: Events, inner: Level, outer: Level) -> bool:
+    """Whether some of what only the outer level does opens its first iteration, and the rest ends its last one."""
+    first, last = int(inner.positions[0]), int(inner.positions[-1])
+    within = events.ids[first : last + 1]
+    names, counts = np.unique(within, return_counts=True)
+    own = names[np.abs(counts - outer.count) <= 1]
+    usual = int(np.median(np.diff(inner.positions)))
+    head = events.ids[max(0, first - len(own)) : first]
+    tail = events.ids[last + usual : last + usual + len(own)]
+    opening, ending = np.intersect1d(own, head), np.intersect1d(own, tail)
+    return bool(len(opening) and len(ending) and not len(np.intersect1d(opening, ending)))
 
 
 def _does_something_else(events: Events, inner: Level, outer: Level) -> bool:
