@@ -61,7 +61,8 @@ class Collector::Place final : public SpanObserver {
   }
 
   LocationBuilder& builder;
-  structure::FlowGraph graph;
+  // Half of the usual number of edges: with the detector's windows and the facts of paths a stream stays below 24 MB.
+  structure::FlowGraph graph{structure::GraphLimits{.edges = 131072}};
   uint64_t folded_until = 0;          // position in the ring behind the last row that was folded
   bool folded = false, kept = false;  // since the last commit
   bool over = false;                  // nothing follows: the ends of open spans are to be written, too
@@ -86,7 +87,9 @@ int64_t Collector::ClassFacts::median() const {
 }
 
 Collector::Collector(uint32_t keep, RegionTable& regions, PathTable& paths, std::function<void()> commit)
-    : keep_(keep), regions_(regions), paths_(paths), commit_(std::move(commit)) {}
+    : keep_(keep), regions_(regions), paths_(paths), commit_(std::move(commit)) {
+  facts_of_others_.signature = structure::Signature::of_region(kOverflowRegion);
+}
 Collector::~Collector() = default;
 
 void Collector::add(LocationBuilder& builder, bool main) {
@@ -140,7 +143,7 @@ void Collector::cover() {  // parents have smaller numbers than their children
 // -----------------------------------------------------------------------------------
 
 void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t position) {
-  PathFacts& f = facts_[path];
+  PathFacts& f = facts(path);
   if (!f.node) {
     f.node = node + 1;
     if (region_of_node_.size() <= node) region_of_node_.resize(node + 1, 0);
@@ -173,7 +176,7 @@ void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t 
 
 void Collector::main_closed(uint32_t path, int64_t start_ns, uint64_t start_position, int64_t end_ns,
                             uint64_t position) {
-  const PathFacts& f = facts_[path];
+  const PathFacts& f = facts(path);
   if (!open_functions_.empty() && open_functions_.back() == start_position) {
     open_functions_.pop_back();
     touch(path, start_ns, end_ns);
@@ -317,7 +320,7 @@ void Collector::scan(size_t until, int64_t end_ns) {
   const SpanColumns& columns = builder.columns();
   for (size_t row = std::max(scanned_, builder.settled()); row < until; row++) {
     const uint32_t path = columns.path[row];
-    const PathFacts& f = facts_[path];
+    const PathFacts& f = facts(path);
     const uint32_t node = f.node ? f.node - 1 : 0;
     events_++;
     if (node >= node_seen_.size()) node_seen_.resize(node + 1, 0);
@@ -630,10 +633,10 @@ void Collector::finish(int64_t now_ns) {
     size_t row = from;
     for (; row < builder.rows(); row++) {
       if (columns.start_ns[row] < end_ns) continue;  // inside of what was accepted already
-      const uint32_t node = facts_[columns.path[row]].node;
+      const uint32_t node = facts(columns.path[row]).node;
       const bool known = node && node - 1 < node_usage_.size() && node_usage_[node - 1] > 1;
       if (!known || columns.duration_ns[row] == kOpen) break;
-      if (facts_[columns.path[row]].part == structure::kDataWait) break;  // asked again: a new one begins
+      if (facts(columns.path[row]).part == structure::kDataWait) break;  // asked again: a new one begins
       end_ns = columns.start_ns[row] + columns.duration_ns[row];
     }
     end_iteration({end_ns, end_ns, 0}, row, true);

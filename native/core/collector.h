@@ -89,7 +89,10 @@ class Collector {
     int64_t median() const;
   };
 
+  // Memory stays bounded: of a program with more paths the later ones are no part of any loop.
+  static constexpr uint32_t kMostFacts = 1u << 17;
   PathFacts& facts(uint32_t path) {
+    if (path >= kMostFacts) return facts_of_others_;
     while (path >= facts_.size()) learn(uint32_t(facts_.size()));
     return facts_[path];
   }
@@ -126,6 +129,7 @@ class Collector {
   Place* main_ = nullptr;
 
   std::deque<PathFacts> facts_;
+  PathFacts facts_of_others_;
   bool uncovered_ = false;  // `covered` is to be told anew
   std::vector<uint32_t> region_of_node_;
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strobe.structure.events import Events
+from strobe.structure.events import Events, without_silence
 from strobe.structure.levels import Level
 from strobe.structure.main_loop import MainLoop
 from strobe.structure.promotion import trips
@@ -112,7 +112,11 @@ def add_recorded(
         passes_ns=np.stack([begins[:1], ends[-1:]], axis=1),
     )
     tree.append(step)
-    _add_inside(tree, stream, events, len(tree) - 1, max(1, run_ns), depth=1)
+    first = len(tree)
+    _add_inside(tree, stream, events, first - 1, max(1, run_ns), depth=1)
+    # Of all steps it takes the share that it takes of those in detail.
+    seen = took / max(1, int((ends - begins)[kept].sum()))
+    tree[first:] = [replace(level, share=min(1.0, level.share * seen)) for level in tree[first:]]
 
 
 def _add_nest(
@@ -162,11 +166,20 @@ def _add_inside(tree: list[TreeLevel], stream: Stream, events: Events, parent: i
     low, high = np.searchsorted(events.starts_ns, begin), np.searchsorted(events.starts_ns, end)
     if depth > _DEEPEST or not len(begin):
         return
-    typical = int(np.argsort(high - low, kind="stable")[len(begin) // 2])
-    for level in _loops_in(events.part(int(low[typical]), int(high[typical]))):
+    typical = _typical(high - low, end - begin)
+    iteration = events.part(int(low[typical]), int(high[typical]))
+    # A stall in this one iteration is no reason to overlook its loops.
+    for level in _loops_in(replace(iteration, times_ns=without_silence(iteration.starts_ns))):
         rows = events.rows[events.occurrences(level)]
         tree.append(_measured(tree, parent, stream, rows, level, run_ns))
         _add_inside(tree, stream, events, len(tree) - 1, run_ns, depth + 1)
+
+
+def _typical(sizes: Ints, durations_ns: Ints) -> int:
+    """Index of the iteration that took the median time of those with the most frequent number of events."""
+    values, counts = np.unique(sizes, return_counts=True)
+    usual = np.flatnonzero(sizes == values[counts.argmax()])
+    return int(usual[np.argsort(durations_ns[usual], kind="stable")[len(usual) // 2]])
 
 
 def _loops_in(events: Events) -> list[Level]:
