@@ -33,8 +33,8 @@ _VARYING_TRIPS = 0.15
 _FEWEST_CALLS = 20
 _ENCLOSED = 0.9
 
-# On the other hand, what is done every so often (output, statistics, a new list of neighbours) is no step, but the inner
-# loop is. The same call of a function must hold both, and inner iterations take most of the time (share that is left).
+# On the other hand, what is done every so often (output, statistics, a new list of neighbours) is no step, but the loop
+# inside of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
 _MOST_OF_THE_TIME = 0.5
 # It comes once in so many inner iterations, or in so many where functions are unknown; fewer are parts of a step.
 _EVERY_SO_OFTEN = 5
