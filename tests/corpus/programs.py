@@ -10,6 +10,7 @@ beginning of a step. The first `what` is the truth, others are accepted: a batch
 tokens.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -128,8 +129,11 @@ def record(
         folder = max(done, key=lambda path: path.stat().st_mtime)
     if fresh:
         shutil.rmtree(folder, ignore_errors=True)
-    if not (folder / "done").exists():
-        _run(program, options, folder)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:  # two tests may want the same recording
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            _run(program, options, folder)
     truth = {int(path.name): _truth(path) for path in (folder / "truth").iterdir()}
     return Recording(program, folder / "trace.strobe", truth)
 

