@@ -1,4 +1,4 @@
-"""Simulated annealing of a tour, plain Python: a step is one temperature with many tried moves, silent until the end."""
+"""Simulated annealing of a tour in Python: a step is one temperature with many tried moves, silent until the end."""
 
 import math
 import os
