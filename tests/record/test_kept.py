@@ -207,14 +207,3 @@ def test_what_a_killed_training_had_done_by_then_is_all_there(workshop: Workshop
     assert len([row for row in steps if row["class"] != "partial"]) in (SLOW, SLOW + 1)
     assert [row["step"] for row in steps] == list(range(len(steps)))
     assert {"all", "none"} <= {row["detail"] for row in steps}
-
-
-def test_the_layers_are_loops_inside_of_the_steps_that_were_kept(kept: strobe.Trace) -> None:
-    """Six layers run forward: a loop inside of the step, with the share that it has of the kept steps."""
-    levels = kept.structure().levels
-    step = next(number for number, level in enumerate(levels) if level.is_step)
-    layers = [level for level in levels if level.parent == step and level.trips is not None and level.trips[1] == 6]
-    assert levels[step].count == STEPS
-    assert layers, [(level.name, level.marker, level.trips) for level in levels]
-    inside = sum(level.share for level in levels if level.parent == step)
-    assert 0.02 * levels[step].share < inside <= levels[step].share

@@ -8,20 +8,22 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strobe.cli.main import main
 from strobe.errors import UsageError
 from strobe.structure.agreement import first_numbers, usual_count
 from strobe.structure.asked import Asked
+from strobe.structure.events import events_of
 from strobe.structure.flow_graph import build_graph
+from strobe.structure.loop_tree import TreeLevel, add_recorded
 from strobe.structure.picture import draw_recorded
 from strobe.structure.steps import find_steps, steps_of
 from strobe.structure.stream import Stream
 from strobe.structure.structure import Structure, structure_of
 from tests.unit.hand_made import make_trace, span, train_steps
-from tests.unit.streams import BACKWARD, FORWARD, STEP, WORKERS_WAIT, ZERO, Program, sample, update
+from tests.unit.streams import BACKWARD, FORWARD, SINGLE_WAIT, STEP, WORKERS_WAIT, ZERO, Program, sample, update
 
 
 def layers(program: Program, count: int) -> None:
@@ -667,6 +669,7 @@ Calls = st.recursive(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.lists(Calls, min_size=1, max_size=4), st.integers(1, 9)), min_size=1, max_size=3))
+@example([([(ZERO, [])], 2), ([("aten::a", [(ZERO, [])])], 1)])  # the last step takes no time
 def test_whatever_a_program_does_its_tree_is_a_tree(phases: list[tuple[list[object], int]]) -> None:
     program = Program()
 
@@ -719,3 +722,29 @@ def test_the_command_line_draws_the_structure(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("strobe.store.trace.open_trace", lambda name: trace)
     assert main(["structure", "made.strobe", "--svg", str(tmp_path / "drawn.svg")]) == 0
     ElementTree.fromstring((tmp_path / "drawn.svg").read_text(encoding="utf-8"))
+
+
+def test_loops_inside_are_found_where_all_kept_steps_were_stalled() -> None:
+    """100 steps of 10 ms are recorded, 4 are kept: each waits 100 ms first, then runs 12 layers of 0.1 ms."""
+    program = Program()
+    begins, ends = [], []
+    for _ in range(4):
+        begins.append(program.now_ns)
+        program.run(SINGLE_WAIT, us=100_000)
+        for _ in range(12):
+            program.run("aten::linear", us=75)
+            program.run("aten::relu", us=25)
+        program.run(STEP, us=500)
+        ends.append(program.now_ns)
+    kept = np.arange(100) < 4
+    start = np.concatenate([begins, ends[-1] + 10_000_000 * np.arange(96)]).astype(np.int64)
+    end = np.concatenate([ends, start[4:] + 10_000_000]).astype(np.int64)
+    stream = program.stream()
+    run_ns = int(end[-1])
+    tree: list[TreeLevel] = []
+    add_recorded(tree, stream, events_of(stream)["operators"], STEP, (start, end), kept, run_ns)
+    step, inner = tree[0], next(level for level in tree if level.parent == 0)
+    assert step.count == 100
+    assert inner.trips == (12, 12, 12)
+    # In each of the 100 steps the layers take 12 times 0.1 ms, and 0.2 us for entering and leaving each operator.
+    assert inner.share == pytest.approx(100 * 12 * (100_000 + 2 * 200) / run_ns, rel=0.01)

@@ -114,9 +114,9 @@ def add_recorded(
     tree.append(step)
     first = len(tree)
     _add_inside(tree, stream, events, first - 1, max(1, run_ns), depth=1)
-    # Of all steps it takes the share that it takes of those in detail.
-    seen = took / max(1, int((ends - begins)[kept].sum()))
-    tree[first:] = [replace(level, share=min(1.0, level.share * seen)) for level in tree[first:]]
+    # Slow steps are kept on purpose: what is inside counts as often as there are steps, not for as long as they took.
+    seen = len(begins) / max(1, int(kept.sum()))
+    tree[first:] = [replace(level, share=min(share, level.share * seen)) for level in tree[first:]]
 
 
 def _add_nest(
@@ -224,6 +224,8 @@ def _measured(
         last_ns = int(stream.end_ns[:until].max()) if iterations is None else int(iterations[1][-1])
         around = begins[:1], np.array([last_ns])
     low, high = np.searchsorted(begins, around[0]), np.searchsorted(begins, around[1])
+    if parent < 0 and iterations is not None:
+        high = np.array([len(begins)])  # a last one that took no time is one, too
     inside = high - low
     kept = np.repeat(low - np.cumsum(inside) + inside, inside) + np.arange(inside.sum())
     if iterations is None:
