@@ -20,7 +20,7 @@ from strobe.structure.flow_graph import build_graph
 from strobe.structure.loop_tree import TreeLevel, add_recorded
 from strobe.structure.picture import draw_recorded
 from strobe.structure.steps import find_steps, steps_of
-from strobe.structure.stream import Stream
+from strobe.structure.stream import Stream, read_streams
 from strobe.structure.structure import Structure, structure_of
 from tests.unit.hand_made import make_trace, span, train_steps
 from tests.unit.streams import BACKWARD, FORWARD, SINGLE_WAIT, STEP, WORKERS_WAIT, ZERO, Program, sample, update
@@ -559,9 +559,12 @@ def test_a_graph_that_was_recorded_is_taken_for_a_run_that_kept_few_steps() -> N
         "region": np.array([0, 1, 2]),
         "caller": np.array([0, 0, 1]),
     }
-    drawn = draw_recorded(trace, 0)
+    (stream,) = dict(read_streams(trace)).values()
+    levels = structure_of(stream).levels
+    drawn = draw_recorded(trace, 0, stream, levels)
     assert drawn is not None
     graph, text = drawn
+    assert any(levels[node.level].is_step for node in graph.nodes if node.level >= 0), "the page draws what steps do"
     first, second = regions[1]["name"], f"{regions[2]['name']} < {regions[1]['name']}"
     assert [node.members for node in graph.nodes] == [(first, second)]
     assert text == f"SEQ LOOP(3x) SEQ[{first} {second}]"

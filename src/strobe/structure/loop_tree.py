@@ -114,9 +114,12 @@ def add_recorded(
     tree.append(step)
     first = len(tree)
     _add_inside(tree, stream, events, first - 1, max(1, run_ns), depth=1)
-    # Slow steps are kept on purpose: what is inside counts as often as there are steps, not for as long as they took.
-    seen = len(begins) / max(1, int(kept.sum()))
-    tree[first:] = [replace(level, share=min(share, level.share * seen)) for level in tree[first:]]
+    # Slow and rare steps are kept on purpose: what is usual of the kept ones counts as often as there are steps.
+    for number in range(first, len(tree)):
+        level = tree[number]
+        within = np.searchsorted(begins[kept], level.begins_ns, side="right") - 1
+        each = np.bincount(within, weights=level.ends_ns - level.begins_ns, minlength=int(kept.sum()))
+        tree[number] = replace(level, share=min(share, float(np.median(each)) * len(begins) / max(1, run_ns)))
 
 
 def _add_nest(

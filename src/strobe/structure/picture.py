@@ -43,7 +43,7 @@ def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[G
     kinds = np.unique(events.ids, return_index=True)
     names = {int(of) + 1: _name(stream, events, int(at)) for of, at in zip(*kinds, strict=True)}
     groups = {int(of) + 1: _group(stream, int(events.rows[at])) for of, at in zip(*kinds, strict=True)}
-    inner = _levels_of(events, levels)
+    inner = _levels_of(events.ids, events.starts_ns, levels)
     signatures = [int(each) for each in flow.nodes.signature]
     labels = Labels(
         [names.get(each, OTHER) for each in signatures],
@@ -53,10 +53,11 @@ def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[G
     return fold(flow, labels), _text(fold_order(events.ids + 1), names)
 
 
-def draw_recorded(trace: Trace, location: int) -> tuple[Graph, str] | None:
+def draw_recorded(trace: Trace, location: int, stream: Stream, levels: Sequence[TreeLevel]) -> tuple[Graph, str] | None:
     """Return the flow graph that was recorded while the thread ran, and its order; None where none was recorded.
 
-    It holds what was folded into statistics, too: all events of the thread, whoever reported them.
+    It holds what was folded into statistics, too: all events of the thread, whoever reported them. Which loop they
+    belong to is told by the spans of `stream` that are kept in detail.
     """
     recorded = trace.recorded_graph(location)
     if recorded is None:
@@ -73,7 +74,9 @@ def draw_recorded(trace: Trace, location: int) -> tuple[Graph, str] | None:
     if flow.replayable and flow.events <= _MOST_EVENTS:
         of_signature = dict(zip(flow.nodes.signature.tolist(), names, strict=True))
         text = _text(fold_order(flow.replay()), of_signature)
-    return fold(flow, Labels(names, groups, [-1] * len(names))), text
+    inner = _levels_of(stream.region, stream.start_ns, levels)
+    of_node = [int(inner[region]) if 0 <= region < len(inner) else -1 for region in regions.tolist()]
+    return fold(flow, Labels(names, groups, of_node)), text
 
 
 def _outermost(stream: Stream, events: Events) -> Events:
@@ -99,15 +102,17 @@ def _group(stream: Stream, row: int) -> str:
     )
 
 
-def _levels_of(events: Events, levels: Sequence[TreeLevel]) -> Ints:
+def _levels_of(ids: Ints, starts_ns: Ints, levels: Sequence[TreeLevel]) -> Ints:
     """The innermost loop that nearly all occurrences of an event lie in, by signature; -1 where there is none."""
-    found = np.full(int(events.ids.max()) + 1, -1, dtype=np.int64)
-    total = np.bincount(events.ids)
+    if not len(ids):
+        return np.empty(0, dtype=np.int64)
+    found = np.full(int(ids.max()) + 1, -1, dtype=np.int64)
+    total = np.bincount(ids)
     for number, level in enumerate(levels):  # parents come before their children
-        edges = np.zeros(len(events) + 1, dtype=np.int64)
-        np.add.at(edges, np.searchsorted(events.starts_ns, level.passes_ns[:, 0]), 1)
-        np.add.at(edges, np.searchsorted(events.starts_ns, level.passes_ns[:, 1]), -1)
-        inside = np.bincount(events.ids, weights=np.cumsum(edges[:-1]) > 0)
+        edges = np.zeros(len(ids) + 1, dtype=np.int64)
+        np.add.at(edges, np.searchsorted(starts_ns, level.passes_ns[:, 0]), 1)
+        np.add.at(edges, np.searchsorted(starts_ns, level.passes_ns[:, 1]), -1)
+        inside = np.bincount(ids, weights=np.cumsum(edges[:-1]) > 0)
         found[(inside >= _MOSTLY * total) & (total > 0) & (found == level.parent)] = number
     return found
 

@@ -181,7 +181,7 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
         times = steps.start_ns[of_loop], (steps.start_ns + steps.duration_ns)[of_loop]
         add_recorded(tree, stream, events, loop.name, times, steps.kept[of_loop], run_ns)
     location = main_location(trace, steps.process)
-    drawn = draw_recorded(trace, location) if location is not None else None
+    drawn = draw_recorded(trace, location, stream, tree) if location is not None else None
     graph, expression = drawn or draw(stream, events, tree)
     reason = f"{steps.reason}; what is inside of a step is that of the {int(steps.kept.sum())} kept in detail"
     return Structure(
