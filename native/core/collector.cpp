@@ -61,7 +61,7 @@ class Collector::Place final : public SpanObserver {
   }
 
   LocationBuilder& builder;
-  // Half of the usual number of edges: with the detector's windows and the facts of paths a stream stays below 24 MB.
+  // Half of the usual number of edges: the detector's windows and the facts of paths take memory, too.
   structure::FlowGraph graph{structure::GraphLimits{.edges = 131072}};
   uint64_t folded_until = 0;          // position in the ring behind the last row that was folded
   bool folded = false, kept = false;  // since the last commit
