@@ -28,6 +28,8 @@ enum ChunkKind : uint8_t {
   kIterationsChunk = 11,  // iteration records, numbered in order from `location` on
   kStatisticsChunk = 12,  // what was folded
   kGraphChunk = 13,       // event flow graph of one location
+  kTextsChunk = 14,       // texts of side tables, numbered in order from `location` on
+  kTableChunk = 15,       // rows of a side table of one location
   kNoteChunk = 20,        // JSON text: what became known while the process ran (its rank)
 };
 

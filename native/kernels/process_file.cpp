@@ -12,6 +12,7 @@
 
 #include "core/builder.h"
 #include "core/ring.h"
+#include "kernels/side_tables.h"
 
 namespace strobe {
 
@@ -156,8 +157,9 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       Location& location = locations[header.location];
       location.id = header.location;
       location.thread_id = c.u64();
-      c.u8();
+      location.kind = c.u8();
       location.name = c.text();
+      if (c.at < c.end) location.device = int64_t(c.u64());
       break;
     }
     case kPathsChunk:
@@ -228,6 +230,24 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
     case kStatisticsChunk:
       if (!decode_statistics(payload, header.count, statistics)) chunks_damaged++;
       break;
+    case kTextsChunk:
+      if (size_t(header.location) + header.count > map_bytes_ / 4) break;  // a text has four bytes at least
+      if (texts.size() < size_t(header.location) + header.count) texts.resize(size_t(header.location) + header.count);
+      for (uint32_t i = 0; i < header.count && c.ok; i++) {
+        const size_t n = c.u32();
+        if (!c.ok || size_t(c.end - c.at) < n || size_t(header.location) + i >= texts.size()) break;
+        texts[size_t(header.location) + i] = {c.at, n};
+        c.at += n;
+      }
+      break;
+    case kTableChunk: {
+      std::string_view name;
+      if (header.count <= 1u << 24 && table_name(payload, name))
+        tables[std::string(name)].push_back({header.location, header.count, payload});
+      else
+        chunks_damaged++;
+      break;
+    }
     case kGraphChunk:
       graphs[header.location] = payload;
       break;

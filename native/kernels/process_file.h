@@ -32,6 +32,8 @@ struct Block {
 struct Location {
   uint32_t id = 0;
   uint64_t thread_id = 0;
+  uint8_t kind = 0;  // of LocationKind
+  int64_t device = -1;
   std::string name;
   std::vector<Block> blocks;
   std::unordered_map<uint64_t, int64_t> ends;  // row -> end of spans that were open when their block was sealed
@@ -80,8 +82,15 @@ class ProcessFile {
   std::vector<structure::IterationRecord> iterations;
   StatisticsTable statistics;
   std::map<uint32_t, std::string> graphs;  // location -> payload of its graph chunk
-  int64_t last_ns = 0;                     // the last time stamp in the file
-  uint64_t bytes_lost = 0;                 // torn or damaged
+  // Side tables: where their chunks lie, by name; read when somebody asks.
+  struct TableChunk {
+    uint32_t location, count;
+    std::string_view payload;
+  };
+  std::map<std::string, std::vector<TableChunk>> tables;
+  std::vector<std::string_view> texts;  // by number; views of the file
+  int64_t last_ns = 0;                  // the last time stamp in the file
+  uint64_t bytes_lost = 0;              // torn or damaged
   uint64_t chunks_damaged = 0;
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read

@@ -14,6 +14,7 @@ extern "C" {
 namespace nb = nanobind;
 
 void register_reader(nb::module_& m);
+void register_formats(nb::module_& m);
 void register_structure(nb::module_& m);
 
 namespace {
@@ -132,5 +133,6 @@ NB_MODULE(_native, m) {
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   register_reader(m);
+  register_formats(m);
   register_structure(m);
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/process_file.h"
 #include "kernels/pyramid.h"
+#include "kernels/side_tables.h"
 #include "structure/flow_graph.h"
 #include "structure/regions.h"
 
@@ -101,8 +102,10 @@ class Reader {
       nb::dict d;
       d["id"] = id;
       d["name"] = text(location.name);
-      d["thread_id"] = location.thread_id;
-      d["kind"] = "thread";
+      d["thread_id"] = int64_t(location.thread_id);  // Kineto has negative ones
+      const char* kinds[] = {"thread", "stream", "task"};
+      d["kind"] = kinds[location.kind < 3 ? location.kind : 2];
+      d["device"] = location.device;
       d["span_count"] = location.spans;
       d["first_ns"] = location.first_ns;
       d["last_ns"] = location.last_ns;
@@ -242,6 +245,43 @@ class Reader {
     return out;
   }
 
+  nb::dict tables() const {  // name -> rows
+    nb::dict out;
+    for (const auto& [name, chunks] : file_->tables) {
+      uint64_t rows = 0;
+      for (const auto& chunk : chunks) rows += chunk.count;
+      out[name.c_str()] = rows;
+    }
+    return out;
+  }
+
+  nb::dict table(const std::string& name) const {
+    Table t;
+    uint64_t damaged = 0;
+    if (const auto found = file_->tables.find(name); found != file_->tables.end()) {
+      nb::gil_scoped_release release;
+      for (const auto& chunk : found->second)
+        if (!decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
+    }
+    nb::dict columns, out;
+    for (auto& [column_name, column] : t.columns) {
+      const char* types[] = {"integer", "real", "text"};
+      columns[column_name.c_str()] =
+          nb::make_tuple(types[size_t(column.type)], array(std::move(column.value)), array(std::move(column.valid)));
+    }
+    out["location"] = array(std::move(t.location));
+    out["row"] = array(std::move(t.row));
+    out["columns"] = columns;
+    out["damaged"] = damaged;
+    return out;
+  }
+
+  nb::list texts() const {
+    nb::list out;
+    for (const std::string_view each : file_->texts) out.append(text(std::string(each)));
+    return out;
+  }
+
   void make_tiles(const std::string& path) const {
     try {
       nb::gil_scoped_release release;
@@ -325,6 +365,9 @@ void register_reader(nb::module_& m) {
       .def("classes", &Reader::classes)
       .def("statistics", &Reader::statistics)
       .def("graph", &Reader::graph, nb::arg("location"))
+      .def("tables", &Reader::tables)
+      .def("table", &Reader::table, nb::arg("name"))
+      .def("texts", &Reader::texts)
       .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
       .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),
            nb::arg("tiles_path").none() = nb::none())

@@ -14,8 +14,10 @@ except ImportError as error:
         do="Install strobe with the Python that runs the program: pip install strobe",
     ) from error
 
-__all__ = ["ProcessReader", "core", "library", "mpi_library", "recover"]
+__all__ = ["ChromeReader", "ImportedProcess", "ProcessReader", "core", "library", "mpi_library", "recover"]
 
+ChromeReader = core.ChromeReader
+ImportedProcess = core.ImportedProcess
 ProcessReader = core.ProcessReader
 recover = core.recover
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 
@@ -77,16 +78,65 @@ class Rule:
     needs: tuple[str, ...] = ()
 
 
+class ImportSource(Protocol):
+    """One file of another tool, already unpacked: in practice `strobe.store.inputs.Input`."""
+
+    name: str
+
+    def chunks(self) -> Iterable[bytes]:
+        """Return the bytes of the file, in pieces."""
+
+    def local_path(self) -> Path:
+        """Return a file with these bytes, for libraries that want one: the file itself where it is not compressed."""
+
+
+class ImportTarget(Protocol):
+    """Where an import goes: in practice `strobe.store.imports.Target`."""
+
+    def next_number(self) -> int:
+        """Return the number of the next block file, process-NUMBER.blocks, in `folder`."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder that is being made."""
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of spans that may wait in memory."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a format says of a file that it has read.
+
+    `processes`: how many block files were written. `base_ns`: unix time of the zero of its clock, None where unknown.
+    `rank`, `ranks`: as the file says. `properties`: what it says about itself beside its events. `counters`: what was
+    wrong with the file as a whole.
+    """
+
+    processes: int
+    first_ns: int
+    last_ns: int
+    base_ns: int | None = None
+    rank: int | None = None
+    ranks: int | None = None
+    host: str = ""
+    properties: Mapping[str, object] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Format:
     """Files of another tool. The file `formats/NAME.py` holds it.
 
-    `sniff(head)` recognises a file by its first bytes, never by its name; `write(trace, path)` exports, where the
-    format can be written.
+    `sniff(head)` recognises a file by its first bytes (unpacked), never by its name; `read(source, target)` imports
+    it; `write(trace, path)` exports. Either may be missing. `read` raises ValueError with a sentence where a file is
+    not what its first bytes promised; what is sound before a damaged place is kept, and counted.
     """
 
     name: str
     title: str
     suffixes: tuple[str, ...]
     sniff: Callable[[bytes], bool]
+    read: Callable[[ImportSource, ImportTarget], Imported] | None = None
     write: Callable[..., None] | None = None

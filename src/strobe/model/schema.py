@@ -46,7 +46,8 @@ LOCATIONS = (
     Column("process", "uint32", "", "process it belongs to"),
     Column("name", "string", "", "name of the thread"),
     Column("thread_id", "int64", "", "number the operating system gave the thread"),
-    Column("kind", "string", "", "thread, stream"),
+    Column("kind", "string", "", "thread, stream (of a GPU), task (neither: asynchronous work, a profiler's own row)"),
+    Column("device", "int64", "", "number of the GPU that a stream belongs to, null for others", extra=True),
     Column("span_count", "int64", "", "spans recorded in it"),
     Column("first_ns", "int64", "ns", "start of its first span"),
     Column("last_ns", "int64", "ns", "end of its last span"),
@@ -194,6 +195,144 @@ QUALITY = (
     Column("text", "string", "", "in words"),
 )
 
+# Side tables: attributes that only some spans have. (location, row) is the span.
+_OF_SPAN = (
+    Column("location", "uint32", "", "where the span ran"),
+    Column("row", "int64", "", "number of the span in its location"),
+)
+_OF_GPU = (
+    Column("correlation", "int64", "", "number that a call and what it started share"),
+    Column("external_id", "int64", "", "number of the operator that was running when it was started"),
+    Column("device", "int64", "", "number of the GPU"),
+    Column("context", "int64", "", "context of the driver"),
+    Column("stream", "int64", "", "stream"),
+)
+
+KERNEL_SPANS = (
+    *_OF_SPAN,
+    *_OF_GPU,
+    Column("grid_x", "int64", "", "blocks in x"),
+    Column("grid_y", "int64", "", "blocks in y"),
+    Column("grid_z", "int64", "", "blocks in z"),
+    Column("block_x", "int64", "", "threads of a block in x"),
+    Column("block_y", "int64", "", "threads of a block in y"),
+    Column("block_z", "int64", "", "threads of a block in z"),
+    Column("registers_per_thread", "int64", "", "registers per thread"),
+    Column("shared_memory_bytes", "int64", "bytes", "shared memory of a block, static and dynamic"),
+    Column("queued_ns", "int64", "ns", "when it was put into the queue, 0 where unknown", extra=True),
+    Column("blocks_per_sm", "float64", "", "blocks per multiprocessor", extra=True),
+    Column("warps_per_sm", "float64", "", "warps per multiprocessor", extra=True),
+    Column("occupancy_percent", "float64", "%", "estimated achieved occupancy"),
+    Column("graph", "int64", "", "CUDA graph that it was launched by", extra=True),
+    Column("graph_node", "int64", "", "node of that graph", extra=True),
+    Column("priority", "int64", "", "priority of its stream", extra=True),
+)
+COPY_SPANS = (
+    *_OF_SPAN,
+    *_OF_GPU,
+    Column("size_bytes", "int64", "bytes", "bytes copied or set"),
+    Column("bandwidth_gb_s", "float64", "GB/s", "bandwidth as the tool gave it"),
+    Column("graph", "int64", "", "CUDA graph that it was launched by", extra=True),
+    Column("graph_node", "int64", "", "node of that graph", extra=True),
+)
+CALL_SPANS = (
+    *_OF_SPAN,
+    *_OF_GPU[:2],
+    Column("callback_id", "int64", "", "number of the function in CUPTI", extra=True),
+)
+OPERATOR_SPANS = (
+    *_OF_SPAN,
+    Column("external_id", "int64", "", "number that kernels refer to it by"),
+    Column("record_function_id", "int64", "", "number of the range in PyTorch", extra=True),
+    Column("event_index", "int64", "", "number of the event in Kineto", extra=True),
+    Column("sequence_number", "int64", "", "what a forward operator and its backward share"),
+    Column("forward_thread", "int64", "", "PyTorch's number of the thread that ran the forward operator"),
+    Column("shapes", "string", "", "shapes of the inputs, as JSON"),
+    Column("types", "string", "", "types of the inputs, as JSON"),
+    Column("strides", "string", "", "strides of the inputs, as JSON", extra=True),
+    Column("concrete_inputs", "string", "", "values of inputs that are no tensors, as JSON", extra=True),
+    Column("module_hierarchy", "string", "", "modules around it", extra=True),
+    Column("call_stack", "string", "", "Python call stack as the tool gave it", extra=True),
+)
+SYNC_SPANS = (
+    *_OF_SPAN,
+    *_OF_GPU,
+    Column("sync_kind", "string", "", "what was waited for: an event, a stream, a context"),
+    Column("wait_on_stream", "int64", "", "stream that was waited for"),
+    Column("wait_on_correlation", "int64", "", "correlation of the call that recorded the event waited for"),
+    Column("wait_on_event", "int64", "", "event that was waited for"),
+)
+COLLECTIVE_SPANS = (
+    *_OF_SPAN,
+    Column("collective", "string", "", "which collective"),
+    Column("dtype", "string", "", "type of an element"),
+    Column("in_elements", "int64", "", "elements sent"),
+    Column("out_elements", "int64", "", "elements received"),
+    Column("group_size", "int64", "", "ranks in the group"),
+    Column("group", "string", "", "name of the group"),
+    Column("group_description", "string", "", "what the group is for"),
+    Column("group_ranks", "string", "", "ranks of the group, as JSON"),
+    Column("in_split", "string", "", "elements sent to each rank, as JSON", extra=True),
+    Column("out_split", "string", "", "elements received from each rank, as JSON", extra=True),
+    Column("rank", "int64", "", "own rank in the group"),
+    Column("first_rank", "int64", "", "first rank of the group in the job", extra=True),
+    Column("rank_stride", "int64", "", "distance between its ranks in the job", extra=True),
+    Column("sequence", "int64", "", "number of the collective in its group"),
+    Column("communicator", "string", "", "communicator", extra=True),
+    Column("source_rank", "int64", "", "rank that it came from", extra=True),
+    Column("destination_rank", "int64", "", "rank that it went to", extra=True),
+)
+PYTHON_SPANS = (
+    *_OF_SPAN,
+    Column("python_id", "int64", "", "number of the call"),
+    Column("python_parent_id", "int64", "", "number of the caller's call"),
+    Column("python_module_id", "int64", "", "number of the module object"),
+)
+ARGUMENTS = (
+    *_OF_SPAN,
+    Column("key", "string", "", "name of the argument"),
+    Column("value", "string", "", "its value, as JSON"),
+)
+ALLOCATIONS = (
+    Column("location", "uint32", "", "thread that allocated or freed"),
+    Column("time_ns", "int64", "ns", "when"),
+    Column("address", "int64", "", "address"),
+    Column("size_bytes", "int64", "bytes", "bytes allocated, below 0 where freed"),
+    Column("total_allocated_bytes", "int64", "bytes", "allocated in all afterwards"),
+    Column("total_reserved_bytes", "int64", "bytes", "reserved in all afterwards"),
+    Column("device_type", "int64", "", "0 host, 1 GPU (as PyTorch counts)"),
+    Column("device", "int64", "", "number of the device, -1 for the host"),
+    Column("event_index", "int64", "", "number of the event in Kineto", extra=True),
+)
+MARKS = (
+    Column("location", "uint32", "", "where"),
+    Column("time_ns", "int64", "ns", "when"),
+    Column("name", "string", "", "name"),
+    Column("category", "string", "", "category of the file's own"),
+    Column("arguments", "string", "", "what else is known, as JSON"),
+)
+FLOWS = (
+    Column("location", "uint32", "", "where"),
+    Column("time_ns", "int64", "ns", "when"),
+    Column("flow", "int64", "", "number that the ends of a flow share"),
+    Column("flow_name", "string", "", "the same where it is no number", extra=True),
+    Column("phase", "string", "", "s start, t step, f end"),
+    Column("name", "string", "", "name"),
+    Column("category", "string", "", "what is linked: ac2g (launch to kernel), fwdbwd, ..."),
+)
+# Rows of the first kind belong to spans, those of the second have a time of their own.
+SPAN_TABLES = (
+    "kernel_spans",
+    "copy_spans",
+    "call_spans",
+    "operator_spans",
+    "sync_spans",
+    "collective_spans",
+    "python_spans",
+    "arguments",
+)
+EVENT_TABLES = ("allocations", "marks", "flows")
+
 TABLES: dict[str, tuple[Column, ...]] = {
     "processes": PROCESSES,
     "locations": LOCATIONS,
@@ -204,5 +343,16 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "steps": STEPS,
     "loops": LOOPS,
     "statistics": STATISTICS,
+    "kernel_spans": KERNEL_SPANS,
+    "copy_spans": COPY_SPANS,
+    "call_spans": CALL_SPANS,
+    "operator_spans": OPERATOR_SPANS,
+    "sync_spans": SYNC_SPANS,
+    "collective_spans": COLLECTIVE_SPANS,
+    "python_spans": PYTHON_SPANS,
+    "arguments": ARGUMENTS,
+    "allocations": ALLOCATIONS,
+    "marks": MARKS,
+    "flows": FLOWS,
     "quality": QUALITY,
 }

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from strobe.errors import FormatError, TraceError, UsageError
+from strobe.errors import TraceError, UsageError
 
 SUFFIX = ".strobe"
 FORMAT_VERSION = 1
@@ -35,7 +35,8 @@ class Job:
     """What job.json says: how the run was started, and how it ended.
 
     `zero_ns` is CLOCK_MONOTONIC at the start: the zero of every time in the trace. `ended` holds `exit_code` or
-    `signal`, and `ended_ns`, once the run is over.
+    `signal`, and `ended_ns`, once the run is over. Of a trace that was imported, `imported` says from what, and
+    `processes`, by name of the block file, what is known beside it: `rank`, `clock_offset_ns`.
     """
 
     command: tuple[str, ...] = ()
@@ -46,6 +47,8 @@ class Job:
     format_version: int = FORMAT_VERSION
     ended: Mapping[str, object] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
+    processes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    imported: Mapping[str, object] = field(default_factory=dict)
 
 
 def read_job(folder: Path) -> Job:
@@ -74,6 +77,8 @@ def read_job(folder: Path) -> Job:
         format_version=version,
         ended=dict(raw.get("ended") or {}),
         settings=dict(raw.get("settings") or {}),
+        processes=dict((raw.get("imported") or {}).get("processes") or {}),
+        imported=dict(raw.get("imported") or {}),
     )
 
 
@@ -110,7 +115,10 @@ def runs(folder: str | os.PathLike[str] = ".") -> list[Path]:
 
 
 def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> Path:
-    """Return the trace folder that a name means: a path, `last` (newest run in `folder`), `last~2` (third newest)."""
+    """Return what a name means: a path, `last` (newest run in `folder`), `last~2` (third newest).
+
+    A file inside of a trace folder means the folder; any other file is returned as it is: see `is_trace`.
+    """
     match = re.fullmatch(r"last(?:~(\d+))?", os.fspath(name))
     path = Path(name)
     if match and not path.exists():
@@ -125,14 +133,14 @@ def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> 
             return with_suffix
         known = ", ".join(run.name for run in runs(folder)[:5])
         raise TraceError(f"no such trace: '{path}'", do=f"Runs in this folder: {known}" if known else "")
-    if path.is_file():
-        if path.parent.name.endswith(SUFFIX) or (path.parent / "job.json").exists():
-            return path.parent
-        what = f"'{path}' ({_size(path)}) is no format I know. Tried: strobe. First bytes: {_first_bytes(path)}"
-        raise FormatError(what)
-    if not (path.name.endswith(SUFFIX) or (path / "job.json").exists() or process_files(path)):
-        raise FormatError(f"'{path}' is a folder without a trace: no job.json and no process-*.blocks in it")
+    if path.is_file() and (path.parent.name.endswith(SUFFIX) or (path.parent / "job.json").exists()):
+        return path.parent
     return path
+
+
+def is_trace(path: Path) -> bool:
+    """Whether this is a trace folder of ours, rather than something to import."""
+    return path.is_dir() and (path.name.endswith(SUFFIX) or (path / "job.json").exists() or bool(process_files(path)))
 
 
 def _started(folder: Path) -> int:
@@ -141,22 +149,3 @@ def _started(folder: Path) -> int:
     except TraceError:
         started = 0
     return started or folder.stat().st_mtime_ns
-
-
-def _size(path: Path) -> str:
-    from strobe.model.units import format_bytes
-
-    return format_bytes(path.stat().st_size)
-
-
-def _first_bytes(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            first = stream.read(8)
-    except OSError as error:
-        return str(error.strerror)
-    if not first:
-        return "none (the file is empty)"
-    meaning = {b"\x7fELF": "a program", b"{": "JSON?", b"[": "JSON?", b"\x1f\x8b": "gzip", b"SQLite": "SQLite"}
-    hint = next((f" ({text})" for prefix, text in meaning.items() if first.startswith(prefix)), "")
-    return first.hex(" ") + hint

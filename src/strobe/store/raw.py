@@ -79,6 +79,18 @@ class ProcessReader(Protocol):
         stands for what found no room.
         """
 
+    def tables(self) -> dict[str, int]:
+        """Return the side tables that are there, and how many rows each has."""
+
+    def table(self, name: str) -> dict[str, Any]:
+        """Return location, row (of the span, -1 where rows are no spans), columns (name: type, values, valid), damaged.
+
+        Types: integer; real (values are the bits of a double); text (values are numbers of `texts`).
+        """
+
+    def texts(self) -> list[str]:
+        """Return the texts that side tables refer to."""
+
     def build_tiles(self, tiles_path: str) -> None:
         """Write the pyramid of this process."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from strobe import registry
+from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -41,6 +42,15 @@ VIEWS = {
         ) t join call_paths p using (call_path) join regions r using (region) join locations l using (location)
         group by all
     """,
+    # Spans with what only they have.
+    **{
+        name: f"""
+            select s.start_ns, s.duration_ns, a.*, s.region, s.call_path, {_NAMES}
+            from _{name} a join _spans s using (location, row) join regions r using (region)
+            join locations l using (location)
+        """
+        for name in SPAN_TABLES
+    },
 }
 _DEFINITIONS = ("processes", "locations", "regions", "call_paths", "quality")
 
@@ -54,12 +64,17 @@ def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
     def definition(name: str) -> Callable[[], pa.Table]:
         return lambda: getattr(trace, name).to_arrow()
 
+    def side_table(name: str) -> Callable[[], pa.Table]:
+        return lambda: trace.side_table(name).to_arrow()
+
     # Finding the steps takes longer than everything else in most queries: only where the query can see them.
     with_steps = re.search(r"\bstep\b|\*", query.lower().replace("(*)", "")) is not None
     return {
         **{name: analysis(name) for name in registry.names("analyses") if name not in VIEWS},
         "_statistics": analysis("statistics"),
         **{name: definition(name) for name in _DEFINITIONS},
+        **{f"_{name}": side_table(name) for name in SPAN_TABLES},
+        **{name: side_table(name) for name in EVENT_TABLES},
         "metrics": lambda: trace.metrics().to_arrow(),
         "_spans": lambda: _spans(trace, with_steps),
     }

@@ -19,7 +19,7 @@ from strobe.errors import TraceError, UsageError
 from strobe.model.kinds import RECORDED_WITH
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
-from strobe.store import archive, engine, recover, sql
+from strobe.store import archive, engine, recover, side_tables, sql
 from strobe.store.folded import (
     Folded,
     Iterations,
@@ -56,7 +56,7 @@ class SpanArrays(TypedDict):
     complete: npt.NDArray[np.bool_]
 
 
-_FOREVER = (0, 2**63 - 1)
+_FOREVER = (-(2**63), 2**63 - 1)
 _Value = TypeVar("_Value")
 
 
@@ -76,11 +76,20 @@ class Trace:
         unreadable: Sequence[tuple[int, str]] = (),
     ) -> None:
         described = [dict(reader.process()) for reader in readers]
+        notes = [job.processes.get(each.blocks.stem, {}) for each in files] or [{}] * len(readers)
+        # What is known beside the block files: clocks that do not count from the same moment, ranks by file name.
+        offsets = [_whole(note.get("clock_offset_ns")) or 0 for note in notes]
+        for each, note, offset in zip(described, notes, offsets, strict=True):
+            each["started_ns"] = cast(int, each["started_ns"]) + offset
+            each["ended_ns"] = cast(int, each["ended_ns"]) + offset
+            if each.get("rank") is None:
+                each["rank"] = _whole(note.get("rank"))
         ranks = [each["rank"] if isinstance(each.get("rank"), int) else len(readers) for each in described]
         order = sorted(
             range(len(readers)), key=lambda i: (not described[i].get("main"), ranks[i], described[i]["started_ns"])
         )
         self.path, self.job = path, job
+        self._offsets = [offsets[i] for i in order]
         self._readers = [readers[i] for i in order]
         self._described = [described[i] for i in order]
         self._files = [files[i] for i in order] if files else []
@@ -161,14 +170,12 @@ class Trace:
     def locations(self) -> Table:
         """The threads and streams that recorded something."""
         columns = TABLES["locations"]
-        zeroed = (
-            {
-                **at,
-                "first_ns": cast(int, at["first_ns"]) - self.zero_ns,
-                "last_ns": cast(int, at["last_ns"]) - self.zero_ns,
-            }
-            for at in self._definitions.locations
-        )
+        zeroed = []
+        for at in self._definitions.locations:
+            zero, device = self._zero_of(cast(int, at["process"])), _whole(at.get("device"))
+            first, last = cast(int, at["first_ns"]) - zero, cast(int, at["last_ns"]) - zero
+            on_gpu = device if device is not None and device >= 0 else None
+            zeroed.append({**at, "first_ns": first, "last_ns": last, "device": on_gpu})
         return make_table("locations", [tuple(at[column.name] for column in columns) for at in zeroed])
 
     @cached_property
@@ -194,13 +201,14 @@ class Trace:
     def span_arrays(self, location: int, start_ns: int | None = None, end_ns: int | None = None) -> SpanArrays:
         """Return the spans of a location that overlap [start_ns, end_ns), in order of start: no Arrow, no names."""
         home = self._home(location)
-        lowest = _FOREVER[0] if start_ns is None else start_ns + self.zero_ns
-        highest = _FOREVER[1] if end_ns is None else end_ns + self.zero_ns
+        zero = self._zero_of(home.process)
+        lowest = _FOREVER[0] if start_ns is None else start_ns + zero
+        highest = _FOREVER[1] if end_ns is None else end_ns + zero
         raw = cast(SpanArrays, self._readers[home.process].spans(home.local_id, lowest, highest))
         call_path = self._definitions.path_maps[home.process][raw["call_path"]]
         return {
             "row": raw["row"],
-            "start_ns": raw["start_ns"] - self.zero_ns,
+            "start_ns": raw["start_ns"] - zero,
             "duration_ns": raw["duration_ns"],
             "self_ns": raw["self_ns"],
             "region": self._path_region[call_path],
@@ -226,7 +234,7 @@ class Trace:
                     "metric": [metric["name"]] * len(times),
                     "process": [process] * len(times),
                     "location": [self._global_location(process, cast(int, metric["location"]))] * len(times),
-                    "time_ns": times - self.zero_ns,
+                    "time_ns": times - self._zero_of(process),
                     "value": metric["value"],
                     "unit": [metric["unit"]] * len(times),
                 }
@@ -234,6 +242,20 @@ class Trace:
         if not parts:
             return make_table("metrics", [], note=self.missing(("metrics",)))
         return Table(pa.concat_tables(parts), name="metrics")
+
+    # Attributes that only some spans have, and what has a time but no duration
+
+    def side_table(self, name: str) -> Table:
+        """Return a side table (SPAN_TABLES and EVENT_TABLES of model/schema.py): of all locations, in their order."""
+        local_rows = [reader.tables().get(name, 0) for reader in self._readers]
+        parts = [
+            side_tables.read(name, self._readers[process], self._local_locations(process), self._zero_of(process))
+            for process, rows in enumerate(local_rows)
+            if rows
+        ]
+        if not parts:
+            return make_table(name, [])
+        return Table(pa.concat_tables(parts), name=name)
 
     # Iterations that were folded while the program ran
 
@@ -247,8 +269,7 @@ class Trace:
         """Statistics of what was folded, by process; processes that kept everything are not there."""
         found = {}
         for process, reader in enumerate(self._readers):
-            homes = enumerate(self._definitions.homes)
-            local = {home.local_id: location for location, home in homes if home.process == process}
+            local = self._local_locations(process)
             statistics = read_statistics(reader, self._definitions.path_maps[process], local)
             if statistics is not None:
                 found[process] = statistics
@@ -256,11 +277,12 @@ class Trace:
 
     def iterations(self, process: int) -> Iterations:
         """Return the records of a process's iterations; none where no loop was accepted while it ran."""
-        return self.once(("iterations", process), lambda: read_iterations(self._readers[process], self.zero_ns))
+        reader, zero = self._readers[process], self._zero_of(process)
+        return self.once(("iterations", process), lambda: read_iterations(reader, zero))
 
     def recorded_loops(self, process: int) -> tuple[RecordedLoop, ...]:
         """Return the main loops that were accepted while a process ran."""
-        return read_loops(self._readers[process], self.zero_ns)
+        return read_loops(self._readers[process], self._zero_of(process))
 
     def extras(self, process: int) -> tuple[tuple[int, ...], ...]:
         """Return, by class of a process's iterations, the regions that it enters beyond the usual (-1: validation)."""
@@ -310,7 +332,8 @@ class Trace:
         shares = np.zeros((len(wanted), width), dtype=np.uint8)
         for line, location in enumerate(wanted):
             home = self._home(location)
-            low, high, tiles = start_ns + self.zero_ns, end_ns + self.zero_ns, self._tiles(home.process)
+            zero, tiles = self._zero_of(home.process), self._tiles(home.process)
+            low, high = start_ns + zero, end_ns + zero
             local, shares[line] = self._readers[home.process].cells(home.local_id, low, high, width, tiles)
             regions[line] = self._global_regions(home.process, cast("npt.NDArray[np.uint32]", local))
         return regions, shares
@@ -324,7 +347,8 @@ class Trace:
         fill of the pixel, in 255ths.
         """
         home = self._home(location)
-        low, high = start_ns + self.zero_ns, end_ns + self.zero_ns
+        zero = self._zero_of(home.process)
+        low, high = start_ns + zero, end_ns + zero
         local, filled = self._readers[home.process].stack_cells(home.local_id, low, high, width, max_depth)
         return self._global_regions(home.process, local), cast("npt.NDArray[np.uint8]", filled)
 
@@ -416,11 +440,20 @@ class Trace:
     def _path_depth(self) -> npt.NDArray[np.uint16]:
         return np.array(self._definitions.path_depth, dtype=np.uint16)
 
+    def _zero_of(self, process: int) -> int:
+        """The trace's zero on the clock of a process."""
+        return self.zero_ns - self._offsets[process]
+
     def _home(self, location: int) -> LocalLocation:
         homes = self._definitions.homes
         if not 0 <= location < len(homes):
             raise UsageError(f"no location {location}: this trace has {len(homes)}, numbered from 0")
         return homes[location]
+
+    def _local_locations(self, process: int) -> dict[int, int]:
+        """From the ids of a process's locations to ours."""
+        homes = enumerate(self._definitions.homes)
+        return {home.local_id: location for location, home in homes if home.process == process}
 
     def _global_location(self, process: int, local_id: int) -> int | None:
         return next(
@@ -481,6 +514,10 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
     A process whose file cannot be read is left out, and the quality table says so; only if none can be, it is an error.
     """
     folder = archive.find(path)
+    if not archive.is_trace(folder):
+        from strobe.store import imports
+
+        folder = imports.opened(folder)
     job = archive.read_job(folder)
     files = archive.process_files(folder)
     if not files:
@@ -503,3 +540,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
 def last(n: int = 0) -> Trace:
     """Open the newest run in this folder, or with `n` the one n runs before it."""
     return open_trace(f"last~{n}")
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,433 @@
+#include "formats/imported_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <stdexcept>
+#include <system_error>
+
+#include "core/builder.h"
+#include "structure/varint.h"
+
+namespace strobe {
+
+namespace {
+constexpr size_t kFlushBytes = 1 << 20;
+constexpr size_t kChunkRows = 4096;
+constexpr size_t kMostNames = 1 << 20;  // remembered; later ones that come again get another number
+constexpr size_t kRunBuffer = 2048;     // records of one run in memory while runs are merged
+
+[[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::generic_category(), path); }
+
+void write_all(int fd, const std::string& path, const char* data, size_t size) {
+  while (size) {
+    const ssize_t n = write(fd, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (n == 0) errno = ENOSPC;
+      fail(path);
+    }
+    data += n, size -= size_t(n);
+  }
+}
+}  // namespace
+
+void TableRow::set_real(size_t column, double value) {
+  int64_t bits;
+  memcpy(&bits, &value, 8);
+  set(column, bits);
+}
+
+void TableRow::append_to(std::string& out) const {
+  structure::VarintWriter w;
+  w.bytes.swap(out);
+  w.number(table_), w.number(present_);
+  for (uint32_t left = present_; left; left &= left - 1) w.difference(int64_t(cells_[__builtin_ctz(left)]));
+  w.bytes.swap(out);
+}
+
+// The block file: appended to in large pieces.
+class ImportedProcess::Output {
+ public:
+  explicit Output(std::string path) : path_(std::move(path)) {
+    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) fail(path_);
+  }
+  ~Output() { close(fd_); }
+  std::string bytes;
+  void flush(size_t more_than = 0) {
+    if (bytes.size() <= more_than) return;
+    write_all(fd_, path_, bytes.data(), bytes.size());
+    bytes.clear();
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+// Bytes that wait: in memory while they are few, then in a file that has no name any more.
+class ImportedProcess::Spill {
+ public:
+  Spill(std::string path, size_t memory) : path_(std::move(path)), memory_(memory) {}
+  ~Spill() {
+    if (fd_ >= 0) close(fd_);
+  }
+  uint64_t size() const { return written_ + tail_.size(); }
+  void append(const void* data, size_t n) {
+    tail_.append(static_cast<const char*>(data), n);
+    if (tail_.size() > memory_) flush();
+  }
+  // `most` bytes, fewer only at the end.
+  std::string_view read(uint64_t offset, size_t most) {
+    if (offset >= written_) return std::string_view(tail_).substr(size_t(offset - written_), most);
+    if (offset < window_at_ || offset + most > window_at_ + window_.size()) {
+      window_.resize(size_t(std::min<uint64_t>(std::max(most, size_t(1) << 16), size() - offset)));
+      read_into(offset, window_.data(), window_.size());
+      window_at_ = offset;
+    }
+    return std::string_view(window_).substr(size_t(offset - window_at_), most);
+  }
+  void read_into(uint64_t offset, char* to, size_t n) {
+    while (n && offset < written_) {
+      const ssize_t got = pread(fd_, to, std::min<uint64_t>(n, written_ - offset), off_t(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) fail(path_);
+      to += got, offset += uint64_t(got), n -= size_t(got);
+    }
+    if (n && offset - written_ < tail_.size())
+      memcpy(to, tail_.data() + (offset - written_), std::min(n, size_t(size() - offset)));
+  }
+
+ private:
+  void flush() {
+    if (fd_ < 0) {
+      fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+      if (fd_ < 0) fail(path_);
+      unlink(path_.c_str());
+    }
+    write_all(fd_, path_, tail_.data(), tail_.size());
+    written_ += tail_.size();
+    tail_.clear();
+  }
+  std::string path_, tail_, window_;
+  size_t memory_;
+  uint64_t written_ = 0, window_at_ = 0;
+  int fd_ = -1;
+};
+
+bool ImportedProcess::before(const SpanRecord& a, const SpanRecord& b) {
+  if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+  if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
+  return a.order < b.order;
+}
+
+// The spans of one location in order, from memory or from sorted runs.
+class ImportedProcess::Merge {
+ public:
+  Merge(Waiting& waiting, Spill& spill) : waiting_(waiting), spill_(spill) {
+    auto& records = waiting.records;
+    if (!std::is_sorted(records.begin(), records.end(), before)) std::sort(records.begin(), records.end(), before);
+    for (const Run& run : waiting.runs) heads_.push_back({run, {}, 0});
+    for (size_t i = 0; i < heads_.size(); i++)
+      if (refill(heads_[i])) heap_.push_back(i);
+    std::make_heap(heap_.begin(), heap_.end(), Later{heads_});
+  }
+  bool next(SpanRecord& out) {
+    const bool memory_left = at_ < waiting_.records.size();
+    if (heap_.empty()) {
+      if (memory_left) out = waiting_.records[at_++];
+      return memory_left;
+    }
+    const Head& first = heads_[heap_.front()];
+    if (memory_left && before(waiting_.records[at_], first.buffer[first.at])) {
+      out = waiting_.records[at_++];
+      return true;
+    }
+    std::pop_heap(heap_.begin(), heap_.end(), Later{heads_});
+    Head& head = heads_[heap_.back()];
+    out = head.buffer[head.at++];
+    if (head.at < head.buffer.size() || refill(head))
+      std::push_heap(heap_.begin(), heap_.end(), Later{heads_});
+    else
+      heap_.pop_back();
+    return true;
+  }
+
+ private:
+  struct Head {
+    Run left;
+    std::vector<SpanRecord> buffer;
+    size_t at;
+  };
+  struct Later {  // for heaps: the earliest first
+    const std::vector<Head>& heads;
+    bool operator()(size_t a, size_t b) const {
+      return before(heads[b].buffer[heads[b].at], heads[a].buffer[heads[a].at]);
+    }
+  };
+  bool refill(Head& head) {
+    const size_t n = size_t(std::min<uint64_t>(head.left.count, kRunBuffer));
+    head.buffer.resize(n), head.at = 0;
+    if (!n) return false;
+    spill_.read_into(head.left.offset, reinterpret_cast<char*>(head.buffer.data()), n * sizeof(SpanRecord));
+    head.left.offset += n * sizeof(SpanRecord), head.left.count -= n;
+    return true;
+  }
+  Waiting& waiting_;
+  Spill& spill_;
+  std::vector<Head> heads_;
+  std::vector<size_t> heap_;
+  size_t at_ = 0;
+};
+
+ImportedProcess::ImportedProcess(std::string blocks_path, size_t buffer_bytes)
+    : out_(std::make_unique<Output>(blocks_path)),
+      spans_spill_(std::make_unique<Spill>(blocks_path + ".spans", 0)),
+      details_spill_(std::make_unique<Spill>(blocks_path + ".details", buffer_bytes / 4)),
+      buffer_records_(std::max<size_t>(buffer_bytes / sizeof(SpanRecord), 1)) {
+  regions_.first_unsaved = regions_.next = 1;
+}
+
+ImportedProcess::~ImportedProcess() = default;
+
+uint32_t ImportedProcess::intern(Names& names, std::string_view key, bool& is_new) {
+  if (names.ids.size() >= kMostNames) names.ids.clear();
+  const auto [at, added] = names.ids.try_emplace(std::string(key), names.next);
+  is_new = added;
+  if (added) names.next++;
+  return at->second;
+}
+
+void ImportedProcess::save_names(Names& names, ChunkKind kind) {
+  if (names.next == names.first_unsaved) return;
+  append_chunk(out_->bytes, kind, names.first_unsaved, names.next - names.first_unsaved, names.unsaved);
+  names.unsaved.clear();
+  names.first_unsaved = names.next;
+  out_->flush(kFlushBytes);
+}
+
+uint32_t ImportedProcess::region(std::string_view name, uint8_t paradigm, uint8_t role, std::string_view file,
+                                 uint32_t line, std::string_view module) {
+  Writer key;
+  key.bytes.swap(region_key_);
+  key.bytes.clear();
+  key.u8(paradigm), key.u8(role), key.u32(line), key.text(name), key.text(file), key.text(module);
+  bool is_new;
+  const uint32_t id = intern(regions_, key.bytes, is_new);
+  if (is_new) {
+    regions_.unsaved.append(reinterpret_cast<const char*>(&id), 4).append(key.bytes);
+    if (regions_.unsaved.size() > kFlushBytes) save_names(regions_, kRegionsChunk);
+  }
+  key.bytes.swap(region_key_);
+  return id;
+}
+
+uint32_t ImportedProcess::text(std::string_view value) {
+  bool is_new;
+  const uint32_t id = intern(texts_, value, is_new);
+  if (is_new) {
+    const uint32_t size = uint32_t(value.size());
+    texts_.unsaved.append(reinterpret_cast<const char*>(&size), 4).append(value);
+    if (texts_.unsaved.size() > kFlushBytes) save_names(texts_, kTextsChunk);
+  }
+  return id;
+}
+
+uint32_t ImportedProcess::location(std::string_view name, uint64_t thread_id, LocationKind kind, int64_t device) {
+  locations_.push_back({std::string(name), thread_id, kind, device, {}, {}, {}});
+  return uint32_t(locations_.size() - 1);
+}
+
+void ImportedProcess::name_location(uint32_t location, std::string_view name) { locations_[location].name = name; }
+
+uint32_t ImportedProcess::table(TableLayout layout) {
+  tables_.push_back(std::make_unique<TableLayout>(std::move(layout)));
+  return uint32_t(tables_.size() - 1);
+}
+
+uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, uint32_t location) {
+  const auto [at, added] = metrics_.try_emplace({std::string(name), location}, uint32_t(metrics_.size()));
+  if (added) {
+    Writer w;
+    w.text(name), w.text(unit), w.u32(location);
+    append_chunk(out_->bytes, kMetricChunk, at->second, 1, w.bytes);
+  }
+  return at->second;
+}
+
+void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
+  samples_[metric].push_back({time_ns, value});
+  first_ns_ = std::min(first_ns_, time_ns), last_ns_ = std::max(last_ns_, time_ns);
+}
+
+void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
+  if (location >= locations_.size()) throw std::runtime_error("a span of a location that was not defined");
+  if (duration_ns < 0) count("negative_durations"), duration_ns = 0;
+  if (start_ns > INT64_MAX - duration_ns) count("times_out_of_range"), duration_ns = 0;
+  uint64_t details = 0;
+  if (!pending_.empty()) {
+    details = details_spill_->size() + 1;
+    structure::VarintWriter length;
+    length.number(pending_.size());
+    details_spill_->append(length.bytes.data(), length.bytes.size());
+    details_spill_->append(pending_.data(), pending_.size());
+    pending_.clear();
+  }
+  Waiting& at = locations_[location];
+  at.records.push_back({start_ns, duration_ns, details, region, uint32_t(spans_)});
+  spans_++;
+  first_ns_ = std::min(first_ns_, start_ns), last_ns_ = std::max(last_ns_, start_ns + duration_ns);
+  if (++buffered_ >= buffer_records_) spill();
+}
+
+void ImportedProcess::spill() {
+  for (Waiting& waiting : locations_) {
+    auto& records = waiting.records;
+    if (records.empty()) continue;
+    if (!std::is_sorted(records.begin(), records.end(), before)) std::sort(records.begin(), records.end(), before);
+    waiting.runs.push_back({spans_spill_->size(), records.size()});
+    spans_spill_->append(records.data(), records.size() * sizeof(SpanRecord));
+    std::vector<SpanRecord>().swap(records);
+  }
+  buffered_ = 0;
+}
+
+void ImportedProcess::row(uint32_t location, const TableRow& row) {
+  if (location >= locations_.size()) throw std::runtime_error("a row of a location that was not defined");
+  std::string bytes;
+  row.append_to(bytes);
+  decode_rows(locations_[location].rows, location, -1, bytes);
+}
+
+// Reads rows as TableRow wrote them into columns; writes those that are full.
+void ImportedProcess::decode_rows(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location,
+                                  int64_t row, std::string_view bytes) {
+  structure::VarintReader in{bytes};
+  uint64_t cells[kMaxColumns];
+  while (!in.bytes.empty()) {
+    const uint64_t table = in.number(), present = in.number();
+    size_t n = 0;
+    for (uint32_t left = uint32_t(present); left; left &= left - 1) cells[n++] = uint64_t(in.difference());
+    if (!in.ok || table >= tables_.size()) return;
+    auto& columns = tables[uint32_t(table)];
+    if (!columns) columns = std::make_unique<TableColumns>(*tables_[table]);
+    columns->add(row, uint32_t(present), cells);
+    if (columns->rows() < kChunkRows) continue;
+    columns->append_to(out_->bytes, location);
+    out_->flush(kFlushBytes);
+  }
+}
+
+void ImportedProcess::write_details(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location,
+                                    int64_t row, uint64_t details) {
+  const std::string_view head = details_spill_->read(details - 1, 10);
+  structure::VarintReader in{head};
+  const uint64_t size = in.number();
+  const size_t length_bytes = head.size() - in.bytes.size();
+  decode_rows(tables, location, row, details_spill_->read(details - 1 + length_bytes, size));
+}
+
+void ImportedProcess::write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name) {
+  Writer w;
+  w.u64(waiting.thread_id), w.u8(uint8_t(waiting.kind)), w.text(name), w.u64(uint64_t(waiting.device));
+  append_chunk(out_->bytes, kLocationChunk, id, 1, w.bytes);
+}
+
+// Spans that nest properly, and their attributes.
+struct ImportedProcess::Lane {
+  uint32_t id;
+  LocationBuilder builder;
+  struct Open {
+    int64_t end_ns;
+    uint32_t region;
+  };
+  std::vector<Open> stack;
+  std::map<uint32_t, std::unique_ptr<TableColumns>> tables;
+  void leave_until(int64_t ns) {
+    for (; !stack.empty() && stack.back().end_ns <= ns; stack.pop_back())
+      builder.leave(stack.back().region, stack.back().end_ns);
+  }
+};
+
+void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
+  Waiting& waiting = locations_[location];
+  write_location_chunk(location, waiting, waiting.name);
+  std::deque<Lane> lanes;  // a builder does not move
+  lanes.push_back({location, LocationBuilder(location, paths), {}, {}});
+  Merge merge(waiting, *spans_spill_);
+  for (SpanRecord record; merge.next(record);) {
+    const int64_t end_ns = record.start_ns + record.duration_ns;
+    Lane* fits = nullptr;
+    for (Lane& lane : lanes) {
+      lane.leave_until(record.start_ns);
+      if (!fits && (lane.stack.empty() || lane.stack.back().end_ns >= end_ns)) fits = &lane;
+    }
+    if (!fits) {
+      const uint32_t id = location_ids_++;
+      write_location_chunk(id, waiting, waiting.name + " (lane " + std::to_string(lanes.size() + 1) + ")");
+      lanes.push_back({id, LocationBuilder(id, paths), {}, {}});
+      fits = &lanes.back();
+    }
+    if (fits != &lanes.front()) count("overlapping_spans");
+    // A block ends before a span begins, so that what is open there is what encloses it.
+    if (fits->builder.full()) fits->builder.seal(out_->bytes, 0, 0), out_->flush(kFlushBytes);
+    const int64_t row = int64_t(fits->builder.spans());
+    fits->builder.enter(record.region, record.start_ns);
+    fits->stack.push_back({end_ns, record.region});
+    if (record.details) write_details(fits->tables, fits->id, row, record.details);
+  }
+  for (Lane& lane : lanes) {
+    lane.leave_until(INT64_MAX);
+    if (lane.builder.dirty()) lane.builder.seal(out_->bytes, 0, 0);
+    for (auto& [table, columns] : lane.tables) columns->append_to(out_->bytes, lane.id);
+  }
+  for (auto& [table, columns] : waiting.rows) columns->append_to(out_->bytes, location);
+  std::vector<SpanRecord>().swap(waiting.records);
+  out_->flush(kFlushBytes);
+}
+
+void ImportedProcess::finish(const ProcessDescription& description, const std::string& end_state) {
+  if (finished_) return;
+  finished_ = true;
+  if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
+  const std::string head = "{\"pid\": " + std::to_string(description.pid) +
+                           ", \"parent_pid\": " + std::to_string(description.parent_pid) +
+                           ", \"started_ns\": " + std::to_string(first_ns_) +
+                           ", \"forked\": false, \"put_ns\": 0, \"description\": " + description.description_json + "}";
+  append_chunk(out_->bytes, kProcessChunk, 0, 1, head);
+  if (!description.note_json.empty()) append_chunk(out_->bytes, kNoteChunk, 0, 1, description.note_json);
+  save_names(regions_, kRegionsChunk);
+  save_names(texts_, kTextsChunk);
+  location_ids_ = uint32_t(locations_.size());
+  PathTable paths;
+  for (uint32_t location = 0; location < locations_.size(); location++) write_location(location, paths);
+  if (paths.folded()) counters_["paths_folded"] = paths.folded();
+  for (auto& [metric, samples] : samples_) {
+    std::stable_sort(samples.begin(), samples.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    for (size_t at = 0; at < samples.size(); at += kChunkRows) {
+      const size_t n = std::min(kChunkRows, samples.size() - at);
+      Writer w;
+      for (size_t i = at; i < at + n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &samples[i].second, 8);
+        w.u32(metric), w.u64(uint64_t(samples[i].first)), w.u64(bits);
+      }
+      append_chunk(out_->bytes, kSamplesChunk, 0, uint32_t(n), w.bytes);
+    }
+    out_->flush(kFlushBytes);
+  }
+  std::string end = "{\"end_state\": \"" + end_state + "\", \"exit_code\": -1, \"ended_ns\": " +
+                    std::to_string(last_ns_) + ", \"counters\": {";
+  for (const auto& [name, value] : counters_)
+    end += (end.back() == '{' ? "\"" : ", \"") + name + "\": " + std::to_string(value);
+  append_chunk(out_->bytes, kEndChunk, 0, 1, end + "}}");
+  out_->flush();
+}
+
+}  // namespace strobe

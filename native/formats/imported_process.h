@@ -1,0 +1,136 @@
+// imported_process.h - writes the block file of one process of another tool's trace. Decoders tell it of regions,
+// locations, spans and attributes in whatever order their file has them; it sorts and nests them in constant memory.
+#pragma once
+#include <stdint.h>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/blocks.h"
+#include "kernels/side_tables.h"
+
+namespace strobe {
+
+class PathTable;
+
+constexpr uint32_t kNoTable = 0xFFFFFFFF;
+
+enum class LocationKind : uint8_t { thread = 0, stream = 1, task = 2 };
+
+// One row of a side table while it is put together. Cells stay in the order of the layout's columns.
+class TableRow {
+ public:
+  void start(uint32_t table) { table_ = table, present_ = 0; }
+  void set(size_t column, int64_t value) { present_ |= 1u << column, cells_[column] = uint64_t(value); }
+  void set_real(size_t column, double value);
+  uint32_t table() const { return table_; }
+  bool empty() const { return present_ == 0; }
+  void append_to(std::string& out) const;
+
+ private:
+  uint32_t table_ = kNoTable, present_ = 0;
+  uint64_t cells_[kMaxColumns];
+};
+
+// What is known of the process besides, for the first and the last chunk.
+struct ProcessDescription {
+  int64_t pid = 0, parent_pid = 0;
+  std::string description_json = "{}";  // argv, host, python, main, and where it comes from
+  std::string note_json;                // rank and ranks, or empty
+};
+
+class ImportedProcess {
+ public:
+  // Writes to `blocks_path`; spills to files beside it when more than `buffer_bytes` of spans wait.
+  // Throws std::system_error wherever a file cannot be written.
+  explicit ImportedProcess(std::string blocks_path, size_t buffer_bytes = 64u << 20);
+  ~ImportedProcess();
+  ImportedProcess(const ImportedProcess&) = delete;
+
+  uint32_t region(std::string_view name, uint8_t paradigm, uint8_t role, std::string_view file = {}, uint32_t line = 0,
+                  std::string_view module = {});
+  uint32_t location(std::string_view name, uint64_t thread_id, LocationKind kind = LocationKind::thread,
+                    int64_t device = -1);
+  void name_location(uint32_t location, std::string_view name);
+  uint32_t text(std::string_view value);
+  uint32_t table(TableLayout layout);
+  uint32_t metric(std::string_view name, std::string_view unit, uint32_t location = 0xFFFFFFFF);
+
+  // Rows added since the last span belong to the next one.
+  void attribute(const TableRow& row) { row.append_to(pending_); }
+  // A negative duration is counted and taken as 0.
+  void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region);
+  // A row of a table whose rows are no spans.
+  void row(uint32_t location, const TableRow& row);
+  void sample(uint32_t metric, int64_t time_ns, double value);
+  void count(const std::string& what, uint64_t n = 1) { counters_[what] += n; }
+
+  // Writes everything; afterwards the file is complete. `ended` as in docs/format/blocks.md.
+  void finish(const ProcessDescription& description, const std::string& end_state = "closed");
+
+  uint64_t spans() const { return spans_; }
+  int64_t first_ns() const { return first_ns_; }
+  int64_t last_ns() const { return last_ns_; }
+
+ private:
+  struct SpanRecord {
+    int64_t start_ns, duration_ns;
+    uint64_t details;  // where its attributes lie, 0: none
+    uint32_t region;
+    uint32_t order;  // as it came, among equal times
+  };
+  static_assert(sizeof(SpanRecord) == 32);
+  struct Run {  // sorted, in the spill file
+    uint64_t offset, count;
+  };
+  struct Waiting {
+    std::string name;
+    uint64_t thread_id;
+    LocationKind kind;
+    int64_t device;
+    std::vector<SpanRecord> records;
+    std::vector<Run> runs;
+    std::map<uint32_t, std::unique_ptr<TableColumns>> rows;  // by table
+  };
+  class Output;
+  class Spill;
+  class Merge;
+  struct Lane;
+
+  static bool before(const SpanRecord& a, const SpanRecord& b);
+  void spill();
+  void write_location(uint32_t location, PathTable& paths);
+  void decode_rows(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location, int64_t row,
+                   std::string_view bytes);
+  void write_details(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location, int64_t row,
+                     uint64_t details);
+  void write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name);
+
+  std::unique_ptr<Output> out_;
+  std::unique_ptr<Spill> spans_spill_, details_spill_;
+  size_t buffer_records_, buffered_ = 0;
+  std::vector<Waiting> locations_;
+  uint32_t location_ids_ = 0;  // with lanes
+  struct Names {
+    std::unordered_map<std::string, uint32_t> ids;
+    std::string unsaved;
+    uint32_t first_unsaved = 0, next = 0;
+  };
+  uint32_t intern(Names& names, std::string_view key, bool& is_new);
+  void save_names(Names& names, ChunkKind kind);
+  Names regions_, texts_;
+  std::string region_key_;
+  std::vector<std::unique_ptr<TableLayout>> tables_;
+  std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
+  std::map<uint32_t, std::vector<std::pair<int64_t, double>>> samples_;
+  std::string pending_;
+  std::map<std::string, uint64_t> counters_;
+  uint64_t spans_ = 0;
+  int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
+  bool finished_ = false;
+};
+
+}  // namespace strobe

@@ -1,0 +1,282 @@
+"""Opening files of other tools: recognised by their content, imported once into a trace folder, opened from there ever
+after (docs/decisions/0009-import.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from strobe import registry
+from strobe.errors import FormatError, TraceError
+from strobe.model.plugins import Format, Imported
+from strobe.model.units import format_bytes
+from strobe.store.archive import FORMAT_VERSION, SUFFIX
+from strobe.store.inputs import Input, inputs_of
+
+# What an import writes may change: a cache of another version is made anew.
+IMPORT_VERSION = 1
+_BUFFER_BYTES = 64 << 20
+_PROPERTIES_BYTES = 1 << 20
+
+
+@dataclass
+class Target:
+    """The folder that an import fills."""
+
+    folder: Path
+    buffer_bytes: int = _BUFFER_BYTES
+    _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1 << 31)))
+    last_number: int = 0
+
+    def next_number(self) -> int:
+        """Return the number of the next block file."""
+        self.last_number = next(self._numbers)
+        return self.last_number
+
+
+def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
+    """Return the trace folder of a file (or folder of files) of another tool; import it if nobody has so far.
+
+    The folder lies beside the file (`trace.json.gz.strobe`), or in `cache` (else in the folder that STROBE_CACHE names,
+    or in the user's cache where the place beside it cannot be written). Ctrl-C keeps what has been read by then.
+    Raises FormatError where nothing in it is known, TraceError where it cannot be read.
+    """
+    return imported([path], _cache_folder(path, cache), talk=talk)
+
+
+def imported(paths: Sequence[Path], folder: Path, *, talk: bool = True) -> Path:
+    """Import files into one trace folder, unless it is there and no file has changed since."""
+    stamp = [_stamp(path) for path in paths]
+    known = _manifest(folder)
+    if known is not None and known.get("stamp") == stamp and not known.get("stopped"):
+        return folder
+    if known is None and folder.exists():
+        raise TraceError(f"'{folder}' is in the way: it is no import", do="Move it away, or choose another --cache.")
+    inputs = [each for path in paths for each in inputs_of(path)]
+    chosen, ignored = _recognised(inputs, paths)
+    work = folder.with_name(f".{folder.name}.importing-{os.getpid()}")
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        work.mkdir(parents=True)
+        manifest = _import(chosen, Target(work), talk)
+        manifest["stamp"], manifest["ignored"] = stamp, ignored
+        _write_job(work, paths, manifest)
+        if known is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # somebody else was faster
+            work.rename(folder)
+        return folder
+    except OSError as error:
+        raise TraceError(
+            f"cannot import '{paths[0]}': {error.strerror or error}", where=str(error.filename or work)
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _import(chosen: Sequence[tuple[Input, Format]], target: Target, talk: bool) -> dict[str, object]:
+    """Read every file; return what the manifest says about it."""
+    processes: dict[str, dict[str, object]] = {}
+    files: list[dict[str, object]] = []
+    progress = _Progress(sum(each.size_bytes for each, _ in chosen), talk)
+    with _stoppable() as stop:
+        for source, plugin in chosen:
+            if stop.is_set() and files:
+                break
+            source.tick = lambda n: progress.add(n) and not stop.is_set()
+            first = target.last_number + 1
+            found = _read(source, plugin, target)
+            # A bare list of events may be anything: what it lacks is said where it is asked for.
+            for number in range(first, first + found.processes):
+                processes[f"process-{number}"] = {"file": source.name, "rank": found.rank, "base_ns": found.base_ns}
+            told = json.dumps(found.properties)
+            files.append(
+                {
+                    "name": source.name,
+                    "format": plugin.name,
+                    "first_ns": found.first_ns,
+                    "last_ns": found.last_ns,
+                    "base_ns": found.base_ns,
+                    "rank": found.rank,
+                    "ranks": found.ranks,
+                    "host": found.host,
+                    "counters": dict(found.counters),
+                    "properties": found.properties if len(told) < _PROPERTIES_BYTES else {"too_long": len(told)},
+                }
+            )
+        stopped = stop.is_set()
+    progress.end("stopped: what was read by then is there" if stopped else "")
+    _name_ranks(files, processes)
+    return {"version": IMPORT_VERSION, "files": files, "processes": processes, "stopped": stopped}
+
+
+def _read(source: Input, plugin: Format, target: Target) -> Imported:
+    assert plugin.read is not None
+    try:
+        return plugin.read(source, target)
+    except ValueError as error:
+        raise FormatError(f"'{source.name}' cannot be read as {plugin.title}: {error}") from error
+    finally:
+        source.close()
+
+
+def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tuple[Input, Format]], list[str]]:
+    """Return the files that a format knows, and the names of those that none does."""
+    plugins = [cast(Format, registry.load("formats", name)) for name in registry.names("formats")]
+    readable = [plugin for plugin in plugins if plugin.read is not None]
+    chosen, ignored = [], []
+    for each in inputs:
+        try:
+            head = each.head()
+        except OSError as error:
+            raise TraceError(f"cannot read '{each.name}': {error.strerror or error}") from error
+        plugin = next((plugin for plugin in readable if plugin.sniff(head)), None)
+        if plugin is None:
+            ignored.append(each.name)
+        else:
+            chosen.append((each, plugin))
+    if not chosen:
+        tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
+        if len(inputs) == 1:
+            one = inputs[0]
+            what = f"'{one.name}' ({format_bytes(one.size_bytes)}) is no format I know. Tried: {tried}."
+            raise FormatError(f"{what} First bytes: {_first_bytes(one)}")
+        raise FormatError(
+            f"'{paths[0]}' is no trace, and none of the {len(inputs)} files in it is one I know. Tried: {tried}"
+        )
+    return chosen, ignored
+
+
+def _name_ranks(files: list[dict[str, object]], processes: dict[str, dict[str, object]]) -> None:
+    """Give files of one job their ranks where they do not tell: by the number in their names, else by their order."""
+    if len(files) < 2:
+        return
+    ranks = [file["rank"] for file in files]
+    if None in ranks or len(set(ranks)) < len(ranks):
+        found = [re.findall(r"(?:rank|proc|worker|process)[-_.]?(\d+)", Path(str(f["name"])).name) for f in files]
+        by_name = [int(each[-1]) for each in found if each]
+        ranks = list(by_name) if len(set(by_name)) == len(files) else list(range(len(files)))
+    for file, rank in zip(files, ranks, strict=True):
+        file["rank"] = rank
+        for process in processes.values():
+            if process["file"] == file["name"]:
+                process["rank"] = rank
+
+
+def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -> None:
+    files = cast("list[dict[str, object]]", manifest["files"])
+    processes = cast("dict[str, dict[str, object]]", manifest["processes"])
+    # Where every file knows when its clock was zero, that is what they share.
+    bases = [file["base_ns"] for file in files]
+    shared = min(cast("list[int]", bases)) if None not in bases else 0
+    for process in processes.values():
+        base = cast("int | None", process.pop("base_ns"))
+        process["clock_offset_ns"] = base - shared if base is not None and None not in bases else 0
+    offsets = [(cast(int, file["base_ns"]) - shared) if None not in bases else 0 for file in files]
+    zero = min(cast(int, file["first_ns"]) + offset for file, offset in zip(files, offsets, strict=True))
+    job = {
+        "format_version": FORMAT_VERSION,
+        "command": [str(path) for path in paths],
+        "host": str(files[0]["host"]),
+        "zero_ns": zero,
+        "started_unix_ns": shared + zero if shared else 0,
+        "imported": manifest,
+    }
+    (work / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
+
+
+def _manifest(folder: Path) -> dict[str, object] | None:
+    try:
+        job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        found = job.get("imported")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _stamp(path: Path) -> list[object]:
+    """What changes when a file, or a file of a folder, does."""
+    try:
+        if not path.is_dir():
+            state = path.stat()
+            return [str(path.resolve()), state.st_size, state.st_mtime_ns, IMPORT_VERSION]
+        states = [each.stat() for each in sorted(path.rglob("*")) if each.is_file()]
+    except OSError as error:
+        raise TraceError(f"cannot read '{path}': {error.strerror}") from error
+    newest = max((state.st_mtime_ns for state in states), default=0)
+    return [str(path.resolve()), sum(state.st_size for state in states), newest, len(states), IMPORT_VERSION]
+
+
+def _cache_folder(path: Path, cache: Path | None) -> Path:
+    path = path.resolve()
+    named = cache or (Path(os.environ["STROBE_CACHE"]) if os.environ.get("STROBE_CACHE") else None)
+    if named is None and os.access(path.parent, os.W_OK):
+        return path.with_name(path.name + SUFFIX)
+    if named is None:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        named = Path(base) / "strobe"
+    distinct = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    return named / f"{path.name}-{distinct}{SUFFIX}"
+
+
+def _first_bytes(source: Input) -> str:
+    head = source.head()[:8]
+    return head.hex(" ") if head else "none (the file is empty)"
+
+
+@contextmanager
+def _stoppable() -> Iterator[threading.Event]:
+    """Ctrl-C sets the event instead of raising, the first time."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def on_interrupt(*_: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Progress:
+    """A line on stderr, where that is a terminal."""
+
+    def __init__(self, total_bytes: int, talk: bool) -> None:
+        self._total, self._done, self._shown_s = max(total_bytes, 1), 0, 0.0
+        self._talk = talk and sys.stderr.isatty()
+        self._begun_s = time.monotonic()
+
+    def add(self, n: int) -> bool:
+        self._done += n
+        now = time.monotonic()
+        if self._talk and now - self._shown_s > 0.1 and now - self._begun_s > 0.3:
+            self._shown_s = now
+            part = min(self._done / self._total, 1.0)
+            bar = "#" * int(30 * part)
+            sys.stderr.write(f"\rimporting {format_bytes(self._total)} [{bar:30}] {part:4.0%} ")
+            sys.stderr.flush()
+        return True
+
+    def end(self, why: str) -> None:
+        if self._talk and self._shown_s:
+            sys.stderr.write("\r" + " " * 70 + "\r")
+        if why:
+            sys.stderr.write(f"strobe: import {why}\n")
