@@ -19,8 +19,8 @@ namespace {
 
 constexpr size_t kLongestEvent = 64u << 20;
 constexpr size_t kPadding = 4;  // YYJSON_PADDING_SIZE
-constexpr yyjson_read_flag kFlags = YYJSON_READ_INSITU | YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE |
-                                    YYJSON_READ_ALLOW_INF_AND_NAN;
+constexpr yyjson_read_flag kFlags =
+    YYJSON_READ_INSITU | YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE | YYJSON_READ_ALLOW_INF_AND_NAN;
 
 // Side tables, and under which names Kineto's arguments go into them.
 enum TableId : uint8_t {
@@ -117,9 +117,7 @@ const TableLayout kLayouts[kTables] = {
       {"source_rank", kInt},
       {"destination_rank", kInt}},
      true},
-    {"python_spans",
-     {{"python_id", kInt}, {"python_parent_id", kInt}, {"python_module_id", kInt}},
-     true},
+    {"python_spans", {{"python_id", kInt}, {"python_parent_id", kInt}, {"python_module_id", kInt}}, true},
     {"arguments", {{"key", kText}, {"value", kText}}, true},
     {"allocations",
      {{"time_ns", kInt},
@@ -144,41 +142,69 @@ struct Key {
 };
 constexpr uint8_t kGrid = 5, kBlock = 8;  // of kernels: the first of three
 constexpr Key kGpuKeys[] = {
-    {"correlation", kKernels, 0},       {"external id", kKernels, 1},   {"device", kKernels, 2},
-    {"context", kKernels, 3},           {"stream", kKernels, 4},        {"grid", kKernels, kGrid},
-    {"block", kKernels, kBlock},        {"registers per thread", kKernels, 11},
-    {"shared memory", kKernels, 12},    {"queued", kKernels, 13},       {"blocks per sm", kKernels, 14},
-    {"warps per sm", kKernels, 15},     {"est. achieved occupancy %", kKernels, 16},
-    {"graph id", kKernels, 17},         {"graph node id", kKernels, 18}, {"priority", kKernels, 19},
+    {"correlation", kKernels, 0},
+    {"external id", kKernels, 1},
+    {"device", kKernels, 2},
+    {"context", kKernels, 3},
+    {"stream", kKernels, 4},
+    {"grid", kKernels, kGrid},
+    {"block", kKernels, kBlock},
+    {"registers per thread", kKernels, 11},
+    {"shared memory", kKernels, 12},
+    {"queued", kKernels, 13},
+    {"blocks per sm", kKernels, 14},
+    {"warps per sm", kKernels, 15},
+    {"est. achieved occupancy %", kKernels, 16},
+    {"graph id", kKernels, 17},
+    {"graph node id", kKernels, 18},
+    {"priority", kKernels, 19},
 };
 constexpr Key kCopyKeys[] = {
-    {"correlation", kCopies, 0}, {"external id", kCopies, 1}, {"device", kCopies, 2},
-    {"context", kCopies, 3},     {"stream", kCopies, 4},      {"bytes", kCopies, 5},
-    {"memory bandwidth (gb/s)", kCopies, 6}, {"graph id", kCopies, 7}, {"graph node id", kCopies, 8},
+    {"correlation", kCopies, 0},
+    {"external id", kCopies, 1},
+    {"device", kCopies, 2},
+    {"context", kCopies, 3},
+    {"stream", kCopies, 4},
+    {"bytes", kCopies, 5},
+    {"memory bandwidth (gb/s)", kCopies, 6},
+    {"graph id", kCopies, 7},
+    {"graph node id", kCopies, 8},
 };
 constexpr Key kCallKeys[] = {{"correlation", kCalls, 0}, {"external id", kCalls, 1}, {"cbid", kCalls, 2}};
 constexpr Key kOperatorKeys[] = {
-    {"external id", kOperators, 0},     {"record function id", kOperators, 1}, {"ev idx", kOperators, 2},
-    {"sequence number", kOperators, 3}, {"fwd thread id", kOperators, 4},      {"input dims", kOperators, 5},
-    {"input type", kOperators, 6},      {"input strides", kOperators, 7},      {"concrete inputs", kOperators, 8},
+    {"external id", kOperators, 0},      {"record function id", kOperators, 1}, {"ev idx", kOperators, 2},
+    {"sequence number", kOperators, 3},  {"fwd thread id", kOperators, 4},      {"input dims", kOperators, 5},
+    {"input type", kOperators, 6},       {"input strides", kOperators, 7},      {"concrete inputs", kOperators, 8},
     {"module hierarchy", kOperators, 9}, {"call stack", kOperators, 10},
 };
 constexpr Key kSyncKeys[] = {
-    {"correlation", kSyncs, 0},    {"external id", kSyncs, 1},
-    {"device", kSyncs, 2},         {"context", kSyncs, 3},
-    {"stream", kSyncs, 4},         {"cuda_sync_kind", kSyncs, 5},
-    {"wait_on_stream", kSyncs, 6}, {"wait_on_cuda_event_record_corr_id", kSyncs, 7},
+    {"correlation", kSyncs, 0},
+    {"external id", kSyncs, 1},
+    {"device", kSyncs, 2},
+    {"context", kSyncs, 3},
+    {"stream", kSyncs, 4},
+    {"cuda_sync_kind", kSyncs, 5},
+    {"wait_on_stream", kSyncs, 6},
+    {"wait_on_cuda_event_record_corr_id", kSyncs, 7},
     {"wait_on_cuda_event_id", kSyncs, 8},
 };
 constexpr Key kCollectiveKeys[] = {
-    {"collective name", kCollectives, 0},     {"dtype", kCollectives, 1},
-    {"in msg nelems", kCollectives, 2},       {"out msg nelems", kCollectives, 3},
-    {"group size", kCollectives, 4},          {"process group name", kCollectives, 5},
-    {"process group description", kCollectives, 6}, {"process group ranks", kCollectives, 7},
-    {"in split size", kCollectives, 8},       {"out split size", kCollectives, 9},
-    {"rank", kCollectives, 10},               {"global rank start", kCollectives, 11},
-    {"global rank stride", kCollectives, 12}, {"seq", kCollectives, 13},
-    {"comms id", kCollectives, 14},           {"src rank", kCollectives, 15},
+    {"collective name", kCollectives, 0},
+    {"dtype", kCollectives, 1},
+    {"in msg nelems", kCollectives, 2},
+    {"out msg nelems", kCollectives, 3},
+    {"group size", kCollectives, 4},
+    {"process group name", kCollectives, 5},
+    {"process group description", kCollectives, 6},
+    {"process group ranks", kCollectives, 7},
+    {"in split size", kCollectives, 8},
+    {"out split size", kCollectives, 9},
+    {"rank", kCollectives, 10},
+    {"global rank start", kCollectives, 11},
+    {"global rank stride", kCollectives, 12},
+    {"seq", kCollectives, 13},
+    {"comms id", kCollectives, 14},
+    {"src rank", kCollectives, 15},
     {"dst rank", kCollectives, 16},
 };
 constexpr Key kPythonKeys[] = {
@@ -330,7 +356,7 @@ struct ChromeReader::State {
   std::string properties = "{";
   std::map<std::string, uint64_t> counters;  // of no process
   std::vector<char> pool;
-  std::string spare;  // an event whose padding would lie behind the buffer
+  std::string spare;           // an event whose padding would lie behind the buffer
   bool not_available = false;  // somewhere there is an N/A: events are copied before they are parsed in place
   std::string before_parsing;
   struct FreeDoc {

@@ -422,8 +422,8 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
     }
     out_->flush(kFlushBytes);
   }
-  std::string end = "{\"end_state\": \"" + end_state + "\", \"exit_code\": -1, \"ended_ns\": " +
-                    std::to_string(last_ns_) + ", \"counters\": {";
+  std::string end = "{\"end_state\": \"" + end_state +
+                    "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(last_ns_) + ", \"counters\": {";
   for (const auto& [name, value] : counters_)
     end += (end.back() == '{' ? "\"" : ", \"") + name + "\": " + std::to_string(value);
   append_chunk(out_->bytes, kEndChunk, 0, 1, end + "}}");

@@ -110,14 +110,13 @@ bool decode_table(std::string_view payload, uint32_t location, uint32_t count, T
     auto at = out.columns.begin();
     while (at != out.columns.end() && at->first != columns[i].name) ++at;
     if (at == out.columns.end())
-      at = out.columns.insert(at, {columns[i].name,
-                                   {read[i].type, std::vector<int64_t>(had), std::vector<uint8_t>(had)}});
+      at = out.columns.insert(at,
+                              {columns[i].name, {read[i].type, std::vector<int64_t>(had), std::vector<uint8_t>(had)}});
     if (at->second.type != read[i].type) continue;  // of another writer: nulls below
     at->second.value.insert(at->second.value.end(), read[i].value.begin(), read[i].value.end());
     at->second.valid.insert(at->second.valid.end(), read[i].valid.begin(), read[i].valid.end());
   }
-  for (auto& [name, column] : out.columns)
-    column.value.resize(had + count), column.valid.resize(had + count);
+  for (auto& [name, column] : out.columns) column.value.resize(had + count), column.valid.resize(had + count);
   return true;
 }
 
