@@ -149,13 +149,12 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
             chosen.append((each, plugin))
     if not chosen:
         tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
-        if len(inputs) == 1:
+        if len(inputs) == 1 and inputs[0].path in paths:
             one = inputs[0]
             what = f"'{one.name}' ({format_bytes(one.size_bytes)}) is no format I know. Tried: {tried}."
             raise FormatError(f"{what} First bytes: {_first_bytes(one)}")
-        raise FormatError(
-            f"'{paths[0]}' is no trace, and none of the {len(inputs)} files in it is one I know. Tried: {tried}"
-        )
+        inside = f"none of the {len(inputs)} files in it is one I know" if inputs else "there is no file in it"
+        raise FormatError(f"'{paths[0]}' is a folder without a trace, and {inside}. Tried: {tried}")
     return chosen, ignored
 
 
@@ -232,8 +231,12 @@ def _cache_folder(path: Path, cache: Path | None) -> Path:
 
 
 def _first_bytes(source: Input) -> str:
-    head = source.head()[:8]
-    return head.hex(" ") if head else "none (the file is empty)"
+    first = source.head()[:8]
+    if not first:
+        return "none (the file is empty)"
+    meaning = {b"\x7fELF": "a program", b"{": "JSON?", b"[": "JSON?", b"SQLite": "SQLite"}
+    hint = next((f" ({text})" for prefix, text in meaning.items() if first.startswith(prefix)), "")
+    return first.hex(" ") + hint
 
 
 @contextmanager
