@@ -7,7 +7,6 @@ import json
 import pytest
 
 import strobe
-
 from strobe.errors import FormatError, TraceError, UsageError
 from strobe.store import archive
 
