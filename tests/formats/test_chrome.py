@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import strobe
+from strobe.cli.main import main
 from strobe.errors import FormatError, TraceError
 from strobe.store import imports, inputs
 
@@ -359,3 +360,22 @@ def test_a_real_trace_of_viztracer_equals_what_its_json_says(tmp_path: Path) -> 
     dumps = trace.sql("select file, line from regions where name = 'dumps'").rows()
     assert dumps
     assert str(dumps[0][0]).endswith("json/__init__.py")
+
+
+@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
+def test_ranks_are_imported_by_name_and_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = sorted(str(path) for path in (TRACES / "kineto" / "two_ranks").iterdir())
+    assert main(["import", *files, "-o", str(tmp_path / "job")]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "job.strobe")
+    trace = strobe.open(tmp_path / "job")
+    assert [row["rank"] for row in trace.processes.to_pylist()] == [0, 1]
+    kernels = trace.sql("select process, count(*) from spans where role = 'kernel' group by 1 order by 1").rows()
+    assert kernels == [(0, 1154), (1, 1104)]
+    assert main([str(tmp_path / "job.strobe")]) == 0, "two steps are enough for a summary"
+    assert "train" in capsys.readouterr().out
+    assert main(["import", *files]) == 2
+    assert "name it" in capsys.readouterr().err
+    assert main(["import", *files, "-o", str(tmp_path / "x"), "--ranks", "1"]) == 2
+    assert main(["import", *files, "-o", str(tmp_path / "y"), "--ranks", "5,3"]) == 0
+    asked = strobe.open(tmp_path / "y")
+    assert sorted(int(str(row["rank"])) for row in asked.processes.to_pylist()) == [3, 5]
