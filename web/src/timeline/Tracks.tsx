@@ -168,7 +168,7 @@ export function Tracks({ model }: { model: TimelineModel }) {
   useSignalEffect(() => {
     const { selection } = model.session.state.value;
     if (selection) void model.restore(selection);
-    else model.selected.value = undefined;
+    else model.deselect();
   });
 
   const height = totalHeight(model.rows.value);

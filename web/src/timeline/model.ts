@@ -54,6 +54,8 @@ export class TimelineModel {
   readonly rows: ReadonlySignal<readonly Row[]>;
   readonly tiles: ReadonlySignal<readonly TileKey[]>;
   readonly store: TileStore;
+  /** Counts what was asked to be selected: an answer that comes after the next wish is not wanted any more. */
+  private wish = 0;
   private readingsFor: TimeRange | undefined;
   private readingsUnderWay: AbortController | undefined;
 
@@ -82,6 +84,7 @@ export class TimelineModel {
   /** Stops everything that is under way. */
   close(): void {
     clearTimeout(this.settle);
+    this.wish++;
     this.store.close();
     this.readingsUnderWay?.abort();
   }
@@ -193,13 +196,21 @@ export class TimelineModel {
   /** Selects the span that fills most of a place; undefined clears. */
   async select(place: Place | undefined): Promise<void> {
     if (!place) {
-      this.selected.value = undefined;
+      this.deselect();
       this.session.update({ selection: undefined });
       return;
     }
+    const wish = ++this.wish;
     const found = await this.session.ask(fetchSpan(this.session.api, place));
+    if (wish !== this.wish) return;
     this.selected.value = found;
     this.session.update({ selection: found && keyOf(found) });
+  }
+
+  /** Shows no span as selected, also none that is still being fetched. */
+  deselect(): void {
+    this.wish++;
+    this.selected.value = undefined;
   }
 
   /** Selects the neighbour of the selected span, or, where none is selected, the widest span of the first thread. */
@@ -214,8 +225,9 @@ export class TimelineModel {
     const asked = from
       ? fetchNeighbour(this.session.api, keyOf(from), way)
       : place && fetchSpan(this.session.api, place);
+    const wish = ++this.wish;
     const found = asked && (await this.session.ask(asked));
-    if (!found) return;
+    if (!found || wish !== this.wish) return;
     this.selected.value = found;
     this.session.update({ selection: keyOf(found) });
     this.bringIntoView({ startNs: found.start_ns, endNs: found.start_ns + found.duration_ns });
@@ -234,7 +246,9 @@ export class TimelineModel {
     if (known && known.location === key.location && known.start_ns === key.startNs && known.depth === key.depth) return;
     const range = { startNs: key.startNs, endNs: key.startNs + 1 };
     const place = { location: key.location, range, depth: key.depth };
-    this.selected.value = await this.session.ask(fetchSpan(this.session.api, place));
+    const wish = ++this.wish;
+    const found = await this.session.ask(fetchSpan(this.session.api, place));
+    if (wish === this.wish) this.selected.value = found;
   }
 
   /** Zooms to the chosen stretch, else to the selected span. */
