@@ -24,7 +24,8 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """120 steps, four and some of them in detail."""
     path = tmp_path_factory.mktemp("folded") / "folded.strobe"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([STROBE, "run", "--quiet", "--keep", "4", "-o", str(path), str(PROGRAM)], check=True, env=environment)
+    command = [STROBE, "run", "--quiet", "--keep", "4", "-o", str(path), str(PROGRAM)]
+    subprocess.run(command, check=True, env=environment)
     return path
 
 

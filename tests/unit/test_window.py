@@ -1,4 +1,4 @@
-"""What takes the time of a window of a folded trace: exact, or it is said what is not known. The twin kept every span."""
+"""What takes the time of a window of a folded trace: exact, or it is said what is not. The twin kept every span."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ END = 10**9
 def threads() -> dict[str, list[Any]]:
     """60 steps of a training in a function; beside it a thread whose calls begin in one step and end in another."""
     steps = train_steps(60, extras=dict.fromkeys(range(9, 60, 10), ("validate", 30 * MS)), stalls={41: 50 * MS})
-    beats = [
-        span("beat", i * MS, i * MS + 5 * MS, span("aten::rand", i * MS, i * MS + 1000)) for i in range(3, 900, 7)
-    ]
+    beats = [span("beat", i * MS, i * MS + 5 * MS, span("aten::rand", i * MS, i * MS + 1000)) for i in range(3, 900, 7)]
     return {"main": [span("main", 0, END, *steps)], "helper": [span("watch", 0, END, *beats)]}
 
 
@@ -94,7 +92,7 @@ def test_of_some_folded_steps_the_time_is_told_and_no_function_is_blamed_for_it(
     sums = np.sum([each.parts_ns for each in some], axis=0).tolist()
     expected = {("folded", part): ns for part, ns in zip(PARTS, sums, strict=True) if ns}
     found = rows(folded, *window, "folded")
-    meanwhile = found.pop(("folded", "other_threads"))
+    meanwhile = found.pop(("folded", "meanwhile"))
     assert found == expected
     assert 0 < meanwhile <= window[1] - window[0], "the time of watch, whatever it did then"
     assert rows(folded, *window, "name") == {}, "neither main nor watch are to blame"
@@ -177,9 +175,7 @@ def test_a_span_that_holds_folded_steps_says_so_and_what_is_its_own(tmp_path: Pa
 
 def test_of_two_spans_of_one_path_the_own_time_is_that_outside_of_folded_steps(tmp_path: Path) -> None:
     # epoch 0..50 holds a folded step 10..40, epoch 50..100 another one; both epochs work 20 beside them.
-    epochs = [
-        span("epoch", b, b + 50, span("step", b + 10, b + 40, span("aten::mm", b + 15, b + 35))) for b in (0, 50)
-    ]
+    epochs = [span("epoch", b, b + 50, span("step", b + 10, b + 40, span("aten::mm", b + 15, b + 35))) for b in (0, 50)]
     its = [Iteration(b + 10, b + 40, (0, 0, 0, 0, 30), "step") for b in (0, 50)]
     process = FoldedProcess({"main": epochs}, its, loops=[OnlineLoop("structure", "step", 0)])
     epoch = page_of(process, folder=tmp_path).json("span?location=0&start_ns=50&end_ns=100&depth=0")

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 # About a tenth of a second of work for each million.
 _MOST_SPANS = 3_000_000
 _WORTH_KEEPING = 50_000
-# Rows that split the time of folded steps, beside the parts of a step: of those cut by an end, and of other threads.
-CUT, OTHER_THREADS = "cut", "other_threads"
+# Rows that split the time of folded steps, beside the parts of a step: of those cut by an end of the window, and what
+# other threads did meanwhile, or other processes in iterations of their own.
+CUT, MEANWHILE = "cut", "meanwhile"
 
 Ints = npt.NDArray[np.int64]
 
@@ -101,14 +102,14 @@ def _add_records(sums: _Sums, folded: FoldedProcess, start_ns: int, end_ns: int)
     """Add the time of the folded steps in a window: by the parts of those that lie in it as a whole."""
     inside = folded.stretches.overlapping(start_ns, end_ns)
     iterations = folded.iterations
-    begin, last = iterations.start_ns[inside.rows], iterations.start_ns[inside.rows] + iterations.duration_ns[inside.rows]
+    begin = iterations.start_ns[inside.rows]
+    last = begin + iterations.duration_ns[inside.rows]
     # The parts are those of whole steps: of one whose end is in detail they say too much.
     whole = (inside.begin_ns == begin) & (inside.end_ns == last) & (begin >= start_ns) & (last <= end_ns)
     for part, time_ns in zip(PARTS, iterations.parts_ns[inside.rows[whole]].sum(axis=0).tolist(), strict=True):
         sums.add_folded(part, int(time_ns))
     sums.add_folded(CUT, inside.inside_ns(start_ns, end_ns) - int(iterations.duration_ns[inside.rows[whole]].sum()))
     sums.folded_steps = max(sums.folded_steps, len(inside))
-    sums.unplaced += folded.unplaced
 
 
 def _summed(facts: Facts, start_ns: int, end_ns: int) -> _Sums:
@@ -121,13 +122,20 @@ def _summed(facts: Facts, start_ns: int, end_ns: int) -> _Sums:
             _add_statistics(sums, facts, folded)
         else:
             unknown[process] = folded
+            sums.unplaced += folded.unplaced
+    # Workers of a loader, say, fold by iterations of their own; "the steps" are those of the process that has most.
+    main = max(unknown, key=lambda process: len(unknown[process].stretches), default=None)
+    for process, folded in unknown.items():
+        if process == main:
             _add_records(sums, folded, start_ns, end_ns)
+        else:
+            sums.add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
     for location, process in enumerate(facts.locations.column("process").to_pylist()):
-        folded = unknown.get(process)
-        stretches = folded.of_location(facts, location) if folded else None
+        around = unknown.get(process)
+        stretches = around.of_location(facts, location) if around else None
         meanwhile = _add_spans(sums, facts, location, start_ns, end_ns, stretches)
-        if folded and location != folded.main:
-            sums.add_folded(OTHER_THREADS, meanwhile)
+        if around and location != around.main:
+            sums.add_folded(MEANWHILE, meanwhile)
     return sums
 
 
@@ -135,7 +143,7 @@ def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Tab
     """Return a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name).
 
     `kind` folded: time of steps of which it is not known what they called, by part of a step; `cut`: of steps of which
-    only a part is in the window; `other_threads`: what other threads did meanwhile. Metadata: how many steps these are
+    only a part is in the window; `meanwhile`: of other threads and processes. Metadata: how many steps these are
     (`folded_steps`), of how many the statistics are in the other rows (`counted_steps`), and how many executions were
     folded outside of all steps and are in no row (`unplaced`).
     """
@@ -146,10 +154,7 @@ def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Tab
     columns = (("kind", pa.string()), ("name", pa.string()), ("group", pa.string()))
     numbers = (("self_ns", pa.int64()), ("count", pa.int64()))
     table = pa.table(
-        {
-            name: pa.array([row[at] for row in rows], kind)
-            for at, (name, kind) in enumerate((*columns, *numbers))
-        }
+        {name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate((*columns, *numbers))}
     )
     about = {name: str(getattr(sums, name)) for name in ("folded_steps", "counted_steps", "unplaced")}
     return table.replace_schema_metadata(about)

@@ -56,6 +56,7 @@ export class TimelineModel {
   readonly store: TileStore;
   /** Counts what was asked to be selected: an answer that comes after the next wish is not wanted any more. */
   private wish = 0;
+  private walking: Promise<void> = Promise.resolve();
   private readingsFor: TimeRange | undefined;
   private readingsUnderWay: AbortController | undefined;
 
@@ -214,7 +215,14 @@ export class TimelineModel {
   }
 
   /** Selects the neighbour of the selected span, or, where none is selected, the widest span of the first thread. */
-  async walk(way: Way): Promise<void> {
+  walk(way: Way): Promise<void> {
+    // A key that is pressed before the answer to the one before has come means what lies beside that answer.
+    const wish = this.wish;
+    this.walking = this.walking.then(() => (wish === this.wish ? this.walkOn(way, wish) : undefined));
+    return this.walking;
+  }
+
+  private async walkOn(way: Way, wish: number): Promise<void> {
     const from = this.selected.value;
     const first = this.rows.value.find((row) => row.kind === "location");
     const place = first?.kind === "location" && {
@@ -225,7 +233,6 @@ export class TimelineModel {
     const asked = from
       ? fetchNeighbour(this.session.api, keyOf(from), way)
       : place && fetchSpan(this.session.api, place);
-    const wish = ++this.wish;
     const found = asked && (await this.session.ask(asked));
     if (!found || wish !== this.wish) return;
     this.selected.value = found;

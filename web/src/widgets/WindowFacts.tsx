@@ -80,7 +80,7 @@ function Source({ facts: { foldedSteps, countedSteps, unplaced } }: { facts: Win
 const FOLDED_TITLES: Readonly<Record<string, string>> = {
   ...PHASE_TITLES,
   cut: "steps cut by the edge",
-  other_threads: "other threads meanwhile",
+  meanwhile: "other threads and processes",
 };
 
 /** The time of folded steps: in all, and split as their records say. */
