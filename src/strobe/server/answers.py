@@ -89,7 +89,8 @@ def span(facts: Facts, parameters: Parameters) -> Body:
     """The span that fills most of a window of a location, of one depth or region where given; or null."""
     start_ns, end_ns = _whole(parameters, "start_ns"), _whole(parameters, "end_ns")
     depth, region = _maybe(parameters, "depth"), _maybe(parameters, "region")
-    return _json(detail.find_span(facts, _location(facts, parameters), start_ns, end_ns, depth=depth, region=region))
+    location, steps = _location(facts, parameters), _chosen(facts, parameters).steps
+    return _json(detail.find_span(facts, location, start_ns, end_ns, depth=depth, region=region, steps=steps))
 
 
 def neighbour(facts: Facts, parameters: Parameters) -> Body:
@@ -98,7 +99,8 @@ def neighbour(facts: Facts, parameters: Parameters) -> Body:
     if way not in detail.WAYS:
         raise UsageError(f"'way={way}' is not one of {', '.join(detail.WAYS)}")
     start_ns, depth = _whole(parameters, "start_ns"), _whole(parameters, "depth")
-    return _json(detail.neighbour(facts, _location(facts, parameters), start_ns, depth, way))
+    location, steps = _location(facts, parameters), _chosen(facts, parameters).steps
+    return _json(detail.neighbour(facts, location, start_ns, depth, way, steps))
 
 
 def series(facts: Facts, _: Parameters) -> Body:
@@ -187,9 +189,10 @@ def table(facts: Facts, parameters: Parameters) -> Body:
     return arrow_body(getattr(facts.trace, name)().to_arrow().slice(0, _MOST_ROWS))
 
 
-def summary(facts: Facts, _: Parameters) -> Body:
-    """The Overview: verdict, one step split into its parts, findings, quality."""
-    return Body(facts.summary_json.encode(), "application/json")
+def summary(facts: Facts, parameters: Parameters) -> Body:
+    """The Overview: verdict, one step split into its parts, findings, quality; with the steps of a level where asked."""
+    text = _chosen(facts, parameters).summary_json if parameters.get("level") else facts.summary_json
+    return Body(text.encode(), "application/json")
 
 
 ROUTES: dict[str, Answer] = {

@@ -13,6 +13,7 @@ from strobe.server.window import clipped_self_ns
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
+    from strobe.server.steps import StepList
     from strobe.store.trace import SpanArrays
 
 _HISTOGRAM_BINS = 32
@@ -22,9 +23,19 @@ _NO_REGION = 0xFFFFFFFF
 
 
 def find_span(
-    facts: Facts, location: int, start_ns: int, end_ns: int, *, depth: int | None = None, region: int | None = None
+    facts: Facts,
+    location: int,
+    start_ns: int,
+    end_ns: int,
+    *,
+    depth: int | None = None,
+    region: int | None = None,
+    steps: StepList | None = None,
 ) -> dict[str, Any] | None:
-    """Return the span that fills most of [start_ns, end_ns), the deepest of equals; of one depth or region if given."""
+    """Return the span that fills most of [start_ns, end_ns), the deepest of equals; of one depth or region if given.
+
+    `steps`: those that it is told to lie in; by default those that were found.
+    """
     arrays = facts.trace.span_arrays(location, start_ns, max(end_ns, start_ns + 1))
     start = arrays["start_ns"]
     stop = start + arrays["duration_ns"]
@@ -38,13 +49,15 @@ def find_span(
         return None
     overlap = np.minimum(stop[rows], end_ns) - np.maximum(start[rows], start_ns)
     best = rows[np.lexsort((arrays["depth"][rows], overlap))[-1]]
-    return describe(facts, location, some_of(arrays, np.array([best])))
+    return describe(facts, location, some_of(arrays, np.array([best])), steps or facts.steps)
 
 
 WAYS = ("next", "previous", "parent", "child")
 
 
-def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str) -> dict[str, Any] | None:
+def neighbour(
+    facts: Facts, location: int, start_ns: int, depth: int, way: str, steps: StepList | None = None
+) -> dict[str, Any] | None:
     """Return the span beside, around, or first inside the one that starts then at this depth; None at an end."""
     if facts.span_counts[location] > _MOST_COMPARED:
         raise UsageError("this thread has too many spans to walk along them", do="Zoom in and click")
@@ -63,10 +76,10 @@ def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str) 
         row = np.flatnonzero(arrays["depth"] == depth)
         beside = int(np.searchsorted(row, at)) + (1 if way == "next" else -1)
         rows = row[beside : beside + 1] if beside >= 0 else row[:0]
-    return describe(facts, location, some_of(arrays, rows)) if len(rows) else None
+    return describe(facts, location, some_of(arrays, rows), steps or facts.steps) if len(rows) else None
 
 
-def describe(facts: Facts, location: int, one: SpanArrays) -> dict[str, Any]:
+def describe(facts: Facts, location: int, one: SpanArrays, steps: StepList) -> dict[str, Any]:
     """Return a span with its region, its call path, its step, and how it compares with its sisters."""
     where = facts.locations.slice(location, 1).to_pylist()[0]
     region = facts.regions.slice(int(one["region"][0]), 1).to_pylist()[0]
@@ -87,7 +100,7 @@ def describe(facts: Facts, location: int, one: SpanArrays) -> dict[str, Any]:
         "complete": bool(one["complete"][0]),
         **{key: region[key] for key in ("region", "name", "paradigm", "role", "group", "file", "line", "module")},
         "path": call_path(facts, int(one["call_path"][0])),
-        "step": facts.steps.at(where["process"], start_ns),
+        "step": steps.at(where["process"], start_ns),
         "sisters": sisters(facts, location, region["region"], duration_ns) if comparable else None,
     }
 

@@ -21,7 +21,7 @@ from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
 from strobe.structure.asked import Asked
 from strobe.structure.stack import Stack, build_stack
-from strobe.structure.steps import find_steps
+from strobe.structure.steps import choose_steps, find_steps
 
 if TYPE_CHECKING:
     from strobe.store.trace import SpanArrays, Trace
@@ -43,6 +43,13 @@ class Chosen:
     def stack(self) -> Stack:
         """The steps by position."""
         return build_stack(self._trace, asked=self._asked)
+
+    @cached_property
+    def summary_json(self) -> str:
+        """The summary of the run with these steps, as JSON text."""
+        trace = self._trace.anew()
+        choose_steps(trace, self._asked)
+        return summarise(trace).to_json()
 
 
 class Facts:

@@ -380,6 +380,10 @@ class Trace:
                 return f"no {what} in this trace; record them with: strobe run {option}"
         return ""
 
+    def anew(self) -> Trace:
+        """Return the same run with nothing found yet: for questions that are to use other steps (`choose_steps`)."""
+        return Trace(self.path, self.job, self._readers, self._files, self._unreadable)
+
     def once(self, key: object, make: Callable[[], _Value]) -> _Value:
         """Return what `make` gave the first time this key was asked for: for results that several questions share."""
         with self._lock:

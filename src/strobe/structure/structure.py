@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from strobe.errors import UsageError
 from strobe.model.units import format_count
 from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.events import KINDS, OPERATORS, events_of
+from strobe.structure.folded_time import FoldedTime, folded_time
 from strobe.structure.graph import Graph, GraphNode
 from strobe.structure.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
 from strobe.structure.main_loop import MainLoop, find_loops
@@ -166,8 +167,12 @@ def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Struc
         raise UsageError(f"process {process} recorded no spans", do=f"Processes with spans: {recorded}")
     run_ns = trace.info.duration_ns
     official = next((each for each in find_steps(trace, asked).processes if each.process == process), None)
-    if official is None or official.recorded is None or stream != "auto" or asked:
-        return structure_of(streams[process], process, stream, run_ns, asked)
+    if asked:
+        found = structure_of(streams[process], process, stream, run_ns, asked, folded_time(trace, process))
+        # What is known of folded iterations is said of the steps.
+        return replace(found, reason=official.reason) if official is not None else found
+    if official is None or official.recorded is None or stream != "auto":
+        return structure_of(streams[process], process, stream, run_ns)
     return _of_records(trace, streams[process], official, run_ns)
 
 
@@ -195,7 +200,12 @@ def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
 
 
 def structure_of(
-    stream: Stream, process: int = 0, kind: str = "auto", run_ns: int | None = None, asked: Asked | None = None
+    stream: Stream,
+    process: int = 0,
+    kind: str = "auto",
+    run_ns: int | None = None,
+    asked: Asked | None = None,
+    folded: FoldedTime | None = None,
 ) -> Structure:
     """Return the loops of one thread; `run_ns` is how long the run took, by default the time of the thread."""
     sequences = events_of(stream)
@@ -214,7 +224,7 @@ def structure_of(
     )
     decided = _deciding(kind, loops, sequences)
     if loops or decided not in sequences:
-        steps = steps_of(stream, asked=asked) if kind == "auto" else None
+        steps = steps_of(stream, asked=asked, folded=folded) if kind == "auto" else None
         levels = tuple(loop_tree(stream, loops, run_ns, _times(steps) if steps else None))
     else:
         levels = tuple(loops_without_step(stream, sequences[decided], run_ns))
