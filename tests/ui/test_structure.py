@@ -321,6 +321,19 @@ def test_a_key_pressed_while_the_page_is_being_changed_is_not_lost(page: Page, a
     expect(page.locator(".tracks-canvas")).to_be_visible()
 
 
+def test_a_chosen_level_counts_on_every_page(page: Page, address: str, trace: Path) -> None:
+    with strobe.open(trace) as opened:
+        inner = max(opened.structure().levels, key=lambda level: level.count)
+        assert not inner.is_step
+        count = f"{len(opened.steps(step_level=inner.marker)):,}".replace(",", " ")
+    page.goto(f"{address}#page=overview&level={inner.marker}")
+    facts = page.get_by_role("region", name="One step")
+    expect(facts).to_contain_text(f"{count} steps, found with")
+    page.get_by_role("contentinfo").get_by_role("button", name="a step is one of").click()
+    expect(facts).to_contain_text("60 steps, found with")
+    expect(page).not_to_have_url(re.compile("level="))
+
+
 def test_folded_steps_are_said_to_be_statistics_only(page: Page, address: str) -> None:
     def fold(route: Route) -> None:
         """Pretend that the steps from 10 to 49 were folded while the program ran."""

@@ -135,6 +135,11 @@ def structure(facts: Facts, _: Parameters) -> Body:
     return Body(facts.structure_json.encode(), "application/json")
 
 
+def flow(facts: Facts, parameters: Parameters) -> Body:
+    """The flow graph of operators that no other one called, and of those inside of `open=name~name`."""
+    return _json(facts.flow(frozenset(filter(None, parameters.get("open", "").split("~")))))
+
+
 def iteration_stack(facts: Facts, parameters: Parameters) -> Body:
     """Steps x positions, one byte a cell: `metric=duration|gap`, `sort=time|class|duration`, at most `rows` rows."""
     metric = iterations.metric_of(parameters.get("metric", "duration"))
@@ -190,7 +195,7 @@ def table(facts: Facts, parameters: Parameters) -> Body:
 
 
 def summary(facts: Facts, parameters: Parameters) -> Body:
-    """The Overview: verdict, one step split into its parts, findings, quality; with the steps of a level where asked."""
+    """The Overview: verdict, one step split into its parts, findings, quality; of the steps of a level where asked."""
     text = _chosen(facts, parameters).summary_json if parameters.get("level") else facts.summary_json
     return Body(text.encode(), "application/json")
 
@@ -209,6 +214,7 @@ ROUTES: dict[str, Answer] = {
     "steps": step_list,
     "step": step_near,
     "structure": structure,
+    "flow": flow,
     "iterations": iteration_stack,
     "iteration": one_iteration,
     "window": window_statistics,

@@ -22,6 +22,7 @@ from strobe.server.tiles import RegionNames
 from strobe.structure.asked import Asked
 from strobe.structure.stack import Stack, build_stack
 from strobe.structure.steps import choose_steps, find_steps
+from strobe.structure.structure import graph_json, opened_graph
 
 if TYPE_CHECKING:
     from strobe.store.trace import SpanArrays, Trace
@@ -169,6 +170,14 @@ class Facts:
     def structure_json(self) -> str:
         """Loops and flow graph as JSON text."""
         return self.trace.structure().to_json()
+
+    def flow(self, opened: frozenset[str]) -> dict[str, object]:
+        """Return the flow graph of the outermost operators, and what `opened` ones called; `holds`: what can be opened.
+
+        It is made from what is in detail.
+        """
+        graph, holds = opened_graph(self.trace, self.trace.structure(), opened)
+        return {**graph_json(graph), "holds": sorted(holds)}
 
     @cached_property
     def summary_json(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from strobe.structure.folded_time import FoldedTime, folded_time
 from strobe.structure.graph import Graph, GraphNode
 from strobe.structure.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
 from strobe.structure.main_loop import MainLoop, find_loops
-from strobe.structure.picture import draw, draw_recorded
+from strobe.structure.picture import draw, draw_opened, draw_recorded
 from strobe.structure.steps import ProcessSteps, find_steps, steps_of
 from strobe.structure.stream import Ints, Stream, main_location, read_streams
 
@@ -37,6 +37,8 @@ class Structure:
     levels: the nest of loops, parents before children; one of them for each phase of the run is the step. graph: the
     flow graph of that sequence, folded. expression: the order of its events, `SEQ A LOOP(100x) SEQ[B C]`, cut where it
     is long. Without a main loop, levels are loops none of which is the step: the layers of a single forward pass.
+    kept_steps: where steps were folded, how many are in detail: what is inside of steps is known of these, and the
+    counts of inner loops are theirs.
     """
 
     process: int
@@ -47,6 +49,7 @@ class Structure:
     levels: tuple[TreeLevel, ...]
     graph: Graph = field(default=Graph())
     expression: str = ""
+    kept_steps: int | None = None
 
     @property
     def step(self) -> TreeLevel | None:
@@ -72,7 +75,7 @@ class Structure:
         events folded into it) and
         `edges` (source, target, count, time_ns, back); `overflow`: events are missing in it. `loops`: of the graph (Wei
         2007).
-        `expression`: the order of all events.
+        `expression`: the order of all events. `kept_steps`: null where all steps are in detail.
         """
         return {
             "process": self.process,
@@ -82,12 +85,11 @@ class Structure:
             "streams": list(self.streams),
             "levels": [_level_json(number, level) for number, level in enumerate(self.levels)],
             "graph": {
-                "nodes": [_node_json(number, node) for number, node in enumerate(self.graph.nodes)],
-                "edges": [asdict(edge) for edge in self.graph.edges],
-                "overflow": self.graph.overflow,
+                **graph_json(self.graph),
             },
             "loops": [asdict(loop) for loop in self.graph.loops],
             "expression": self.expression,
+            "kept_steps": self.kept_steps,
         }
 
     def to_dot(self) -> str:
@@ -104,6 +106,26 @@ class Structure:
 
     def _level_names(self) -> tuple[str, ...]:
         return tuple(f"{level.name} {format_count(level.count)}x" for level in self.levels)
+
+
+def graph_json(graph: Graph) -> dict[str, object]:
+    """Return a graph as plain values, see `Structure.to_dict`."""
+    return {
+        "nodes": [_node_json(number, node) for number, node in enumerate(graph.nodes)],
+        "edges": [asdict(edge) for edge in graph.edges],
+        "overflow": graph.overflow,
+    }
+
+
+def opened_graph(trace: Trace, structure: Structure, opened: Collection[str]) -> tuple[Graph, frozenset[str]]:
+    """Return the flow graph of the outermost operators of a process, and of what is inside of the `opened` ones.
+
+    Also the names of the operators that hold others. It is empty where no operators were recorded.
+    """
+    stream = dict(read_streams(trace)).get(structure.process)
+    if stream is None:
+        return Graph(), frozenset()
+    return draw_opened(stream, structure.levels, opened, folded_time(trace, structure.process))
 
 
 def _node_json(number: int, node: GraphNode) -> dict[str, object]:
@@ -170,7 +192,9 @@ def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Struc
     if asked:
         found = structure_of(streams[process], process, stream, run_ns, asked, folded_time(trace, process))
         # What is known of folded iterations is said of the steps.
-        return replace(found, reason=official.reason) if official is not None else found
+        if official is None:
+            return found
+        return replace(found, reason=official.reason, kept_steps=_kept(official))
     if official is None or official.recorded is None or stream != "auto":
         return structure_of(streams[process], process, stream, run_ns)
     return _of_records(trace, streams[process], official, run_ns)
@@ -190,8 +214,21 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
     graph, expression = drawn or draw(stream, events, tree)
     reason = f"{steps.reason}; what is inside of a step is that of the {int(steps.kept.sum())} kept in detail"
     return Structure(
-        steps.process, events.kind, steps.confidence, reason, (events.kind,), tuple(tree), graph, expression
+        steps.process,
+        events.kind,
+        steps.confidence,
+        reason,
+        (events.kind,),
+        tuple(tree),
+        graph,
+        expression,
+        _kept(steps),
     )
+
+
+def _kept(steps: ProcessSteps) -> int | None:
+    kept = int(steps.kept.sum())
+    return kept if kept < len(steps) else None
 
 
 def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
