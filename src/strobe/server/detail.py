@@ -85,8 +85,8 @@ def describe(facts: Facts, location: int, one: SpanArrays, steps: StepList) -> d
     region = facts.regions.slice(int(one["region"][0]), 1).to_pylist()[0]
     start_ns, duration_ns = int(one["start_ns"][0]), int(one["duration_ns"][0])
     comparable = where["span_count"] <= _MOST_COMPARED
-    folded = folded_inside(facts, location, where["process"], one) if comparable else None
-    self_ns = int(one["self_ns"][0])
+    self_ns = _self_ns(facts, location, one, comparable)
+    folded = folded_inside(facts, location, where["process"], one, self_ns) if comparable else None
     return {
         "location": location,
         "location_name": where["name"],
@@ -105,7 +105,15 @@ def describe(facts: Facts, location: int, one: SpanArrays, steps: StepList) -> d
     }
 
 
-def folded_inside(facts: Facts, location: int, process: int, one: SpanArrays) -> dict[str, Any] | None:
+def _self_ns(facts: Facts, location: int, one: SpanArrays, comparable: bool) -> int:
+    """Return a span's time without what is directly inside, also where it was found in a window that cuts it."""
+    start_ns = int(one["start_ns"][0])
+    end_ns = start_ns + int(one["duration_ns"][0])
+    around = facts.whole_location(location) if comparable else facts.trace.span_arrays(location, start_ns, end_ns)
+    return int(around["self_ns"][np.searchsorted(around["row"], one["row"][0])])
+
+
+def folded_inside(facts: Facts, location: int, process: int, one: SpanArrays, self_ns: int) -> dict[str, Any] | None:
     """Return what was folded directly inside of a span: steps, their time in ns, and the span's own time without it.
 
     None where nothing was. The own time is exact where the span is the only one of its call path: then all that the
@@ -121,7 +129,7 @@ def folded_inside(facts: Facts, location: int, process: int, one: SpanArrays) ->
     near = some_of(arrays, np.flatnonzero(around))
     at = int(np.searchsorted(near["row"], one["row"][0]))
     outside_ns = int(clipped_self_ns(near, start_ns, end_ns, stretches)[at])
-    inside_ns = int(one["self_ns"][0]) - outside_ns
+    inside_ns = self_ns - outside_ns
     if inside_ns <= 0:
         return None
     path, sums = one["call_path"][0], folded.statistics
@@ -131,7 +139,7 @@ def folded_inside(facts: Facts, location: int, process: int, one: SpanArrays) ->
         "steps": len(stretches.overlapping(start_ns, end_ns)),
         "time_ns": inside_ns,
         "exact": exact,
-        "self_ns": int(one["self_ns"][0] + sums.own_ns[of_path].sum()) if exact else outside_ns,
+        "self_ns": self_ns + int(sums.own_ns[of_path].sum()) if exact else outside_ns,
     }
 
 

@@ -97,7 +97,8 @@ class FoldedTime:
     def until_folded(self, starts_ns: Ints, ends_ns: Ints) -> Ints:
         """Return the ends of iterations of a loop inside: the next mark after a kept one may lie far behind it."""
         following = np.append(self.stretches.begin_ns, _NEVER)
-        return np.minimum(ends_ns, following[np.searchsorted(self.stretches.begin_ns, starts_ns)])
+        found: Ints = np.minimum(ends_ns, following[np.searchsorted(self.stretches.begin_ns, starts_ns)])
+        return found
 
     def touched(self, starts_ns: Ints, ends_ns: Ints) -> Bools:
         """Return which of some stretches of time hold folded time."""

@@ -47,7 +47,7 @@ function StructurePage() {
       <section class="structure-graph" aria-labelledby="graph-title">
         <header>
           <h2 id="graph-title">Flow</h2>
-          {!region && <span class="weak">what runs after what</span>}
+          {!region && !folded && <span class="weak">what runs after what</span>}
           <span class="spacer" />
           {region && (
             <button
