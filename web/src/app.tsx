@@ -1,7 +1,7 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { formatQuantity, plural } from "./base/quantity";
+import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
@@ -14,6 +14,8 @@ const KEYS = [
   { title: "Timeline", keys: TIMELINE_KEYS },
   { title: "Iterations, and the table of steps", keys: STACK_KEYS },
 ];
+/** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
+const clearedOn = (view: View | undefined) => [view?.chosen ?? [], ["region"]] as const;
 const NEXT_THEME: Readonly<Record<ThemeChoice, ThemeChoice>> = { auto: "dark", dark: "light", light: "auto" };
 const THEME_ICON: Readonly<Record<ThemeChoice, string>> = { auto: "◐", dark: "☾", light: "☀" };
 
@@ -42,6 +44,9 @@ function Frame({ views }: { views: readonly View[] }) {
       if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
       const wanted = views.find((v) => v.key === event.key);
       if (wanted) session.update({ page: wanted.name }, "push");
+      // Here, not with the page's own keys: a key pressed while a page is still being drawn must not be lost.
+      else if (event.key === "Escape" && !event.repeat)
+        session.clear((page) => clearedOn(views.find((v) => v.name === page)));
       else if (event.key === "?") legend.value = true;
       else if (event.code === "KeyT") session.chooseTheme(NEXT_THEME[session.themeChoice.value]);
       else return;
@@ -111,7 +116,11 @@ function Frame({ views }: { views: readonly View[] }) {
             <span>
               {plural(run.processes.length, "process")}, {plural(run.locations.length, "thread")}
             </span>
-            <span>{plural(run.meta.span_count, "span")}</span>
+            <span>
+              {plural(run.meta.span_count, "span")}
+              {run.meta.folded_count > 0 && `, ${formatCount(run.meta.folded_count)} more in statistics`}
+            </span>
+            <KeptSteps />
             <span>{formatQuantity(run.meta.size_bytes, "bytes")}</span>
             <span>{run.meta.ended}</span>
           </>
@@ -131,5 +140,16 @@ function Frame({ views }: { views: readonly View[] }) {
         }}
       />
     </>
+  );
+}
+
+/** How many of the steps are there in detail, once somebody has asked for the steps. */
+function KeptSteps() {
+  const about = useSession().stepsAbout.value;
+  if (!about || about.kept === about.count) return null;
+  return (
+    <span title="The others are statistics only: sums over the run are exact, their single spans are gone">
+      {formatCount(about.kept)} of {plural(about.count, "step")} in detail
+    </span>
   );
 }

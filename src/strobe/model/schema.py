@@ -85,7 +85,12 @@ SPANS = (
     Column("row", "int64", "", "number of the span in its location, in order of start; (location, row) is its id"),
     Column("start_ns", "int64", "ns", "start"),
     Column("duration_ns", "int64", "ns", "end minus start"),
-    Column("self_ns", "int64", "ns", "duration minus the durations of the spans directly inside it"),
+    Column(
+        "self_ns",
+        "int64",
+        "ns",
+        "duration minus the durations of the spans directly inside it; holds what was folded there (see statistics)",
+    ),
     Column("region", "uint32", "", "what was executed"),
     Column("call_path", "uint32", "", "its region and all regions around it"),
     Column("depth", "uint16", "", "number of spans around it"),

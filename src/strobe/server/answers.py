@@ -63,6 +63,7 @@ def meta(facts: Facts, _: Parameters) -> Body:
             "start_ns": start_ns,
             "end_ns": end_ns,
             "span_count": info.span_count,
+            "folded_count": info.folded_count,
             "size_bytes": info.size_bytes,
             "tile_cells": TILE_CELLS,
         }

@@ -29,6 +29,7 @@ export type Finding = ReturnType<typeof decodeFinding>;
 
 const decodeStep = object({
   count: number,
+  kept_count: number,
   steady_count: number,
   warm_up_count: number,
   outlier_count: number,
@@ -58,6 +59,7 @@ const decodeQuality = object({
   ended: text,
   estimated_cost: number,
   span_count: number,
+  folded_count: number,
   size_bytes: number,
   bytes_per_span: number,
 });

@@ -99,4 +99,10 @@ function Loops({ structure }: { structure: Structure }) {
   );
 }
 
-export const view: View = { name: "structure", title: "Structure", key: "4", component: StructurePage };
+export const view: View = {
+  name: "structure",
+  title: "Structure",
+  key: "4",
+  component: StructurePage,
+  chosen: ["step"],
+};
