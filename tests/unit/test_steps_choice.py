@@ -45,6 +45,69 @@ def test_what_is_done_every_so_often_is_also_done_before_the_loop() -> None:
     assert holds_one_each(steps_of(program.stream()), starts)
 
 
+@pytest.mark.parametrize("heavy_us", [20, 5000])
+def test_iterations_left_over_tell_of_rare_work_however_long_it_takes(heavy_us: float) -> None:
+    program, starts = Program(), list[int]()
+    with program.inside("main"):
+        for number in range(203):
+            starts.append(program.now_ns)
+            program.run("evolve", "count", us=50)
+            if number % 4 == 0:
+                program.run("snapshot", us=heavy_us)
+    assert holds_one_each(steps_of(program.stream()), starts)
+
+
+def test_work_before_the_inner_loop_and_behind_it_may_be_the_same_function() -> None:
+    program, starts = Program(), list[int]()
+    with program.inside("main"):
+        for _ in range(200):
+            starts.append(program.now_ns)
+            program.run("potential")
+            for _ in range(10):
+                with program.inside("leapfrog"):
+                    program.run("gradient", "gradient")
+            program.run("potential", "accept")
+    assert holds_one_each(steps_of(program.stream()), starts)
+
+
+def test_an_outer_loop_goes_through_the_same_things_twice() -> None:
+    """Every day all agents move, some meet, and all grow older."""
+    rng, program, starts = np.random.default_rng(3), Program(), list[int]()
+    with program.inside("main"):
+        for _ in range(80):
+            starts.append(program.now_ns)
+            for _ in range(40):
+                program.run("move", us=100)
+            program.run(*["meet"] * int(rng.integers(0, 8)), us=1)
+            program.run(*["age"] * 40, us=1)
+            program.run("count", us=1)
+    assert holds_one_each(steps_of(program.stream()), starts)
+
+
+def test_rare_work_of_most_events_is_a_loop_around_the_others() -> None:
+    program, starts = Program(), list[int]()
+    with program.inside("main"):
+        for _ in range(60):
+            starts.append(program.now_ns)
+            for _ in range(6):
+                program.run("relax", us=100)
+            with program.inside("assemble"):
+                program.run(*["element"] * 20, us=1)
+    assert holds_one_each(steps_of(program.stream()), starts)
+
+
+def test_functions_know_more_than_the_calls_of_mpi_among_them() -> None:
+    program, starts = Program(), list[int]()
+    with program.inside("main"):
+        for number in range(150):
+            starts.append(program.now_ns)
+            program.run("gradient", us=50)
+            program.run("MPI_Send", "MPI_Bcast", "MPI_Bcast")
+            if number % 5 == 0:
+                program.run("MPI_Send", "MPI_Send", "MPI_Bcast", "MPI_Bcast")
+    assert holds_one_each(steps_of(program.stream()), starts)
+
+
 @pytest.mark.parametrize("waits_us", [20, 20_000])
 def test_ranks_that_wait_for_each_other_every_so_often_do_not_work_then(waits_us: float) -> None:
     program, starts = Program(), list[int]()

@@ -15,7 +15,7 @@ import numpy as np
 from strobe.structure.agreement import agree
 from strobe.structure.anchors import ANCHORS, MARKS, anchor_rows, anchored_loop, one_after_the_other
 from strobe.structure.choice import Choice, choose
-from strobe.structure.events import OPERATORS, Events, events_of, without_peers
+from strobe.structure.events import MPI, OPERATORS, Events, events_of, without_peers
 from strobe.structure.levels import Level
 from strobe.structure.stream import Ints, Stream
 
@@ -166,7 +166,8 @@ def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | No
     choices = _choices(stream, sequences, {kind: events.levels() for kind, events in sequences.items()})
     if not choices:
         return None
-    best = max(choices, key=lambda choice: (choice.enclosing, choice.level.score))
+    # Calls of MPI are also among those of functions, where functions were recorded: alone they know less.
+    best = max(choices, key=lambda choice: (choice.enclosing, choice.events.kind != MPI, choice.level.score))
     rows = _rows(best)
     agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, _rows(each)))
     name = stream.names[stream.region[rows[0]]]

@@ -133,13 +133,15 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
     usual = usual_trips(inner, outer)
     if usual is None or usual < 2:
         return False
-    if not _side_by_side(stream, events, inner, outer) or _own_time(stream, events, inner, outer) >= _MOST_OF_THE_TIME:
+    if not _side_by_side(stream, events, inner, outer):
+        return False
+    if events.kind in (CALLS, MPI) and leaves_some_over(inner, outer):
+        return True
+    if _own_time(stream, events, inner, outer) >= _MOST_OF_THE_TIME:
         return False
     if events.kind in (CALLS, MPI):
-        if leaves_some_over(inner, outer):
-            return True
         little = outer.spine <= _LITTLE_MORE and usual >= _EVERY_SO_OFTEN
-        return little and not _works_at_both_ends(events, inner, outer)
+        return little and not _is_a_loop_around(events, inner, outer, usual)
     return bool(outer.spine <= _NO_MORE and usual >= _OFTEN)
 
 
@@ -198,17 +200,31 @@ def _own_time(stream: Stream, events: Events, inner: Level, outer: Level) -> flo
     return own_ns / max(1.0, own_ns + each_ns * len(marks) / outer.count)
 
 
-def _works_at_both_ends(events: Events, inner: Level, outer: Level) -> bool:
-    """Whether some of what only the outer level does opens its first iteration, and the rest ends its last one."""
-    first, last = int(inner.positions[0]), int(inner.positions[-1])
-    within = events.ids[first : last + 1]
-    names, counts = np.unique(within, return_counts=True)
-    own = names[np.abs(counts - outer.count) <= 1]
-    usual = int(np.median(np.diff(inner.positions)))
-    head = events.ids[max(0, first - len(own)) : first]
-    tail = events.ids[last + usual : last + usual + len(own)]
-    opening, ending = np.intersect1d(own, head), np.intersect1d(own, tail)
-    return bool(len(opening) and len(ending) and not len(np.intersect1d(opening, ending)))
+def _is_a_loop_around(events: Events, inner: Level, outer: Level, usual: int) -> bool:
+    """Whether what the outer level does between two runs of the inner loop makes it a loop around that one.
+
+    It does if it is half of all events, or holds something that is done as often as the inner loop runs: both go
+    through the same things. Or if an end of it opens the first iteration, and what is missing there ends the last one.
+    """
+    marks = inner.positions
+    lengths, marked = np.diff(marks), trips(outer.positions, marks) > 0
+    if marked.all() or not marked.any():
+        return False
+    body = int(np.median(lengths[~marked]))
+    at = np.flatnonzero(marked)
+    gaps = [events.ids[marks[i] + body : marks[i + 1]] for i in (at[0], at[len(at) // 2], at[-1])]
+    if np.median(lengths[marked]) - body >= usual * body:
+        return True
+    if all((np.unique(gap, return_counts=True)[1] == usual).any() for gap in gaps):
+        return True
+    own = gaps[1]
+    before, behind = events.ids[: marks[0]], events.ids[marks[-1] + body :]
+    if np.array_equal(before[-len(own) :], own) or np.array_equal(behind[: len(own)], own):
+        return False
+    return any(
+        np.array_equal(before[-cut:], own[-cut:]) and np.array_equal(behind[: len(own) - cut], own[:-cut])
+        for cut in range(1, len(own))
+    )
 
 
 def _does_something_else(events: Events, inner: Level, outer: Level) -> bool:
