@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -356,7 +357,8 @@ def test_folded_steps_are_said_to_be_statistics_only(page: Page, address: str) -
         details = ["none" if 10 <= number < 50 else "all" for number in steps.column("step").to_pylist()]
         at = steps.schema.get_field_index("detail")
         folded = steps.set_column(at, steps.schema.field(at), pa.array(details, pa.string()))
-        folded = folded.replace_schema_metadata({**(steps.schema.metadata or {}), b"kept": b"20"})
+        about = {**json.loads(steps.schema.metadata[b"about"]), "kept": 20}
+        folded = folded.replace_schema_metadata({**steps.schema.metadata, b"about": json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, folded.schema) as writer:
             writer.write_table(folded.combine_chunks())

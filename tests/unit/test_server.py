@@ -300,6 +300,17 @@ def test_too_many_steps_are_thinned_but_outliers_stay(training: Page) -> None:
     assert len(few) == 7
     assert sum(few.column("count").to_pylist()) == len(training.table("steps"))
     assert sum(few.column("outlier").to_pylist()) == 2
+    # What is said of all steps is of all steps, however few are sent.
+    every = training.table("steps")
+    assert few.schema.metadata[b"about"] == every.schema.metadata[b"about"]
+    about = json.loads(few.schema.metadata[b"about"])
+    rows = every.to_pylist()
+    assert about["parts_ns"]["forward"] == sum(row["forward_ns"] for row in rows)
+    train = next(each for each in about["classes"] if each["name"] == "train")
+    durations = [row["duration_ns"] for row in rows if row["class"] == "train"]
+    assert (train["count"], train["median_ns"]) == (len(durations), np.median(durations))
+    assert about["causes"] == {"data_wait": 2}
+    assert about["kept"] == len(rows)
 
 
 def test_one_goes_from_step_to_step_and_to_the_next_outlier(training: Page) -> None:

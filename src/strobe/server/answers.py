@@ -64,6 +64,7 @@ def meta(facts: Facts, _: Parameters) -> Body:
             "end_ns": end_ns,
             "span_count": info.span_count,
             "folded_count": info.folded_count,
+            "folded_processes": sorted(facts.trace.folded),
             "size_bytes": info.size_bytes,
             "tile_cells": TILE_CELLS,
         }

@@ -2,7 +2,7 @@
 import { type Group, isGroup, PHASES, type Phase } from "../base/color";
 import type { TimeRange } from "../base/time";
 import type { Api } from "./api";
-import { type ArrowTable, list, maybe, number, object, text, WireError } from "./wire";
+import { type ArrowTable, list, maybe, number, object, record, text, WireError } from "./wire";
 
 export type Process = {
   readonly process: number;
@@ -64,6 +64,7 @@ const decodeMeta = object({
   end_ns: number,
   span_count: number,
   folded_count: number,
+  folded_processes: list(number),
   size_bytes: number,
   tile_cells: number,
 });
@@ -184,8 +185,18 @@ export async function fetchRun(api: Api): Promise<Run> {
   };
 }
 
-/** What is known of all steps: how they were found or why there are none, how many there are, and how many of them in detail. */
-export type StepsAbout = { readonly reason: string; readonly count: number; readonly kept: number };
+const decodeAbout = object({
+  kept: number,
+  classes: list(object({ name: text, rank: number, count: number, median_ns: number, outliers: number })),
+  causes: record(number),
+  parts_ns: record(number),
+});
+/**
+ * What holds of all steps, however few of them are fetched: how they were found or why there are none, how many there are and how many of
+ * them in detail, their classes (the most frequent first), what made the slow ones slow, and the sums of their parts.
+ */
+export type StepsAbout = ReturnType<typeof decodeAbout> & { readonly reason: string; readonly count: number };
+export type ClassFacts = StepsAbout["classes"][number];
 
 /** Fetches the steps. */
 export const fetchSteps = async (
@@ -193,8 +204,8 @@ export const fetchSteps = async (
   level: string,
 ): Promise<{ readonly steps: Step[]; readonly about: StepsAbout }> => {
   const table = await api.arrow("steps", level ? { level } : {});
-  const number = (name: string): number => Number(table.metadata(name) ?? 0);
-  const about = { reason: table.metadata("reason") ?? "", count: number("steps"), kept: number("kept") };
+  const facts = decodeAbout(JSON.parse(table.metadata("about") ?? "null"), "steps");
+  const about = { ...facts, reason: table.metadata("reason") ?? "", count: Number(table.metadata("steps") ?? 0) };
   return { steps: decodeSteps(table), about };
 };
 export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);

@@ -4,13 +4,13 @@ import { css, PHASE_TITLES, PHASES, phaseColor } from "../base/color";
 import { shortName } from "../base/names";
 import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
-import type { Step } from "../data/run";
 import { useSession } from "../data/session";
 import type { Level, Structure } from "../data/structure";
 
 type Props = {
   readonly structure: Structure;
-  readonly steps: readonly Step[];
+  /** Time of all steps by part. */
+  readonly partsNs: Readonly<Record<string, number>>;
   readonly runNs: number;
   /** Marker of the level whose iterations count as the steps; "" is the one that was found. */
   readonly chosen: string;
@@ -41,7 +41,7 @@ export function inOrder(levels: readonly Level[]): { readonly level: Level; read
   return below(-1, 0);
 }
 
-export function LoopTree({ structure, steps, runNs, chosen, onLevel }: Props) {
+export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) {
   const { levels, confidence, reason, stream } = structure;
   const rows = inOrder(levels);
   const isStep = (level: Level): boolean => (chosen ? chosen === (level.marker || level.name) : level.is_step);
@@ -69,7 +69,7 @@ export function LoopTree({ structure, steps, runNs, chosen, onLevel }: Props) {
             depth={depth + 1}
             onLevel={onLevel}
           >
-            {isStep(level) && <Parts steps={steps} depth={depth + 2} />}
+            {isStep(level) && <Parts partsNs={partsNs} depth={depth + 2} />}
           </LevelRow>
         ))}
       </ul>
@@ -143,12 +143,9 @@ function LevelRow({
 }
 
 /** What a step is made of: its parts, over all steps. */
-function Parts({ steps, depth }: { steps: readonly Step[]; depth: number }) {
+function Parts({ partsNs, depth }: { partsNs: Readonly<Record<string, number>>; depth: number }) {
   const theme = useSession().theme.value;
-  const sums = PHASES.map((phase) => ({
-    phase,
-    ns: steps.reduce((sum, step) => sum + step.parts[phase] * step.count, 0),
-  }));
+  const sums = PHASES.map((phase) => ({ phase, ns: partsNs[phase] ?? 0 }));
   const total = sums.reduce((sum, { ns }) => sum + ns, 0);
   if (total <= 0) return null;
   return (

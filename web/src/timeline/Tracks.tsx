@@ -34,6 +34,7 @@ function scene(model: TimelineModel, hit: Hit | undefined): Scene {
     height: model.size.value.height,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
+    foldedProcesses: model.run.meta.folded_processes,
     chosenStep: state.value.step,
     readings: model.readings.value,
     selection: span && {

@@ -30,6 +30,7 @@ const run: Run = {
     end_ns: 10,
     span_count: 0,
     folded_count: 0,
+    folded_processes: [],
     size_bytes: 0,
     tile_cells: 4,
   },

@@ -12,7 +12,7 @@ import { BreakdownChart, DurationHistogram } from "../widgets/StepCharts";
 import { StepStrip } from "../widgets/StepStrip";
 import { StepTable } from "../widgets/StepTable";
 import { binsOf, classMedians, filterSteps, partsOf } from "../widgets/steps";
-import { classesOf, stepsIn } from "../widgets/strip";
+import { stepsIn } from "../widgets/strip";
 
 function StepsPage() {
   const session = useSession();
@@ -87,9 +87,8 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   const session = useSession();
   const theme = session.theme.value;
   const change = (part: Partial<StepFilter>): void => session.update({ steps: { ...filter, ...part } });
-  const classes = classesOf(steps);
-  const outliers = steps.filter((step) => step.outlier).length;
-  const { count = 0, kept = 0 } = session.stepsAbout.value ?? {};
+  const { count = 0, kept = 0, classes = [] } = session.stepsAbout.value ?? {};
+  const outliers = classes.reduce((sum, one) => sum + one.outliers, 0);
   const folded = count - kept;
   const toggle = (name: string): string[] =>
     filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
@@ -104,7 +103,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
           onClick={() => change({ classes: toggle(one.name) })}
         >
           <i style={{ background: css(classColor(one.rank, theme)) }} />
-          {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.medianNs)}</span>
+          {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.median_ns)}</span>
         </button>
       ))}
       {outliers > 0 && (

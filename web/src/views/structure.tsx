@@ -121,7 +121,7 @@ function Loops({ structure }: { structure: Structure }) {
   return (
     <LoopTree
       structure={structure}
-      steps={steps.status === "ready" ? steps.value : []}
+      partsNs={(steps.status === "ready" && session.stepsAbout.value?.parts_ns) || {}}
       runNs={run.status === "ready" ? length(run.value.bounds) : 0}
       chosen={session.state.value.level}
       onLevel={(level) => {
