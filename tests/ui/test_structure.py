@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -319,6 +319,33 @@ def test_a_key_pressed_while_the_page_is_being_changed_is_not_lost(page: Page, a
     )
     expect(page).to_have_url(re.compile("page=timeline&time=100000000-160000000$"))
     expect(page.locator(".tracks-canvas")).to_be_visible()
+
+
+def test_a_chosen_level_counts_on_every_page(browser: Browser, training_address: str, training: Path) -> None:
+    with strobe.open(training) as opened:
+        inner = max(opened.structure().levels, key=lambda level: level.count)
+        assert not inner.is_step
+        count = f"{len(opened.steps(step_level=inner.marker)):,}".replace(",", " ")
+    with watched_page(browser, training_address) as page:
+        page.goto(f"{training_address}#page=overview&level={quote(inner.marker)}")
+        facts = page.get_by_role("region", name="One step")
+        expect(facts).to_contain_text(f"{count} steps, found with")
+        page.get_by_role("contentinfo").get_by_role("button", name="a step is one of").click()
+        expect(facts).to_contain_text(f"{STEPS} steps, found with")
+        expect(page).not_to_have_url(re.compile("level="))
+
+
+def test_a_node_of_the_graph_can_be_opened(browser: Browser, training_address: str) -> None:
+    with watched_page(browser, training_address) as page:
+        page.goto(f"{training_address}#page=structure")
+        graph = page.get_by_role("region", name=re.compile("^Flow graph"))
+        inside = graph.get_by_role("button").filter(has_text=re.compile("aten::convolution"))
+        conv = graph.get_by_role("button").filter(has_text="conv2d")
+        expect(conv).to_have_attribute("aria-expanded", "false")
+        expect(inside).to_have_count(0)
+        conv.locator(".graph-open").click()
+        expect(inside).not_to_have_count(0)
+        expect(page).not_to_have_url(re.compile("region="))
 
 
 def test_folded_steps_are_said_to_be_statistics_only(page: Page, address: str) -> None:

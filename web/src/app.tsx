@@ -1,7 +1,9 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
+import { INITIAL } from "./base/state";
 import { formatDuration, length } from "./base/time";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
@@ -120,6 +122,7 @@ function Frame({ views }: { views: readonly View[] }) {
               {plural(run.meta.span_count, "span")}
               {run.meta.folded_count > 0 && `, ${formatCount(run.meta.folded_count)} more in statistics`}
             </span>
+            <Level />
             <KeptSteps />
             <span>{formatQuantity(run.meta.size_bytes, "bytes")}</span>
             <span>{run.meta.ended}</span>
@@ -140,6 +143,23 @@ function Frame({ views }: { views: readonly View[] }) {
         }}
       />
     </>
+  );
+}
+
+/** That the steps are not those that were found, but iterations of a level that the user chose. */
+function Level() {
+  const session = useSession();
+  const { level } = session.state.value;
+  if (!level) return null;
+  return (
+    <button
+      type="button"
+      class="link"
+      title="Count the steps that were found again"
+      onClick={() => session.update({ level: "", step: undefined, steps: INITIAL.steps }, "push")}
+    >
+      a step is one of {shortName(level)} ✕
+    </button>
   );
 }
 

@@ -124,7 +124,12 @@ STEPS = (
     Column("outlier", "bool", "", "takes much longer than its class usually does"),
     Column("cause", "string", "", "of a slow step: the part that exceeds its median the most (its column without _ns)"),
     Column("loop", "uint32", "", "main loop that it is an iteration of, see `loops`: the phase of the run", extra=True),
-    Column("detail", "string", "", "all (its spans are there), part (those of its end), none (folded into statistics)"),
+    Column(
+        "detail",
+        "string",
+        "",
+        "all (its spans are there), part (some are, those of its end), none (folded into statistics)",
+    ),
     Column(
         "drift",
         "float64",

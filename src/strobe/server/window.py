@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS, PARTS
-from strobe.server.folded import FoldedProcess, Stretches, folded_process
+from strobe.server.folded import FoldedProcess, folded_process
 from strobe.server.tables import expected_spans, some_of
+from strobe.structure.folded_time import Stretches
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts

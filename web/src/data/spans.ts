@@ -85,8 +85,8 @@ export type Place = {
   readonly region?: number;
 };
 
-/** The span that fills most of a place. */
-export function fetchSpan(api: Api, place: Place, signal?: AbortSignal): Promise<SpanDetail | undefined> {
+/** The span that fills most of a place; the step that it lies in is an iteration of a loop level ("": as was found). */
+export function fetchSpan(api: Api, place: Place, level: string): Promise<SpanDetail | undefined> {
   const { location, range, depth, region } = place;
   const parameters = {
     location,
@@ -94,8 +94,9 @@ export function fetchSpan(api: Api, place: Place, signal?: AbortSignal): Promise
     end_ns: Math.max(1, Math.ceil(range.endNs)),
     ...(depth === undefined ? {} : { depth }),
     ...(region === undefined ? {} : { region }),
+    ...(level ? { level } : {}),
   };
-  return api.json("span", parameters, decodeDetail, signal);
+  return api.json("span", parameters, decodeDetail);
 }
 
 export type Way = "next" | "previous" | "parent" | "child";
@@ -105,7 +106,9 @@ export const fetchNeighbour = (
   api: Api,
   { location, startNs, depth }: SpanKey,
   way: Way,
-): Promise<SpanDetail | undefined> => api.json("neighbour", { location, start_ns: startNs, depth, way }, decodeDetail);
+  level: string,
+): Promise<SpanDetail | undefined> =>
+  api.json("neighbour", { location, start_ns: startNs, depth, way, ...(level ? { level } : {}) }, decodeDetail);
 
 export const keyOf = (span: SpanDetail): SpanKey => ({
   location: span.location,

@@ -76,7 +76,9 @@ const decodeSummary = object({
 });
 export type Summary = ReturnType<typeof decodeSummary>;
 
-export const fetchSummary = (api: Api): Promise<Summary> => api.json("summary", {}, decodeSummary);
+/** Fetches the summary, with the iterations of a loop level as the steps ("": those that were found). */
+export const fetchSummary = (api: Api, level: string): Promise<Summary> =>
+  api.json("summary", level ? { level } : {}, decodeSummary);
 
 /** The phase that a part's name means, where it is one that has its own colour. */
 export const phaseOf = (part: Part): Phase | undefined => PHASES.find((phase) => phase === part.name);

@@ -90,6 +90,11 @@ export class TimelineModel {
     this.readingsUnderWay?.abort();
   }
 
+  /** The loop level whose iterations are the steps. */
+  private get level(): string {
+    return this.session.state.peek().level;
+  }
+
   /** The rows on the screen. */
   visible(): Row[] {
     return visibleRows(this.rows.value, this.scrollTop.value, this.size.value.height);
@@ -153,8 +158,7 @@ export class TimelineModel {
   async goToStep(kind: StepKind): Promise<void> {
     const window = this.window.value;
     const middle = window.startNs + length(window) / 2;
-    const { level } = this.session.state.value;
-    const asked = fetchStepNear(this.session.api, middle, kind, level);
+    const asked = fetchStepNear(this.session.api, middle, kind, this.level);
     const answer = await this.session.ask(asked.then((step) => ({ step })));
     if (!answer) return;
     const found = answer.step;
@@ -202,7 +206,7 @@ export class TimelineModel {
       return;
     }
     const wish = ++this.wish;
-    const found = await this.session.ask(fetchSpan(this.session.api, place));
+    const found = await this.session.ask(fetchSpan(this.session.api, place, this.level));
     if (wish !== this.wish) return;
     this.selected.value = found;
     this.session.update({ selection: found && keyOf(found) });
@@ -231,8 +235,8 @@ export class TimelineModel {
       depth: 0,
     };
     const asked = from
-      ? fetchNeighbour(this.session.api, keyOf(from), way)
-      : place && fetchSpan(this.session.api, place);
+      ? fetchNeighbour(this.session.api, keyOf(from), way, this.level)
+      : place && fetchSpan(this.session.api, place, this.level);
     const found = asked && (await this.session.ask(asked));
     if (!found || wish !== this.wish) return;
     this.selected.value = found;
@@ -254,7 +258,7 @@ export class TimelineModel {
     const range = { startNs: key.startNs, endNs: key.startNs + 1 };
     const place = { location: key.location, range, depth: key.depth };
     const wish = ++this.wish;
-    const found = await this.session.ask(fetchSpan(this.session.api, place));
+    const found = await this.session.ask(fetchSpan(this.session.api, place, this.level));
     if (wish === this.wish) this.selected.value = found;
   }
 

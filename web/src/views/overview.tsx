@@ -24,7 +24,8 @@ const KINDS: Readonly<Record<string, string>> = {
 
 function OverviewPage() {
   const session = useSession();
-  const summary = useMemo(() => load(() => fetchSummary(session.api)), [session]);
+  const { level } = session.state.value;
+  const summary = useMemo(() => load(() => fetchSummary(session.api, level)), [session, level]);
   return (
     <Await of={summary.value} what="Reading the summary">
       {(value) => <Overview summary={value} />}
