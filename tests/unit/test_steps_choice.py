@@ -102,18 +102,6 @@ def test_a_population_is_looked_through_before_all_of_it_moves() -> None:
     assert holds_one_each(steps_of(program.stream()), starts)
 
 
-def test_rare_work_of_most_events_is_a_loop_around_the_others() -> None:
-    program, starts = Program(), list[int]()
-    with program.inside("main"):
-        for _ in range(60):
-            starts.append(program.now_ns)
-            for _ in range(6):
-                program.run("relax", us=100)
-            with program.inside("assemble"):
-                program.run(*["element"] * 20, us=1)
-    assert holds_one_each(steps_of(program.stream()), starts)
-
-
 def test_functions_know_more_than_the_calls_of_mpi_among_them() -> None:
     program, starts = Program(), list[int]()
     with program.inside("main"):

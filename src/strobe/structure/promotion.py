@@ -34,9 +34,8 @@ _FEWEST_CALLS = 20
 _ENCLOSED = 0.9
 
 # On the other hand, what is done every so often (output, statistics, a new list of neighbours) is no step, but the loop
-# inside of it is. The same call of a function must hold both, and its own work is less than this share of an iteration,
-# of its time and of its events.
-_MOST_OF_IT = 0.5
+# inside of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
+_MOST_OF_THE_TIME = 0.5
 # It comes once in so many inner iterations, or in so many where functions are unknown; fewer are parts of a step.
 _EVERY_SO_OFTEN = 5
 _OFTEN = 8
@@ -140,7 +139,7 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
         return False
     if events.kind in (CALLS, MPI) and leaves_some_over(inner, outer):
         return True
-    if max(_own_time(stream, events, inner, outer), _own_events(inner, outer)) >= _MOST_OF_IT:
+    if _own_time(stream, events, inner, outer) >= _MOST_OF_THE_TIME:
         return False
     if events.kind in (CALLS, MPI):
         little = outer.spine <= _LITTLE_MORE and usual >= _EVERY_SO_OFTEN
@@ -201,16 +200,6 @@ def _own_time(stream: Stream, events: Events, inner: Level, outer: Level) -> flo
     each_ns, with_mark_ns = float(np.median(lasts[~marked])), float(np.median(lasts[marked]))
     own_ns = max(0.0, with_mark_ns - each_ns)
     return own_ns / max(1.0, own_ns + each_ns * len(marks) / outer.count)
-
-
-def _own_events(inner: Level, outer: Level) -> float:
-    """The share of an outer iteration's events that are none of its inner iterations'."""
-    lengths, marked = np.diff(inner.positions), trips(outer.positions, inner.positions) > 0
-    if marked.all() or not marked.any():
-        return 0.0
-    body = float(np.median(lengths[~marked]))
-    own = max(0.0, float(np.median(lengths[marked])) - body)
-    return own / (own + body * inner.count / outer.count)
 
 
 def _is_a_loop_around(events: Events, inner: Level, outer: Level) -> bool:
