@@ -511,6 +511,16 @@ def test_the_iterations_of_another_loop_can_be_the_steps(tmp_path: Path) -> None
     assert header["shown"] == len(asked)
     assert [position["name"] for position in header["positions"]].count("aten::linear") == 1
     assert page.get("steps?level=no-such-loop").status_code == 400
+    summaries = [page.json(question) for question in ("summary", f"summary?level={quote(levels[layer])}", "summary")]
+    assert [each["step"]["count"] for each in summaries if isinstance(each, dict)] == [40, len(asked), 40]
+    start = asked.column("start_ns").to_pylist()[200]
+    span_of = [
+        page.json(f"span?location=0&start_ns={start}&end_ns={start + 1}{more}")
+        for more in ("", f"&level={quote(levels[layer])}")
+    ]
+    found, chosen = (each["step"]["step"] for each in span_of if isinstance(each, dict))
+    assert found < 40
+    assert chosen == 200
 
 
 def test_steps_say_what_was_kept_of_them(validating: Page) -> None:

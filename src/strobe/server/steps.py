@@ -54,7 +54,7 @@ class StepList:
     def table(self, limit: int) -> pa.Table:
         """Return at most `limit` rows. One for several steps (`count`) shows an outlier, else the longest."""
         main = self._main
-        about = {"reason": self.reason, "steps": str(len(self))}
+        about = {"reason": self.reason, "steps": str(len(self)), "kept": str(int(main.kept.sum()) if main else 0)}
         if main is None:
             return _SCHEMA.empty_table().replace_schema_metadata(about)
         rows, counts = self._rows(main, limit)

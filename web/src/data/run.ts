@@ -63,6 +63,7 @@ const decodeMeta = object({
   start_ns: number,
   end_ns: number,
   span_count: number,
+  folded_count: number,
   size_bytes: number,
   tile_cells: number,
 });
@@ -183,13 +184,18 @@ export async function fetchRun(api: Api): Promise<Run> {
   };
 }
 
-/** Fetches the steps, and in a sentence how they were found, or why there are none. */
+/** What is known of all steps: how they were found or why there are none, how many there are, and how many of them in detail. */
+export type StepsAbout = { readonly reason: string; readonly count: number; readonly kept: number };
+
+/** Fetches the steps. */
 export const fetchSteps = async (
   api: Api,
   level: string,
-): Promise<{ readonly steps: Step[]; readonly reason: string }> => {
+): Promise<{ readonly steps: Step[]; readonly about: StepsAbout }> => {
   const table = await api.arrow("steps", level ? { level } : {});
-  return { steps: decodeSteps(table), reason: table.metadata("reason") ?? "" };
+  const number = (name: string): number => Number(table.metadata(name) ?? 0);
+  const about = { reason: table.metadata("reason") ?? "", count: number("steps"), kept: number("kept") };
+  return { steps: decodeSteps(table), about };
 };
 export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { css, PHASE_TITLES, PHASES, phaseColor } from "../base/color";
 import { shortName } from "../base/names";
-import { formatCount, formatShare } from "../base/quantity";
+import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import type { Step } from "../data/run";
 import { useSession } from "../data/session";
@@ -61,7 +61,14 @@ export function LoopTree({ structure, steps, runNs, chosen, onLevel }: Props) {
           <span class="number weak">{formatDuration(runNs)}</span>
         </li>
         {rows.map(({ level, depth }) => (
-          <LevelRow key={level.id} level={level} isStep={isStep(level)} depth={depth + 1} onLevel={onLevel}>
+          <LevelRow
+            key={level.id}
+            level={level}
+            keptSteps={level.is_step || level.parent < 0 ? undefined : structure.kept_steps}
+            isStep={isStep(level)}
+            depth={depth + 1}
+            onLevel={onLevel}
+          >
             {isStep(level) && <Parts steps={steps} depth={depth + 2} />}
           </LevelRow>
         ))}
@@ -88,12 +95,15 @@ function row(depth: number, share: number, color = "var(--accent)"): Record<stri
 
 function LevelRow({
   level,
+  keptSteps,
   isStep,
   depth,
   onLevel,
   children,
 }: {
   level: Level;
+  /** Of how many steps its counts are; undefined: of all. */
+  keptSteps: number | undefined;
   isStep: boolean;
   depth: number;
   onLevel: (level: Level) => void;
@@ -104,7 +114,7 @@ function LevelRow({
   const facts = [
     ...(named ? [] : [level.name]),
     `marked by ${level.marker}`,
-    `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in all`,
+    `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in ${keptSteps === undefined ? "all" : `the ${plural(keptSteps, "step")} in detail`}`,
     `${level.spine.toFixed(0)} events and transitions repeat with it`,
     `covers ${formatShare(level.coverage)}, varies by ${formatShare(level.cvn)}, score ${level.score.toFixed(2)}`,
   ].join("\n");

@@ -24,7 +24,8 @@ const KINDS: Readonly<Record<string, string>> = {
 
 function OverviewPage() {
   const session = useSession();
-  const summary = useMemo(() => load(() => fetchSummary(session.api)), [session]);
+  const { level } = session.state.value;
+  const summary = useMemo(() => load(() => fetchSummary(session.api, level)), [session, level]);
   return (
     <Await of={summary.value} what="Reading the summary">
       {(value) => <Overview summary={value} />}
@@ -208,8 +209,10 @@ function QualityCard({ quality }: { quality: Quality }) {
         <dd>{formatShare(quality.estimated_cost)} of the run, as it estimates itself</dd>
         <dt>recorded</dt>
         <dd>
-          {plural(quality.span_count, "span")}, {formatQuantity(quality.size_bytes, "bytes")} (
-          {quality.bytes_per_span.toFixed(1)} bytes a span)
+          {plural(quality.span_count, "span")}
+          {quality.folded_count > 0 && `, ${formatCount(quality.folded_count)} more in statistics`},{" "}
+          {formatQuantity(quality.size_bytes, "bytes")} ({quality.bytes_per_span.toFixed(1)} bytes{" "}
+          {quality.folded_count > 0 ? "a call" : "a span"})
         </dd>
       </dl>
     </section>

@@ -25,7 +25,7 @@ function StepsPage() {
 
 function NoSteps() {
   const session = useSession();
-  const reason = session.stepsReason.value.replace(/^none: /, "");
+  const reason = (session.stepsAbout.value?.reason ?? "").replace(/^none: /, "");
   return (
     <div class="empty">
       <p>
@@ -89,7 +89,8 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   const change = (part: Partial<StepFilter>): void => session.update({ steps: { ...filter, ...part } });
   const classes = classesOf(steps);
   const outliers = steps.filter((step) => step.outlier).length;
-  const folded = steps.filter((step) => step.detail !== "all").reduce((sum, step) => sum + step.count, 0);
+  const { count = 0, kept = 0 } = session.stepsAbout.value ?? {};
+  const folded = count - kept;
   const toggle = (name: string): string[] =>
     filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
   return (
@@ -124,7 +125,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
           title={`${formatCount(folded)} steps were kept as statistics only, or but for their end`}
           onClick={() => change({ detailed: !filter.detailed })}
         >
-          kept in detail <b>{formatCount(steps.reduce((sum, step) => sum + step.count, 0) - folded)}</b>
+          kept in detail <b>{formatCount(kept)}</b>
         </button>
       )}
       <span class="spacer" />
@@ -203,4 +204,4 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
   );
 }
 
-export const view: View = { name: "steps", title: "Steps", key: "3", component: StepsPage };
+export const view: View = { name: "steps", title: "Steps", key: "3", component: StepsPage, chosen: ["step"] };
