@@ -190,10 +190,11 @@ def _own_time(stream: Stream, events: Events, inner: Level, outer: Level) -> flo
     machine lengthens some of both.
     """
     marks = inner.positions
-    # Calls of MPI take as long as the slowest rank makes all others wait: that is nobody's work.
-    took_ns = stream.duration_ns[events.rows] if events.kind == MPI else np.zeros(len(events), dtype=np.int64)
-    waits_ns = np.cumsum(took_ns) - took_ns
-    lasts = np.diff(events.starts_ns[marks] - waits_ns[marks])
+    lasts = np.diff(events.starts_ns[marks])
+    if events.kind == MPI:
+        # Calls of MPI take as long as the slowest rank makes all others wait: that is nobody's work.
+        waited_ns = np.concatenate([[0], np.cumsum(stream.duration_ns[events.rows])])
+        lasts -= np.diff(waited_ns[marks])
     marked = trips(outer.positions, marks) > 0
     if marked.all() or not marked.any():
         return 0.0
