@@ -5,6 +5,8 @@
 ./dev bench corpus --online        what was found while the programs ran, and after how many steps
 ./dev bench corpus --any-recorder  after a change of the search only: take older recordings
 ./dev bench corpus --fresh         record anew (recordings are kept in build/corpus, by program text and recorder)
+./dev bench corpus --times 5       record anew so many times, and count how often each program is right: start it beside
+                                   busy processes to see what depends on the machine's load
 """
 
 import argparse
@@ -25,6 +27,8 @@ def main() -> None:
         chosen = [program for program in chosen if program.group == options.group]
     if options.online:
         online(chosen, options)
+    elif options.times:
+        again_and_again(chosen, options.times)
     else:
         offline(chosen, options)
 
@@ -64,6 +68,18 @@ def online(chosen: Sequence[Program], options: argparse.Namespace) -> None:
             f"{sum(verdict.right for verdict in accepted)} the right one; "
             f"steps right in the end {sum(verdict.steps_right for verdict in of_group)}"
         )
+
+
+def again_and_again(chosen: Sequence[Program], times: int) -> None:
+    """Record every program several times, and print how often its steps are right."""
+    always = right = 0
+    for program in chosen:
+        verdicts = [judge(record(program, fresh=True)) for _ in range(times)]
+        count = sum(verdict.first for verdict in verdicts)
+        always, right = always + (count == times), right + count
+        misled = " HIGH" * any(verdict.misleading for verdict in verdicts)
+        print(f"{program.group:<7} {program.name:<24} {count} of {times}{misled}", flush=True)
+    print(f"{always} of {len(chosen)} programs always right, {right} of {len(chosen) * times} recordings")
 
 
 def online_row(verdict: Online) -> dict[str, object]:
@@ -116,6 +132,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--group", choices=("design", "judged"), help="only one set")
     parser.add_argument("--any-recorder", action="store_true", help="take recordings that an earlier recorder made")
     parser.add_argument("--online", action="store_true", help="judge what was found while the program ran")
+    parser.add_argument("--times", type=int, default=0, help="record anew so many times, and count")
     parser.add_argument("--fresh", action="store_true", help="record anew")
     return parser.parse_args()
 

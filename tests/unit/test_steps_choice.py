@@ -84,15 +84,21 @@ def test_an_outer_loop_goes_through_the_same_things_twice() -> None:
     assert holds_one_each(steps_of(program.stream()), starts)
 
 
-def test_rare_work_of_most_events_is_a_loop_around_the_others() -> None:
-    program, starts = Program(), list[int]()
+def test_a_population_is_looked_through_before_all_of_it_moves() -> None:
+    """What moves does more, so that it is the better loop; but the next iteration looks at as many again."""
+    rng, program, starts = np.random.default_rng(4), Program(), list[int]()
     with program.inside("main"):
-        for _ in range(60):
+        for _ in range(120):
             starts.append(program.now_ns)
-            for _ in range(6):
-                program.run("relax", us=100)
-            with program.inside("assemble"):
-                program.run(*["element"] * 20, us=1)
+            with program.inside("leader_of"):
+                program.run(*["key"] * 20, us=1)
+            for _ in range(20):
+                with program.inside("move"):
+                    program.run("pull", "push", us=10)
+                with program.inside("look"):
+                    program.run("value", us=10)
+                    if rng.random() < 0.2:
+                        program.run("keep", us=10)
     assert holds_one_each(steps_of(program.stream()), starts)
 
 

@@ -87,6 +87,8 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
                 continue
             if outer.spine >= _LIKE_INNER * inner.spine:
                 return outer, f"each holds {mean:.0f} equal iterations of a loop", False
+            if events.kind == CALLS and mean >= _EVERY_SO_OFTEN and _is_a_loop_around(events, inner, outer):
+                return outer, f"each holds {mean:.0f} equal iterations of a loop, and work around them", False
             if events.kind != CALLS and _does_something_else(events, inner, outer):
                 return outer, f"each ends {mean:.0f} equal iterations with work of its own", False
         elif _varies(inside) and outer.count >= _FEWEST_CALLS and _encloses(stream, events, inner, outer):
@@ -141,7 +143,7 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
         return False
     if events.kind in (CALLS, MPI):
         little = outer.spine <= _LITTLE_MORE and usual >= _EVERY_SO_OFTEN
-        return little and not _is_a_loop_around(events, inner, outer, usual)
+        return little and not _is_a_loop_around(events, inner, outer)
     return bool(outer.spine <= _NO_MORE and usual >= _OFTEN)
 
 
@@ -188,10 +190,11 @@ def _own_time(stream: Stream, events: Events, inner: Level, outer: Level) -> flo
     machine lengthens some of both.
     """
     marks = inner.positions
-    # Calls of MPI take as long as the slowest rank makes all others wait: that is nobody's work.
-    took_ns = stream.duration_ns[events.rows] if events.kind == MPI else np.zeros(len(events), dtype=np.int64)
-    waits_ns = np.cumsum(took_ns) - took_ns
-    lasts = np.diff(events.starts_ns[marks] - waits_ns[marks])
+    lasts = np.diff(events.starts_ns[marks])
+    if events.kind == MPI:
+        # Calls of MPI take as long as the slowest rank makes all others wait: that is nobody's work.
+        waited_ns = np.concatenate([[0], np.cumsum(stream.duration_ns[events.rows])])
+        lasts -= np.diff(waited_ns[marks])
     marked = trips(outer.positions, marks) > 0
     if marked.all() or not marked.any():
         return 0.0
@@ -200,21 +203,19 @@ def _own_time(stream: Stream, events: Events, inner: Level, outer: Level) -> flo
     return own_ns / max(1.0, own_ns + each_ns * len(marks) / outer.count)
 
 
-def _is_a_loop_around(events: Events, inner: Level, outer: Level, usual: int) -> bool:
+def _is_a_loop_around(events: Events, inner: Level, outer: Level) -> bool:
     """Whether what the outer level does between two runs of the inner loop makes it a loop around that one.
 
-    It does if it is half of all events, or holds something that is done as often as the inner loop runs: both go
-    through the same things. Or if an end of it opens the first iteration, and what is missing there ends the last one.
+    It does if something in it is done as often as the inner loop runs: both go through the same things. Or if an end of
+    it opens the first iteration, and what is missing there ends the last one.
     """
-    marks = inner.positions
+    marks, usual = inner.positions, usual_trips(inner, outer)
     lengths, marked = np.diff(marks), trips(outer.positions, marks) > 0
     if marked.all() or not marked.any():
         return False
     body = int(np.median(lengths[~marked]))
     at = np.flatnonzero(marked)
     gaps = [events.ids[marks[i] + body : marks[i + 1]] for i in (at[0], at[len(at) // 2], at[-1])]
-    if np.median(lengths[marked]) - body >= usual * body:
-        return True
     if all((np.unique(gap, return_counts=True)[1] == usual).any() for gap in gaps):
         return True
     own = gaps[1]
