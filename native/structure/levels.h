@@ -43,7 +43,8 @@ struct LevelOptions {
 };
 
 // `ids` are event signatures, `times` their nanoseconds in ascending order; both of the same length.
-// O(n) plus the prefixes that are compared: 8 to 20 ns per event in programs with loops, up to 260 in random sequences.
+// O(n) plus the prefixes that are compared: 10 to 25 ns per event in programs with loops, 50 to 75 where nothing
+// repeats.
 std::vector<Level> find_levels(std::span<const uint32_t> ids, std::span<const int64_t> times,
                                const LevelOptions& options);
 
