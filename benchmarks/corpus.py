@@ -17,7 +17,7 @@ from measure import table
 
 from tests.corpus.judge import Verdict, judge
 from tests.corpus.online import Online, judge_online
-from tests.corpus.programs import Program, programs, record
+from tests.corpus.programs import GROUPS, Program, programs, record
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def offline(chosen: Sequence[Program], options: argparse.Namespace) -> None:
             continue
         print(line(verdicts[-1]), file=sys.stderr, flush=True)
     print(table([row(verdict) for verdict in verdicts]))
-    for group in ("design", "judged"):
+    for group in GROUPS:
         print(figure(group, [verdict for verdict in verdicts if verdict.group == group]))
 
 
@@ -59,7 +59,7 @@ def online(chosen: Sequence[Program], options: argparse.Namespace) -> None:
             continue
         print(*online_row(verdicts[-1]).values(), file=sys.stderr, flush=True)
     print(table([online_row(verdict) for verdict in verdicts]))
-    for group in ("design", "judged"):
+    for group in GROUPS:
         of_group = [verdict for verdict in verdicts if verdict.group == group]
         accepted = [verdict for verdict in of_group if verdict.accepted]
         early = sum(verdict.accepted_at <= 15 for verdict in accepted)
@@ -129,7 +129,7 @@ def figure(name: str, verdicts: Sequence[Verdict]) -> str:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="programs (default: all)")
-    parser.add_argument("--group", choices=("design", "judged"), help="only one set")
+    parser.add_argument("--group", choices=GROUPS, help="only one set")
     parser.add_argument("--any-recorder", action="store_true", help="take recordings that an earlier recorder made")
     parser.add_argument("--online", action="store_true", help="judge what was found while the program ran")
     parser.add_argument("--times", type=int, default=0, help="record anew so many times, and count")

@@ -26,6 +26,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+GROUPS = ("design", "judged", "sealed")  # negative/ has tests of its own
 CACHE = ROOT / "build" / "corpus"
 MPICH = ROOT / ".venv" / "mpich"
 STROBE = str(Path(sys.executable).with_name("strobe"))
@@ -69,8 +70,8 @@ class Recording:
 
 
 def programs(*groups: str) -> list[Program]:
-    """All programs of some groups (default: design and judged), by name."""
-    found = [path for group in groups or ("design", "judged") for path in (HERE / group).iterdir()]
+    """All programs of some groups (default: all), by name."""
+    found = [path for group in groups or GROUPS for path in (HERE / group).iterdir()]
     return [Program(path, _ranks(path)) for path in sorted(found, key=lambda p: p.name) if path.suffix in (".py", ".c")]
 
 
