@@ -67,6 +67,24 @@ class ChromeReader:
     def feed(self, bytes: bytes, /) -> None: ...
     def finish(self, source: str, /) -> bytes: ...
 
+_Tables = Sequence[tuple[str, Sequence[tuple[str, int]], bool]]
+
+class PerfettoReader:
+    def __init__(
+        self,
+        folder: str,
+        first_number: int,
+        buffer_bytes: int,
+        tables: _Tables,
+        paradigms: Sequence[str],
+        roles: Sequence[str],
+        inflate: Callable[[int, bytes], bytes],
+    ) -> None: ...
+    def feed(self, bytes: bytes, /) -> None: ...
+    def finish(self, source: str, /) -> bytes: ...
+
+def read_xplane(file: NDArray[uint8], blocks_path: str, buffer_bytes: int, tables: _Tables, source: str) -> bytes: ...
+
 _Columns = Sequence[tuple[int, NDArray[int64], NDArray[uint8] | None]]
 
 class ImportedProcess:

@@ -14,11 +14,25 @@ except ImportError as error:
         do="Install strobe with the Python that runs the program: pip install strobe",
     ) from error
 
-__all__ = ["ChromeReader", "ImportedProcess", "ProcessReader", "core", "library", "mpi_library", "recover"]
+__all__ = [
+    "ChromeReader",
+    "ImportedProcess",
+    "PerfettoReader",
+    "ProcessReader",
+    "ZstdStream",
+    "core",
+    "library",
+    "mpi_library",
+    "read_xplane",
+    "recover",
+]
 
 ChromeReader = core.ChromeReader
 ImportedProcess = core.ImportedProcess
+PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
+ZstdStream = core.ZstdStream
+read_xplane = core.read_xplane
 recover = core.recover
 
 

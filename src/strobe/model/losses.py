@@ -15,6 +15,12 @@ LOSSES = {
     "threads_without_torch_operators": "threads older than torch without operators",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
     "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
+    "packets_dropped": "gaps in the recording of a Perfetto trace",
+    "packets_without_state": "packets of a Perfetto trace that refer to what was lost",
+    "events_without_clock": "events with times of a clock that nothing relates to the others",
+    "spans_cut": "spans without an end, cut at the end of the trace",
+    "unmatched_leaves": "ends without a begin",
+    "events_of_other_kinds": "events of kinds that are not read",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
