@@ -59,7 +59,6 @@ _NVTX_DOMAIN = 75
 _PAYLOADS = ("uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue")
 # Columns that are texts by number in tables whose own text does not say so.
 _TEXT_NUMBERS = frozenset(("nameId", "textId", "jsonTextId", "demangledName", "shortName", "mangledName", "symbol"))
-_NO_STREAM = (0xFFFFFFFF, -1)
 _CHAIN_BATCH = 4096
 
 
@@ -269,7 +268,6 @@ class _Reader:
 
     def __init__(self, source: ImportSource, target: ImportTarget, database: SqliteInput) -> None:
         self._tables = TableImport(source, target, database, Texts(database, "StringIds", "id", "value"), self)
-        self._stream_names: dict[tuple[ImportProcess, str], int] = {}
         named = _numbers(database.pairs("ThreadNames", "globalTid", "nameId"))
         texts = self._tables.texts.of(named.values())
         self._thread_names = {thread: texts[name] for thread, name in named.items()}
@@ -378,31 +376,16 @@ class _Reader:
         return keys
 
     def locations(self, process: ImportProcess, part: Batch, row: str) -> npt.NDArray[np.uint32]:
-        device, stream = part.integers("deviceId"), part.integers("streamId")
-        context, thread = part.integers("contextId"), part.integers("globalTid")
-        if device is not None and stream is not None:
-            columns = [device, stream] if context is None else [device, stream, context]
-            first, codes = combinations(columns)
-            made = [self._stream(process, row, *(int(column[i]) for column in columns)) for i in first]
-        elif thread is not None:
+        on_stream = process.streams(part, row)
+        thread = part.integers("globalTid")
+        if on_stream is not None:
+            return on_stream
+        if thread is not None:
             threads, codes = factor(thread)
             made = [self.thread(process, int(each), row) for each in threads]
         else:
             made, codes = [process.location(("row", row), row, 0, "task")], np.zeros(part.count, dtype=np.int64)
         return np.array(made, dtype=np.uint32)[codes]
-
-    def _stream(self, process: ImportProcess, row: str, device: int, stream: int, context: int = NONE) -> int:
-        gpu = "GPU" if device == NONE else f"GPU {device}"
-        if stream in _NO_STREAM or stream == NONE:
-            name = gpu if context == NONE else f"{gpu} context {context}"
-        else:
-            name = f"{gpu} stream {stream}"
-            # Streams of several contexts may have one number.
-            if self._stream_names.setdefault((process, name), context) != context:
-                name += f" context {context}"
-        key = ("stream", device, stream, context, row)
-        thread_id, number = max(stream, 0), -1 if device == NONE else device
-        return process.location(key, f"{name} {row}".rstrip(), thread_id, "task" if row else "stream", number)
 
     def thread(self, process: ImportProcess, global_tid: int, row: str = "") -> int:
         if global_tid == NONE:

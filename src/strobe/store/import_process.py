@@ -14,7 +14,7 @@ from strobe import native
 from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.model.plugins import ImportTarget
 from strobe.model.schema import EVENT_TABLES, TABLES
-from strobe.store.sqlite_input import NONE, factor
+from strobe.store.sqlite_input import NONE, Batch, combinations, factor
 
 Whole = npt.NDArray[np.int64]
 Cells = tuple[Whole, npt.NDArray[np.uint8] | None]  # values, and which of them are there
@@ -24,6 +24,7 @@ _BUFFERS = 8
 # Where times are beyond this, in either direction, they are no times: sums of two of them would not be numbers.
 _FARTHEST_NS = 2**62
 _CELL_TYPES = {"string": 2, "float64": 1}
+_NO_STREAM = (0xFFFFFFFF, -1, NONE)
 _KINDS = {"thread": 0, "stream": 1, "task": 2}
 
 
@@ -38,6 +39,7 @@ class ImportProcess:
         self.pid = pid
         self._out = native.ImportedProcess(str(path), max(target.buffer_bytes // _BUFFERS, 1 << 20))
         self._locations: dict[object, int] = {}
+        self._stream_names: dict[str, int] = {}  # the context whose stream has the name
         self._used = False
         self._layouts: dict[tuple[str, tuple[str, ...]], int] = {}
 
@@ -83,6 +85,35 @@ class ImportProcess:
             wrapped = thread_id & 0xFFFFFFFFFFFFFFFF
             known = self._locations[key] = self._out.location(name, wrapped, _KINDS[kind], device)
         return known
+
+    def streams(self, part: Batch, row: str = "") -> npt.NDArray[np.uint32] | None:
+        """Return the location of each row by its device, stream and context; None where it has no such columns.
+
+        `row` names a location beside the stream's, for what does not nest into its work.
+        """
+        device, stream, context = (part.integers(name) for name in ("deviceId", "streamId", "contextId"))
+        if device is None or stream is None:
+            return None
+        columns = [device, stream] if context is None else [device, stream, context]
+        first, codes = combinations(columns)
+        made = [self.stream(*(int(column[i]) for column in columns), row=row) for i in first]
+        return np.array(made, dtype=np.uint32)[codes]
+
+    def stream(self, device: int, stream: int, context: int = NONE, *, row: str = "") -> int:
+        """Return the number of a stream's location; each of the three may be NONE."""
+        key = ("stream", device, stream, context, row)
+        if key not in self._locations:
+            gpu = "GPU" if device == NONE else f"GPU {device}"
+            if stream in _NO_STREAM:
+                name = gpu if context == NONE else f"{gpu} context {context}"
+            else:
+                name = f"{gpu} stream {stream}"
+                # Streams of several contexts may have one number.
+                if self._stream_names.setdefault(name, context) != context:
+                    name += f" context {context}"
+            number = -1 if device == NONE else device
+            self.location(key, f"{name} {row}".rstrip(), max(stream, 0), "task" if row else "stream", number)
+        return self._locations[key]
 
     def words(self, codes: Whole, word_of: Mapping[int, str | None]) -> Cells:
         """Return a column of texts: `word_of` names every value of `codes` that occurs; None and NONE are no cell."""

@@ -61,6 +61,9 @@ class TableKind:
     columns: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     row: str = ""
+    repeats: Mapping[str, str] = field(
+        default_factory=dict
+    )  # columns that are kept only where they differ from another
 
 
 class TableImport:
@@ -159,6 +162,8 @@ class TableImport:
             elif column not in placed:
                 codes = part.whole.get(column, part.coded.get(column))
                 assert codes is not None
+                if column in kind.repeats and kind.repeats[column] in part.whole:
+                    codes = np.where(codes == part.whole[kind.repeats[column]], NONE, codes)
                 if (codes != NONE).any():
                     arguments.append((column, self.as_json(process, part, kind, column, codes)))
         if kind.side == "kernel_spans" and "static_shared_bytes" in side and "dynamic_shared_bytes" in side:

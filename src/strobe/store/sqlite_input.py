@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -168,6 +168,16 @@ class SqliteInput:
             )
             found.update((k, v) for k, v in zip(keys.tolist(), values, strict=True) if k != NONE and v is not None)
         return found
+
+    def derive(self, name: str, statement: str, columns: Mapping[str, str]) -> None:
+        """Add a table that a statement of ours makes of others; `columns` have types. SQLite keeps it on disk."""
+        try:
+            declared = ", ".join(f"{_quoted(column)} {kind}" for column, kind in columns.items())
+            self._connection.execute(f"CREATE TEMP TABLE {_quoted(name)} ({declared})")
+            self.tables[name] = SqliteTable(name, dict(columns), {}, None, 0)
+            self._connection.execute(f"INSERT INTO temp.{_quoted(name)} {statement}")
+        except sqlite3.Error:
+            self.counters["damaged_tables"] += 1
 
     def count(self, name: str) -> int:
         """Return the number of rows of a table."""
