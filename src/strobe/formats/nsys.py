@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from strobe.model.emit_nvtx import of_emit_nvtx
+from strobe.model.kinds import mpi_role
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.store.import_process import Cells, ImportProcess, present
-from strobe.store.import_tables import Naming, Region, TableImport, TableKind, as_json_text, there
+from strobe.store.import_switches import Switches
+from strobe.store.import_tables import Naming, Region, TableImport, TableKind, there
 from strobe.store.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, combinations, factor
 
 # No table but StringIds is always there, and columns come and go with versions: whatever is read is asked for first.
@@ -104,24 +107,9 @@ def _named(paradigm: str, role: str, module: str = "") -> Naming:
     return naming
 
 
-def _mpi_role(name: str) -> str:
-    # As native/adapters/mpi/calls.h sorts them.
-    if re.match(r"MPI_(Wait|Test|Request_get_status)", name):
-        return "wait"
-    if re.match(r"MPI_I?[Bb]arrier", name):
-        return "sync"
-    if re.match(
-        r"MPI_(I?[bsr]?send|[BSRI]send|Send|I?m?recv|M?recv|Recv|Sendrecv|I?m?probe|M?probe|Probe|Start)", name, re.I
-    ):
-        return "p2p"
-    if re.match(r"MPI_(I?(all|bcast|gather|scatter|reduce|scan|exscan|neighbor))", name, re.I):
-        return "collective"
-    return "other"
-
-
 def _mpi(values: Mapping[str, object]) -> Region:
     name = str(values.get("textId") or values.get("nameId") or values.get("text") or "<unnamed call>")
-    return name, "mpi", _mpi_role(name), ""
+    return name, "mpi", mpi_role(name), ""
 
 
 _OF_GPU = {"correlationId": "correlation", "deviceId": "device", "contextId": "context", "streamId": "stream"}
@@ -394,8 +382,7 @@ class _Reader:
         name = self._thread_names.get(global_tid) or f"thread {tid}"
         return process.location(("thread", global_tid, row), f"{name} {row}".rstrip(), tid, "task" if row else "thread")
 
-    def process_of(self, global_tid: int) -> ImportProcess:
-        """Return the process of a thread."""
+    def _process_of(self, global_tid: int) -> ImportProcess:
         return self._tables.process(global_tid >> 24 if global_tid >> 24 & 0xFFFFFF else self._tables.default_key)
 
     # Spans
@@ -473,7 +460,7 @@ class _Reader:
         for i in first:
             said = by_number.get(int(text_id[i])) if text[i] == NONE else str(part.words["text"][int(text[i])])
             within = self._domains.get((int(thread[i]) >> 24, int(domain[i])), "")
-            name, operator = _operator(said or "<unnamed range>")
+            name, operator = of_emit_nvtx(said or "<unnamed range>")
             regions.append(process.region(*_range_region(name, within, operator)))
             operators.append(operator)
         tables: dict[str, dict[str, Cells]] = {}
@@ -551,45 +538,27 @@ class _Reader:
     # What is no call
 
     def _scheduling(self) -> None:
-        """Make spans of the times that threads were on a processor: from a switch to it until the next switch away.
-
-        A switch without its other half becomes a mark: where the recording began or ended in between, or lost one.
-        """
         table = self._tables.database.tables.get("SCHED_EVENTS")
-        if table is None or not {"start", "globalTid", "isSchedIn"} <= set(table.columns):
+        if table is None or not {"start", "globalTid", "isSchedIn"} <= table.columns.keys():
             return
-        extra: list[str] = [each for each in ("cpu", "threadState", "threadBlock") if each in table.columns]
+        also = [str(each) for each in ("cpu", "threadState", "threadBlock") if each in table.columns]
+        words = {each: self._tables.enumeration(table.references.get(each, "")) for each in also}
+        words["threadState"] = words.get("threadState") or _THREAD_STATES
+        switches = Switches(
+            lambda thread: (process := self._process_of(thread), self.thread(process, thread, "scheduling"))
+        )
         query = (
-            f"SELECT globalTid, start, isSchedIn, {', '.join(extra) or 'NULL'} FROM SCHED_EVENTS "
+            f"SELECT globalTid, start, isSchedIn, {', '.join(also) or 'NULL'} FROM SCHED_EVENTS "
             "WHERE typeof(globalTid) = 'integer' AND typeof(start) = 'integer' ORDER BY globalTid, start, rowid"
         )
-        labels = {
-            each: self._tables.enumeration(table.references.get(each, ""))
-            or (_THREAD_STATES if each == "threadState" else {})
-            for each in extra
-        }
-        waiting: tuple[int, int, tuple[object, ...]] | None = None
-        running = _Running(self)
         for thread, start, switched_in, *cells in self._tables.database.query(query):
-            assert isinstance(thread, int)
-            assert isinstance(start, int)
-            said = tuple(
-                labels[each].get(cell, cell) if isinstance(cell, int) and each != "cpu" else cell
-                for each, cell in zip(extra, cells, strict=False)
-            )
-            if waiting is not None and (waiting[0] != thread or switched_in):
-                running.mark(waiting[0], waiting[1], "switched in", extra, waiting[2])
-                waiting = None
-            if switched_in:
-                waiting = (thread, start, said)
-            elif waiting is not None:
-                running.span(thread, waiting[1], start, extra, waiting[2], said)
-                waiting = None
-            else:
-                running.mark(thread, start, "switched out", extra, said)
-        if waiting is not None:
-            running.mark(waiting[0], waiting[1], "switched in", extra, waiting[2])
-        running.flush()
+            told = {
+                name: words[name].get(cell, cell) if isinstance(cell, int) else cell
+                for name, cell in zip(also, cells, strict=False)
+                if cell is not None
+            }
+            switches.add(int(str(thread)), int(str(start)), told, switched_in=bool(switched_in))
+        switches.finish()
 
     def _samples(self) -> None:
         """Add the call stacks that the sampler saw."""
@@ -626,7 +595,7 @@ class _Reader:
                 if code != NONE:
                     names[int(kind), int(metric)] = str(batch.words["metricName"][int(code)])
         for batch in self._tables.batches("GPU_METRICS"):
-            time, value = batch.integers("timestamp"), _reals(batch, "value")
+            time, value = batch.integers("timestamp"), batch.reals("value")
             type_id, metric_id = batch.integers("typeId"), batch.integers("metricId")
             if time is None or value is None or type_id is None or metric_id is None:
                 self._tables.counters["events_without_time"] += batch.count
@@ -705,83 +674,6 @@ class _Reader:
         return ""
 
 
-class _Running:
-    """Times on a processor, and switches without their other half, collected into batches."""
-
-    def __init__(self, reader: _Reader) -> None:
-        self._reader = reader
-        self._spans: dict[ImportProcess, list[tuple[int, int, int, int, str]]] = {}
-        self._marks: dict[ImportProcess, list[tuple[int, int, str, str]]] = {}
-        self._waiting = 0
-
-    def span(
-        self, thread: int, start: int, end: int, names: list[str], began: tuple[object, ...], ended: tuple[object, ...]
-    ) -> None:
-        process, location = self._place(thread)
-        told = {name: cell for name, cell in zip(names, began, strict=True) if name == "cpu"}
-        told |= {name: cell for name, cell in zip(names, ended, strict=True) if name != "cpu" and cell is not None}
-        region = process.region("on a processor", "other", "other")
-        self._spans.setdefault(process, []).append((location, start, end, region, as_json_text(told)))
-        self._more()
-
-    def mark(self, thread: int, time: int, name: str, names: list[str], said: tuple[object, ...]) -> None:
-        process, location = self._place(thread)
-        told = {key: cell for key, cell in zip(names, said, strict=True) if cell is not None}
-        self._marks.setdefault(process, []).append((location, time, name, as_json_text(told)))
-        self._more()
-
-    def flush(self) -> None:
-        for process, rows in self._spans.items():
-            location, start, end, region, told = zip(*rows, strict=True)
-            arguments = np.array([process.text(text) for text in told], dtype=np.int64)
-            process.spans(
-                np.array(location, dtype=np.uint32),
-                np.array(start, dtype=np.int64),
-                np.array(end, dtype=np.int64),
-                np.array(region, dtype=np.uint32),
-                arguments=[("switch", (arguments, None))],
-            )
-        for process, marks in self._marks.items():
-            location, time, name, said = zip(*marks, strict=True)
-            texts = [np.array([process.text(each) for each in column], dtype=np.int64) for column in (name, said)]
-            category = np.full(len(marks), process.text("scheduling"), dtype=np.int64)
-            cells: dict[str, Cells] = {"time_ns": (np.array(time, dtype=np.int64), None), "name": (texts[0], None)}
-            cells |= {"category": (category, None), "arguments": (texts[1], None)}
-            process.rows("marks", np.array(location, dtype=np.uint32), cells)
-        self._spans.clear()
-        self._marks.clear()
-        self._waiting = 0
-
-    def _place(self, thread: int) -> tuple[ImportProcess, int]:
-        process = self._reader.process_of(thread)
-        return process, self._reader.thread(process, thread, "scheduling")
-
-    def _more(self) -> None:
-        self._waiting += 1
-        if self._waiting >= 1 << 14:
-            self.flush()
-
-
-def _operator(text: str) -> tuple[str, dict[str, str]]:
-    """Return the name of a range, and what torch.autograd.profiler.emit_nvtx says behind it.
-
-    Its grammar: name[, seq = N], op_id = N[, sizes = [[...], ...][, input_op_ids = [(N,N), ...]]].
-    """
-    found = _EMIT_NVTX.fullmatch(text)
-    if not found:
-        return text, {}
-    return found["name"], {
-        key: value for key, value in found.groupdict().items() if key != "name" and value is not None
-    }
-
-
-_EMIT_NVTX = re.compile(
-    r"(?P<name>.+?)(?:, seq = (?P<sequence_number>\d{1,18}))?, op_id = (?P<record_function_id>\d{1,18})"
-    r"(?:, sizes = (?P<shapes>\[[^()]*\]))?(?:, input_op_ids = (?P<inputs>\[.*\]))?",
-    re.DOTALL,
-)
-
-
 def _operator_cells(
     process: ImportProcess, operators: list[dict[str, str]], codes: npt.NDArray[np.int64]
 ) -> dict[str, Cells]:
@@ -796,24 +688,12 @@ def _operator_cells(
 
 def _range_region(name: str, domain: str, operator: dict[str, str]) -> Region:
     if domain == "MPI" and name.startswith("MPI_"):
-        return name, "mpi", _mpi_role(name), domain
+        return name, "mpi", mpi_role(name), domain
     if domain == "NCCL" and name.startswith("nccl"):
         return name, "nvtx", "collective" if not re.match(r"nccl(Group|Comm)", name) else "range", domain
     if operator:
         return name, "torch", "operator" if "::" in name else "range", domain
     return name, "nvtx", "range", domain
-
-
-def _reals(batch: Batch, name: str) -> npt.NDArray[np.float64] | None:
-    """Return a column as reals, NaN where there is none."""
-    if name in batch.whole:
-        values = batch.whole[name]
-        return np.where(values == NONE, np.nan, values.astype(np.float64))
-    if name not in batch.coded:
-        return None
-    of_code = np.array([each if isinstance(each, float | int) else np.nan for each in batch.words[name]] or [np.nan])
-    codes = batch.coded[name]
-    return np.where(codes == NONE, np.nan, of_code[np.maximum(codes, 0)].astype(np.float64))
 
 
 def _numbers(found: dict[int, object]) -> dict[int, int]:

@@ -57,6 +57,17 @@ class Batch:
         codes = self.coded[name]
         return np.where(codes == NONE, NONE, of_code[np.maximum(codes, 0)])
 
+    def reals(self, name: str) -> npt.NDArray[np.float64] | None:
+        """Return a column as reals, NaN where a cell is no number; None where there is no such column."""
+        if name in self.whole:
+            values = self.whole[name]
+            return np.where(values == NONE, np.nan, values.astype(np.float64))
+        if name not in self.coded:
+            return None
+        of_code = [float(each) if isinstance(each, float | int) else np.nan for each in self.words[name]]
+        codes = self.coded[name]
+        return np.where(codes == NONE, np.nan, np.array(of_code or [np.nan])[np.maximum(codes, 0)])
+
     def where(self, chosen: npt.NDArray[np.bool_]) -> Batch:
         """Return the rows that are chosen."""
         return Batch(
