@@ -86,7 +86,12 @@ SPANS = (
     Column("row", "int64", "", "number of the span in its location, in order of start; (location, row) is its id"),
     Column("start_ns", "int64", "ns", "start"),
     Column("duration_ns", "int64", "ns", "end minus start"),
-    Column("self_ns", "int64", "ns", "duration minus the durations of the spans directly inside it"),
+    Column(
+        "self_ns",
+        "int64",
+        "ns",
+        "duration minus the durations of the spans directly inside it; holds what was folded there (see statistics)",
+    ),
     Column("region", "uint32", "", "what was executed"),
     Column("call_path", "uint32", "", "its region and all regions around it"),
     Column("depth", "uint16", "", "number of spans around it"),
@@ -120,7 +125,12 @@ STEPS = (
     Column("outlier", "bool", "", "takes much longer than its class usually does"),
     Column("cause", "string", "", "of a slow step: the part that exceeds its median the most (its column without _ns)"),
     Column("loop", "uint32", "", "main loop that it is an iteration of, see `loops`: the phase of the run", extra=True),
-    Column("detail", "string", "", "all (its spans are there), part (those of its end), none (folded into statistics)"),
+    Column(
+        "detail",
+        "string",
+        "",
+        "all (its spans are there), part (some are, those of its end), none (folded into statistics)",
+    ),
     Column(
         "drift",
         "float64",
