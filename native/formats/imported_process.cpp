@@ -355,11 +355,11 @@ struct ImportedProcess::Lane {
   }
 };
 
-void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
+void ImportedProcess::write_location(uint32_t location) {
   Waiting& waiting = locations_[location];
   write_location_chunk(location, waiting, waiting.name);
   std::deque<Lane> lanes;  // a builder does not move
-  lanes.push_back({location, LocationBuilder(location, paths), {}, {}});
+  lanes.push_back({location, LocationBuilder(location, *paths_), {}, {}});
   Merge merge(waiting, *spans_spill_);
   for (SpanRecord record; merge.next(record);) {
     const int64_t end_ns = record.start_ns + record.duration_ns;
@@ -371,7 +371,7 @@ void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
     if (!fits) {
       const uint32_t id = location_ids_++;
       write_location_chunk(id, waiting, waiting.name + " (lane " + std::to_string(lanes.size() + 1) + ")");
-      lanes.push_back({id, LocationBuilder(id, paths), {}, {}});
+      lanes.push_back({id, LocationBuilder(id, *paths_), {}, {}});
       fits = &lanes.back();
     }
     if (fits != &lanes.front()) count("overlapping_spans");
@@ -392,6 +392,24 @@ void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
   out_->flush(kFlushBytes);
 }
 
+void ImportedProcess::totals(uint32_t location, uint32_t path, const SpanTotals& totals) {
+  if (location >= locations_.size() || path >= paths_->size())
+    throw std::runtime_error("a total of a location or a call path that was not defined");
+  SpanStatistics row;
+  static_cast<SpanTotals&>(row) = totals;
+  totals_.add({location, path, kNoClass}, row);
+}
+
+void ImportedProcess::save_totals() {
+  uint32_t count = 0;
+  // Paths that only totals have: those of spans were written with their blocks.
+  const std::string paths = paths_->unsaved(count);
+  if (count) append_chunk(out_->bytes, kPathsChunk, paths_->size() - count, count, paths);
+  paths_->mark_saved();
+  const std::string rows = encode_statistics(totals_, [](uint32_t) { return true; }, count);
+  if (count) append_chunk(out_->bytes, kStatisticsChunk, 0, count, rows);
+}
+
 void ImportedProcess::finish(const ProcessDescription& description, const std::string& end_state) {
   if (finished_) return;
   finished_ = true;
@@ -405,9 +423,9 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   save_names(regions_, kRegionsChunk);
   save_names(texts_, kTextsChunk);
   location_ids_ = uint32_t(locations_.size());
-  PathTable paths;
-  for (uint32_t location = 0; location < locations_.size(); location++) write_location(location, paths);
-  if (paths.folded()) counters_["paths_folded"] = paths.folded();
+  for (uint32_t location = 0; location < locations_.size(); location++) write_location(location);
+  if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
+  save_totals();
   for (auto& [metric, samples] : samples_) {
     std::stable_sort(samples.begin(), samples.end(), [](auto& a, auto& b) { return a.first < b.first; });
     for (size_t at = 0; at < samples.size(); at += kChunkRows) {
