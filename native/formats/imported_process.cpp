@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kFlushBytes = 1 << 20;
 constexpr size_t kChunkRows = 4096;
 constexpr size_t kMostNames = 1 << 20;  // remembered; later ones that come again get another number
+constexpr size_t kReadings = 1 << 15;   // of a metric: so far may they come out of order
 constexpr size_t kRunBuffer = 2048;     // records of one run in memory while runs are merged
 
 [[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::generic_category(), path); }
@@ -271,8 +272,35 @@ uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, u
 }
 
 void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
-  samples_[metric].push_back({time_ns, value});
+  Readings& readings = samples_[metric];
+  readings.waiting.push_back({time_ns, value});
+  if (readings.waiting.size() >= 2 * kReadings) write_readings(metric, readings, kReadings);
   first_ns_ = std::min(first_ns_, time_ns), last_ns_ = std::max(last_ns_, time_ns);
+}
+
+// Writes the first readings of a metric, in order of time. What would come before those that are written, or at the
+// same time as another, has no place in a series: it is counted.
+void ImportedProcess::write_readings(uint32_t metric, Readings& readings, size_t most) {
+  auto& waiting = readings.waiting;
+  std::stable_sort(waiting.begin(), waiting.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  for (size_t at = 0; at < most;) {
+    Writer w;
+    uint32_t n = 0;
+    for (; n < kChunkRows && at < most; at++) {
+      const auto& [time_ns, value] = waiting[at];
+      if (readings.any_written && time_ns <= readings.written_until) {
+        count("readings_left_out");
+        continue;
+      }
+      uint64_t bits;
+      memcpy(&bits, &value, 8);
+      w.u32(metric), w.u64(uint64_t(time_ns)), w.u64(bits);
+      readings.written_until = time_ns, readings.any_written = true, n++;
+    }
+    if (n) append_chunk(out_->bytes, kSamplesChunk, 0, n, w.bytes);
+  }
+  waiting.erase(waiting.begin(), waiting.begin() + ptrdiff_t(most));
+  out_->flush(kFlushBytes);
 }
 
 void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
@@ -435,20 +463,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   for (uint32_t location = 0; location < locations_.size(); location++) write_location(location);
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
-  for (auto& [metric, samples] : samples_) {
-    std::stable_sort(samples.begin(), samples.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    for (size_t at = 0; at < samples.size(); at += kChunkRows) {
-      const size_t n = std::min(kChunkRows, samples.size() - at);
-      Writer w;
-      for (size_t i = at; i < at + n; i++) {
-        uint64_t bits;
-        memcpy(&bits, &samples[i].second, 8);
-        w.u32(metric), w.u64(uint64_t(samples[i].first)), w.u64(bits);
-      }
-      append_chunk(out_->bytes, kSamplesChunk, 0, uint32_t(n), w.bytes);
-    }
-    out_->flush(kFlushBytes);
-  }
+  for (auto& [metric, readings] : samples_) write_readings(metric, readings, readings.waiting.size());
   std::string end = "{\"end_state\": \"" + end_state +
                     "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(last_ns_) + ", \"counters\": {";
   for (const auto& [name, value] : counters_)

@@ -129,7 +129,13 @@ class ImportedProcess {
   std::string region_key_;
   std::vector<std::unique_ptr<TableLayout>> tables_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
-  std::map<uint32_t, std::vector<std::pair<int64_t, double>>> samples_;
+  struct Readings {
+    std::vector<std::pair<int64_t, double>> waiting;
+    int64_t written_until = 0;
+    bool any_written = false;
+  };
+  void write_readings(uint32_t metric, Readings& readings, size_t most);
+  std::map<uint32_t, Readings> samples_;
   std::string pending_;
   std::unique_ptr<PathTable> paths_ = std::make_unique<PathTable>();
   StatisticsTable totals_;
