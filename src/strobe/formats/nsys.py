@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.model.emit_nvtx import of_emit_nvtx
-from strobe.model.kinds import mpi_role
+from strobe.model.kinds import mpi_role, role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.store.import_process import Cells, ImportProcess, present
 from strobe.store.import_switches import Switches
@@ -67,8 +67,7 @@ _CHAIN_BATCH = 4096
 
 def _call(values: Mapping[str, object]) -> Region:
     name = re.sub(r"_v\d{4,}$", "", str(values.get("nameId") or "<unnamed call>"))
-    waits = "Synchronize" in name or "EventQuery" in name
-    return name, "cuda", "sync" if waits else "function", str(values.get("eventClass") or "")
+    return name, "cuda", role_of_cuda_call(name), str(values.get("eventClass") or "")
 
 
 def _os_call(values: Mapping[str, object]) -> Region:
