@@ -61,6 +61,8 @@ class ImportedProcess {
 
   // Rows added since the last span belong to the next one.
   void attribute(const TableRow& row) { row.append_to(pending_); }
+  // The same of rows that TableRow::append_to wrote.
+  void attributes(std::string_view rows) { pending_ += rows; }
   // A negative duration is counted and taken as 0.
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region);
   // A row of a table whose rows are no spans.

@@ -6,7 +6,26 @@ The order of PARADIGMS and ROLES is the numbering in the block files; `native/in
 from __future__ import annotations
 
 # Who reported a region.
-PARADIGMS = ("other", "python", "torch", "itt", "nvtx", "user", "cuda", "mpi", "onednn", "strobe")
+PARADIGMS = (
+    "other",
+    "python",
+    "torch",
+    "itt",
+    "nvtx",
+    "user",
+    "cuda",
+    "mpi",
+    "onednn",
+    "strobe",
+    "compiler",
+    "openmp",
+    "pthread",
+    "shmem",
+    "openacc",
+    "opencl",
+    "hip",
+    "kokkos",
+)
 # What a region is.
 ROLES = (
     "other",
@@ -21,6 +40,7 @@ ROLES = (
     "p2p",
     "collective",
     "data",
+    "idle",
 )
 # What a region is drawn and summed as.
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")

@@ -226,6 +226,10 @@ KERNEL_SPANS = (
     Column("graph", "int64", "", "CUDA graph that it was launched by", extra=True),
     Column("graph_node", "int64", "", "node of that graph", extra=True),
     Column("priority", "int64", "", "priority of its stream", extra=True),
+    Column("static_shared_bytes", "int64", "bytes", "shared memory of a block that the code declares", extra=True),
+    Column("dynamic_shared_bytes", "int64", "bytes", "shared memory of a block that the launch asked for", extra=True),
+    Column("local_bytes", "int64", "bytes", "local memory of all threads", extra=True),
+    Column("mangled_name", "string", "", "name of the kernel as the linker knows it", extra=True),
 )
 COPY_SPANS = (
     *_OF_SPAN,
@@ -234,6 +238,7 @@ COPY_SPANS = (
     Column("bandwidth_gb_s", "float64", "GB/s", "bandwidth as the tool gave it"),
     Column("graph", "int64", "", "CUDA graph that it was launched by", extra=True),
     Column("graph_node", "int64", "", "node of that graph", extra=True),
+    Column("copy_kind", "string", "", "from where to where: HtoD, DtoH, DtoD, PtoP, ...; null where memory was set"),
 )
 CALL_SPANS = (
     *_OF_SPAN,
@@ -281,6 +286,11 @@ COLLECTIVE_SPANS = (
     Column("communicator", "string", "", "communicator", extra=True),
     Column("source_rank", "int64", "", "rank that it came from", extra=True),
     Column("destination_rank", "int64", "", "rank that it went to", extra=True),
+    Column("root", "int64", "", "rank in the communicator that data comes from or goes to, null where there is none"),
+    Column("sent_bytes", "int64", "bytes", "bytes that this rank sent"),
+    Column("received_bytes", "int64", "bytes", "bytes that this rank received"),
+    Column("request", "int64", "", "number of the request, null for a blocking collective", extra=True),
+    Column("pending_ns", "int64", "ns", "from the request to its completion, null for a blocking one", extra=True),
 )
 PYTHON_SPANS = (
     *_OF_SPAN,
@@ -303,6 +313,29 @@ ALLOCATIONS = (
     Column("device_type", "int64", "", "0 host, 1 GPU (as PyTorch counts)"),
     Column("device", "int64", "", "number of the device, -1 for the host"),
     Column("event_index", "int64", "", "number of the event in Kineto", extra=True),
+)
+SAMPLES = (
+    Column("location", "uint32", "", "thread that was running"),
+    Column("time_ns", "int64", "ns", "when"),
+    Column("call_stack", "string", "", "what was running, a line each: outermost first; null where it was not unwound"),
+)
+MESSAGES = (
+    Column("location", "uint32", "", "who sent, received, or reached into the memory of another rank"),
+    Column("time_ns", "int64", "ns", "when it was sent (or that began), or had been received"),
+    Column("direction", "string", "", "send, receive; of one-sided communication: put, get, atomic"),
+    Column("peer_rank", "int64", "", "rank of the other side in MPI_COMM_WORLD"),
+    Column("peer", "string", "", "name of the other side's location", extra=True),
+    Column("communicator_rank", "int64", "", "rank of the other side in the communicator", extra=True),
+    Column("tag", "int64", "", "tag of the message"),
+    Column("communicator", "string", "", "name of the communicator"),
+    Column("size_bytes", "int64", "bytes", "bytes sent and received; of an atomic operation both ways"),
+    Column("request", "int64", "", "number of the request, null for blocking calls", extra=True),
+    Column(
+        "pending_ns",
+        "int64",
+        "ns",
+        "between request and completion: a send is complete so long after time_ns, a receive was asked for so long before",
+    ),
 )
 MARKS = (
     Column("location", "uint32", "", "where"),
@@ -331,7 +364,7 @@ SPAN_TABLES = (
     "python_spans",
     "arguments",
 )
-EVENT_TABLES = ("allocations", "marks", "flows")
+EVENT_TABLES = ("allocations", "samples", "messages", "marks", "flows")
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "processes": PROCESSES,
@@ -352,6 +385,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "python_spans": PYTHON_SPANS,
     "arguments": ARGUMENTS,
     "allocations": ALLOCATIONS,
+    "samples": SAMPLES,
+    "messages": MESSAGES,
     "marks": MARKS,
     "flows": FLOWS,
     "quality": QUALITY,
