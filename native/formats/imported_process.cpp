@@ -262,8 +262,21 @@ uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, u
 }
 
 void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
-  samples_[metric].push_back({time_ns, value});
+  uint64_t bits;
+  memcpy(&bits, &value, 8);
+  Writer w;
+  w.bytes.swap(samples_);
+  w.u32(metric), w.u64(uint64_t(time_ns)), w.u64(bits);
+  w.bytes.swap(samples_);
+  if (++sample_count_ == kChunkRows) save_samples();
   first_ns_ = std::min(first_ns_, time_ns), last_ns_ = std::max(last_ns_, time_ns);
+}
+
+void ImportedProcess::save_samples() {
+  if (sample_count_) append_chunk(out_->bytes, kSamplesChunk, kSamplesAsTheyAre, sample_count_, samples_);
+  samples_.clear();
+  sample_count_ = 0;
+  out_->flush(kFlushBytes);
 }
 
 void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
@@ -408,20 +421,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   PathTable paths;
   for (uint32_t location = 0; location < locations_.size(); location++) write_location(location, paths);
   if (paths.folded()) counters_["paths_folded"] = paths.folded();
-  for (auto& [metric, samples] : samples_) {
-    std::stable_sort(samples.begin(), samples.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    for (size_t at = 0; at < samples.size(); at += kChunkRows) {
-      const size_t n = std::min(kChunkRows, samples.size() - at);
-      Writer w;
-      for (size_t i = at; i < at + n; i++) {
-        uint64_t bits;
-        memcpy(&bits, &samples[i].second, 8);
-        w.u32(metric), w.u64(uint64_t(samples[i].first)), w.u64(bits);
-      }
-      append_chunk(out_->bytes, kSamplesChunk, 0, uint32_t(n), w.bytes);
-    }
-    out_->flush(kFlushBytes);
-  }
+  save_samples();
   std::string end = "{\"end_state\": \"" + end_state +
                     "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(last_ns_) + ", \"counters\": {";
   for (const auto& [name, value] : counters_)

@@ -123,11 +123,13 @@ class ImportedProcess {
   };
   uint32_t intern(Names& names, std::string_view key, bool& is_new);
   void save_names(Names& names, ChunkKind kind);
+  void save_samples();
   Names regions_, texts_;
   std::string region_key_;
   std::vector<std::unique_ptr<TableLayout>> tables_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
-  std::map<uint32_t, std::vector<std::pair<int64_t, double>>> samples_;
+  std::string samples_;  // rows of the next chunk
+  uint32_t sample_count_ = 0;
   std::string pending_;
   std::map<std::string, uint64_t> counters_;
   uint64_t spans_ = 0;
