@@ -372,7 +372,11 @@ void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
   Waiting& waiting = locations_[location];
   write_location_chunk(location, waiting, waiting.name);
   std::deque<Lane> lanes;  // a builder does not move
-  lanes.push_back({location, LocationBuilder(location, paths), {}, {}});
+  const auto add_lane = [&](uint32_t id) {
+    lanes.push_back({id, LocationBuilder(id, paths), {}, {}});
+    lanes.back().builder.resume(0, {}, first_ns_);  // times may be below 0
+  };
+  add_lane(location);
   Merge merge(waiting, *spans_spill_);
   for (SpanRecord record; merge.next(record);) {
     const int64_t end_ns = record.start_ns + record.duration_ns;
@@ -384,7 +388,7 @@ void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
     if (!fits) {
       const uint32_t id = location_ids_++;
       write_location_chunk(id, waiting, waiting.name + " (lane " + std::to_string(lanes.size() + 1) + ")");
-      lanes.push_back({id, LocationBuilder(id, paths), {}, {}});
+      add_lane(id);
       fits = &lanes.back();
     }
     if (fits != &lanes.front()) count("overlapping_spans");

@@ -1,6 +1,5 @@
 #include "kernels/process_file.h"
 
-#include <algorithm>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <system_error>
 

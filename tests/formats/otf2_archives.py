@@ -17,13 +17,16 @@ from otf2.enums import (
     MappingType,
     MetricMode,
     MetricOccurrence,
-    MetricScope,
+    MeasurementMode,
+    ParameterType,
     Paradigm,
     RegionRole,
     Type,
 )
 
 
+UNSIGNED, SIGNED, TEXT = ParameterType.UINT64, ParameterType.INT64, ParameterType.STRING
+MEASUREMENT_ON, MEASUREMENT_OFF = MeasurementMode.ON, MeasurementMode.OFF
 _COLLECTIVES = ("BARRIER", "BCAST", "GATHER", "SCATTERV", "ALLTOALL", "ALLREDUCE", "REDUCE_SCATTER", "EXSCAN")
 
 
@@ -40,7 +43,9 @@ class Told:
 
     spans: list[tuple[int, str, int, int]] = field(default_factory=list)  # location, region, start, duration
     metrics: list[tuple[str, int, float]] = field(default_factory=list)  # name, time, value
-    sends: list[tuple[Any, ...]] = field(default_factory=list)  # location, time, rank, tag, communicator, bytes, request
+    sends: list[tuple[Any, ...]] = field(
+        default_factory=list
+    )  # location, time, rank, tag, communicator, bytes, request
     receives: list[tuple[Any, ...]] = field(default_factory=list)
     collectives: list[tuple[Any, ...]] = field(default_factory=list)  # name, communicator, root, sent, received
     events: int = 0
@@ -80,9 +85,7 @@ def oracle(anchor: Path) -> Told:
             elif what in ("MpiCollectiveEnd", "NonBlockingCollectiveComplete"):
                 root = None if event.root >= 2**32 - 3 else event.root
                 name = str(event.collective_op).partition(".")[2].lower().replace("bcast", "broadcast")
-                told.collectives.append(
-                    (name, event.communicator.name, root, event.size_sent, event.size_received)
-                )
+                told.collectives.append((name, event.communicator.name, root, event.size_sent, event.size_received))
     return told
 
 
@@ -97,6 +100,7 @@ class Archive:
     world: Any
     window: Any
     processes: list[Any]
+    system_node: Any
 
     @property
     def definitions(self) -> Any:
@@ -140,7 +144,7 @@ def write(
         cuda_group = all_of.group("", group_type=GroupType.COMM_GROUP, paradigm=Paradigm.CUDA, members=everything)
         cuda = all_of.comm("CUDA", group=cuda_group, parent=None)
         window = all_of.rma_win("CUDA_WINDOW", comm=cuda)
-        fill(Archive(writer, threads, streams, metric_locations, world, window, processes))
+        fill(Archive(writer, threads, streams, metric_locations, world, window, processes, node))
     return folder / "traces.otf2"
 
 
@@ -313,6 +317,3 @@ def _field(data: bytes, at: int, kind: str) -> tuple[bytes, int]:
         return data[at:end], end
     size = 0 if data[at] == 255 else data[at]
     return data[at : at + 1] + data[at + 1 : at + 1 + size][::-1], at + 1 + size
-
-
-METRIC_SCOPE_NODE = MetricScope.SYSTEM_TREE_NODE

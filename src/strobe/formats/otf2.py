@@ -42,6 +42,8 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         reader.definitions(chunk)
     reader.end_definitions()
     processes = reader.processes()
+    if not processes:
+        raise ValueError(f"its definitions ('{stem}.def') name no location")
     # All of them before any is read: then it is known how much there is to do.
     files = {
         location: (source.beside(f"{stem}/{location}.def"), source.beside(f"{stem}/{location}.evt"))
