@@ -244,10 +244,9 @@ constexpr Category kCategories[] = {
     category("cuda_sync", STROBE_CUDA, STROBE_ROLE_SYNC, true, kSyncKeys),
     category("gpu_user_annotation", STROBE_TORCH, STROBE_ROLE_RANGE, true, kOperatorKeys),
     category("overhead", STROBE_SELF, STROBE_ROLE_OTHER, false, kCallKeys),
+    {"fee", STROBE_PYTHON, STROBE_ROLE_FUNCTION, false, nullptr, 0},  // VizTracer's functions
 };
 constexpr Category kOther = {"", STROBE_OTHER, STROBE_ROLE_RANGE, false, nullptr, 0};
-// VizTracer's functions: their names end with " (file:line)".
-constexpr Category kVizTracer = {"fee", STROBE_PYTHON, STROBE_ROLE_FUNCTION, false, nullptr, 0};
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; }
 bool same_ignoring_case(std::string_view a, std::string_view in_lower_case) {
@@ -257,10 +256,44 @@ bool same_ignoring_case(std::string_view a, std::string_view in_lower_case) {
   return true;
 }
 
+// Texts that come again and again, by a few of their bytes: a look at one slot instead of hashing all of them.
+template <class Value, size_t kSlots = 1024>
+class RecentTexts {
+ public:
+  struct Slot {
+    std::string text;
+    uint64_t beside = ~uint64_t(0);
+    Value value{};
+  };
+  // The slot for a text; `found` says whether it holds it.
+  Slot& slot(std::string_view text, uint64_t beside, bool& found) {
+    uint64_t head = 0, tail = 0;
+    const size_t n = text.size() < 8 ? text.size() : 8;
+    memcpy(&head, text.data(), n);
+    memcpy(&tail, text.data() + text.size() - n, n);
+    const uint64_t mixed = (head ^ (tail << 7) ^ (text.size() << 17) ^ beside * 31) * 0x9E3779B97F4A7C15ull;
+    Slot& at = slots_[mixed >> 54];
+    found = at.beside == beside && at.text == text;
+    return at;
+  }
+
+ private:
+  static_assert(kSlots == 1024, "ten bits of the hash");
+  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
+};
+
 const Category& category_of(std::string_view name) {
   for (const Category& each : kCategories)
     if (same_ignoring_case(name, each.name)) return each;
-  return same_ignoring_case(name, "fee") ? kVizTracer : kOther;
+  return kOther;
+}
+
+// A short key as a number, 0 if it is longer.
+constexpr uint32_t tag(std::string_view key) {
+  uint32_t number = 0;
+  if (key.size() > 4) return 0;
+  for (size_t i = 0; i < key.size(); i++) number |= uint32_t(uint8_t(key[i])) << (8 * i);
+  return number;
 }
 
 bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
@@ -356,13 +389,7 @@ struct ChromeReader::State {
   std::string properties = "{";
   std::map<std::string, uint64_t> counters;  // of no process
   std::vector<char> pool;
-  std::string spare;           // an event whose padding would lie behind the buffer
-  bool not_available = false;  // somewhere there is an N/A: events are copied before they are parsed in place
-  std::string before_parsing;
-  struct FreeDoc {
-    void operator()(yyjson_doc* doc) const { yyjson_doc_free(doc); }
-  };
-  std::unique_ptr<yyjson_doc, FreeDoc> repaired_doc;
+  std::string spare;  // the value that is being parsed
 
   struct Process {
     std::string pid_text, path, name, labels;
@@ -395,6 +422,8 @@ struct ChromeReader::State {
     uint32_t process, location, region;
   };
   std::unordered_map<std::string, std::vector<Async>> open_async;  // by category, id, name
+  RecentTexts<const Category*> recent_categories;
+  RecentTexts<uint32_t> recent_regions, recent_texts;  // beside: of which process
   std::string scratch;
   std::string report;
   std::string rank_json;
@@ -488,7 +517,7 @@ struct ChromeReader::State {
   }
 
   void property(size_t key_at, size_t key_size, size_t size) {
-    yyjson_doc* doc = parse(at, size, true);
+    const Doc doc = parse(std::string_view(text).substr(at, size));
     if (!doc) {
       counters["unreadable_properties"]++;
       return;
@@ -496,43 +525,38 @@ struct ChromeReader::State {
     if (properties.size() > 1) properties += ',';
     properties.append(text, key_at, key_size);
     properties += ':';
-    append_json(properties, yyjson_doc_get_root(doc));
+    append_json(properties, yyjson_doc_get_root(doc.get()));
     const std::string_view key = std::string_view(text).substr(key_at, key_size);
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
-      if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc), "rank")), rank)) {
+      if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc.get()), "rank")), rank)) {
         rank_json = "{\"rank\": " + std::to_string(rank);
-        if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc), "world_size")), ranks))
+        if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc.get()), "world_size")), ranks))
           rank_json += ", \"ranks\": " + std::to_string(ranks);
         rank_json += "}";
       }
     }
-    yyjson_doc_free(doc);
   }
 
-  // Parses text[from, from + size) in place, or a copy of it. The result is valid until the next call; documents of
-  // properties own their memory.
-  yyjson_doc* parse(size_t from, size_t size, bool of_property = false) {
-    char* begin = text.data() + from;
-    char behind[kPadding];
-    // Four bytes behind the value are overwritten while it is parsed.
-    const bool copy = of_property || from + size + kPadding > text.size();
-    if (copy) {
-      spare.assign(begin, size);
-      spare.append(kPadding, '\0');
-      begin = spare.data();
-    } else {
-      memcpy(behind, begin + size, kPadding);
-      memset(begin + size, 0, kPadding);
-    }
+  struct FreeDoc {
+    void operator()(yyjson_doc* doc) const { yyjson_doc_free(doc); }
+  };
+  using Doc = std::unique_ptr<yyjson_doc, FreeDoc>;
+
+  // Parses a copy in place: the next value overwrites it.
+  Doc parse(std::string_view value) {
+    spare.assign(value);
+    spare.append(kPadding, '\0');
     yyjson_alc alc;
-    const size_t need = size * 12 + 256;  // yyjson_read_max_memory_usage
-    if (!of_property) {
-      if (pool.size() < need) pool.resize(need * 2);
-      yyjson_alc_pool_init(&alc, pool.data(), pool.size());
-    }
-    yyjson_doc* doc = yyjson_read_opts(begin, size, kFlags, of_property ? nullptr : &alc, nullptr);
-    if (!copy) memcpy(text.data() + from + size, behind, kPadding);
+    const size_t need = value.size() * 12 + 256;  // yyjson_read_max_memory_usage
+    if (pool.size() < need) pool.resize(need * 2);
+    yyjson_alc_pool_init(&alc, pool.data(), pool.size());
+    Doc doc(yyjson_read_opts(spare.data(), value.size(), kFlags, &alc, nullptr));
+    if (doc) return doc;
+    std::string repaired(value);
+    if (!repair(repaired)) return nullptr;
+    doc = parse(repaired);
+    if (doc) counters["repaired_events"]++;
     return doc;
   }
 
@@ -608,6 +632,21 @@ struct ChromeReader::State {
 
   // --- events ---
 
+  const Category& known_category(std::string_view name) {
+    bool found;
+    auto& slot = recent_categories.slot(name, 0, found);
+    if (!found) slot.text = name, slot.beside = 0, slot.value = &category_of(name);
+    return *slot.value;
+  }
+
+  uint32_t text_of(Process& p, std::string_view text) {
+    bool found;
+    const auto beside = uint64_t(&p - processes.data());
+    auto& slot = recent_texts.slot(text, beside, found);
+    if (!found) slot.value = p.out->text(text), slot.text = text, slot.beside = beside;
+    return slot.value;
+  }
+
   bool time(yyjson_val* value, int64_t& ns) {
     bool exact = true;
     if (!json::scaled_integer(raw(value), 3, ns, exact)) return false;
@@ -616,15 +655,7 @@ struct ChromeReader::State {
   }
 
   void event(size_t from, size_t size) {
-    if (not_available) before_parsing.assign(text, from, size);
-    yyjson_doc* doc = parse(from, size);
-    if (!doc && not_available && repair(before_parsing)) {
-      counters["repaired_events"]++;
-      const size_t repaired = before_parsing.size();
-      before_parsing.append(kPadding, '\0');
-      repaired_doc.reset(yyjson_read_opts(before_parsing.data(), repaired, kFlags, nullptr, nullptr));
-      doc = repaired_doc.get();
-    }
+    const Doc doc = parse(std::string_view(text).substr(from, size));
     if (!doc) {
       counters["unreadable_events"]++;
       return;
@@ -633,23 +664,35 @@ struct ChromeReader::State {
                *dur = nullptr, *args = nullptr, *id = nullptr;
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(yyjson_doc_get_root(doc), i, n, key, value) {
+    yyjson_obj_foreach(yyjson_doc_get_root(doc.get()), i, n, key, value) {
       const std::string_view k = raw(key);
-      switch (k.size()) {
-        case 2:
-          if (k == "ph") ph = value;
-          if (k == "ts") ts = value;
-          if (k == "id") id = value;
+      switch (tag(k)) {
+        case tag("ph"):
+          ph = value;
           break;
-        case 3:
-          if (k == "cat") cat = value;
-          if (k == "pid") pid = value;
-          if (k == "tid") tid = value;
-          if (k == "dur") dur = value;
+        case tag("ts"):
+          ts = value;
           break;
-        case 4:
-          if (k == "name") name = value;
-          if (k == "args") args = value;
+        case tag("id"):
+          id = value;
+          break;
+        case tag("cat"):
+          cat = value;
+          break;
+        case tag("pid"):
+          pid = value;
+          break;
+        case tag("tid"):
+          tid = value;
+          break;
+        case tag("dur"):
+          dur = value;
+          break;
+        case tag("name"):
+          name = value;
+          break;
+        case tag("args"):
+          args = value;
           break;
       }
     }
@@ -665,7 +708,7 @@ struct ChromeReader::State {
       return;
     }
     const std::string_view category_name = raw(cat);
-    const Category& category = category_of(category_name);
+    const Category& category = known_category(category_name);
     switch (phase[0]) {
       case 'X': {
         int64_t duration_ns = 0;
@@ -716,10 +759,10 @@ struct ChromeReader::State {
         if (integer(raw(id), number))
           flow.set(1, number);
         else if (!raw(id).empty())
-          flow.set(2, p.out->text(raw(id)));
-        flow.set(3, p.out->text(phase));
-        flow.set(4, p.out->text(raw(name)));
-        flow.set(5, p.out->text(category_name));
+          flow.set(2, text_of(p, raw(id)));
+        flow.set(3, text_of(p, phase));
+        flow.set(4, text_of(p, raw(name)));
+        flow.set(5, text_of(p, category_name));
         p.out->row(row.location, flow);
         return;
       }
@@ -749,10 +792,10 @@ struct ChromeReader::State {
     stack.pop_back();
     const Category& category = category_of(open.category);
     if (!open.attributes.empty()) {
-      std::string padded = open.attributes;
-      padded.append(kPadding, '\0');
-      yyjson_doc* doc = yyjson_read_opts(padded.data(), open.attributes.size(), kFlags, nullptr, nullptr);
-      if (doc) attributes(p, category, yyjson_doc_get_root(doc)), yyjson_doc_free(doc);
+      // Not with parse(): the event of the end is still being read.
+      std::string copy = open.attributes + std::string(kPadding, '\0');
+      if (const Doc doc{yyjson_read_opts(copy.data(), open.attributes.size(), kFlags, nullptr, nullptr)})
+        attributes(p, category, yyjson_doc_get_root(doc.get()));
     }
     p.out->span(row.location, open.start_ns, end_ns - open.start_ns, region(p, category, open.category, open.name));
   }
@@ -805,12 +848,12 @@ struct ChromeReader::State {
     } else {
       cells.start(p.tables[kMarks]);
       cells.set(0, ns);
-      cells.set(1, p.out->text(name));
-      cells.set(2, p.out->text(category_name));
+      cells.set(1, text_of(p, name));
+      cells.set(2, text_of(p, category_name));
       if (args) {
         scratch.clear();
         append_json(scratch, args);
-        cells.set(3, p.out->text(scratch));
+        cells.set(3, text_of(p, scratch));
       }
     }
     p.out->row(row.location, cells);
@@ -844,6 +887,15 @@ struct ChromeReader::State {
   std::map<std::string, std::string> process_names;
 
   uint32_t region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
+    if (&category == &kOther) return new_region(p, category, category_name, name);  // its name is part of the region
+    bool found;
+    const auto beside = uint64_t(&p - processes.data()) << 8 | uint64_t(&category - kCategories);
+    auto& slot = recent_regions.slot(name, beside, found);
+    if (!found) slot.value = new_region(p, category, category_name, name), slot.text = name, slot.beside = beside;
+    return slot.value;
+  }
+
+  uint32_t new_region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
     uint8_t paradigm = category.paradigm, role = category.role;
     if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) return p.out->region(name, paradigm, role);
     if (paradigm == STROBE_TORCH) {
@@ -860,7 +912,7 @@ struct ChromeReader::State {
         paradigm = STROBE_USER;
     } else if (paradigm == STROBE_CUDA && role == STROBE_ROLE_FUNCTION) {
       if (name.find("Synchronize") != name.npos || name.find("EventQuery") != name.npos) role = STROBE_ROLE_SYNC;
-    } else if (&category == &kVizTracer) {
+    } else if (category.name == "fee") {
       // "function (file.py:12)"
       const size_t open = name.rfind(" ("), colon = name.rfind(':');
       int64_t line;
@@ -909,8 +961,8 @@ struct ChromeReader::State {
       scratch.clear();
       append_json(scratch, value);
       other.start(p.tables[kArguments]);
-      other.set(0, p.out->text(k));
-      other.set(1, p.out->text(scratch));
+      other.set(0, text_of(p, k));
+      other.set(1, text_of(p, scratch));
       p.out->attribute(other);
     }
     if (!own.empty()) p.out->attribute(own);
@@ -941,11 +993,11 @@ struct ChromeReader::State {
       }
       case CellType::text:
         if (yyjson_is_str(value)) {
-          row.set(key.column, p.out->text(raw(value)));
+          row.set(key.column, text_of(p, raw(value)));
         } else {
           scratch.clear();
           append_json(scratch, value);
-          row.set(key.column, p.out->text(scratch));
+          row.set(key.column, text_of(p, scratch));
         }
         return true;
     }
@@ -1025,7 +1077,6 @@ void ChromeReader::feed(std::string_view bytes) {
   s.text.erase(0, s.at);
   s.at = 0;
   s.text += bytes;
-  s.not_available |= s.text.find("N/A") != s.text.npos;
   try {
     while (s.step()) {
     }

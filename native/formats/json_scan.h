@@ -117,7 +117,7 @@ inline bool scaled_integer(std::string_view text, int shift, int64_t& out, bool&
   }
   if (i != text.size()) return false;
   int power = shift + exponent - digits_behind;
-  if (power >= 0 && dropped) half = false;
+  if (power > 0 && dropped) half = false;
   for (; power > 0; power--) {
     if (value == 0) break;
     if (value > uint64_t(INT64_MAX) / 10) return false;

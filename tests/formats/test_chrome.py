@@ -1,16 +1,25 @@
 """Kineto and other Chrome JSON, against sums that decimal arithmetic took straight from the files."""
 
 import csv
+import gzip
+import json
+import re
+import shutil
+from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import strobe
+from strobe.cli.main import main
+from strobe.errors import FormatError, TraceError
+from strobe.store import imports, inputs
 
 ROOT = Path(__file__).parents[2]
 TRACES = ROOT.parent / "shared" / "traces"
 EXPECTED = list(csv.DictReader((TRACES / "expected.csv").open())) if TRACES.exists() else []
-COMMUNICATION = "nccl|rccl|deep_ep|nvshmem|msccl|cross_device_reduce"
+COMMUNICATION = re.compile("nccl|rccl|deep_ep|nvshmem|msccl|cross_device_reduce")
 
 
 def union(intervals: list[tuple[int, int]]) -> int:
@@ -37,46 +46,336 @@ def test_every_sum_is_the_one_of_the_file(row: dict[str, str], cache: Path, monk
     monkeypatch.setenv("STROBE_CACHE", str(cache))
     trace = strobe.open(TRACES / row["file"])
 
-    def number(query: str) -> int:
-        return int(trace.sql(query).rows()[0][0] or 0)
+    spans = trace.sql("select name, role, paradigm, start_ns, start_ns + duration_ns as end_ns, thread from spans")
+    gpu = [row for row in spans.rows() if row[2] == "cuda"]
 
-    def intervals(condition: str) -> list[tuple[int, int]]:
-        found = trace.sql(f"select start_ns, start_ns + duration_ns from spans where {condition}").rows()
-        return [(int(str(start)), int(str(end))) for start, end in found]
+    def intervals(wanted: Callable[[str, str], bool]) -> list[tuple[int, int]]:
+        return [(int(str(row[3])), int(str(row[4]))) for row in gpu if wanted(str(row[0]), str(row[1]))]
 
-    kernels = "role = 'kernel'"
-    communication = f"{kernels} and regexp_matches(lower(name), '{COMMUNICATION}')"
-    compute = f"{kernels} and not regexp_matches(lower(name), '{COMMUNICATION}')"
-    busy = intervals("role in ('kernel', 'copy') and paradigm = 'cuda'")
+    kernels = intervals(lambda _, role: role == "kernel")
+    communication = intervals(lambda name, role: role == "kernel" and COMMUNICATION.search(name.lower()) is not None)
+    compute = intervals(lambda name, role: role == "kernel" and COMMUNICATION.search(name.lower()) is None)
+    busy = intervals(lambda _, role: role in ("kernel", "copy"))
     gpu_span = max(end for _, end in busy) - min(start for start, _ in busy)
+    copies, kernel_spans, calls = (trace.side_table(name) for name in ("copy_spans", "kernel_spans", "call_spans"))
+    names = {row[:2]: row[2] for row in trace.sql("select location, row, name from spans where role = 'copy'").rows()}
+    copied = [(str(names[row[:2]]), row[2]) for row in copies.select(["location", "row", "size_bytes"]).rows()]
+    launched = {number for number in calls.column("correlation") if number is not None}
     found = {
         "x_events": trace.span_count,
-        "kernels": number(f"select count(*) from spans where {kernels}"),
-        "memcpy": number("select count(*) from copy_spans where name not ilike 'memset%'"),
-        "memset": number("select count(*) from copy_spans where name ilike 'memset%'"),
-        "runtime": number("select count(*) from call_spans where callback_id is not null"),
-        "sync": number("select count(*) from sync_spans"),
-        "kernel_sum_ns": number(f"select sum(duration_ns) from spans where {kernels}"),
+        "kernels": len(kernels),
+        "memcpy": sum(not name.lower().startswith("memset") for name, _ in copied),
+        "memset": sum(name.lower().startswith("memset") for name, _ in copied),
+        "runtime": len(calls),
+        "sync": len(trace.side_table("sync_spans")),
+        "kernel_sum_ns": sum(end - start for start, end in kernels),
         "busy_union_ns": union(busy),
         "gpu_span_ns": gpu_span,
         "idle_ns": gpu_span - union(busy),
-        "compute_union_ns": union(intervals(compute)),
-        "comm_kernels": number(f"select count(*) from spans where {communication}"),
-        "comm_union_ns": union(intervals(communication)),
-        "comm_comp_overlap_ns": overlap(intervals(communication), intervals(compute)),
-        "memcpy_bytes": number("select sum(size_bytes) from copy_spans where name not ilike 'memset%'"),
-        "distinct_kernels": number(f"select count(distinct name) from spans where {kernels}"),
-        "streams": number(
-            "select count(distinct (device, thread_id)) from locations join spans using (location) "
-            "where role = 'kernel'"
-        ),
-        "kernels_without_runtime": number(
-            "select count(*) from kernel_spans where correlation not in "
-            "(select correlation from call_spans where correlation is not null)"
-        ),
-        "profiler_steps": number(
-            "select count(*) from spans where name like 'ProfilerStep#%' and role = 'range' "
-            "and location in (select location from locations where kind = 'thread')"
+        "compute_union_ns": union(compute),
+        "comm_kernels": len(communication),
+        "comm_union_ns": union(communication),
+        "comm_comp_overlap_ns": overlap(communication, compute),
+        "memcpy_bytes": sum(int(str(size)) for name, size in copied if not name.lower().startswith("memset")),
+        "distinct_kernels": len({row[0] for row in gpu if row[1] == "kernel"}),
+        "streams": len({str(row[5]).split(" (lane")[0] for row in gpu if row[1] == "kernel"}),
+        "kernels_without_runtime": sum(number not in launched for number in kernel_spans.column("correlation")),
+        "profiler_steps": len(
+            {
+                row[3]
+                for row in spans.rows()
+                if str(row[0]).startswith("ProfilerStep#") and not str(row[5]).startswith("GPU")
+            }
         ),
     }
     assert found == {key: int(row[key]) for key in found}
+
+
+# --- files made here -------------------------------------------------------------------------------------------------
+
+
+def write(path: Path, events: object, **beside: object) -> Path:
+    body = {"traceEvents": events, **beside} if beside else events
+    text = json.dumps(body).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def spans_of(trace: strobe.Trace) -> list[tuple[object, ...]]:
+    return trace.sql(
+        "select name, start_ns, duration_ns, depth, thread from spans order by start_ns, duration_ns desc, name"
+    ).rows()
+
+
+def span(name: str, ts: object, dur: object, tid: object = 1, **more: object) -> dict[str, object]:
+    return {"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": 7, "tid": tid, **more}
+
+
+def quality(trace: strobe.Trace) -> dict[str, int]:
+    rows = trace.quality.to_pylist()
+    return {str(row["what"]): int(str(row["value"])) for row in rows if row["value"]}
+
+
+def test_times_are_decimal_numbers_and_never_floats(tmp_path: Path) -> None:
+    # As text: 2^53 microseconds is exceeded, three decimals and an exponent are exact, four are rounded and counted.
+    events = [
+        {**span("a", 0, 0), "ts": "9007199254740993.001", "dur": "0.002"},
+        {**span("b", 0, 0), "ts": "9007199254740994", "dur": "1.5e1"},
+        {**span("c", 0, 0), "ts": "9007199254741100.0005", "dur": 1},
+    ]
+    trace = strobe.open(write(tmp_path / "t.json", events))
+    assert [(name, start, duration) for name, start, duration, *_ in spans_of(trace)] == [
+        ("a", 0, 2),
+        ("b", 999, 15_000),
+        ("c", 107_000, 1_000),  # .0005 us after .001: half a nanosecond is rounded up to 1 ns, and 107 us - 1 ns + 1 ns
+    ]
+    assert quality(trace)["times_rounded"] == 1
+
+
+def test_spans_nest_by_their_times_in_whatever_order_they_come(tmp_path: Path) -> None:
+    events = [span("inner", 10, 5), span("leaf", 11, 1), span("outer", 0, 100), span("next", 15, 5)]
+    trace = strobe.open(write(tmp_path / "t.json", events))
+    assert [(name, depth) for name, _, _, depth, _ in spans_of(trace)] == [
+        ("outer", 0),
+        ("inner", 1),
+        ("leaf", 2),
+        ("next", 1),
+    ]
+
+
+def test_what_overlaps_without_nesting_keeps_its_times_in_a_lane(tmp_path: Path) -> None:
+    trace = strobe.open(write(tmp_path / "t.json", [span("a", 0, 10), span("b", 5, 10), span("c", 12, 1)]))
+    assert {(name, start, duration) for name, start, duration, *_ in spans_of(trace)} == {
+        ("a", 0, 10_000),
+        ("b", 5_000, 10_000),
+        ("c", 12_000, 1_000),
+    }
+    assert len(trace.locations) == 2
+    assert len({row["thread_id"] for row in trace.locations.to_pylist()}) == 1
+    assert quality(trace)["overlapping_spans"] == 1
+
+
+def test_begins_and_ends_are_paired(tmp_path: Path) -> None:
+    events = [
+        {"ph": "B", "name": "f", "ts": 0, "pid": 1, "tid": 1, "args": {"x": 3}},
+        {"ph": "B", "name": "g", "ts": 2, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 5, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 9, "pid": 1, "tid": 1},
+        {"ph": "E", "ts": 10, "pid": 1, "tid": 1},
+        {"ph": "B", "name": "cut", "ts": 11, "pid": 1, "tid": 1},
+        {"ph": "X", "name": "last", "ts": 12, "dur": 8, "pid": 1, "tid": 1},
+    ]
+    trace = strobe.open(write(tmp_path / "t.json", events))
+    assert [(name, start, duration) for name, start, duration, *_ in spans_of(trace)] == [
+        ("f", 0, 9_000),
+        ("g", 2_000, 3_000),
+        ("cut", 11_000, 9_000),
+        ("last", 12_000, 8_000),
+    ]
+    assert trace.sql("select key, value from arguments").rows() == [("x", "3")]
+    assert (quality(trace)["unmatched_leaves"], quality(trace)["spans_cut"]) == (1, 1)
+
+
+def test_asynchronous_work_has_rows_of_its_own(tmp_path: Path) -> None:
+    def one(phase: str, number: int, ts: int) -> dict[str, object]:
+        return {"ph": phase, "cat": "net", "name": "get", "id": number, "ts": ts, "pid": 1, "tid": 1}
+
+    events = [span("main", 0, 100, pid=1), one("b", 1, 0), one("b", 2, 5), one("e", 1, 10), one("e", 2, 50)]
+    trace = strobe.open(write(tmp_path / "t.json", events))
+    rows = trace.sql("select start_ns, duration_ns from spans where name = 'get' order by start_ns").rows()
+    assert rows == [(0, 10_000), (5_000, 45_000)]
+    assert [row["kind"] for row in trace.locations.to_pylist()].count("task") == 2
+
+
+def test_counters_marks_and_flows_are_there(tmp_path: Path) -> None:
+    events = [
+        span("a", 1, 5),
+        {"ph": "C", "name": "memory", "ts": 2, "pid": 7, "args": {"used": 5, "free": 7.5}},
+        {"ph": "i", "s": "t", "name": "hello", "cat": "note", "ts": 3, "pid": 7, "tid": 1, "args": {"why": ["é", 1]}},
+        {"ph": "s", "id": 4, "cat": "ac2g", "name": "ac2g", "ts": 1, "pid": 7, "tid": 1},
+        {"ph": "f", "id": 4, "cat": "ac2g", "name": "ac2g", "ts": 2, "pid": 7, "tid": 1, "bp": "e"},
+    ]
+    trace = strobe.open(write(tmp_path / "t.json.gz", events, displayTimeUnit="ns"))
+    metrics = trace.sql("select metric, time_ns, value from metrics order by metric").rows()
+    assert metrics == [("memory: free", 1000, 7.5), ("memory: used", 1000, 5.0)]
+    marks = trace.sql("select time_ns, name, category, arguments from marks").rows()
+    assert marks == [(2000, "hello", "note", '{"why":["é",1]}')]
+    flows = trace.sql("select phase, flow, time_ns from flows order by time_ns").rows()
+    assert flows == [("s", 4, 0), ("f", 4, 1000)]
+
+
+def test_processes_and_threads_have_their_names(tmp_path: Path) -> None:
+    events = [
+        span("a", 1, 5),
+        {**span("b", 2, 5), "pid": 8},
+        {"ph": "M", "name": "thread_name", "pid": 7, "tid": 1, "args": {"name": "worker"}},
+        {"ph": "M", "name": "process_name", "pid": 8, "args": {"name": "server"}},
+    ]
+    trace = strobe.open(write(tmp_path / "t.json", events))
+    assert [row["pid"] for row in trace.processes.to_pylist()] == [7, 8]
+    assert trace.processes.to_pylist()[1]["argv"] == "server"
+    assert trace.locations.to_pylist()[0]["name"] == "worker"
+
+
+BROKEN = (
+    '[{"ph": "X", "name": "a", "ts": 1, "dur": N/A, "pid": 1, "tid": 1, "args": {"x": N/A}},\n'
+    '{"ph": "X", "name": "\udcff\\u00e9", "ts": 2, "dur": 3, "pid": 1, "tid": 1},\n'
+    '{"ph": "X", "name": "no time", "dur": 3, "pid": 1, "tid": 1},\n'
+    '{"ph": "X", "name": "backwards", "ts": 10, "dur": -3, "pid": 1, "tid": 1},\n'
+    '{"ph": "X", "name": "b", "ts": 20, "dur": 3, "pid": 1, "tid": 1, "args": {"deep": {"er": [1, {}]}}},\n'
+    '{"ph": "X", "name": "torn", "ts": 30, "du'
+)
+
+
+def test_a_damaged_file_opens_with_what_is_sound_and_says_what_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(BROKEN.encode("utf-8", "surrogateescape"))
+    trace = strobe.open(path)
+    found = [(start, duration) for _, start, duration, *_ in spans_of(trace)]
+    assert found == [(0, 3_000), (8_000, 0), (18_000, 3_000)]
+    counted = quality(trace)
+    assert counted["negative_durations"] == 1
+    assert counted["events_without_time"] == 2  # one has no begin, one has N/A for a duration
+    assert counted["repaired_events"] == 1
+    assert counted["truncated"] == 1
+    assert trace.sql("select value from arguments where key = 'deep'").rows() == [('{"er":[1,{}]}',)]
+
+
+def test_a_torn_gzip_opens_up_to_where_it_is_torn(tmp_path: Path) -> None:
+    whole = write(tmp_path / "t.json.gz", [span(f"f{i * 7919 % 1000}", i * 10, 5) for i in range(20_000)], x=1)
+    torn = tmp_path / "torn.json.gz"
+    torn.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    trace = strobe.open(torn)
+    assert 5_000 < trace.span_count < 15_000
+    assert quality(trace)["truncated"] == 1
+    names = trace.sql("select name from spans order by start_ns").column("name")
+    assert names == [f"f{i * 7919 % 1000}" for i in range(len(names))]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "no format I know"),
+        (b"hello", "no format I know"),
+        (b'{"traceEvents": 5}', "no traceEvents"),
+        (b'{"traceEvents" [', "a colon was expected here"),
+        (gzip.compress(b"hello"), "no format I know"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(content)
+    with pytest.raises(TraceError) as refused:
+        strobe.open(path)
+    assert sentence in str(refused.value)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["t.json"], "nothing is left behind"
+
+
+def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "_ALWAYS_BYTES", 1 << 24)
+    path = tmp_path / "bomb.json.gz"
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        file.write(b'{"traceEvents": [')
+        for _ in range(64):
+            file.write(b" " * (1 << 20))
+    with pytest.raises(FormatError, match="unpacks to more than"):
+        strobe.open(path)
+
+
+def test_the_second_opening_reads_the_cache_and_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", [span("a", 1, 5)])
+    strobe.open(path)
+    made = (tmp_path / "t.json.strobe" / "job.json").stat().st_mtime_ns
+    strobe.open(path)
+    assert (tmp_path / "t.json.strobe" / "job.json").stat().st_mtime_ns == made
+    write(path, [span("a", 1, 5), span("b", 10, 5)])
+    assert strobe.open(path).span_count == 2
+
+
+def test_files_of_ranks_become_one_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in (0, 1, 10):
+        beside = {"distributedInfo": {"rank": rank, "world_size": 11}, "baseTimeNanoseconds": 1000 * rank}
+        write(folder / f"r{rank}.json.gz", [span("step", 5, 10)], **beside)
+    (folder / "notes.txt").write_text("not a trace")
+    trace = strobe.open(folder)
+    assert [row["rank"] for row in trace.processes.to_pylist()] == [0, 1, 10]
+    starts = trace.sql("select process, start_ns from spans order by process").rows()
+    assert starts == [(0, 0), (1, 1_000), (2, 10_000)], "bases of the clocks are added"
+
+
+def test_spans_beyond_the_buffer_are_merged_from_sorted_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [span(f"f{i % 7}", (i * 7919) % 10_007 * 10, 5, tid=i % 3, args={"i": i}) for i in range(10_000)]
+    whole = strobe.open(write(tmp_path / "whole.json", events))
+    expected = spans_of(whole), whole.sql("select start_ns, value from arguments order by all").rows()
+    monkeypatch.setattr(imports, "_BUFFER_BYTES", 10_000)
+    spilled = strobe.open(shutil.copy(tmp_path / "whole.json", tmp_path / "spilled.json"))
+    assert (spans_of(spilled), spilled.sql("select start_ns, value from arguments order by all").rows()) == expected
+    assert len(expected[0]) == len(expected[1]) == 10_000
+
+
+def test_a_real_profile_of_pytorch_equals_what_its_json_says(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "trace.json"
+    layer = torch.nn.Linear(32, 32)
+    with torch.profiler.profile(record_shapes=True, with_stack=True, profile_memory=True) as profiler:
+        for _ in range(3):
+            with torch.profiler.record_function("mine"):
+                layer(torch.randn(4, 32)).sum().backward()
+    profiler.export_chrome_trace(str(path))
+    events = json.loads(path.read_bytes(), parse_float=Decimal)["traceEvents"]
+    complete = [e for e in events if e.get("ph") == "X"]
+    trace = strobe.open(path)
+    assert trace.span_count == len(complete)
+    total = sum(int(Decimal(e["dur"]) * 1000) for e in complete)
+    assert trace.sql("select sum(duration_ns)::bigint from spans").rows() == [(total,)]
+    shapes = sorted(
+        json.dumps(e["args"]["Input Dims"], separators=(",", ":"))
+        for e in complete
+        if "Input Dims" in e.get("args", {})
+    )
+    assert sorted(trace.sql("select shapes from operator_spans where shapes is not null").column("shapes")) == shapes
+    assert shapes
+    memory = sum(e.get("name") == "[memory]" for e in events)
+    assert len(trace.side_table("allocations")) == memory > 0
+    functions = [e for e in complete if e.get("cat") == "python_function"]
+    assert trace.sql("select count(*) from spans where paradigm = 'python'").rows() == [(len(functions),)]
+    assert trace.sql("select count(*) from regions where paradigm = 'python' and line > 0").rows()[0][0] > 0
+
+
+def test_a_real_trace_of_viztracer_equals_what_its_json_says(tmp_path: Path) -> None:
+    viztracer = pytest.importorskip("viztracer")
+    path = tmp_path / "viz.json"
+    tracer = viztracer.VizTracer(output_file=str(path), verbose=0)
+    tracer.start()
+    json.loads(json.dumps([[i] * 5 for i in range(50)], indent=1))
+    tracer.stop()
+    tracer.save()
+    events = json.loads(path.read_bytes(), parse_float=Decimal)["traceEvents"]
+    complete = [e for e in events if e["ph"] == "X"]
+    trace = strobe.open(path)
+    total = sum(round(Decimal(e["dur"]) * 1000) for e in complete)
+    assert trace.sql("select count(*), sum(duration_ns)::bigint from spans").rows() == [(len(complete), total)]
+    dumps = trace.sql("select file, line from regions where name = 'dumps'").rows()
+    assert dumps
+    assert str(dumps[0][0]).endswith("json/__init__.py")
+
+
+@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
+def test_ranks_are_imported_by_name_and_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = sorted(str(path) for path in (TRACES / "kineto" / "two_ranks").iterdir())
+    assert main(["import", *files, "-o", str(tmp_path / "job")]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "job.strobe")
+    trace = strobe.open(tmp_path / "job")
+    assert [row["rank"] for row in trace.processes.to_pylist()] == [0, 1]
+    kernels = trace.sql("select process, count(*) from spans where role = 'kernel' group by 1 order by 1").rows()
+    assert kernels == [(0, 1154), (1, 1104)]
+    assert main([str(tmp_path / "job.strobe")]) == 0, "two steps are enough for a summary"
+    assert "train" in capsys.readouterr().out
+    assert main(["import", *files]) == 2
+    assert "name it" in capsys.readouterr().err
+    assert main(["import", *files, "-o", str(tmp_path / "x"), "--ranks", "1"]) == 2
+    assert main(["import", *files, "-o", str(tmp_path / "y"), "--ranks", "5,3"]) == 0
+    asked = strobe.open(tmp_path / "y")
+    assert sorted(int(str(row["rank"])) for row in asked.processes.to_pylist()) == [3, 5]

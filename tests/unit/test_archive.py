@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import strobe
 from strobe.errors import FormatError, TraceError, UsageError
 from strobe.store import archive
 
@@ -39,15 +40,19 @@ def test_a_name_without_suffix_and_a_file_inside_mean_the_folder(tmp_path):
 
 
 def test_what_is_no_trace_is_named_with_its_first_bytes(tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
     file = tmp_path / "trace.bin"
     file.write_bytes(b"\x7fELF\x02\x01")
     with pytest.raises(FormatError, match=r"7f 45 4c 46 .* \(a program\)"):
-        archive.find(file)
+        strobe.open(file)
     file.write_bytes(b"")
     with pytest.raises(FormatError, match="the file is empty"):
-        archive.find(file)
+        strobe.open(file)
     with pytest.raises(FormatError, match="folder without a trace"):
-        archive.find(tmp_path)
+        strobe.open(empty)
+    with pytest.raises(FormatError, match="folder without a trace"):
+        strobe.open(tmp_path)
     with pytest.raises(TraceError, match="no such trace"):
         archive.find(tmp_path / "nothing")
 

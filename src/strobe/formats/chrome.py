@@ -25,11 +25,9 @@ def sniff(head: bytes) -> bool:
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file, in pieces as they come."""
     reader = native.ChromeReader(str(target.folder), target.next_number(), target.buffer_bytes)
-    try:
-        for chunk in source.chunks():
-            reader.feed(chunk)
-    finally:
-        report = json.loads(reader.finish(source.name).decode("utf-8", "replace"))
+    for chunk in source.chunks():
+        reader.feed(chunk)
+    report = json.loads(reader.finish(source.name).decode("utf-8", "replace"))
     processes = report["processes"]
     told: Mapping[str, object] = report["properties"]
     distributed = told.get("distributedInfo")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import cast
 
 from strobe import registry
-from strobe.errors import FormatError, TraceError
+from strobe.errors import FormatError, TraceError, UsageError
 from strobe.model.plugins import Format, Imported
 from strobe.model.units import format_bytes
 from strobe.store.archive import FORMAT_VERSION, SUFFIX
@@ -36,7 +36,7 @@ class Target:
     """The folder that an import fills."""
 
     folder: Path
-    buffer_bytes: int = _BUFFER_BYTES
+    buffer_bytes: int
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1 << 31)))
     last_number: int = 0
 
@@ -56,9 +56,12 @@ def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
     return imported([path], _cache_folder(path, cache), talk=talk)
 
 
-def imported(paths: Sequence[Path], folder: Path, *, talk: bool = True) -> Path:
-    """Import files into one trace folder, unless it is there and no file has changed since."""
-    stamp = [_stamp(path) for path in paths]
+def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None = None, talk: bool = True) -> Path:
+    """Import files into one trace folder, unless it is there and no file has changed since.
+
+    `ranks`: one a recognised file, in order; else they come from the files, from their names, or from their order.
+    """
+    stamp: list[object] = [*map(_stamp, paths), list(ranks or ())]
     known = _manifest(folder)
     if known is not None and known.get("stamp") == stamp and not known.get("stopped") and _unchanged(known):
         return folder
@@ -67,10 +70,12 @@ def imported(paths: Sequence[Path], folder: Path, *, talk: bool = True) -> Path:
     inputs = [each for path in paths for each in inputs_of(path)]
     chosen, ignored = _recognised(inputs, paths)
     work = folder.with_name(f".{folder.name}.importing-{os.getpid()}")
+    if ranks is not None and len(ranks) != len(chosen):
+        raise UsageError(f"{len(ranks)} ranks for {len(chosen)} files", do="One number a file: --ranks 0,1,2,3")
     shutil.rmtree(work, ignore_errors=True)
     try:
         work.mkdir(parents=True)
-        manifest = _import(chosen, Target(work), talk)
+        manifest = _import(chosen, Target(work, _BUFFER_BYTES), ranks, talk)
         manifest["stamp"], manifest["ignored"] = stamp, ignored
         manifest["beside"] = [
             [str(each.path.parent / name), *_state(each.path.parent / name)]
@@ -92,7 +97,9 @@ def imported(paths: Sequence[Path], folder: Path, *, talk: bool = True) -> Path:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _import(chosen: Sequence[tuple[Input, Format]], target: Target, talk: bool) -> dict[str, object]:
+def _import(
+    chosen: Sequence[tuple[Input, Format]], target: Target, ranks: Sequence[int] | None, talk: bool
+) -> dict[str, object]:
     """Read every file; return what the manifest says about it."""
     processes: dict[str, dict[str, object]] = {}
     files: list[dict[str, object]] = []
@@ -124,7 +131,7 @@ def _import(chosen: Sequence[tuple[Input, Format]], target: Target, talk: bool) 
             )
         stopped = stop.is_set()
     progress.end("stopped: what was read by then is there" if stopped else "")
-    _name_ranks(files, processes)
+    _name_ranks(files, processes, ranks)
     return {"version": IMPORT_VERSION, "files": files, "processes": processes, "stopped": stopped}
 
 
@@ -160,26 +167,26 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
         ignored = [each for each in ignored if not any(Path(each).is_relative_to(folder) for folder in whole)]
     if not chosen:
         tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
-        if len(inputs) == 1:
+        if len(inputs) == 1 and inputs[0].path in paths:
             one = inputs[0]
             what = f"'{one.name}' ({format_bytes(one.size_bytes)}) is no format I know. Tried: {tried}."
             raise FormatError(f"{what} First bytes: {_first_bytes(one)}")
-        raise FormatError(
-            f"'{paths[0]}' is no trace, and none of the {len(inputs)} files in it is one I know. Tried: {tried}"
-        )
+        inside = f"none of the {len(inputs)} files in it is one I know" if inputs else "there is no file in it"
+        raise FormatError(f"'{paths[0]}' is a folder without a trace, and {inside}. Tried: {tried}")
     return chosen, ignored
 
 
-def _name_ranks(files: list[dict[str, object]], processes: dict[str, dict[str, object]]) -> None:
+def _name_ranks(
+    files: list[dict[str, object]], processes: dict[str, dict[str, object]], asked: Sequence[int] | None
+) -> None:
     """Give files of one job their ranks where they do not tell: by the number in their names, else by their order."""
-    if len(files) < 2:
+    told = [file["rank"] for file in files]
+    if asked is None and (len(files) < 2 or (None not in told and len(set(told)) == len(told))):
         return
-    ranks = [file["rank"] for file in files]
-    if None in ranks or len(set(ranks)) < len(ranks):
-        found = [re.findall(r"(?:rank|proc|worker|process)[-_.]?(\d+)", Path(str(f["name"])).name) for f in files]
-        by_name = [int(each[-1]) for each in found if each]
-        ranks = list(by_name) if len(set(by_name)) == len(files) else list(range(len(files)))
-    for file, rank in zip(files, ranks, strict=True):
+    found = [re.findall(r"(?:rank|proc|worker|process)[-_.]?(\d+)", Path(str(f["name"])).name) for f in files]
+    by_name = [int(each[-1]) for each in found if each]
+    ranks = asked or (by_name if len(set(by_name)) == len(files) else range(len(files)))
+    for file, rank in zip(files, ranks, strict=False):
         file["rank"] = rank
         for process in processes.values():
             if process["file"] == file["name"]:
@@ -257,8 +264,12 @@ def _cache_folder(path: Path, cache: Path | None) -> Path:
 
 
 def _first_bytes(source: Input) -> str:
-    head = source.head()[:8]
-    return head.hex(" ") if head else "none (the file is empty)"
+    first = source.head()[:8]
+    if not first:
+        return "none (the file is empty)"
+    meaning = {b"\x7fELF": "a program", b"{": "JSON?", b"[": "JSON?", b"SQLite": "SQLite"}
+    hint = next((f" ({text})" for prefix, text in meaning.items() if first.startswith(prefix)), "")
+    return first.hex(" ") + hint
 
 
 @contextmanager

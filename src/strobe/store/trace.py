@@ -82,8 +82,8 @@ class Trace:
         for each, note, offset in zip(described, notes, offsets, strict=True):
             each["started_ns"] = cast(int, each["started_ns"]) + offset
             each["ended_ns"] = cast(int, each["ended_ns"]) + offset
-            if each.get("rank") is None:
-                each["rank"] = _whole(note.get("rank"))
+            if note.get("rank") is not None:
+                each["rank"] = _whole(note["rank"])
         ranks = [each["rank"] if isinstance(each.get("rank"), int) else len(readers) for each in described]
         order = sorted(
             range(len(readers)), key=lambda i: (not described[i].get("main"), ranks[i], described[i]["started_ns"])

@@ -60,7 +60,8 @@ def usual_steps(trace: Trace) -> Usual | None:
     usual = usual if usual.any() else members
     duration = steps.duration_ns[usual]
     median = float(np.median(duration))
-    low, high = np.quantile(duration, [0.25, 0.75])
+    # Durations that occur: of two steps, both are the middle.
+    low, high = np.quantile(duration, 0.25, method="lower"), np.quantile(duration, 0.75, method="higher")
     middle = (duration >= low) & (duration <= high)
     means = steps.parts_ns[usual][middle].mean(axis=0)
     parts = means * (median / max(1.0, float(means.sum())))
