@@ -235,7 +235,8 @@ bool LocationEvents::event(uint8_t type, Bytes in) {
       const uint32_t comm = uint32_t(map(LocalDefinitions::kComm, in.id())), root = in.id();
       const uint64_t sent = in.number(), received = in.number();
       const uint64_t request = type == kNonBlockingCollectiveComplete ? in.number() : 0;
-      if (in.ok()) collective(op, comm, root, sent, received, type == kNonBlockingCollectiveComplete ? &request : nullptr);
+      if (in.ok())
+        collective(op, comm, root, sent, received, type == kNonBlockingCollectiveComplete ? &request : nullptr);
       break;
     }
     case kRmaCollectiveEnd: {

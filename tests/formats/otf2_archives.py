@@ -15,15 +15,14 @@ from otf2.enums import (
     LocationGroupType,
     LocationType,
     MappingType,
+    MeasurementMode,
     MetricMode,
     MetricOccurrence,
-    MeasurementMode,
-    ParameterType,
     Paradigm,
+    ParameterType,
     RegionRole,
     Type,
 )
-
 
 UNSIGNED, SIGNED, TEXT = ParameterType.UINT64, ParameterType.INT64, ParameterType.STRING
 MEASUREMENT_ON, MEASUREMENT_OFF = MeasurementMode.ON, MeasurementMode.OFF
@@ -240,7 +239,6 @@ def turn_around(folder: Path, to: Path) -> Path:
     (to / "traces").mkdir(parents=True)
     anchor = (folder / "traces.otf2").read_bytes()
     fixed = 2 + 5 + 1 + 1 + 3
-    parts = (1 + 0) * [b""]
     parts = [b"\3#", anchor[2:fixed]]
     for size in (8, 8, 1, 1, 8, 8):
         parts.append(anchor[fixed : fixed + size][::-1])
@@ -287,8 +285,7 @@ def _turned(data: bytes, events: bool) -> Iterator[bytes]:
             yield data[at:body]
             end = body + length
             if events and kind == 31:
-                metrics, after = _field(data, body, "n")
-                fields = "nb" + "bn" * data[after]
+                fields = "nb" + "bn" * data[_skip(data, body, "n")]
             elif not events and kind == 18:
                 fields = "nnb" + "n" + "n" * data[_skip(data, body, "nnb") + 1] if length else ""
                 fields += "bbn"

@@ -174,19 +174,14 @@ def gpu_job(archive: Archive) -> None:
 def test_kernels_copies_and_marks_of_gpus(tmp_path: Path) -> None:
     trace = strobe.open(archives.write(tmp_path / "a", gpu_job))
     assert_equal(trace, oracle(tmp_path / "a" / "traces.otf2"))
-    zero = trace.zero_ns - 90
     kernels = (
         "select name, start_ns, duration_ns, device, context, stream, grid_x, grid_y, block_x, registers_per_thread, "
         "shared_memory_bytes, static_shared_bytes, dynamic_shared_bytes, local_bytes, mangled_name from kernel_spans"
     )
-    assert (
-        numbers(trace, kernels)
-        == [
-            ("void add<float>(float*)", 110, 100, 0, 1, 7, 80, None, 256, 40, 1536, 1024, 512, 4096, "_Z3add"),
-            ("scale", 220, 10, 0, 1, 7, *[None] * 9),
-        ]
-        and zero == -90 + trace.zero_ns
-    )
+    assert numbers(trace, kernels) == [
+        ("void add<float>(float*)", 110, 100, 0, 1, 7, 80, None, 256, 40, 1536, 1024, 512, 4096, "_Z3add"),
+        ("scale", 220, 10, 0, 1, 7, *[None] * 9),
+    ]
     copies = "select name, copy_kind, start_ns, duration_ns, size_bytes, device, stream, role, paradigm from copy_spans"
     assert numbers(trace, copies) == [
         ("Memcpy HtoD", "HtoD", 310, 50, 1 << 20, 0, 7, "copy", "cuda"),
@@ -260,8 +255,8 @@ def test_non_blocking_messages_know_how_long_they_were_on_their_way(tmp_path: Pa
     anchor = archives.write(tmp_path / "a", fill, ranks=3)
     trace = strobe.open(anchor)
     messages = (
-        "select time_ns, direction, peer_rank, communicator_rank, peer, tag, communicator, size_bytes, request, pending_ns "
-        "from messages order by time_ns"
+        "select time_ns, direction, peer_rank, communicator_rank, peer, tag, communicator, size_bytes, request, "
+        "pending_ns from messages order by time_ns"
     )
     second, third = "MPI Rank 2: Master thread", "MPI Rank 0: Master thread"
     assert numbers(trace, messages) == [
@@ -493,7 +488,7 @@ def test_what_is_before_the_damage_and_in_other_chunks_is_kept(
     counted = dict(numbers(trace, "select what, value from quality where process = 0 and value is not null"))
     lost = 2 * (len(whole.spans) - sum(kept.values()))
     assert abs(counted["missing_events"] - lost) <= 2
-    assert counted["bytes_lost"] >= 0 and ("truncated_events" in counted or "damaged_chunks" in counted)
+    assert "truncated_events" in counted or "damaged_chunks" in counted
 
 
 @pytest.mark.parametrize(

@@ -334,7 +334,7 @@ MESSAGES = (
         "pending_ns",
         "int64",
         "ns",
-        "between request and completion: a send is complete so long after time_ns, a receive was asked for so long before",
+        "between request and completion: a send is complete that long after time_ns, a receive was asked for before it",
     ),
 )
 MARKS = (
