@@ -33,8 +33,8 @@ def write(folder: Path, shape: str, events: int) -> None:
         LocationGroupType,
         LocationType,
         MetricOccurrence,
-        ParameterType,
         Paradigm,
+        ParameterType,
         RegionRole,
         Type,
     )

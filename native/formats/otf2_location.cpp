@@ -23,7 +23,8 @@ LocationEvents::LocationEvents(Process& process, uint64_t location, LocalDefinit
       local_(local),
       id_(location),
       location_definition_(process.definitions.locations.find(location)),
-      on_stream_(location_definition_ && location_definition_->type == LocationType::stream) {
+      on_stream_(location_definition_ && location_definition_->type == LocationType::stream),
+      stream_(process.stream(location)) {
   // Locations that only record metrics of others are no rows of the timeline, unless there is something else in them.
   if (!location_definition_ || location_definition_->type != LocationType::metric)
     location_ = process_.location(location);
@@ -162,12 +163,11 @@ void LocationEvents::enter(uint32_t region, uint32_t number) {
   const RegionUse& use = process_.region(region, true);
   if (!use.kernel) return;
   kernel_depth_ = depth_;
-  static_shared_ = dynamic_shared_ = 0;
+  static_shared_ = dynamic_shared_ = blocks_ = threads_ = 0;
   kernel_.start(process_.tables[kKernels]);
-  const Stream stream = process_.stream(id_);
-  if (stream.device >= 0) kernel_.set(kKernelDevice, stream.device);
-  if (stream.context >= 0) kernel_.set(kKernelContext, stream.context);
-  if (stream.stream >= 0) kernel_.set(kKernelStream, stream.stream);
+  if (stream_.device >= 0) kernel_.set(kKernelDevice, stream_.device);
+  if (stream_.context >= 0) kernel_.set(kKernelContext, stream_.context);
+  if (stream_.stream >= 0) kernel_.set(kKernelStream, stream_.stream);
   if (use.mangled_text != kUndefined) kernel_.set(kMangledName, use.mangled_text);
 }
 
@@ -424,31 +424,44 @@ bool LocationEvents::other_event(uint8_t type, Bytes in) {
 }
 
 void LocationEvents::parameter(uint32_t id, Value value) {
-  if (kernel_depth_ && kernel_depth_ == depth_ && value.type == Type::u64) {
-    const KernelColumn column = process_.kernel_column(id);
-    if (column != kKernelDevice) {
-      kernel_.set(column, int64_t(value.bits));
-      if (column == kStaticShared) static_shared_ = int64_t(value.bits);
-      if (column == kDynamicShared) dynamic_shared_ = int64_t(value.bits);
-      return;
+  const Process::ParameterUse& use = process_.parameter(id);
+  if (kernel_depth_ && kernel_depth_ == depth_ && value.type == Type::u64 && use.column != kKernelDevice) {
+    const int64_t number = int64_t(value.bits);
+    switch (use.column) {
+      case kBlocks:
+        blocks_ = number;
+        break;
+      case kThreads:
+        threads_ = number;
+        break;
+      case kStaticShared:
+        static_shared_ = number;
+        break;
+      case kDynamicShared:
+        dynamic_shared_ = number;
+        break;
+      default:
+        break;
     }
+    if (use.column != kThreadsInAll) return kernel_.set(use.column, number);
+    int64_t product;
+    if (!__builtin_mul_overflow(blocks_, threads_, &product) && product == number) return;
   }
+  if (top()) return argument(use.key, process_.json(value));
   const Named* parameter = process_.definitions.parameters.find(id);
-  const std::string name = process_.definitions.label("parameter", parameter ? parameter->name : kUndefined, id);
-  if (top()) {
-    argument(process_.out.text(name), process_.json(value));
-  } else {
-    std::string text = "{";
-    json::append_text(text, name);
-    mark("parameter", text + ": " + process_.json(value) + "}");
-  }
+  std::string text = "{";
+  json::append_text(text, process_.definitions.label("parameter", parameter ? parameter->name : kUndefined, id));
+  mark("parameter", text + ": " + process_.json(value) + "}");
 }
 
 void LocationEvents::metric(Bytes& in) {
   const uint32_t id = uint32_t(map(LocalDefinitions::kMetric, in.id()));
-  auto [found, is_new] = metrics_.try_emplace(id);
-  if (is_new) found->second = process_.metrics(id, id_);
-  const auto& uses = found->second;
+  if (id != last_metric_ || !last_metrics_) {
+    const auto [found, is_new] = metrics_.try_emplace(id);
+    if (is_new) found->second = process_.metrics(id, id_);
+    last_metric_ = id, last_metrics_ = &found->second;
+  }
+  const auto& uses = *last_metrics_;
   const uint8_t count = in.u8();
   if (uses.size() < count) process_.out.count("undefined_metrics", count - uses.size());
   for (uint8_t i = 0; i < count; i++) {
@@ -468,7 +481,8 @@ void LocationEvents::metric(Bytes& in) {
       exact = value < 0x1p64 && uint64_t(value) == bits;
     }
     if (!exact) process_.out.count("metric_values_rounded");
-    process_.out.sample(uses[i].number, ns_, value * uses[i].factor / uses[i].divisor);
+    if (uses[i].scaled) value = value * uses[i].factor / uses[i].divisor;
+    process_.out.sample(uses[i].number, ns_, value);
   }
 }
 
@@ -524,9 +538,17 @@ void LocationEvents::calling_context(uint8_t type, Bytes& in) {
   if (!attributes_.empty()) give_attributes();
 }
 
-const LocationEvents::Communicator& LocationEvents::communicator(uint32_t id) {
+uint32_t LocationEvents::word(const char* literal) {
+  const auto [at, is_new] = texts_.try_emplace(literal, 0);
+  if (is_new) at->second = process_.out.text(literal);
+  return at->second;
+}
+
+LocationEvents::Communicator& LocationEvents::communicator(uint32_t id) {
+  if (id == last_communicator_ && last_found_) return *last_found_;
   const auto [at, is_new] = communicators_.try_emplace(id);
   Communicator& found = at->second;
+  last_communicator_ = id, last_found_ = &found;
   if (!is_new) return found;
   const Definitions& all = process_.definitions;
   const Comm* comm = all.comms.find(id);
@@ -549,7 +571,7 @@ const LocationEvents::Communicator& LocationEvents::communicator(uint32_t id) {
   if (comm->remote_group != kUndefined) second = all.groups.find(comm->remote_group);
   found.own = found.peers = first;
   found.own_rank = rank_in(first);
-  if (first && first->type == GroupType::self) found.own_rank = 0;
+  if (first && first->type == GroupType::self) found.own_rank = 0, found.self = true;
   if (second) {
     const int64_t in_second = rank_in(second);
     if (found.own_rank < 0 && in_second >= 0)
@@ -560,23 +582,30 @@ const LocationEvents::Communicator& LocationEvents::communicator(uint32_t id) {
   return found;
 }
 
-uint64_t LocationEvents::peer(const Communicator& communicator, uint32_t rank) const {
-  if (!communicator.peers) return kUndefined64;
-  if (communicator.peers->type == GroupType::self) return id_;
-  return process_.definitions.member(*communicator.peers, rank);
+const LocationEvents::Communicator::Peer& LocationEvents::peer(uint32_t comm, uint32_t rank) {
+  static const Communicator::Peer kNobody;
+  Communicator& known = communicator(comm);
+  if (!known.peers || (!known.self && rank >= known.peers->members.size())) return kNobody;
+  if (known.self) rank = 0;
+  if (known.met.size() <= rank) known.met.resize(rank + 1);
+  Communicator::Peer& found = known.met[rank];
+  if (!found.known) {
+    found.known = true;
+    found.location = known.self ? id_ : process_.definitions.member(*known.peers, rank);
+    found.world_rank = process_.definitions.rank_of(found.location);
+  }
+  return found;
 }
 
 void LocationEvents::start_message(TableRow& row, const char* direction, uint32_t comm, uint32_t rank) {
   if (location_ == kUndefined) location_ = process_.location(id_);
   row.start(process_.tables[kMessages]);
-  row.set(kMessageTime, ns_), row.set(kDirection, process_.out.text(direction));
+  row.set(kMessageTime, ns_), row.set(kDirection, word(direction));
   if (rank == kUndefined) return;
-  const Communicator& known = communicator(comm);
-  const uint64_t location = peer(known, rank);
-  const int64_t world_rank = process_.definitions.rank_of(location);
-  if (world_rank >= 0) row.set(kPeerRank, world_rank);
-  if (location != kUndefined64) row.set(kPeer, process_.out.text(process_.location_label(location)));
-  row.set(kCommunicatorRank, rank), row.set(kMessageCommunicator, known.name);
+  const Communicator::Peer& other = peer(comm, rank);
+  if (other.world_rank >= 0) row.set(kPeerRank, other.world_rank);
+  if (other.location != kUndefined64) row.set(kPeer, process_.location_text(other.location));
+  row.set(kCommunicatorRank, rank), row.set(kMessageCommunicator, communicator(comm).name);
 }
 
 void LocationEvents::send_or_receive(uint8_t type, Bytes& in) {
@@ -655,8 +684,7 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
   if (found->second.empty()) transfers_.erase(found);
   const Named* window = process_.definitions.windows.find(window_id);
   const uint32_t comm = window ? window->of : kUndefined;
-  const Communicator& known = communicator(comm);
-  const uint64_t other = peer(known, transfer.remote);
+  const uint64_t other = peer(comm, transfer.remote).location;
   const Location* other_location = process_.definitions.locations.find(other);
   const bool other_is_stream = other_location && other_location->type == LocationType::stream;
   if (location_ == kUndefined) location_ = process_.location(id_);
@@ -677,29 +705,30 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
   // A copy from or to a device: Score-P has no region for it. A get brings the data to where it is recorded.
   const bool get = transfer.type == kRmaGet;
   const bool from_stream = get ? other_is_stream : on_stream_, to_stream = get ? on_stream_ : other_is_stream;
-  const std::string kind = std::string(from_stream ? "D" : "H") + "to" + (to_stream ? "D" : "H");
-  const Group* group = known.own;
-  const uint8_t paradigm = group && group->paradigm == Paradigm::hip      ? STROBE_HIP
-                           : group && group->paradigm == Paradigm::opencl ? STROBE_OPENCL
-                                                                          : STROBE_CUDA;
+  const auto [shared, is_new] = copies_.try_emplace(uint64_t(comm) * 4 + from_stream * 2 + to_stream);
+  if (is_new) {
+    const std::string kind = std::string(from_stream ? "D" : "H") + "to" + (to_stream ? "D" : "H");
+    const Group* group = communicator(comm).own;
+    const uint8_t paradigm = group && group->paradigm == Paradigm::hip      ? STROBE_HIP
+                             : group && group->paradigm == Paradigm::opencl ? STROBE_OPENCL
+                                                                            : STROBE_CUDA;
+    shared->second = {process_.out.region("Memcpy " + kind, paradigm, STROBE_ROLE_COPY), process_.out.text(kind)};
+  }
   TableRow copy, argument;
   copy.start(process_.tables[kCopies]);
-  const Stream stream = process_.stream(on_stream_ ? id_ : other);
+  const Stream stream = on_stream_ ? stream_ : process_.stream(other);
   if (stream.device >= 0) copy.set(kCopyDevice, stream.device);
   if (stream.context >= 0) copy.set(kCopyContext, stream.context);
   if (stream.stream >= 0) copy.set(kCopyStream, stream.stream);
-  copy.set(kCopyBytes, int64_t(transfer.bytes)), copy.set(kCopyKind, process_.out.text(kind));
+  copy.set(kCopyBytes, int64_t(transfer.bytes)), copy.set(kCopyKind, shared->second.kind);
   process_.out.attribute(copy);
   if (other_location) {
-    scratch_.clear();
-    json::append_text(scratch_, process_.location_label(other));
     argument.start(process_.tables[kArguments]);
-    argument.set(0, process_.out.text(get ? "from" : "to")), argument.set(1, process_.out.text(scratch_));
+    argument.set(0, word(get ? "from" : "to")), argument.set(1, process_.location_json(other));
     process_.out.attribute(argument);
   }
   if (cut) process_.out.count("spans_cut");
-  process_.out.span(location_, transfer.ns, ns_ - transfer.ns,
-                    process_.out.region("Memcpy " + kind, paradigm, STROBE_ROLE_COPY));
+  process_.out.span(location_, transfer.ns, ns_ - transfer.ns, shared->second.region);
 }
 
 void LocationEvents::finish() {

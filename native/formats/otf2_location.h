@@ -36,6 +36,13 @@ class LocationEvents {
     const Group* own = nullptr;    // the group that this location is a member of
     const Group* peers = nullptr;  // the one that ranks of others are counted in: another one between two groups
     int64_t own_rank = -1;
+    bool self = false;
+    struct Peer {
+      bool known = false;
+      int64_t world_rank = -1;
+      uint64_t location = kUndefined64;
+    };
+    std::vector<Peer> met;  // by rank, as far as they were met
   };
   struct Waiting {  // between a request and its completion
     int64_t ns;
@@ -66,8 +73,8 @@ class LocationEvents {
   void program_begin(Bytes& in);
   void calling_context(uint8_t type, Bytes& in);
 
-  const Communicator& communicator(uint32_t id);
-  uint64_t peer(const Communicator& communicator, uint32_t rank) const;
+  Communicator& communicator(uint32_t id);
+  const Communicator::Peer& peer(uint32_t communicator, uint32_t rank);
   void start_message(TableRow& row, const char* direction, uint32_t communicator, uint32_t rank);
   void message(const TableRow& row) { process_.out.row(location_, row); }
   void send_or_receive(uint8_t type, Bytes& in);
@@ -75,6 +82,7 @@ class LocationEvents {
                   const uint64_t* request);
   void transfer_done(uint32_t window, uint64_t matching, bool cut);
 
+  uint32_t word(const char* literal);
   uint64_t map(LocalDefinitions::Kind kind, uint64_t id) const { return local_.global(kind, id); }
 
   Process& process_;
@@ -90,12 +98,21 @@ class LocationEvents {
   size_t depth_ = 0;
   TableRow kernel_;  // of the kernel at kernel_depth_
   size_t kernel_depth_ = 0;
-  int64_t static_shared_ = 0, dynamic_shared_ = 0;
+  int64_t static_shared_ = 0, dynamic_shared_ = 0, blocks_ = 0, threads_ = 0;
+  const Stream stream_;
   std::vector<std::pair<uint32_t, Value>> attributes_;  // of the next event
   std::string scratch_;
 
   std::unordered_map<uint32_t, std::vector<Process::MetricUse>> metrics_;
   std::unordered_map<uint32_t, Communicator> communicators_;
+  struct Copies {  // what all copies from one side to another share
+    uint32_t region, kind;
+  };
+  std::unordered_map<uint64_t, Copies> copies_;
+  uint32_t last_metric_ = kUndefined, last_communicator_ = kUndefined;
+  const std::vector<Process::MetricUse>* last_metrics_ = nullptr;
+  Communicator* last_found_ = nullptr;
+  std::unordered_map<const char*, uint32_t> texts_;                             // of words of ours
   std::unordered_map<uint64_t, Waiting> sends_;                                 // by request
   std::unordered_map<uint64_t, int64_t> requests_;                              // of receives and collectives: when
   std::unordered_map<uint64_t, TableRow> probed_;                               // by message

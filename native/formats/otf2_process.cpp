@@ -72,6 +72,7 @@ constexpr KernelParameter kKernelParameters[] = {
     {"static shared memory", kStaticShared},
     {"dynamic shared memory", kDynamicShared},
     {"total local memory", kLocalMemory},
+    {"threads per kernel", kThreadsInAll},
 };
 
 bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
@@ -292,12 +293,13 @@ std::vector<Process::MetricUse> Process::metrics(uint32_t metric, uint64_t locat
     if (metric_owner_.try_emplace(name + '\n' + std::to_string(measured), location).first->second != location)
       name += " (" + definitions.label("location", recorder ? recorder->name : kUndefined, location) + " " +
               std::to_string(location) + ")";
-    MetricUse use{out.metric(name, member ? definitions.string(member->unit) : "", measured), 0, 1, 1};
+    MetricUse use{out.metric(name, member ? definitions.string(member->unit) : "", measured), 0, 1, 1, false};
     if (member) {
       use.value_type = member->value_type;
       // Readings are in units of base^exponent.
       const double power = pow(member->decimal ? 10 : 2, double(std::min<int64_t>(llabs(member->exponent), 300)));
       (member->exponent < 0 ? use.divisor : use.factor) = power;
+      use.scaled = member->exponent != 0;
     }
     uses.push_back(use);
   }
@@ -384,12 +386,27 @@ std::string Process::json(const Value& value) const {
   }
 }
 
-KernelColumn Process::kernel_column(uint32_t parameter) const {
-  const Named* found = definitions.parameters.find(parameter);
-  if (found)
-    for (const KernelParameter& each : kKernelParameters)
-      if (definitions.string(found->name) == each.name) return each.column;
-  return kKernelDevice;
+uint32_t Process::location_json(uint64_t id) {
+  const auto [at, is_new] = location_jsons_.try_emplace(id, 0);
+  if (is_new) at->second = out.text(json({Type::location, id}));
+  return at->second;
+}
+
+const Process::ParameterUse& Process::parameter(uint32_t id) {
+  ParameterUse& use = parameters_[id];
+  if (use.key != kUndefined) return use;
+  const Named* found = definitions.parameters.find(id);
+  const std::string name = definitions.label("parameter", found ? found->name : kUndefined, id);
+  use.key = out.text(name);
+  for (const KernelParameter& each : kKernelParameters)
+    if (name == each.name) use.column = each.column;
+  return use;
+}
+
+uint32_t Process::location_text(uint64_t id) {
+  const auto [at, is_new] = location_texts_.try_emplace(id, 0);
+  if (is_new) at->second = out.text(location_label(id));
+  return at->second;
 }
 
 }  // namespace strobe::otf2

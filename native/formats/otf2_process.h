@@ -23,7 +23,8 @@ enum KernelColumn : uint8_t {
   kStaticShared,
   kDynamicShared,
   kLocalMemory,
-  kMangledName
+  kMangledName,
+  kThreadsInAll  // has no column: blocks times threads
 };
 enum CopyColumn : uint8_t { kCopyDevice, kCopyContext, kCopyStream, kCopyBytes, kCopyKind };
 enum CollectiveColumn : uint8_t {
@@ -83,20 +84,28 @@ class Process {
     uint32_t number;
     uint8_t value_type;
     double factor, divisor;
+    bool scaled = false;
   };
   // The metrics of a class or an instance, as `location` records them.
   std::vector<MetricUse> metrics(uint32_t metric, uint64_t location);
 
   std::string json(const Value& value) const;
-  std::string location_label(uint64_t location) const;   // "MPI Rank 1: Master thread"
-  KernelColumn kernel_column(uint32_t parameter) const;  // kKernelDevice: none
+  std::string location_label(uint64_t location) const;  // "MPI Rank 1: Master thread"
+  struct ParameterUse {
+    uint32_t key = kUndefined;            // text of ours
+    KernelColumn column = kKernelDevice;  // what it says of a kernel; kKernelDevice: none of what has a column
+  };
+  const ParameterUse& parameter(uint32_t id);
+  uint32_t location_text(uint64_t location);  // of its label
+  uint32_t location_json(uint64_t location);  // the same as JSON
 
  private:
   RegionUse describe(uint32_t id, bool on_stream);
   uint32_t group_;
   std::vector<RegionUse> regions_[2];
   std::unordered_map<uint32_t, RegionUse> undefined_regions_[2];
-  std::unordered_map<uint64_t, uint32_t> locations_;
+  std::unordered_map<uint64_t, uint32_t> locations_, location_texts_, location_jsons_;
+  std::unordered_map<uint32_t, ParameterUse> parameters_;
   std::unordered_map<std::string, uint64_t> metric_owner_;
 };
 

@@ -188,13 +188,13 @@ def test_kernels_copies_and_marks_of_gpus(tmp_path: Path) -> None:
         ("Memcpy DtoH", "DtoH", 360, 50, 77, 0, 7, "copy", "cuda"),
         ("Memcpy DtoD", "DtoD", 510, 100, 1 << 40, 0, 7, "copy", "cuda"),
     ]
+    # "threads per kernel" is the product of the two before it, and not repeated.
     assert numbers(trace, "select name, key, value from arguments order by start_ns, key") == [
         ("epoch", "NVTX Category", '"training"'),
         ("epoch", "NVTX Payload DOUBLE", "2.5"),
         ("cuLaunchKernel", "CUDA_DRV_API_RESULT", '"CUDA_SUCCESS"'),
         ("cuLaunchKernel", "CUDA_STREAM_REF", '"CUDA Context 1: CUDA[0:7]"'),
         ("void add<float>(float*)", "callsite id", "7"),
-        ("void add<float>(float*)", "threads per kernel", "20480"),
         ("Memcpy HtoD", "from", '"MPI Rank 0: Master thread"'),
         ("Memcpy DtoH", "to", '"MPI Rank 0: Master thread"'),
         ("Memcpy DtoD", "from", '"CUDA Context 2: CUDA[1:7]"'),
