@@ -5,6 +5,8 @@
 ./dev bench corpus --online        what was found while the programs ran, and after how many steps
 ./dev bench corpus --any-recorder  after a change of the search only: take older recordings
 ./dev bench corpus --fresh         record anew (recordings are kept in build/corpus, by program text and recorder)
+./dev bench corpus --times 5       record anew so many times, and count how often each program is right: start it beside
+                                   busy processes to see what depends on the machine's load
 """
 
 import argparse
@@ -15,7 +17,7 @@ from measure import table
 
 from tests.corpus.judge import Verdict, judge
 from tests.corpus.online import Online, judge_online
-from tests.corpus.programs import Program, programs, record
+from tests.corpus.programs import GROUPS, Program, programs, record
 
 
 def main() -> None:
@@ -25,6 +27,8 @@ def main() -> None:
         chosen = [program for program in chosen if program.group == options.group]
     if options.online:
         online(chosen, options)
+    elif options.times:
+        again_and_again(chosen, options.times)
     else:
         offline(chosen, options)
 
@@ -40,7 +44,7 @@ def offline(chosen: Sequence[Program], options: argparse.Namespace) -> None:
             continue
         print(line(verdicts[-1]), file=sys.stderr, flush=True)
     print(table([row(verdict) for verdict in verdicts]))
-    for group in ("design", "judged"):
+    for group in GROUPS:
         print(figure(group, [verdict for verdict in verdicts if verdict.group == group]))
 
 
@@ -55,7 +59,7 @@ def online(chosen: Sequence[Program], options: argparse.Namespace) -> None:
             continue
         print(*online_row(verdicts[-1]).values(), file=sys.stderr, flush=True)
     print(table([online_row(verdict) for verdict in verdicts]))
-    for group in ("design", "judged"):
+    for group in GROUPS:
         of_group = [verdict for verdict in verdicts if verdict.group == group]
         accepted = [verdict for verdict in of_group if verdict.accepted]
         early = sum(verdict.accepted_at <= 15 for verdict in accepted)
@@ -64,6 +68,18 @@ def online(chosen: Sequence[Program], options: argparse.Namespace) -> None:
             f"{sum(verdict.right for verdict in accepted)} the right one; "
             f"steps right in the end {sum(verdict.steps_right for verdict in of_group)}"
         )
+
+
+def again_and_again(chosen: Sequence[Program], times: int) -> None:
+    """Record every program several times, and print how often its steps are right."""
+    always = right = 0
+    for program in chosen:
+        verdicts = [judge(record(program, fresh=True)) for _ in range(times)]
+        count = sum(verdict.first for verdict in verdicts)
+        always, right = always + (count == times), right + count
+        misled = " HIGH" * any(verdict.misleading for verdict in verdicts)
+        print(f"{program.group:<7} {program.name:<24} {count} of {times}{misled}", flush=True)
+    print(f"{always} of {len(chosen)} programs always right, {right} of {len(chosen) * times} recordings")
 
 
 def online_row(verdict: Online) -> dict[str, object]:
@@ -113,9 +129,10 @@ def figure(name: str, verdicts: Sequence[Verdict]) -> str:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="programs (default: all)")
-    parser.add_argument("--group", choices=("design", "judged"), help="only one set")
+    parser.add_argument("--group", choices=GROUPS, help="only one set")
     parser.add_argument("--any-recorder", action="store_true", help="take recordings that an earlier recorder made")
     parser.add_argument("--online", action="store_true", help="judge what was found while the program ran")
+    parser.add_argument("--times", type=int, default=0, help="record anew so many times, and count")
     parser.add_argument("--fresh", action="store_true", help="record anew")
     return parser.parse_args()
 

@@ -29,7 +29,7 @@ ROUNDS = 5
 
 
 def sequences(count: int) -> dict[str, Ids]:
-    """Shapes that matter: a training step, variable lengths, a short loop, noise in a loop, no structure at all."""
+    """Shapes that matter: a training step, variable lengths, a short loop, noise in a loop, no structure."""
     draw = np.random.default_rng(1)
     step = draw.integers(0, 200, 3000)
     varying: list[int] = []
@@ -44,6 +44,10 @@ def sequences(count: int) -> dict[str, Ids]:
         "loop of 10": np.arange(count) % 10,
         "step of 12000, 2 % noise": noisy,
         "random, 500 kinds": draw.integers(0, 500, count),
+        "random, 100000 kinds": draw.integers(0, 100_000, count),
+        "rounds of 50000 in any order": np.concatenate([draw.permutation(50_000) for _ in range(count // 50_000 + 1)])[
+            :count
+        ],
     }
 
 

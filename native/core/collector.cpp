@@ -1,6 +1,7 @@
 #include "core/collector.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace strobe {
 
@@ -21,13 +22,24 @@ constexpr int64_t kLeastSilenceNs = 2000000000;  // ... and at least so long: th
 constexpr int64_t kPastNs = 60000000000;         // activities from before a loop is believed in
 constexpr uint32_t kKeptAtOnce = 4;              // of --keep N, at the beginning; the others at growing distances
 constexpr uint64_t kKeptPerClass = 2;
-constexpr double kOutlier = 3;           // times the running median of its class
-constexpr uint64_t kMostOutliers = 64;   // that are kept by this rule ...
-constexpr uint64_t kOutlierEvery = 256;  // ... and one more for so many iterations; see end_iteration
-constexpr uint64_t kOutlierMembers = 5;  // a class with fewer has no usual duration
-constexpr size_t kLatest = 101;          // iterations that the running median is of
-constexpr double kUnusual = 0.5;         // share of the iterations that call an unusual function at most
-constexpr double kWorthAClass = 0.02;    // share of a usual iteration that it costs at least
+constexpr double kOutlier = 3;                 // times the running median of its class
+constexpr uint64_t kMostOutliers = 64;         // that are kept by this rule ...
+constexpr uint64_t kOutlierEvery = 256;        // ... and one more for so many iterations; see end_iteration
+constexpr uint64_t kOutlierMembers = 5;        // a class with fewer has no usual duration
+constexpr size_t kLatest = 101;                // iterations that the running median is of
+constexpr size_t kMostTransitions = 1u << 14;  // of one iteration that its hash is of
+constexpr size_t kMostTouched = 1u << 14;      // functions of one iteration that may tell its class
+// Less than usual: the detector's windows and what is known of paths take memory, too. 6.7 MB.
+constexpr structure::GraphLimits kOnlineLimits{.nodes = 32768, .edges = 57344, .partition_bytes = 3u << 18};
+constexpr double kUnusual = 0.5;       // share of the iterations that call an unusual function at most
+constexpr double kWorthAClass = 0.02;  // share of a usual iteration that it costs at least
+
+// The payload of a graph, which is gone then; empty without events.
+std::string last_graph(structure::FlowGraph& graph) {
+  if (!graph.events()) return {};
+  const structure::GraphTables tables = structure::FlowGraph(std::move(graph)).tables();
+  return structure::encode_graph(tables);
+}
 
 uint64_t mix(uint64_t v) {
   v = (v ^ v >> 31) * 0x9E3779B97F4A7C15ull;
@@ -61,8 +73,7 @@ class Collector::Place final : public SpanObserver {
   }
 
   LocationBuilder& builder;
-  // Half of the usual number of edges: the detector's windows and the facts of paths take memory, too.
-  structure::FlowGraph graph{structure::GraphLimits{.edges = 131072}};
+  structure::FlowGraph graph{kOnlineLimits};
   uint64_t folded_until = 0;          // position in the ring behind the last row that was folded
   bool folded = false, kept = false;  // since the last commit
   bool over = false;                  // nothing follows: the ends of open spans are to be written, too
@@ -115,14 +126,15 @@ void Collector::learn(uint32_t path) {
     f.signature = structure::Signature::of_path(path);
   else
     f.signature = structure::Signature::of_region(region);
-  f.anchor_kind = structure::anchor_of_region(name, paradigm);
-  if (f.anchor_kind != LoopKind::structure)
-    f.anchor = detector_.add_anchor(f.anchor_kind, structure::anchor_name(name));
+  if (const LoopKind kind = structure::anchor_of_region(name, paradigm); kind != LoopKind::structure) {
+    const uint32_t anchor = detector_.add_anchor(kind, structure::anchor_name(name));
+    if (anchor < kNoAnchor) f.anchor = uint16_t(anchor);
+  }
   if (parent != kNoPath) f.function_above = facts_[parent].function ? parent : facts_[parent].function_above;
   for (uint32_t above = parent; above != kNoPath; above = paths_.parent(above)) {
     PathFacts& a = facts_[above];
     if (paths_.region(above) == region) f.recursive = true;
-    if (a.anchor == f.anchor) f.anchor = Choice::no_anchor;  // an optimizer around another counts once
+    if (a.anchor == f.anchor) f.anchor = kNoAnchor;  // an optimizer around another counts once
     // Users put ranges around a whole step; some optimizers run the backward pass.
     const bool other = (a.part == structure::kForward && f.part != structure::kForward && f.part >= 0) ||
                        (a.part == structure::kOptimizer && f.part == structure::kBackward);
@@ -148,7 +160,7 @@ void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t 
     f.node = node + 1;
     if (region_of_node_.size() <= node) region_of_node_.resize(node + 1, 0);
     region_of_node_[node] = paths_.region(path);
-    if (f.anchor != Choice::no_anchor) detector_.set_anchor(node, f.anchor);
+    if (f.anchor != kNoAnchor) detector_.set_anchor(node, f.anchor);
   }
   const Mark here{ns, ns, position, position};
   if (f.torch || !f.recursive) {
@@ -185,7 +197,7 @@ void Collector::main_closed(uint32_t path, int64_t start_ns, uint64_t start_posi
     cutter_.add({start_ns, end_ns, start_position, path, structure::Part(f.part)});
     if (f.part == structure::kBackward) detector_.training_seen();
   }
-  if (f.anchor == Choice::no_anchor) return;
+  if (f.anchor == kNoAnchor) return;
   const Mark here{start_ns, end_ns, start_position, position};
   if (loop_ && f.anchor == loop_->anchor) {
     if (loop_->by_level)
@@ -329,7 +341,7 @@ void Collector::scan(size_t until, int64_t end_ns) {
 
     const uint64_t key = uint64_t(previous_node_) << 32 | node;
     previous_node_ = node;
-    if ((edges_used_ + 1) * 2 > edges_.size()) {
+    if (edges_used_ < kMostTransitions && (edges_used_ + 1) * 2 > edges_.size()) {
       std::vector<Edge> old(std::max<size_t>(256, edges_.size() * 2));
       old.swap(edges_);
       for (const Edge& e : old) {
@@ -342,7 +354,7 @@ void Collector::scan(size_t until, int64_t end_ns) {
     const uint64_t hash = mix(key);
     size_t at = hash & (edges_.size() - 1);
     while (edges_[at].iteration == scan_number_ && edges_[at].key != key) at = (at + 1) & (edges_.size() - 1);
-    if (edges_[at].iteration != scan_number_) {
+    if (edges_[at].iteration != scan_number_ && edges_used_ < kMostTransitions) {
       edges_[at] = {key, scan_number_};
       edges_used_++;
       path_hash_ += mix(hash + 1);
@@ -361,6 +373,7 @@ void Collector::scan(size_t until, int64_t end_ns) {
 void Collector::touch(uint32_t path, int64_t start_ns, int64_t end_ns) {
   if (path >= touch_of_path_.size()) touch_of_path_.resize(path + 1, 0);
   if (!touch_of_path_[path]) {
+    if (touched_.size() >= kMostTouched) return;
     touched_.push_back({path, 0, start_ns, 0});
     touch_of_path_[path] = uint32_t(touched_.size());
   }
@@ -494,33 +507,33 @@ void Collector::fold(Place& place, size_t n, bool pending, uint32_t class_id) {
   builder.fold(
       n,
       [&](uint32_t path, int64_t duration, int64_t own) {
-        SpanStatistics& s = entry(table, {location, path, class_id});
-        s.add(duration);
-        s.own_ns += own;
+        table.add(room_for(table, {location, path, class_id}), duration, own);
       },
-      [&](uint32_t path, int64_t duration) { entry(table, {location, path, class_id}).own_ns -= duration; });
+      [&](uint32_t path, int64_t duration) { table.add_own(room_for(table, {location, path, class_id}), -duration); });
   place.folded_until = position;
   place.folded = folded_ = true;
 }
 
-// Beyond the limit the spans of a region are counted together, and beyond twice as many all of a thread are: memory
-// stays bounded.
-SpanStatistics& Collector::entry(StatisticsTable& table, StatisticsKey key) {
-  if (table.size() < StatisticsTable::kLimit || table.has(key)) return table.at(key);
+// Beyond the limit, which both tables share, the spans of a region are counted together, and beyond a second one all of
+// them are: memory stays bounded.
+StatisticsKey Collector::room_for(const StatisticsTable& table, const StatisticsKey& key) {
+  const size_t rows = statistics_.size() + pending_.size();
+  if (rows < StatisticsTable::kLimit || table.has(key)) return key;
   statistics_folded_++;
-  key = {main_ ? main_->builder.location() : key.location, paths_.child(kNoPath, paths_.region(key.path)), kNoClass};
-  if (table.size() < 2 * StatisticsTable::kLimit || table.has(key)) return table.at(key);
-  return table.at({key.location, paths_.child(kNoPath, kOverflowRegion), kNoClass});
+  const uint32_t location = main_ ? main_->builder.location() : key.location;
+  const StatisticsKey of_region{location, paths_.child(kNoPath, paths_.region(key.path)), kNoClass};
+  if (rows < StatisticsTable::kFoldedLimit || table.has(of_region)) return of_region;
+  return {location, paths_.child(kNoPath, kOverflowRegion), kNoClass};
 }
 
 void Collector::release_pending(uint32_t class_id) {
   if (!pending_.size()) return;
-  for (size_t i = 0; i < pending_.size(); i++) {
-    StatisticsKey key = pending_.key(i);
+  const StatisticsTable pending = std::exchange(pending_, {});
+  for (size_t i = 0; i < pending.size(); i++) {
+    StatisticsKey key = pending.key(i);
     key.class_id = class_id;
-    entry(statistics_, key).add(pending_.entry(i));
+    statistics_.add(room_for(statistics_, key), pending.entry(i));
   }
-  pending_.clear();
   folded_ = true;
 }
 
@@ -542,7 +555,7 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
       pended_ = true;
       pending_until_ns_ = n < builder.rows() ? builder.columns().start_ns[n] : builder.last_ns();
     }
-    fold(place, n, true, kNoClass);
+    fold(place, n, in_iteration_, kNoClass);
   }
   if (place.main()) scanned_ = builder.settled();
 }
@@ -553,13 +566,13 @@ void Collector::end(LocationBuilder& builder) {
   if (plain() || keeping())
     keep(place, builder.rows());
   else
-    fold(place, builder.rows(), true, kNoClass);
+    fold(place, builder.rows(), in_iteration_, kNoClass);
   if (place.main()) marks_.clear(), in_iteration_ = false;
 }
 
 std::string Collector::remove(LocationBuilder& builder) {
   const auto found = places_.find(builder.location());
-  std::string payload = found->second->graph.events() ? found->second->graph.encode() : std::string();
+  std::string payload = last_graph(found->second->graph);
   if (main_ == found->second.get()) main_ = nullptr, loop_.reset();
   places_.erase(found);
   return payload;
@@ -653,12 +666,19 @@ void Collector::finish(int64_t now_ns) {
 }
 
 std::string Collector::last_chunks() {
+  // What is encoded takes memory of its own: what nobody will ask again makes room first, one part after the other.
+  detector_ = {};
+  facts_.clear();
   std::string out = definitions();
   uint32_t count = 0;
   const std::string payload = encode_statistics(statistics_, [](uint32_t) { return true; }, count);
+  statistics_.clear();
   if (count) append_chunk(out, kStatisticsChunk, 0, count, payload);
-  for (const auto& [location, place] : places_)
-    if (place->graph.events()) append_chunk(out, kGraphChunk, location, place->graph.nodes(), place->graph.encode());
+  for (const auto& [location, place] : places_) {
+    const uint32_t nodes = place->graph.nodes();
+    if (const std::string graph = last_graph(place->graph); !graph.empty())
+      append_chunk(out, kGraphChunk, location, nodes, graph);
+  }
   return out;
 }
 

@@ -66,16 +66,17 @@ class Collector {
  private:
   struct PathFacts {
     structure::Signature signature{0};
-    int8_t part = structure::kNoPart;
-    bool container = false;  // holds other parts of the step
-    bool covered = false;    // an activity lies above
-    bool function = false, torch = false, recursive = false;
     uint32_t function_above = kNoPath;  // the nearest path above that is a function
-    uint32_t anchor = structure::Choice::no_anchor;
-    structure::LoopKind anchor_kind = structure::LoopKind::structure;
-    uint32_t node = 0;  // in the main thread's graph, + 1; 0: not seen there
+    uint32_t node = 0;                  // in the main thread's graph, + 1; 0: not seen there
+    uint16_t anchor = kNoAnchor;
+    int8_t part = structure::kNoPart;
+    bool container : 1 = false;  // holds other parts of the step
+    bool covered : 1 = false;    // an activity lies above
+    bool function : 1 = false, torch : 1 = false, recursive : 1 = false;
     bool activity() const { return part >= 0 && !container && !covered; }
   };
+  static_assert(sizeof(PathFacts) == 24);  // there are many
+  static constexpr uint16_t kNoAnchor = 0xFFFF;
   class Place;
   friend class Place;
 
@@ -90,7 +91,7 @@ class Collector {
   };
 
   // Memory stays bounded: of a program with more paths the later ones are no part of any loop.
-  static constexpr uint32_t kMostFacts = 1u << 17;
+  static constexpr uint32_t kMostFacts = 1u << 16;
   PathFacts& facts(uint32_t path) {
     if (path >= kMostFacts) return facts_of_others_;
     while (path >= facts_.size()) learn(uint32_t(facts_.size()));
@@ -116,7 +117,7 @@ class Collector {
   size_t rows_until(const Place& place, const structure::Cut& cut) const;
   void fold(Place& place, size_t n, bool pending, uint32_t class_id);
   void keep(Place& place, size_t n);
-  SpanStatistics& entry(StatisticsTable& table, StatisticsKey key);
+  StatisticsKey room_for(const StatisticsTable& table, const StatisticsKey& key);
   void release_pending(uint32_t class_id);
   std::string definitions() const;
   std::string unwritten_iterations() const;

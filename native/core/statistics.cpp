@@ -19,14 +19,33 @@ uint32_t histogram_bucket(int64_t duration_ns) {
   return std::min(uint32_t(2 * octave + upper), kHistogramBuckets - 1);
 }
 
-void SpanStatistics::add(const SpanStatistics& other) {
+void SpanTotals::add(const SpanTotals& other) {
   count += other.count;
   total_ns += other.total_ns;
   own_ns += other.own_ns;
   min_ns = std::min(min_ns, other.min_ns);
   max_ns = std::max(max_ns, other.max_ns);
   sum_squares += other.sum_squares;
-  for (uint32_t i = 0; i < kHistogramBuckets; i++) histogram[i] += other.histogram[i];
+}
+
+void StatisticsTable::add(const StatisticsKey& key, const SpanStatistics& more) {
+  Row& row = row_of(key);
+  row.totals.add(more);
+  for (uint32_t i = 0; i < kHistogramBuckets; i++)
+    if (more.histogram[i]) bucket(row, i) += more.histogram[i];
+}
+
+SpanStatistics StatisticsTable::entry(size_t i) const {
+  SpanStatistics out;
+  static_cast<SpanTotals&>(out) = rows_[i].totals;
+  for (uint32_t bucket = 0; bucket < kHistogramBuckets; bucket++)
+    if (const uint32_t part = rows_[i].parts[bucket / kPart]) out.histogram[bucket] = parts_[part - 1][bucket % kPart];
+  return out;
+}
+
+size_t StatisticsTable::bytes() const {
+  return rows_.size() * (sizeof(Row) + sizeof(StatisticsKey)) + parts_.size() * sizeof(Part) +
+         slots_.capacity() * sizeof(uint32_t);
 }
 
 size_t StatisticsTable::slot_of(const StatisticsKey& key) const {
@@ -38,16 +57,16 @@ size_t StatisticsTable::slot_of(const StatisticsKey& key) const {
 
 bool StatisticsTable::has(const StatisticsKey& key) const { return !slots_.empty() && slots_[slot_of(key)] != 0; }
 
-SpanStatistics& StatisticsTable::look_up(const StatisticsKey& key) {
+StatisticsTable::Row& StatisticsTable::look_up(const StatisticsKey& key) {
   if ((keys_.size() + 1) * 2 > slots_.size()) grow();
   const size_t at = slot_of(key);
   if (!slots_[at]) {
     keys_.push_back(key);
-    entries_.emplace_back();
+    rows_.emplace_back();
     slots_[at] = uint32_t(keys_.size());
   }
   last_ = slots_[at] - 1;
-  return entries_[last_];
+  return rows_[last_];
 }
 
 void StatisticsTable::grow() {
@@ -56,40 +75,56 @@ void StatisticsTable::grow() {
 }
 
 void StatisticsTable::clear() {
-  keys_.clear();
-  entries_.clear();
-  std::fill(slots_.begin(), slots_.end(), 0);
+  keys_.clear(), rows_.clear(), parts_.clear();
+  slots_.clear();
   last_ = 0;
 }
 
 // Columns: location, path, class + 1, count, total, own, min, max - min, sum of squares (its bits), buckets in use;
 // then their numbers and their counts, of all rows one after the other.
+// One column after the other: none of them but the one that is written takes memory.
 std::string encode_statistics_rows(const StatisticsTable& table, const std::vector<uint32_t>& rows) {
-  std::vector<uint64_t> columns[10], numbers, counts;
-  for (uint32_t row : rows) {
-    const StatisticsKey& key = table.key(row);
-    const SpanStatistics& s = table.entry(row);
-    uint64_t squares, buckets = 0;
-    memcpy(&squares, &s.sum_squares, 8);
-    for (uint32_t i = 0; i < kHistogramBuckets; i++)
-      if (s.histogram[i]) buckets++, numbers.push_back(i), counts.push_back(s.histogram[i]);
-    const uint64_t values[10] = {key.location,
-                                 key.path,
-                                 uint32_t(key.class_id + 1),
-                                 s.count,
-                                 zigzag(s.total_ns),
-                                 zigzag(s.own_ns),
-                                 s.count ? zigzag(s.min_ns) : 0,
-                                 s.count ? zigzag(s.max_ns - s.min_ns) : 0,
-                                 squares,
-                                 buckets};
-    for (int i = 0; i < 10; i++) columns[i].push_back(values[i]);
-  }
   Writer w;
-  w.u32(uint32_t(numbers.size()));
-  for (const auto& column : columns) append_column(w.bytes, column);
-  append_column(w.bytes, numbers);
-  append_column(w.bytes, counts);
+  std::vector<uint64_t> column;
+  const auto write = [&](auto value_of) {
+    column.clear();
+    for (uint32_t row : rows) column.push_back(value_of(table.key(row), table.totals(row)));
+    append_column(w.bytes, column);
+  };
+  const auto in_use = [&](auto told) {  // told(bucket, count) of all rows
+    for (uint32_t row : rows) {
+      const SpanStatistics s = table.entry(row);
+      for (uint32_t i = 0; i < kHistogramBuckets; i++)
+        if (s.histogram[i]) told(i, s.histogram[i]);
+    }
+  };
+  uint32_t buckets = 0;
+  in_use([&](uint32_t, uint32_t) { buckets++; });
+  column.reserve(std::max<size_t>(rows.size(), buckets));
+  using Key = StatisticsKey;
+  using Totals = SpanTotals;
+  w.u32(buckets);
+  write([](const Key& key, const Totals&) { return key.location; });
+  write([](const Key& key, const Totals&) { return key.path; });
+  write([](const Key& key, const Totals&) { return uint32_t(key.class_id + 1); });
+  write([](const Key&, const Totals& t) { return t.count; });
+  write([](const Key&, const Totals& t) { return zigzag(t.total_ns); });
+  write([](const Key&, const Totals& t) { return zigzag(t.own_ns); });
+  write([](const Key&, const Totals& t) { return t.count ? zigzag(t.min_ns) : 0; });
+  write([](const Key&, const Totals& t) { return t.count ? zigzag(t.max_ns - t.min_ns) : 0; });
+  write([](const Key&, const Totals& t) { return std::bit_cast<uint64_t>(t.sum_squares); });
+  column.clear();
+  for (uint32_t row : rows) {
+    const SpanStatistics s = table.entry(row);
+    column.push_back(uint64_t(kHistogramBuckets - std::count(s.histogram, s.histogram + kHistogramBuckets, 0u)));
+  }
+  append_column(w.bytes, column);
+  column.clear();
+  in_use([&](uint32_t bucket, uint32_t) { column.push_back(bucket); });
+  append_column(w.bytes, column);
+  column.clear();
+  in_use([&](uint32_t, uint32_t count) { column.push_back(count); });
+  append_column(w.bytes, column);
   return std::move(w.bytes);
 }
 
@@ -112,7 +147,7 @@ bool decode_statistics(std::string_view payload, uint32_t count, StatisticsTable
       if (bucket >= numbers.size() || numbers[bucket] >= kHistogramBuckets) return false;
       s.histogram[numbers[bucket]] = uint32_t(counts[bucket]);
     }
-    into.at({uint32_t(columns[0][row]), uint32_t(columns[1][row]), uint32_t(columns[2][row]) - 1}).add(s);
+    into.add({uint32_t(columns[0][row]), uint32_t(columns[1][row]), uint32_t(columns[2][row]) - 1}, s);
   }
   return true;
 }

@@ -2,6 +2,8 @@
 // count, times, and a histogram. Also the `statistics` chunk, and the file of snapshots that makes them survive a kill.
 #pragma once
 #include <stdint.h>
+#include <array>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,7 +25,7 @@ struct StatisticsKey {
   bool operator==(const StatisticsKey&) const = default;
 };
 
-struct SpanStatistics {
+struct SpanTotals {
   uint64_t count = 0;
   int64_t total_ns = 0;
   // Without what ran inside. Negative where spans were folded directly inside of one that stays in detail: the sum of
@@ -31,40 +33,66 @@ struct SpanStatistics {
   int64_t own_ns = 0;
   int64_t min_ns = INT64_MAX, max_ns = INT64_MIN;  // meaningless while the count is 0
   double sum_squares = 0;                          // of durations in ns
-  uint32_t histogram[kHistogramBuckets] = {};
 
-  void add(int64_t duration_ns) {
-    count++;
-    total_ns += duration_ns;
-    if (duration_ns < min_ns) min_ns = duration_ns;
-    if (duration_ns > max_ns) max_ns = duration_ns;
-    sum_squares += double(duration_ns) * double(duration_ns);
-    histogram[histogram_bucket(duration_ns)]++;
-  }
-  void add(const SpanStatistics& other);
+  void add(const SpanTotals& other);
 };
 
-// Entries by key, in order of first use. Open addressing, load at most one half.
+struct SpanStatistics : SpanTotals {
+  uint32_t histogram[kHistogramBuckets] = {};
+};
+
+// Entries by key, in order of first use. Open addressing, load at most one half. Of a histogram only the parts in use
+// take memory: usual durations of a function lie in one or two of them. Rows never move, so that a table that grows
+// takes no more than it holds.
 class StatisticsTable {
  public:
-  static constexpr uint32_t kLimit = 16384;  // entries that a user of the table makes before it folds keys
+  // Entries that a user of the table makes before it folds keys, and those with folded keys that may follow.
+  static constexpr uint32_t kLimit = 16384, kFoldedLimit = kLimit + 4096;
 
-  SpanStatistics& at(const StatisticsKey& key) {  // valid until the next call
-    if (last_ < keys_.size() && keys_[last_] == key) return entries_[last_];
-    return look_up(key);
+  void add(const StatisticsKey& key, int64_t duration_ns, int64_t own_ns) {  // one span
+    Row& row = row_of(key);
+    SpanTotals& t = row.totals;
+    t.count++;
+    t.total_ns += duration_ns;
+    t.own_ns += own_ns;
+    if (duration_ns < t.min_ns) t.min_ns = duration_ns;
+    if (duration_ns > t.max_ns) t.max_ns = duration_ns;
+    t.sum_squares += double(duration_ns) * double(duration_ns);
+    bucket(row, histogram_bucket(duration_ns))++;
   }
+  void add_own(const StatisticsKey& key, int64_t own_ns) { row_of(key).totals.own_ns += own_ns; }
+  void add(const StatisticsKey& key, const SpanStatistics& more);
+
   bool has(const StatisticsKey& key) const;
   size_t size() const { return keys_.size(); }
   const StatisticsKey& key(size_t i) const { return keys_[i]; }
-  const SpanStatistics& entry(size_t i) const { return entries_[i]; }
+  const SpanTotals& totals(size_t i) const { return rows_[i].totals; }
+  SpanStatistics entry(size_t i) const;
+  size_t bytes() const;  // memory held
   void clear();
 
  private:
+  static constexpr uint32_t kPart = 8;  // buckets
+  using Part = std::array<uint32_t, kPart>;
+  struct Row {
+    SpanTotals totals;
+    std::array<uint32_t, kHistogramBuckets / kPart> parts{};  // of the histogram: index in parts_ + 1, 0: empty
+  };
+  Row& row_of(const StatisticsKey& key) {
+    if (last_ < keys_.size() && keys_[last_] == key) return rows_[last_];
+    return look_up(key);
+  }
+  uint32_t& bucket(Row& row, uint32_t number) {
+    uint32_t& part = row.parts[number / kPart];
+    if (!part) parts_.emplace_back(), part = uint32_t(parts_.size());
+    return parts_[part - 1][number % kPart];
+  }
   size_t slot_of(const StatisticsKey& key) const;
-  SpanStatistics& look_up(const StatisticsKey& key);
+  Row& look_up(const StatisticsKey& key);
   void grow();
-  std::vector<StatisticsKey> keys_;
-  std::vector<SpanStatistics> entries_;
+  std::deque<StatisticsKey> keys_;
+  std::deque<Row> rows_;
+  std::deque<Part> parts_;
   std::vector<uint32_t> slots_;  // entry + 1, 0 empty
   size_t last_ = 0;
 };

@@ -269,8 +269,10 @@ class RecentTexts {
   Slot& slot(std::string_view text, uint64_t beside, bool& found) {
     uint64_t head = 0, tail = 0;
     const size_t n = text.size() < 8 ? text.size() : 8;
-    memcpy(&head, text.data(), n);
-    memcpy(&tail, text.data() + text.size() - n, n);
+    if (n) {
+      memcpy(&head, text.data(), n);
+      memcpy(&tail, text.data() + text.size() - n, n);
+    }
     const uint64_t mixed = (head ^ (tail << 7) ^ (text.size() << 17) ^ beside * 31) * 0x9E3779B97F4A7C15ull;
     Slot& at = slots_[mixed >> 54];
     found = at.beside == beside && at.text == text;

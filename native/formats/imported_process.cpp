@@ -368,12 +368,12 @@ struct ImportedProcess::Lane {
   }
 };
 
-void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
+void ImportedProcess::write_location(uint32_t location) {
   Waiting& waiting = locations_[location];
   write_location_chunk(location, waiting, waiting.name);
   std::deque<Lane> lanes;  // a builder does not move
   const auto add_lane = [&](uint32_t id) {
-    lanes.push_back({id, LocationBuilder(id, paths), {}, {}});
+    lanes.push_back({id, LocationBuilder(id, *paths_), {}, {}});
     lanes.back().builder.resume(0, {}, first_ns_);  // times may be below 0
   };
   add_lane(location);
@@ -409,6 +409,24 @@ void ImportedProcess::write_location(uint32_t location, PathTable& paths) {
   out_->flush(kFlushBytes);
 }
 
+void ImportedProcess::totals(uint32_t location, uint32_t path, const SpanTotals& totals) {
+  if (location >= locations_.size() || path >= paths_->size())
+    throw std::runtime_error("a total of a location or a call path that was not defined");
+  SpanStatistics row;
+  static_cast<SpanTotals&>(row) = totals;
+  totals_.add({location, path, kNoClass}, row);
+}
+
+void ImportedProcess::save_totals() {
+  uint32_t count = 0;
+  // Paths that only totals have: those of spans were written with their blocks.
+  const std::string paths = paths_->unsaved(count);
+  if (count) append_chunk(out_->bytes, kPathsChunk, paths_->size() - count, count, paths);
+  paths_->mark_saved();
+  const std::string rows = encode_statistics(totals_, [](uint32_t) { return true; }, count);
+  if (count) append_chunk(out_->bytes, kStatisticsChunk, 0, count, rows);
+}
+
 void ImportedProcess::finish(const ProcessDescription& description, const std::string& end_state) {
   if (finished_) return;
   finished_ = true;
@@ -422,9 +440,9 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   save_names(regions_, kRegionsChunk);
   save_names(texts_, kTextsChunk);
   location_ids_ = uint32_t(locations_.size());
-  PathTable paths;
-  for (uint32_t location = 0; location < locations_.size(); location++) write_location(location, paths);
-  if (paths.folded()) counters_["paths_folded"] = paths.folded();
+  for (uint32_t location = 0; location < locations_.size(); location++) write_location(location);
+  if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
+  save_totals();
   save_samples();
   std::string end = "{\"end_state\": \"" + end_state +
                     "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(last_ns_) + ", \"counters\": {";

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/blocks.h"
+#include "core/builder.h"
+#include "core/statistics.h"
 #include "kernels/side_tables.h"
 
 namespace strobe {
-
-class PathTable;
 
 constexpr uint32_t kNoTable = 0xFFFFFFFF;
 
@@ -67,6 +67,9 @@ class ImportedProcess {
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region);
   // A row of a table whose rows are no spans.
   void row(uint32_t location, const TableRow& row);
+  // Profiles without a time axis: a chain of regions (kNoPath: its root), and what is known of its executions in all.
+  uint32_t path(uint32_t parent, uint32_t region) { return paths_->child(parent, region); }
+  void totals(uint32_t location, uint32_t path, const SpanTotals& totals);
   void sample(uint32_t metric, int64_t time_ns, double value);
   void count(const std::string& what, uint64_t n = 1) { counters_[what] += n; }
 
@@ -104,11 +107,12 @@ class ImportedProcess {
 
   static bool before(const SpanRecord& a, const SpanRecord& b);
   void spill();
-  void write_location(uint32_t location, PathTable& paths);
+  void write_location(uint32_t location);
   void decode_rows(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location, int64_t row,
                    std::string_view bytes);
   void write_details(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location, int64_t row,
                      uint64_t details);
+  void save_totals();
   void write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name);
 
   std::unique_ptr<Output> out_;
@@ -131,6 +135,8 @@ class ImportedProcess {
   std::string samples_;  // rows of the next chunk
   uint32_t sample_count_ = 0;
   std::string pending_;
+  std::unique_ptr<PathTable> paths_ = std::make_unique<PathTable>();
+  StatisticsTable totals_;
   std::map<std::string, uint64_t> counters_;
   uint64_t spans_ = 0;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;

@@ -173,6 +173,20 @@ void register_formats(nb::module_& m) {
                  if (batch.fill(row, i)) self.row(location.data()[i], row);
              });
            })
+      .def("path", [](ImportedProcess& self, uint32_t parent, uint32_t region) { return self.path(parent, region); })
+      .def(
+          "totals",
+          [](ImportedProcess& self, uint32_t location, uint32_t path, uint64_t count, int64_t total_ns, int64_t own_ns,
+             std::optional<int64_t> min_ns, std::optional<int64_t> max_ns) {
+            SpanTotals t;
+            t.count = count, t.total_ns = total_ns, t.own_ns = own_ns;
+            // Profiles without extremes: the mean stands for both.
+            const int64_t mean = count ? total_ns / int64_t(count) : 0;
+            t.min_ns = min_ns.value_or(mean), t.max_ns = max_ns.value_or(mean);
+            translated([&] { self.totals(location, path, t); });
+          },
+          nb::arg("location"), nb::arg("path"), nb::arg("count"), nb::arg("total_ns"), nb::arg("own_ns"),
+          nb::arg("min_ns") = nb::none(), nb::arg("max_ns") = nb::none())
       .def("count", &ImportedProcess::count, nb::arg("what"), nb::arg("n") = 1)
       .def_prop_ro("first_ns", &ImportedProcess::first_ns)
       .def_prop_ro("last_ns", &ImportedProcess::last_ns)

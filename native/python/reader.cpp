@@ -206,7 +206,7 @@ class Reader {
     std::vector<double> squares;
     for (size_t i = 0; i < table.size(); i++) {
       const StatisticsKey& key = table.key(i);
-      const SpanStatistics& s = table.entry(i);
+      const SpanStatistics s = table.entry(i);
       location.push_back(key.location), path.push_back(key.path), class_id.push_back(key.class_id);
       count.push_back(s.count), total.push_back(s.total_ns), own.push_back(s.own_ns);
       least.push_back(s.count ? s.min_ns : 0), most.push_back(s.count ? s.max_ns : 0);

@@ -47,12 +47,13 @@ nb::object column(const std::vector<T>& rows, Value T::* member) {
 nb::object source_of(const Item& marker) { return marker.is_node() ? nb::none() : nb::object(nb::int_(marker.source)); }
 
 // One tuple per level, in the order of the fields of strobe.structure.levels.Level.
-nb::list levels_of(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_count, uint32_t max_levels) {
+nb::list levels_of(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_count, uint32_t max_levels,
+                   uint32_t most_open) {
   if (ids.shape(0) != times.shape(0)) throw std::invalid_argument("ids and times differ in length");
   std::vector<Level> levels;
   {
     nb::gil_scoped_release unlocked;
-    levels = find_levels(view(ids), view(times), {min_count, max_levels});
+    levels = find_levels(view(ids), view(times), {min_count, max_levels, most_open});
   }
   nb::list result;
   for (auto& level : levels)
@@ -199,6 +200,7 @@ void register_structure(nb::module_& m) {
       "is_backward", [](const std::string& name) { return strobe::structure::is_backward(name); }, nb::arg("name"),
       "Whether a region is a part of the backward pass, by its name");
   m.def("find_levels", &levels_of, nb::arg("ids"), nb::arg("times"), nb::arg("min_count"), nb::arg("max_levels"),
+        nb::arg("most_open") = LevelOptions{}.most_open,
         "Loop levels of an event sequence, best score first; see strobe.structure.levels");
   nb::class_<GraphTables>(m, "Graph", "A finished flow graph; see strobe.structure.flow_graph")
       .def("nodes", &nodes_of)

@@ -8,7 +8,6 @@ namespace strobe::structure {
 
 namespace {
 
-constexpr uint64_t kWindow = 1u << 17;
 constexpr uint64_t kFirstAnchors = 5;     // occurrences of an anchor before the first analysis; then times 1.4
 constexpr uint64_t kLoaderAlone = 64;     // batches without an update after which a loader is believed in a training
 constexpr uint32_t kLeastIterations = 5;  // of a level
@@ -142,15 +141,15 @@ uint32_t Detector::authority() const {
   return best;
 }
 
-Detector::Sequence Detector::in_order(const Window& window) {
-  const size_t first = window.total > kWindow ? window.total & (kWindow - 1) : 0;
-  Sequence out{window.ids, window.times};
-  std::rotate(out.ids.begin(), out.ids.begin() + std::ptrdiff_t(first), out.ids.end());
-  std::rotate(out.times.begin(), out.times.begin() + std::ptrdiff_t(first), out.times.end());
-  return out;
+// The window with its oldest event first: it is turned in place, not copied.
+const Detector::Window& Detector::in_order(Window& window) {
+  std::rotate(window.ids.begin(), window.ids.begin() + std::ptrdiff_t(window.oldest), window.ids.end());
+  std::rotate(window.times.begin(), window.times.begin() + std::ptrdiff_t(window.oldest), window.times.end());
+  window.oldest = 0;
+  return window;
 }
 
-std::optional<Choice> Detector::choose(int64_t now_ns) const {
+std::optional<Choice> Detector::choose(int64_t now_ns) {
   std::optional<Choice> choice;
   if (const uint32_t anchor = authority()) {
     choice = choose_anchored(anchors_[anchor - 1], anchor - 1);
@@ -168,7 +167,7 @@ std::optional<Choice> Detector::choose(int64_t now_ns) const {
   return choice;
 }
 
-std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t number_of_anchor) const {
+std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t number_of_anchor) {
   Choice choice;
   choice.kind = anchor.kind;
   choice.anchor = number_of_anchor;
@@ -177,18 +176,18 @@ std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t n
   auto is_anchor = [&](uint32_t node) {
     return node < anchor_of_node_.size() && anchor_of_node_[node] == number_of_anchor + 1;
   };
-  auto positions_in = [&](const Sequence& events) {
+  auto positions_in = [&](const Window& events) {
     std::vector<uint32_t> at;
     for (uint32_t i = 0; i < events.ids.size(); i++)
       if (is_anchor(events.ids[i])) at.push_back(i);
     return at;
   };
-  const Sequence events = in_order(operators_);
+  const Window& events = in_order(operators_);
   const std::vector<uint32_t> at = positions_in(events);
   choice.times_ns = times_at(at, events.times);
   if (anchor.kind == LoopKind::hint || anchor.kind == LoopKind::range) {
     if (at.empty()) {
-      const Sequence calls = in_order(calls_);
+      const Window& calls = in_order(calls_);
       choice.times_ns = times_at(positions_in(calls), calls.times);
     }
     choice.confidence = "high";
@@ -222,7 +221,7 @@ std::optional<Choice> Detector::choose_anchored(const Anchor& anchor, uint32_t n
   return choice;
 }
 
-std::optional<Choice> Detector::choose_by_score(const Sequence& events, bool operators) {
+std::optional<Choice> Detector::choose_by_score(const Window& events, bool operators) {
   const std::vector<Level> levels = find_levels(events.ids, without_silence(events.times), {kLeastIterations, 64});
   if (levels.empty() || levels[0].score < kLeastScore) return {};
   const Level* chosen = &levels[0];
@@ -243,12 +242,12 @@ std::optional<Choice> Detector::choose_by_score(const Sequence& events, bool ope
 }
 
 // Levels are compared by what marks them: the one's item occurs once in nearly each iteration of the other, too.
-bool Detector::agree(const Choice& a, const Choice& b) const {
+bool Detector::agree(const Choice& a, const Choice& b) {
   if (a.kind != b.kind || a.anchor != b.anchor || a.by_level != b.by_level) return false;
   if (!a.by_level) return true;
   if (std::abs(a.per_iteration - b.per_iteration) > 0.1 * b.per_iteration || a.among_operators != b.among_operators)
     return false;
-  const Sequence events = in_order(a.among_operators ? operators_ : calls_);
+  const Window& events = in_order(a.among_operators ? operators_ : calls_);
   auto occurrences = [&](const Item& item) {
     std::vector<uint32_t> at;
     for (uint32_t i = 0; i < events.ids.size(); i++)
@@ -266,7 +265,7 @@ std::optional<Choice> Detector::analyse(int64_t now_ns) {
   due_ = false;
   // At 512 * 1.5^i events, later every two windows: the cost per event stays bounded. A loop that is believed in
   // already is looked at at growing distances.
-  const uint64_t step = std::min<uint64_t>(std::max<uint64_t>(events_ / 2, 256), 2 * kWindow);
+  const uint64_t step = std::min<uint64_t>(std::max<uint64_t>(events_ / 2, 256), 2 * uint64_t{kWindow});
   next_events_ = events_ + (believed_ ? std::max(events_, step) : step);
   if (const uint32_t anchor = authority(); anchor && anchors_[anchor - 1].count >= next_anchors_) {
     const double growth = believed_ ? 4.0 : 1.4;
@@ -289,10 +288,10 @@ void Detector::believe(const Choice* choice) {
   if (authority_) next_anchors_ = anchors_[authority_ - 1].count + 2;
 }
 
-std::vector<uint32_t> Detector::usage(std::span<const int64_t> times_ns) const {
+std::vector<uint32_t> Detector::usage(std::span<const int64_t> times_ns) {
   std::vector<uint32_t> used, seen;
-  for (const Window* window : {&operators_, &calls_}) {
-    const Sequence events = in_order(*window);
+  for (Window* window : {&operators_, &calls_}) {
+    const Window& events = in_order(*window);
     for (size_t i = 0; i < events.ids.size(); i++) {
       const auto interval = std::ranges::upper_bound(times_ns, events.times[i]) - times_ns.begin();
       if (interval == 0 || size_t(interval) == times_ns.size()) continue;

@@ -54,17 +54,14 @@ class Detector {
   void believe(const Choice* choice);
 
   // In how many of the intervals between the times a node began, by node.
-  std::vector<uint32_t> usage(std::span<const int64_t> times_ns) const;
+  std::vector<uint32_t> usage(std::span<const int64_t> times_ns);
 
  private:
+  static constexpr uint32_t kWindow = 1u << 17;
   struct Window {
     std::vector<uint32_t> ids;
     std::vector<int64_t> times;
-    uint64_t total = 0;
-  };
-  struct Sequence {  // a window in order
-    std::vector<uint32_t> ids;
-    std::vector<int64_t> times;
+    uint32_t oldest = 0;  // where the next event goes, once it is full
   };
   struct Anchor {
     LoopKind kind;
@@ -73,21 +70,20 @@ class Detector {
     int64_t first_ns = 0, last_ns = 0;
   };
   void add(Window& window, uint32_t node, int64_t ns) {
-    constexpr uint64_t kMask = (1u << 17) - 1;
-    if (window.total <= kMask) {
+    if (window.ids.size() < kWindow) {
       window.ids.push_back(node), window.times.push_back(ns);
     } else {
-      window.ids[window.total & kMask] = node, window.times[window.total & kMask] = ns;
+      window.ids[window.oldest] = node, window.times[window.oldest] = ns;
+      window.oldest = (window.oldest + 1) & (kWindow - 1);
     }
-    window.total++;
     if (++events_ >= next_events_) due_ = true;
   }
-  static Sequence in_order(const Window& window);
+  static const Window& in_order(Window& window);
   uint32_t authority() const;
-  std::optional<Choice> choose(int64_t now_ns) const;
-  std::optional<Choice> choose_anchored(const Anchor& anchor, uint32_t number) const;
-  static std::optional<Choice> choose_by_score(const Sequence& events, bool operators);
-  bool agree(const Choice& a, const Choice& b) const;
+  std::optional<Choice> choose(int64_t now_ns);
+  std::optional<Choice> choose_anchored(const Anchor& anchor, uint32_t number);
+  static std::optional<Choice> choose_by_score(const Window& events, bool operators);
+  bool agree(const Choice& a, const Choice& b);
 
   Window operators_, calls_;
   std::vector<Anchor> anchors_;

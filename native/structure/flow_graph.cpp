@@ -175,6 +175,7 @@ GraphTables FlowGraph::tables() const {
   tables.first = first_;
   tables.last = last_;
   tables.lost_transitions = lost_transitions_;
+  tables.nodes.reserve(nodes_.size()), tables.edges.reserve(edges_.size());
   for (uint32_t n = 0; n < nodes_.size(); ++n) {
     tables.nodes.push_back(nodes_[n].statistics);
     Node& node = tables.nodes.back();

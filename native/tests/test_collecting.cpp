@@ -138,7 +138,7 @@ Seen see(const std::string& blocks) {
   }
   for (size_t i = 0; i < file->statistics.size(); i++) {
     const StatisticsKey& key = file->statistics.key(i);
-    const SpanStatistics& s = file->statistics.entry(i);
+    const SpanStatistics s = file->statistics.entry(i);
     CHECK(s.count == 0 || (s.min_ns >= 0 && s.max_ns >= s.min_ns));
     seen.begun[file->path_region[key.path]] += s.count;
     seen.ended[file->path_region[key.path]] += s.count;

@@ -96,7 +96,7 @@ Sums read(const std::string& path, const std::string& chunks, const StatisticsTa
     sum.own += spans.self_ns[i];
   }
   for (size_t i = 0; i < table.size(); i++) {
-    const SpanStatistics& s = table.entry(i);
+    const SpanStatistics s = table.entry(i);
     Sum& sum = sums[names_of(*file, table.key(i).path)];
     sum.count += s.count, sum.total += s.total_ns, sum.own += s.own_ns;
     if (s.count) sum.least = std::min(sum.least, s.min_ns), sum.most = std::max(sum.most, s.max_ns);
@@ -116,12 +116,8 @@ void check_one(uint64_t seed, const Folder& folder) {
   builder.observe(&ignore);
   StatisticsTable table;
   std::string chunks;
-  auto folded = [&](uint32_t path, int64_t duration, int64_t own) {
-    SpanStatistics& s = table.at({0, path, 0});
-    s.add(duration);
-    s.own_ns += own;
-  };
-  auto inside = [&](uint32_t path, int64_t duration) { table.at({0, path, 0}).own_ns -= duration; };
+  auto folded = [&](uint32_t path, int64_t duration, int64_t own) { table.add({0, path, 0}, duration, own); };
+  auto inside = [&](uint32_t path, int64_t duration) { table.add_own({0, path, 0}, -duration); };
   const bool only_folds = random() % 5 == 0;
   const size_t pace = 1 + random() % 3000;
   for (size_t at = 0; at < records.size(); at++) {

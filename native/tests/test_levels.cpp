@@ -2,6 +2,7 @@
 #include "structure/levels.h"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 #include "tests/check.h"
@@ -52,6 +53,20 @@ int main() {
       if (level.parent >= 0) CHECK(levels[static_cast<size_t>(level.parent)].count < level.count);
     }
     CHECK(std::ranges::is_sorted(levels, std::greater<>(), &Level::score));
+  }
+  // Everything once per round, in any order: more classes of one count than are open at a time.
+  for (const size_t rounds : {2, 3, 12, 30}) {
+    std::vector<uint32_t> ids, round(3000);
+    std::iota(round.begin(), round.end(), 0);
+    for (size_t k = 0; k < rounds; k++) {
+      std::ranges::shuffle(round, random);
+      ids.insert(ids.end(), round.begin(), round.end());
+    }
+    std::vector<int64_t> times(ids.size());
+    std::iota(times.begin(), times.end(), 0);
+    const std::vector<Level> levels = find_levels(ids, times, {});
+    CHECK(levels.empty() == (rounds < 3));
+    for (const Level& level : levels) check_level(level, ids, levels.size());
   }
   // Every member of an unrolled loop occurs once per iteration: 5 nodes and the 5 transitions between them.
   std::vector<uint32_t> ids;

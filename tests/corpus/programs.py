@@ -1,9 +1,9 @@
 """The corpus: real programs that write down their own steps, and how they are recorded.
 
-A program is one file in `design/` (rules may be tuned on it), `judged/` (for judging only: look at the figures, not at
-the programs) or `negative/` (programs in which there is nothing to find, or nothing to be sure of). It needs no
-arguments and a few seconds. A line `ranks: 4` in its opening comment makes it an MPI program; C files are compiled with
-mpicc.
+A program is one file in `design/` (rules may be tuned on it), `judged/` or `sealed/` (for judging only: look at the
+figures, not at the programs; the sealed ones were written by somebody who does not know the rules) or `negative/`
+(programs in which there is nothing to find, or nothing to be sure of). It needs no arguments and a few seconds. A line
+`ranks: 4` in its opening comment makes it an MPI program; C files are compiled with mpicc.
 
 At its end every process writes the file `$CORPUS_TRUTH/<pid>`: one line `<what> <CLOCK_MONOTONIC, ns>` for every
 beginning of a step. The first `what` is the truth, others are accepted: a batch of a GAN is two updates, a request some
@@ -26,6 +26,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+GROUPS = ("design", "judged", "sealed")  # negative/ has tests of its own
 CACHE = ROOT / "build" / "corpus"
 MPICH = ROOT / ".venv" / "mpich"
 STROBE = str(Path(sys.executable).with_name("strobe"))
@@ -48,7 +49,7 @@ class Program:
 
     @property
     def group(self) -> str:
-        """`design`, `judged` or `negative`."""
+        """`design`, `judged`, `sealed` or `negative`."""
         return self.path.parent.name
 
     def command(self, build: Path) -> list[str]:
@@ -69,8 +70,8 @@ class Recording:
 
 
 def programs(*groups: str) -> list[Program]:
-    """All programs of some groups (default: design and judged), by name."""
-    found = [path for group in groups or ("design", "judged") for path in (HERE / group).iterdir()]
+    """All programs of some groups (default: all), by name."""
+    found = [path for group in groups or GROUPS for path in (HERE / group).iterdir()]
     return [Program(path, _ranks(path)) for path in sorted(found, key=lambda p: p.name) if path.suffix in (".py", ".c")]
 
 

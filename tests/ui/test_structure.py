@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -297,8 +298,55 @@ def test_a_chosen_region_stands_out_on_the_timeline(page: Page, address: str) ->
     page.get_by_role("complementary").get_by_role("button", name="In all iterations").click()
     expect(page).to_have_url(re.compile(r"page=structure.*step=\d+&region=train_step"))
     page.go_back()
+    expect(page).to_have_url(re.compile(r"page=timeline.*span=.*region=forward"))
+    page.keyboard.press("Escape")
+    expect(page).not_to_have_url(re.compile("span="))
+    expect(page).to_have_url(re.compile("region=forward"))
     page.keyboard.press("Escape")
     expect(page).not_to_have_url(re.compile("region="))
+
+
+def test_a_key_pressed_while_the_page_is_being_changed_is_not_lost(page: Page, address: str) -> None:
+    open_timeline(page, address, "&time=100000000-160000000&region=forward")
+    page.keyboard.press("4")
+    expect(page.get_by_role("heading", name="Loops")).to_be_visible()
+    # At the moment at which the browser goes back: nothing of the timeline has been drawn by then.
+    page.evaluate(
+        """() => {
+          const press = () => window.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", code: "Escape" }));
+          window.addEventListener("popstate", press, { once: true });
+          history.back();
+        }"""
+    )
+    expect(page).to_have_url(re.compile("page=timeline&time=100000000-160000000$"))
+    expect(page.locator(".tracks-canvas")).to_be_visible()
+
+
+def test_a_chosen_level_counts_on_every_page(browser: Browser, training_address: str, training: Path) -> None:
+    with strobe.open(training) as opened:
+        inner = max(opened.structure().levels, key=lambda level: level.count)
+        assert not inner.is_step
+        count = f"{len(opened.steps(step_level=inner.marker)):,}".replace(",", " ")
+    with watched_page(browser, training_address) as page:
+        page.goto(f"{training_address}#page=overview&level={quote(inner.marker)}")
+        facts = page.get_by_role("region", name="One step")
+        expect(facts).to_contain_text(f"{count} steps, found with")
+        page.get_by_role("contentinfo").get_by_role("button", name="a step is one of").click()
+        expect(facts).to_contain_text(f"{STEPS} steps, found with")
+        expect(page).not_to_have_url(re.compile("level="))
+
+
+def test_a_node_of_the_graph_can_be_opened(browser: Browser, training_address: str) -> None:
+    with watched_page(browser, training_address) as page:
+        page.goto(f"{training_address}#page=structure")
+        graph = page.get_by_role("region", name=re.compile("^Flow graph"))
+        inside = graph.get_by_role("button").filter(has_text=re.compile("aten::convolution"))
+        conv = graph.get_by_role("button").filter(has_text="conv2d")
+        expect(conv).to_have_attribute("aria-expanded", "false")
+        expect(inside).to_have_count(0)
+        conv.locator(".graph-open").click()
+        expect(inside).not_to_have_count(0)
+        expect(page).not_to_have_url(re.compile("region="))
 
 
 def test_folded_steps_are_said_to_be_statistics_only(page: Page, address: str) -> None:
@@ -309,6 +357,8 @@ def test_folded_steps_are_said_to_be_statistics_only(page: Page, address: str) -
         details = ["none" if 10 <= number < 50 else "all" for number in steps.column("step").to_pylist()]
         at = steps.schema.get_field_index("detail")
         folded = steps.set_column(at, steps.schema.field(at), pa.array(details, pa.string()))
+        about = {**json.loads(steps.schema.metadata[b"about"]), "kept": 20}
+        folded = folded.replace_schema_metadata({**steps.schema.metadata, b"about": json.dumps(about).encode()})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, folded.schema) as writer:
             writer.write_table(folded.combine_chunks())

@@ -55,12 +55,15 @@ def once_per_interval(q: list[int], p: list[int]) -> bool:
     return once >= SOFT_ONCE * (len(q) - 1)
 
 
-def classes_of(items: list[Item]) -> list[list[Item]]:
-    """Alternation classes; the first member of each is the earliest and stands for it."""
+def classes_of(items: list[Item], most_open: int) -> list[list[Item]]:
+    """Alternation classes; the first member of each is the earliest and stands for it.
+
+    An item is compared with the latest `most_open` classes of its count only.
+    """
     classes: list[list[Item]] = []
     for item in items:
-        for members in classes:
-            if len(members[0].at) == len(item.at) and alternates(members[0].at, item.at):
+        for members in [members for members in classes if len(members[0].at) == len(item.at)][-most_open:]:
+            if alternates(members[0].at, item.at):
                 members.append(item)
                 break
         else:
@@ -84,12 +87,14 @@ def trips(outer: list[int], inner: list[int]) -> list[int]:
     return [sum(low <= at < high for at in inner) for low, high in itertools.pairwise(outer)]
 
 
-def find_levels(ids: list[int], times: list[int], *, min_count: int = 3, max_levels: int = 64) -> list[Level]:
+def find_levels(
+    ids: list[int], times: list[int], *, min_count: int = 3, max_levels: int = 64, most_open: int = 1024
+) -> list[Level]:
     """The levels, best score first."""
     if len(ids) < 2:
         return []
     items = items_of(ids, min_count)
-    classes = classes_of(items)
+    classes = classes_of(items, most_open)
     largest = sorted(range(len(classes)), key=lambda k: -len(classes[k]))[:SOFT_CLASSES]
     levels = []
     for k, members in enumerate(classes):

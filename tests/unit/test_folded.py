@@ -175,6 +175,45 @@ def test_a_span_over_some_steps_gives_away_only_what_it_holds():
     assert epoch(folded.profile(step="36")) == epoch(whole.profile(step="36"))
 
 
+def in_epochs():
+    """60 steps of a training in five epochs of twelve, and their records from step 12 on."""
+    flat = train_steps(60)
+    edges = [*[step.start_ns for step in flat if step.name.startswith("enumerate")][::12], flat[-1].end_ns]
+    epochs = [
+        span("epoch", low, high, *(each for each in flat if low <= each.start_ns < high))
+        for low, high in pairwise(edges)
+    ]
+    full = HandMadeProcess({"main": epochs})
+    iterations = iterations_of(full, since=12, keep=KEPT)
+    return make_trace(FoldedProcess({"main": epochs}, iterations)), make_trace(full)
+
+
+def test_steps_around_the_recorded_ones_have_the_parts_of_their_records():
+    folded, full = in_epochs()
+    epochs, exact = folded.steps(step_at="epoch"), full.steps(step_at="epoch")
+    same(epochs, exact, but=("detail", "events", "path_hash"))
+    assert exact.column("forward_ns")[2] > 0
+    assert epochs.column("detail") == ["all", "part", "part", "part", "part"]
+    assert "44 of the 48 recorded iterations in them are statistics only" in epochs.about
+    structure = folded.structure(step_at="epoch")
+    assert "44 of the 48 recorded iterations" in structure.reason
+
+
+def test_iterations_inside_of_recorded_ones_are_those_in_detail_and_end_with_them():
+    folded, full = in_epochs()
+    exact = {row["start_ns"]: row for row in full.steps(step_at="aten::conv2d").to_pylist()}
+    inside = folded.steps(step_at="aten::conv2d")
+    ends = [step["start_ns"] + step["duration_ns"] for step in full.steps().to_pylist()]
+    assert len(inside) == 12 + len(KEPT)
+    for row in inside.to_pylist():
+        last = min(end for end in ends if end > row["start_ns"])
+        until = row["start_ns"] + row["duration_ns"]
+        assert until in (last, row["start_ns"] + exact[row["start_ns"]]["duration_ns"]), row
+        parts = [row[f"{part}_ns"] for part in ("data_wait", "forward", "backward", "optimizer", "rest")]
+        assert sum(parts) == row["duration_ns"]
+    assert "seen only where there is detail: 44 of 48 recorded iterations are statistics only" in inside.about
+
+
 def test_classes_are_named_as_they_are_afterwards():
     full = HandMadeProcess(program())
     its = iterations_of(full, since=12, keep=())

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strobe.native import core
 from strobe.structure.levels import Level, find_levels
 from tests.unit import levels_twin
 
@@ -15,15 +16,19 @@ def levels_of(ids: list[int], step_ns: int = 10) -> list[Level]:
     return find_levels(np.array(ids), np.arange(len(ids)) * step_ns)
 
 
-def assert_equal_to_twin(ids: list[int], times: list[int], **options: int) -> None:
-    native = find_levels(np.array(ids, dtype=np.uint32), np.array(times, dtype=np.int64), **options)
+def assert_equal_to_twin(
+    ids: list[int], times: list[int], *, min_count: int = 3, max_levels: int = 64, most_open: int = 1024
+) -> None:
+    options = {"min_count": min_count, "max_levels": max_levels, "most_open": most_open}
+    found = core.find_levels(np.array(ids, dtype=np.uint32), np.array(times, dtype=np.int64), **options)
+    native = [Level(positions.astype(np.int64), *measures) for positions, *measures in found]
     twin = levels_twin.find_levels(ids, times, **options)
     assert len(native) == len(twin)
     for ours, theirs in zip(native, twin, strict=True):
         expected = asdict(theirs)
         assert ours.positions.tolist() == expected.pop("positions")
-        found = {name: getattr(ours, name) for name in expected}
-        assert found == pytest.approx(expected, abs=1e-9, nan_ok=False)
+        measured = {name: getattr(ours, name) for name in expected}
+        assert measured == pytest.approx(expected, abs=1e-9, nan_ok=False)
 
 
 @st.composite
@@ -49,6 +54,50 @@ def test_the_kernel_agrees_with_its_twin(ids: list[int], data: st.DataObject) ->
 def test_the_kernel_agrees_with_its_twin_when_levels_are_cut_off_and_rare_items_count() -> None:
     ids = [*range(30), *([40, 41, 42, 42] * 9), *range(30)]
     assert_equal_to_twin(ids, list(range(len(ids))), min_count=2, max_levels=3)
+
+
+def shuffled(kinds: int, rounds: int) -> list[int]:
+    """Everything once in each round, in another order each time: hardly two items alternate."""
+    draw = np.random.default_rng(kinds)
+    return [int(kind) for _ in range(rounds) for kind in draw.permutation(kinds)]
+
+
+def noisy(body: int, rounds: int, share: float) -> list[int]:
+    """A loop in which any event may be another one."""
+    draw = np.random.default_rng(body)
+    ids = np.tile(draw.integers(0, body, body), rounds)
+    ids[draw.random(len(ids)) < share] = body
+    return [int(event) for event in ids]
+
+
+def uniform(kinds: int, events: int) -> list[int]:
+    return [int(kind) for kind in np.random.default_rng(kinds).integers(0, kinds, events)]
+
+
+@pytest.mark.parametrize("most_open", [1, 300, 1024])
+@pytest.mark.parametrize(
+    "ids",
+    [shuffled(700, 4), shuffled(600, 9), shuffled(400, 14), noisy(300, 12, 0.05), uniform(700, 5000), uniform(9, 900)],
+    ids=["rounds of 4", "rounds of 9", "rounds of 14", "noise", "700 kinds", "9 kinds"],
+)
+def test_the_kernel_agrees_with_its_twin_where_almost_nothing_repeats(ids: list[int], most_open: int) -> None:
+    # Hundreds of classes of one count at a time, which the kernel does not look at one by one.
+    assert_equal_to_twin(ids, list(range(len(ids))), most_open=most_open)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 12), max_size=150), st.integers(1, 4), st.integers(2, 4))
+def test_the_kernel_compares_with_the_latest_classes(ids: list[int], most_open: int, min_count: int) -> None:
+    assert_equal_to_twin(ids, list(range(len(ids))), min_count=min_count, most_open=most_open)
+
+
+def test_a_loop_among_more_noise_than_is_compared_keeps_its_level() -> None:
+    # 2000 kinds once per iteration in any order: far more classes of the loop's count than are open at a time.
+    draw = np.random.default_rng(3)
+    ids = [event for _ in range(20) for event in (5000, *draw.permutation(2000).tolist(), 5001, 5002)]
+    loop = next(level for level in levels_of(ids) if level.marker == 5000)
+    assert (loop.count, loop.cvn) == (20, 0.0)
+    assert loop.positions.tolist() == [2003 * k for k in range(20)]
 
 
 def test_large_signatures_are_as_good_as_small_ones() -> None:

@@ -300,6 +300,17 @@ def test_too_many_steps_are_thinned_but_outliers_stay(training: Page) -> None:
     assert len(few) == 7
     assert sum(few.column("count").to_pylist()) == len(training.table("steps"))
     assert sum(few.column("outlier").to_pylist()) == 2
+    # What is said of all steps is of all steps, however few are sent.
+    every = training.table("steps")
+    assert few.schema.metadata[b"about"] == every.schema.metadata[b"about"]
+    about = json.loads(few.schema.metadata[b"about"])
+    rows = every.to_pylist()
+    assert about["parts_ns"]["forward"] == sum(row["forward_ns"] for row in rows)
+    train = next(each for each in about["classes"] if each["name"] == "train")
+    durations = [row["duration_ns"] for row in rows if row["class"] == "train"]
+    assert (train["count"], train["median_ns"]) == (len(durations), np.median(durations))
+    assert about["causes"] == {"data_wait": 2}
+    assert about["kept"] == len(rows)
 
 
 def test_one_goes_from_step_to_step_and_to_the_next_outlier(training: Page) -> None:
@@ -511,6 +522,16 @@ def test_the_iterations_of_another_loop_can_be_the_steps(tmp_path: Path) -> None
     assert header["shown"] == len(asked)
     assert [position["name"] for position in header["positions"]].count("aten::linear") == 1
     assert page.get("steps?level=no-such-loop").status_code == 400
+    summaries = [page.json(question) for question in ("summary", f"summary?level={quote(levels[layer])}", "summary")]
+    assert [each["step"]["count"] for each in summaries if isinstance(each, dict)] == [40, len(asked), 40]
+    start = asked.column("start_ns").to_pylist()[200]
+    span_of = [
+        page.json(f"span?location=0&start_ns={start}&end_ns={start + 1}{more}")
+        for more in ("", f"&level={quote(levels[layer])}")
+    ]
+    found, chosen = (each["step"]["step"] for each in span_of if isinstance(each, dict))
+    assert found < 40
+    assert chosen == 200
 
 
 def test_steps_say_what_was_kept_of_them(validating: Page) -> None:

@@ -4,6 +4,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,8 +22,9 @@ from strobe.structure.loop_tree import TreeLevel, add_recorded
 from strobe.structure.picture import draw_recorded
 from strobe.structure.steps import find_steps, steps_of
 from strobe.structure.stream import Stream, read_streams
-from strobe.structure.structure import Structure, structure_of
-from tests.unit.hand_made import make_trace, span, train_steps
+from strobe.structure.structure import Structure, opened_graph, structure_of
+from tests.unit.folding import FoldedProcess, iterations_of
+from tests.unit.hand_made import FETCH, HandMadeProcess, make_trace, span, train_steps
 from tests.unit.streams import BACKWARD, FORWARD, SINGLE_WAIT, STEP, WORKERS_WAIT, ZERO, Program, sample, update
 
 
@@ -751,3 +753,52 @@ def test_loops_inside_are_found_where_all_kept_steps_were_stalled() -> None:
     assert inner.trips == (12, 12, 12)
     # In each of the 100 steps the layers take 12 times 0.1 ms, and 0.2 us for entering and leaving each operator.
     assert inner.share == pytest.approx(100 * 12 * (100_000 + 2 * 200) / run_ns, rel=0.01)
+
+
+def nested_training(number: int) -> list[Any]:
+    """Steps whose convolution calls another operator, which calls a third."""
+    found: list[Any] = []
+    for i in range(number):
+        at = 20 * i
+        inner = span("aten::convolution", at + 4, at + 7, span("aten::mkldnn", at + 5, at + 6, paradigm="torch"))
+        found += [
+            span(FETCH, at, at + 2),
+            span("aten::conv2d", at + 3, at + 8, replace(inner, paradigm="torch"), paradigm="torch"),
+            span("aten::relu", at + 9, at + 11, paradigm="torch"),
+            span("autograd::engine::evaluate_function: ReluBackward0", at + 12, at + 15, paradigm="torch"),
+            span("Optimizer.step#SGD.step", at + 16, at + 19, paradigm="torch"),
+        ]
+    return found
+
+
+def opened_names(trace: Any, *opened: str) -> dict[str, int]:
+    graph, _ = opened_graph(trace, trace.structure(), opened)
+    return {name: node.count for node in graph.nodes for name in node.members}
+
+
+def test_the_graph_of_operators_shows_the_outermost_and_what_was_opened() -> None:
+    trace = make_trace({"main": nested_training(40)})
+    outermost = opened_names(trace)
+    assert "aten::conv2d" in outermost
+    assert not {"aten::convolution", "aten::mkldnn"} & set(outermost)
+    assert set(opened_names(trace, "aten::conv2d")) == {*outermost, "aten::convolution"}
+    assert set(opened_names(trace, "aten::convolution")) == set(outermost), "what is not shown cannot be opened"
+    assert set(opened_names(trace, "aten::conv2d", "aten::convolution")) == {
+        *outermost,
+        "aten::convolution",
+        "aten::mkldnn",
+    }
+    _, holds = opened_graph(trace, trace.structure(), ())
+    assert holds == {"aten::conv2d", "aten::convolution"}
+
+
+def test_the_graph_of_operators_of_a_folded_trace_is_of_what_is_in_detail() -> None:
+    full = HandMadeProcess({"main": nested_training(60)})
+    folded = make_trace(FoldedProcess({"main": nested_training(60)}, iterations_of(full, since=12, keep={20, 40})))
+    structure = folded.structure()
+    assert structure.kept_steps == 14
+    assert opened_names(folded)["aten::conv2d"] == 14
+    graph, _ = opened_graph(folded, structure, ())
+    whole, _ = opened_graph(make_trace(full), make_trace(full).structure(), ())
+    took = sum(node.time_ns for node in graph.nodes) / sum(node.time_ns for node in whole.nodes)
+    assert took == pytest.approx(14 / 60, rel=0.15), "the time of the other 46 steps is not in it"

@@ -1,7 +1,9 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { formatQuantity, plural } from "./base/quantity";
+import { shortName } from "./base/names";
+import { formatCount, formatQuantity, plural } from "./base/quantity";
+import { INITIAL } from "./base/state";
 import { formatDuration, length } from "./base/time";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
@@ -14,6 +16,8 @@ const KEYS = [
   { title: "Timeline", keys: TIMELINE_KEYS },
   { title: "Iterations, and the table of steps", keys: STACK_KEYS },
 ];
+/** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
+const clearedOn = (view: View | undefined) => [view?.chosen ?? [], ["region"]] as const;
 const NEXT_THEME: Readonly<Record<ThemeChoice, ThemeChoice>> = { auto: "dark", dark: "light", light: "auto" };
 const THEME_ICON: Readonly<Record<ThemeChoice, string>> = { auto: "◐", dark: "☾", light: "☀" };
 
@@ -42,6 +46,9 @@ function Frame({ views }: { views: readonly View[] }) {
       if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
       const wanted = views.find((v) => v.key === event.key);
       if (wanted) session.update({ page: wanted.name }, "push");
+      // Here, not with the page's own keys: a key pressed while a page is still being drawn must not be lost.
+      else if (event.key === "Escape" && !event.repeat)
+        session.clear((page) => clearedOn(views.find((v) => v.name === page)));
       else if (event.key === "?") legend.value = true;
       else if (event.code === "KeyT") session.chooseTheme(NEXT_THEME[session.themeChoice.value]);
       else return;
@@ -111,7 +118,12 @@ function Frame({ views }: { views: readonly View[] }) {
             <span>
               {plural(run.processes.length, "process")}, {plural(run.locations.length, "thread")}
             </span>
-            <span>{plural(run.meta.span_count, "span")}</span>
+            <span>
+              {plural(run.meta.span_count, "span")}
+              {run.meta.folded_count > 0 && `, ${formatCount(run.meta.folded_count)} more in statistics`}
+            </span>
+            <Level />
+            <KeptSteps />
             <span>{formatQuantity(run.meta.size_bytes, "bytes")}</span>
             <span>{run.meta.ended}</span>
           </>
@@ -131,5 +143,33 @@ function Frame({ views }: { views: readonly View[] }) {
         }}
       />
     </>
+  );
+}
+
+/** That the steps are not those that were found, but iterations of a level that the user chose. */
+function Level() {
+  const session = useSession();
+  const { level } = session.state.value;
+  if (!level) return null;
+  return (
+    <button
+      type="button"
+      class="link"
+      title="Count the steps that were found again"
+      onClick={() => session.update({ level: "", step: undefined, steps: INITIAL.steps }, "push")}
+    >
+      a step is one of {shortName(level)} ✕
+    </button>
+  );
+}
+
+/** How many of the steps are there in detail, once somebody has asked for the steps. */
+function KeptSteps() {
+  const about = useSession().stepsAbout.value;
+  if (!about || about.kept === about.count) return null;
+  return (
+    <span title="The others are statistics only: sums over the run are exact, their single spans are gone">
+      {formatCount(about.kept)} of {plural(about.count, "step")} in detail
+    </span>
   );
 }

@@ -6,10 +6,11 @@ from strobe.cli.options import emit_from, parser
 from strobe.errors import UsageError
 from strobe.model.verb import Verb
 
-_EXAMPLE = 'strobe sql last "select name, sum(self_ns) from spans group by 1 order by 2 desc limit 10"'
+_EXAMPLE = 'strobe sql last "select name, sum(self_ns) from totals group by 1 order by 2 desc limit 10"'
 _DESCRIPTION = """\
-Answer one SELECT. Tables: spans (with name, paradigm, role, group, process, thread, step), regions, call_paths,
-locations, processes, metrics, quality, and every analysis by its name (operators, steps, ...). Times are nanoseconds.
+Answer one SELECT. Tables: spans (with name, paradigm, role, group, process, thread, step), statistics (of what was
+folded), totals (both, summed up by location and call path), regions, call_paths, locations, processes, metrics,
+quality, and every analysis by its name (operators, steps, ...). Times are nanoseconds.
 """
 
 
@@ -24,7 +25,7 @@ def run(words: list[str]) -> int:
         arguments.trace, arguments.query = "last", arguments.trace
     if arguments.query == "last":
         raise UsageError(
-            "no query given", do='Example: strobe sql last "select name, sum(self_ns) from spans group by 1"'
+            "no query given", do='Example: strobe sql last "select name, sum(self_ns) from totals group by 1"'
         )
     return emit_from(arguments, lambda trace: trace.sql(arguments.query, timeout_s=arguments.timeout))
 

@@ -86,6 +86,10 @@ class ImportSource(Protocol):
     def chunks(self) -> Iterable[bytes]:
         """Return the bytes of the file, in pieces."""
 
+    @property
+    def tick(self) -> Callable[[int], bool]:
+        """Tell how many bytes were read, where `chunks` is not used; it says whether to go on."""
+
     def local_path(self) -> Path:
         """Return a file with these bytes, for libraries that want one: the file itself where it is not compressed."""
 

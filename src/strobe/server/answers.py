@@ -63,6 +63,8 @@ def meta(facts: Facts, _: Parameters) -> Body:
             "start_ns": start_ns,
             "end_ns": end_ns,
             "span_count": info.span_count,
+            "folded_count": info.folded_count,
+            "folded_processes": sorted(facts.trace.folded),
             "size_bytes": info.size_bytes,
             "tile_cells": TILE_CELLS,
         }
@@ -88,7 +90,8 @@ def span(facts: Facts, parameters: Parameters) -> Body:
     """The span that fills most of a window of a location, of one depth or region where given; or null."""
     start_ns, end_ns = _whole(parameters, "start_ns"), _whole(parameters, "end_ns")
     depth, region = _maybe(parameters, "depth"), _maybe(parameters, "region")
-    return _json(detail.find_span(facts, _location(facts, parameters), start_ns, end_ns, depth=depth, region=region))
+    location, steps = _location(facts, parameters), _chosen(facts, parameters).steps
+    return _json(detail.find_span(facts, location, start_ns, end_ns, depth=depth, region=region, steps=steps))
 
 
 def neighbour(facts: Facts, parameters: Parameters) -> Body:
@@ -97,7 +100,8 @@ def neighbour(facts: Facts, parameters: Parameters) -> Body:
     if way not in detail.WAYS:
         raise UsageError(f"'way={way}' is not one of {', '.join(detail.WAYS)}")
     start_ns, depth = _whole(parameters, "start_ns"), _whole(parameters, "depth")
-    return _json(detail.neighbour(facts, _location(facts, parameters), start_ns, depth, way))
+    location, steps = _location(facts, parameters), _chosen(facts, parameters).steps
+    return _json(detail.neighbour(facts, location, start_ns, depth, way, steps))
 
 
 def series(facts: Facts, _: Parameters) -> Body:
@@ -130,6 +134,11 @@ def step_near(facts: Facts, parameters: Parameters) -> Body:
 def structure(facts: Facts, _: Parameters) -> Body:
     """The loops of the run as a tree of levels, its folded flow graph, and which level the steps are."""
     return Body(facts.structure_json.encode(), "application/json")
+
+
+def flow(facts: Facts, parameters: Parameters) -> Body:
+    """The flow graph of operators that no other one called, and of those inside of `open=name~name`."""
+    return _json(facts.flow(frozenset(filter(None, parameters.get("open", "").split("~")))))
 
 
 def iteration_stack(facts: Facts, parameters: Parameters) -> Body:
@@ -186,9 +195,10 @@ def table(facts: Facts, parameters: Parameters) -> Body:
     return arrow_body(getattr(facts.trace, name)().to_arrow().slice(0, _MOST_ROWS))
 
 
-def summary(facts: Facts, _: Parameters) -> Body:
-    """The Overview: verdict, one step split into its parts, findings, quality."""
-    return Body(facts.summary_json.encode(), "application/json")
+def summary(facts: Facts, parameters: Parameters) -> Body:
+    """The Overview: verdict, one step split into its parts, findings, quality; of the steps of a level where asked."""
+    text = _chosen(facts, parameters).summary_json if parameters.get("level") else facts.summary_json
+    return Body(text.encode(), "application/json")
 
 
 ROUTES: dict[str, Answer] = {
@@ -205,6 +215,7 @@ ROUTES: dict[str, Answer] = {
     "steps": step_list,
     "step": step_near,
     "structure": structure,
+    "flow": flow,
     "iterations": iteration_stack,
     "iteration": one_iteration,
     "window": window_statistics,

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strobe.errors import UsageError
+from strobe.server.folded import folded_process
 from strobe.server.tables import some_of
+from strobe.server.window import clipped_self_ns
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
+    from strobe.server.steps import StepList
     from strobe.store.trace import SpanArrays
 
 _HISTOGRAM_BINS = 32
@@ -20,9 +23,19 @@ _NO_REGION = 0xFFFFFFFF
 
 
 def find_span(
-    facts: Facts, location: int, start_ns: int, end_ns: int, *, depth: int | None = None, region: int | None = None
+    facts: Facts,
+    location: int,
+    start_ns: int,
+    end_ns: int,
+    *,
+    depth: int | None = None,
+    region: int | None = None,
+    steps: StepList | None = None,
 ) -> dict[str, Any] | None:
-    """Return the span that fills most of [start_ns, end_ns), the deepest of equals; of one depth or region if given."""
+    """Return the span that fills most of [start_ns, end_ns), the deepest of equals; of one depth or region if given.
+
+    `steps`: those that it is told to lie in; by default those that were found.
+    """
     arrays = facts.trace.span_arrays(location, start_ns, max(end_ns, start_ns + 1))
     start = arrays["start_ns"]
     stop = start + arrays["duration_ns"]
@@ -36,13 +49,15 @@ def find_span(
         return None
     overlap = np.minimum(stop[rows], end_ns) - np.maximum(start[rows], start_ns)
     best = rows[np.lexsort((arrays["depth"][rows], overlap))[-1]]
-    return describe(facts, location, some_of(arrays, np.array([best])))
+    return describe(facts, location, some_of(arrays, np.array([best])), steps or facts.steps)
 
 
 WAYS = ("next", "previous", "parent", "child")
 
 
-def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str) -> dict[str, Any] | None:
+def neighbour(
+    facts: Facts, location: int, start_ns: int, depth: int, way: str, steps: StepList | None = None
+) -> dict[str, Any] | None:
     """Return the span beside, around, or first inside the one that starts then at this depth; None at an end."""
     if facts.span_counts[location] > _MOST_COMPARED:
         raise UsageError("this thread has too many spans to walk along them", do="Zoom in and click")
@@ -61,15 +76,17 @@ def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str) 
         row = np.flatnonzero(arrays["depth"] == depth)
         beside = int(np.searchsorted(row, at)) + (1 if way == "next" else -1)
         rows = row[beside : beside + 1] if beside >= 0 else row[:0]
-    return describe(facts, location, some_of(arrays, rows)) if len(rows) else None
+    return describe(facts, location, some_of(arrays, rows), steps or facts.steps) if len(rows) else None
 
 
-def describe(facts: Facts, location: int, one: SpanArrays) -> dict[str, Any]:
+def describe(facts: Facts, location: int, one: SpanArrays, steps: StepList) -> dict[str, Any]:
     """Return a span with its region, its call path, its step, and how it compares with its sisters."""
     where = facts.locations.slice(location, 1).to_pylist()[0]
     region = facts.regions.slice(int(one["region"][0]), 1).to_pylist()[0]
     start_ns, duration_ns = int(one["start_ns"][0]), int(one["duration_ns"][0])
     comparable = where["span_count"] <= _MOST_COMPARED
+    self_ns = _self_ns(facts, location, one, comparable)
+    folded = folded_inside(facts, location, where["process"], one, self_ns) if comparable else None
     return {
         "location": location,
         "location_name": where["name"],
@@ -77,13 +94,52 @@ def describe(facts: Facts, location: int, one: SpanArrays) -> dict[str, Any]:
         "row": int(one["row"][0]),
         "start_ns": start_ns,
         "duration_ns": duration_ns,
-        "self_ns": int(one["self_ns"][0]),
+        "self_ns": folded["self_ns"] if folded else self_ns,
+        "folded": folded,
         "depth": int(one["depth"][0]),
         "complete": bool(one["complete"][0]),
         **{key: region[key] for key in ("region", "name", "paradigm", "role", "group", "file", "line", "module")},
         "path": call_path(facts, int(one["call_path"][0])),
-        "step": facts.steps.at(where["process"], start_ns),
+        "step": steps.at(where["process"], start_ns),
         "sisters": sisters(facts, location, region["region"], duration_ns) if comparable else None,
+    }
+
+
+def _self_ns(facts: Facts, location: int, one: SpanArrays, comparable: bool) -> int:
+    """Return a span's time without what is directly inside, also where it was found in a window that cuts it."""
+    start_ns = int(one["start_ns"][0])
+    end_ns = start_ns + int(one["duration_ns"][0])
+    around = facts.whole_location(location) if comparable else facts.trace.span_arrays(location, start_ns, end_ns)
+    return int(around["self_ns"][np.searchsorted(around["row"], one["row"][0])])
+
+
+def folded_inside(facts: Facts, location: int, process: int, one: SpanArrays, self_ns: int) -> dict[str, Any] | None:
+    """Return what was folded directly inside of a span: steps, their time in ns, and the span's own time without it.
+
+    None where nothing was. The own time is exact where the span is the only one of its call path: then all that the
+    statistics say of the path is of this one. Else it is that outside of the folded steps (`exact` false).
+    """
+    if process not in facts.trace.folded:
+        return None
+    folded = folded_process(facts, process)
+    stretches = folded.of_location(facts, location)
+    arrays = facts.whole_location(location)
+    start_ns, end_ns = int(one["start_ns"][0]), int(one["start_ns"][0] + one["duration_ns"][0])
+    around = (arrays["start_ns"] < end_ns) & (arrays["start_ns"] + arrays["duration_ns"] > start_ns)
+    near = some_of(arrays, np.flatnonzero(around))
+    at = int(np.searchsorted(near["row"], one["row"][0]))
+    outside_ns = int(clipped_self_ns(near, start_ns, end_ns, stretches)[at])
+    inside_ns = self_ns - outside_ns
+    if inside_ns <= 0:
+        return None
+    path, sums = one["call_path"][0], folded.statistics
+    of_path = (sums.location == location) & (sums.call_path == path)
+    exact = int((arrays["call_path"] == path).sum()) == 1 and not sums.count[of_path].any()
+    return {
+        "steps": len(stretches.overlapping(start_ns, end_ns)),
+        "time_ns": inside_ns,
+        "exact": exact,
+        "self_ns": self_ns + int(sums.own_ns[of_path].sum()) if exact else outside_ns,
     }
 
 
@@ -100,13 +156,23 @@ def call_path(facts: Facts, leaf: int) -> list[dict[str, Any]]:
 
 
 def sisters(facts: Facts, location: int, region: int, duration_ns: int) -> dict[str, Any]:
-    """Return how long the spans of the same region in the same location last, in ns; the histogram is over log time."""
+    """Return how long the spans of the same region in the same location last, in ns; the histogram is over log time.
+
+    `folded_count` and `folded_ns`: executions that are in the statistics only, and in none of the other numbers.
+    """
     arrays = facts.whole_location(location)
     all_ns = arrays["duration_ns"][arrays["region"] == region].astype(np.float64)
     low, high = max(1.0, float(all_ns.min())), max(2.0, float(all_ns.max()))
     edges = np.geomspace(low, high * 1.0001, _HISTOGRAM_BINS + 1) if high > low * 1.01 else np.array([low, high + 1])
     counts, _ = np.histogram(np.maximum(all_ns, 1.0), edges)
+    _, region_of_path = facts.call_path_arrays
+    folded = [
+        each.some((each.location == location) & (region_of_path[each.call_path] == region))
+        for each in facts.trace.folded.values()
+    ]
     return {
+        "folded_count": int(sum(each.count.sum() for each in folded)),
+        "folded_ns": int(sum(each.total_ns.sum() for each in folded)),
         "count": len(all_ns),
         "total_ns": float(all_ns.sum()),
         "median_ns": float(np.median(all_ns)),

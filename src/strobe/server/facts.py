@@ -21,7 +21,8 @@ from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
 from strobe.structure.asked import Asked
 from strobe.structure.stack import Stack, build_stack
-from strobe.structure.steps import find_steps
+from strobe.structure.steps import choose_steps, find_steps
+from strobe.structure.structure import graph_json, opened_graph
 
 if TYPE_CHECKING:
     from strobe.store.trace import SpanArrays, Trace
@@ -43,6 +44,13 @@ class Chosen:
     def stack(self) -> Stack:
         """The steps by position."""
         return build_stack(self._trace, asked=self._asked)
+
+    @cached_property
+    def summary_json(self) -> str:
+        """The summary of the run with these steps, as JSON text."""
+        trace = self._trace.anew()
+        choose_steps(trace, self._asked)
+        return summarise(trace).to_json()
 
 
 class Facts:
@@ -162,6 +170,14 @@ class Facts:
     def structure_json(self) -> str:
         """Loops and flow graph as JSON text."""
         return self.trace.structure().to_json()
+
+    def flow(self, opened: frozenset[str]) -> dict[str, object]:
+        """Return the flow graph of the outermost operators, and what `opened` ones called; `holds`: what can be opened.
+
+        It is made from what is in detail.
+        """
+        graph, holds = opened_graph(self.trace, self.trace.structure(), opened)
+        return {**graph_json(graph), "holds": sorted(holds)}
 
     @cached_property
     def summary_json(self) -> str:

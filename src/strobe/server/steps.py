@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from functools import cached_property
 from itertools import pairwise
@@ -54,7 +55,7 @@ class StepList:
     def table(self, limit: int) -> pa.Table:
         """Return at most `limit` rows. One for several steps (`count`) shows an outlier, else the longest."""
         main = self._main
-        about = {"reason": self.reason, "steps": str(len(self))}
+        about = {"reason": self.reason, "steps": str(len(self)), "about": json.dumps(self._about(main))}
         if main is None:
             return _SCHEMA.empty_table().replace_schema_metadata(about)
         rows, counts = self._rows(main, limit)
@@ -75,6 +76,29 @@ class StepList:
             **{f"{name}_ns": main.parts_ns[rows, part] for part, name in enumerate(PARTS)},
         }
         return pa.table(columns, schema=_SCHEMA).replace_schema_metadata(about)
+
+    def _about(self, main: ProcessSteps | None) -> dict[str, object]:
+        """Return what holds of all steps, however few rows are sent: kept ones, classes, slow ones, sums of parts."""
+        if main is None:
+            return {"kept": 0, "classes": [], "causes": {}, "parts_ns": dict.fromkeys(PARTS, 0)}
+        names = np.array(main.classes, dtype=object)
+        classes = [
+            {
+                "name": name,
+                "rank": rank,
+                "count": int((names == name).sum()),
+                "median_ns": float(np.median(main.duration_ns[names == name])),
+                "outliers": int(main.outlier[names == name].sum()),
+            }
+            for name, rank in self.class_ranks.items()
+        ]
+        causes = Counter(cause for cause, slow in zip(main.cause, main.outlier.tolist(), strict=True) if slow and cause)
+        return {
+            "kept": int(main.kept.sum()),
+            "classes": classes,
+            "causes": dict(causes.most_common()),
+            "parts_ns": dict(zip(PARTS, main.parts_ns.sum(axis=0).tolist(), strict=True)),
+        }
 
     def near(self, time_ns: int, kind: str) -> dict[str, Any] | None:
         """Return the step at a moment, the one after or before it, or the next outlier; None where there is none."""

@@ -1,7 +1,13 @@
-"""What happens in a stretch of time: exclusive time by group and by name, over all locations, cut at its ends."""
+"""What happens in a stretch of time: exclusive time by group and by name, over all locations, cut at its ends.
+
+Where all folded steps of a process lie in it, their statistics are added: the sums are exact. Where only some do, it is
+not known what these called: their time is a row of its own, split as their records say.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.errors import UsageError
-from strobe.model.kinds import GROUPS
+from strobe.model.kinds import GROUPS, PARTS
+from strobe.server.folded import FoldedProcess, folded_process
 from strobe.server.tables import expected_spans, some_of
+from strobe.structure.folded_time import Stretches
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
@@ -19,18 +27,45 @@ if TYPE_CHECKING:
 # About a tenth of a second of work for each million.
 _MOST_SPANS = 3_000_000
 _WORTH_KEEPING = 50_000
+# Rows that split the time of folded steps, beside the parts of a step: of those cut by an end of the window, and what
+# other threads did meanwhile, or other processes in iterations of their own.
+CUT, MEANWHILE = "cut", "meanwhile"
+
+Ints = npt.NDArray[np.int64]
 
 
-def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int) -> npt.NDArray[np.int64]:
-    """Return each span's exclusive time inside [start_ns, end_ns); the spans are all that overlap it, by row."""
-    begin = np.maximum(arrays["start_ns"], start_ns)
-    inside = np.maximum(0, np.minimum(arrays["start_ns"] + arrays["duration_ns"], end_ns) - begin)
+@dataclass
+class _Sums:
+    """Exclusive time and executions by region; what is only known to be the time of folded steps, ns."""
+
+    own: npt.NDArray[np.float64]
+    count: Ints
+    folded: dict[str, int] = field(default_factory=dict)
+    # Steps whose statistics are in the sums, and steps of which only the time is known.
+    counted_steps: int = 0
+    folded_steps: int = 0
+    # What was folded outside of all steps, and may have run at any time.
+    unplaced: int = 0
+
+    def add_folded(self, name: str, time_ns: int) -> None:
+        if time_ns:
+            self.folded[name] = self.folded.get(name, 0) + time_ns
+
+
+def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int, without: Stretches | None = None) -> Ints:
+    """Return each span's exclusive time inside [start_ns, end_ns); the spans are all that overlap it, by row.
+
+    `without`: stretches of time that do not count.
+    """
+    ends = (arrays["start_ns"], arrays["start_ns"] + arrays["duration_ns"])
+    begin, end = (np.clip(each, start_ns, end_ns) for each in ends)
+    inside = end - begin
+    if without is not None and len(without):
+        inside = inside - (without.before(end) - without.before(begin))
     # A span that overlaps the window has a parent that does too, so every parent is among the rows.
     child = np.flatnonzero(arrays["parent"] >= 0)
     parent = np.searchsorted(arrays["row"], arrays["parent"][child])
-    own: npt.NDArray[np.int64] = inside - np.bincount(parent, weights=inside[child], minlength=len(inside)).astype(
-        np.int64
-    )
+    own: Ints = inside - np.bincount(parent, weights=inside[child], minlength=len(inside)).astype(np.int64)
     return own
 
 
@@ -43,29 +78,97 @@ def _spans_in(facts: Facts, location: int, start_ns: int, end_ns: int) -> SpanAr
     return some_of(arrays, np.flatnonzero((start < end_ns) & (start + arrays["duration_ns"] > start_ns)))
 
 
+def _add_spans(sums: _Sums, facts: Facts, location: int, start_ns: int, end_ns: int, folded: Stretches | None) -> int:
+    """Add the spans of a location; return how much of their time lies in folded stretches, ns."""
+    arrays = _spans_in(facts, location, start_ns, end_ns)
+    if not len(arrays["row"]):
+        return 0
+    size = len(sums.own)
+    own = clipped_self_ns(arrays, start_ns, end_ns, folded)
+    sums.own += np.bincount(arrays["region"], weights=own, minlength=size)
+    sums.count += np.bincount(arrays["region"], minlength=size)
+    return int(clipped_self_ns(arrays, start_ns, end_ns).sum() - own.sum()) if folded is not None else 0
+
+
+def _add_statistics(sums: _Sums, facts: Facts, folded: FoldedProcess) -> None:
+    """Add all that was folded of a process, and take from its spans' own time what ran inside of them."""
+    _, region_of_path = facts.call_path_arrays
+    region = region_of_path[folded.statistics.call_path]
+    np.add.at(sums.own, region, folded.statistics.own_ns)
+    np.add.at(sums.count, region, folded.statistics.count)
+    sums.counted_steps = max(sums.counted_steps, len(folded.stretches))
+
+
+def _add_records(sums: _Sums, folded: FoldedProcess, start_ns: int, end_ns: int) -> None:
+    """Add the time of the folded steps in a window: by the parts of those that lie in it as a whole."""
+    inside = folded.stretches.overlapping(start_ns, end_ns)
+    iterations = folded.iterations
+    begin = iterations.start_ns[inside.rows]
+    last = begin + iterations.duration_ns[inside.rows]
+    # The parts are those of whole steps: of one whose end is in detail they say too much.
+    whole = (inside.begin_ns == begin) & (inside.end_ns == last) & (begin >= start_ns) & (last <= end_ns)
+    for part, time_ns in zip(PARTS, iterations.parts_ns[inside.rows[whole]].sum(axis=0).tolist(), strict=True):
+        sums.add_folded(part, int(time_ns))
+    sums.add_folded(CUT, inside.inside_ns(start_ns, end_ns) - int(iterations.duration_ns[inside.rows[whole]].sum()))
+    sums.folded_steps = max(sums.folded_steps, len(inside))
+
+
+def _summed(facts: Facts, start_ns: int, end_ns: int) -> _Sums:
+    size = len(facts.names.names)
+    sums = _Sums(np.zeros(size), np.zeros(size, dtype=np.int64))
+    unknown: dict[int, FoldedProcess] = {}
+    for process in facts.trace.folded:
+        folded = folded_process(facts, process)
+        if folded.whole_in(facts, start_ns, end_ns):
+            _add_statistics(sums, facts, folded)
+        else:
+            unknown[process] = folded
+            sums.unplaced += folded.unplaced
+    # Workers of a loader, say, fold by iterations of their own; "the steps" are those of the process that has most.
+    main = max(unknown, key=lambda process: len(unknown[process].stretches), default=None)
+    for process, folded in unknown.items():
+        if process == main:
+            _add_records(sums, folded, start_ns, end_ns)
+        else:
+            sums.add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
+    for location, process in enumerate(facts.locations.column("process").to_pylist()):
+        around = unknown.get(process)
+        stretches = around.of_location(facts, location) if around else None
+        meanwhile = _add_spans(sums, facts, location, start_ns, end_ns, stretches)
+        if around and location != around.main:
+            sums.add_folded(MEANWHILE, meanwhile)
+    return sums
+
+
 def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Table:
-    """Return a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name)."""
+    """Return a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name).
+
+    `kind` folded: time of steps of which it is not known what they called, by part of a step; `cut`: of steps of which
+    only a part is in the window; `meanwhile`: of other threads and processes. Metadata: how many steps these are
+    (`folded_steps`), of how many the statistics are in the other rows (`counted_steps`), and how many executions were
+    folded outside of all steps and are in no row (`unplaced`).
+    """
     if sum(expected_spans(facts, at, start_ns, end_ns) for at in range(len(facts.span_counts))) > _MOST_SPANS:
         raise UsageError("too many spans for a statistic while you wait", do="Choose a shorter stretch of time")
-    size = len(facts.names.names)
-    own, count = np.zeros(size), np.zeros(size, dtype=np.int64)
-    for location in range(len(facts.span_counts)):
-        arrays = _spans_in(facts, location, start_ns, end_ns)
-        if len(arrays["row"]):
-            own += np.bincount(arrays["region"], weights=clipped_self_ns(arrays, start_ns, end_ns), minlength=size)
-            count += np.bincount(arrays["region"], minlength=size)
-    groups = np.array([GROUPS.index(group) for group in facts.names.groups], dtype=np.int64)
-    by_group = np.bincount(groups, weights=own, minlength=len(GROUPS)) if size else np.zeros(len(GROUPS))
-    group_count = np.bincount(groups, weights=count, minlength=len(GROUPS)) if size else np.zeros(len(GROUPS))
-    top = np.argsort(-own, kind="stable")[:limit]
-    top = top[own[top] > 0]
-    shown = [at for at in np.argsort(-by_group, kind="stable") if by_group[at] > 0]
-    return pa.table(
-        {
-            "kind": pa.array(["group"] * len(shown) + ["name"] * len(top), pa.string()),
-            "name": pa.array([GROUPS[g] for g in shown] + [facts.names.names[r] for r in top], pa.string()),
-            "group": pa.array([GROUPS[g] for g in shown] + [facts.names.groups[r] for r in top], pa.string()),
-            "self_ns": pa.array([int(by_group[g]) for g in shown] + [int(own[r]) for r in top], pa.int64()),
-            "count": pa.array([int(group_count[g]) for g in shown] + [int(count[r]) for r in top], pa.int64()),
-        }
+    sums = _summed(facts, start_ns, end_ns)
+    rows = [*_rows(facts, sums, limit), *(("folded", name, "", ns, 0) for name, ns in sums.folded.items())]
+    columns = (("kind", pa.string()), ("name", pa.string()), ("group", pa.string()))
+    numbers = (("self_ns", pa.int64()), ("count", pa.int64()))
+    table = pa.table(
+        {name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate((*columns, *numbers))}
     )
+    about = {name: str(getattr(sums, name)) for name in ("folded_steps", "counted_steps", "unplaced")}
+    return table.replace_schema_metadata(about)
+
+
+def _rows(facts: Facts, sums: _Sums, limit: int) -> Iterator[tuple[str, str, str, int, int]]:
+    names, groups = facts.names.names, facts.names.groups
+    number = np.array([GROUPS.index(group) for group in groups], dtype=np.int64)
+    by_group = np.bincount(number, weights=sums.own, minlength=len(GROUPS))
+    group_count = np.bincount(number, weights=sums.count, minlength=len(GROUPS))
+    for at in np.argsort(-by_group, kind="stable").tolist():
+        if by_group[at] > 0:
+            yield "group", GROUPS[at], GROUPS[at], int(by_group[at]), int(group_count[at])
+    for region in np.argsort(-sums.own, kind="stable")[:limit].tolist():
+        if sums.own[region] > 0:
+            yield "name", names[region], groups[region], int(sums.own[region]), int(sums.count[region])

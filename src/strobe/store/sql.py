@@ -84,7 +84,10 @@ def note(trace: Trace, query: str) -> str:
     """Say what a query does not see: where steps were folded, spans are not everything."""
     if not trace.folded or re.search(r"\bspans\b", query.lower()) is None:
         return ""
-    return f"spans of {trace.folded_count} executions were folded: `totals` counts them, too, `statistics` only them"
+    return (
+        f"spans of {trace.folded_count} executions were folded: `totals` counts them, too, `statistics` only them; "
+        "self_ns of a span holds what was folded directly inside"
+    )
 
 
 def _spans(trace: Trace, with_steps: bool) -> pa.Table:

@@ -199,7 +199,11 @@ class Trace:
     # Spans and metrics
 
     def span_arrays(self, location: int, start_ns: int | None = None, end_ns: int | None = None) -> SpanArrays:
-        """Return the spans of a location that overlap [start_ns, end_ns), in order of start: no Arrow, no names."""
+        """Return the spans of a location that overlap [start_ns, end_ns), in order of start: no Arrow, no names.
+
+        `self_ns` is the duration without the spans directly inside that overlap the stretch of time, too: the self time
+        of the span only where that lies in the stretch as a whole.
+        """
         home = self._home(location)
         zero = self._zero_of(home.process)
         lowest = _FOREVER[0] if start_ns is None else start_ns + zero
@@ -219,7 +223,10 @@ class Trace:
         }
 
     def spans(self, location: int | None = None, start_ns: int | None = None, end_ns: int | None = None) -> Table:
-        """Return the spans of one location, or of all, that overlap [start_ns, end_ns), by location and start."""
+        """Return the spans of one location, or of all, that overlap [start_ns, end_ns), by location and start.
+
+        For `self_ns` of spans that reach beyond that see `span_arrays`.
+        """
         wanted = range(len(self._definitions.homes)) if location is None else [location]
         batches = [self._span_batch(at, start_ns, end_ns) for at in wanted]
         return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
@@ -403,6 +410,10 @@ class Trace:
                 what, option = RECORDED_WITH[need]
                 return f"no {what} in this trace; record them with: strobe run {option}"
         return ""
+
+    def anew(self) -> Trace:
+        """Return the same run with nothing found yet: for questions that are to use other steps (`choose_steps`)."""
+        return Trace(self.path, self.job, self._readers, self._files, self._unreadable)
 
     def once(self, key: object, make: Callable[[], _Value]) -> _Value:
         """Return what `make` gave the first time this key was asked for: for results that several questions share."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.structure.events import Events
 from strobe.structure.levels import Level
-from strobe.structure.promotion import demoted, is_every_so_often, leaves_some_over, promoted, trips
+from strobe.structure.promotion import demoted, is_every_so_often, leaves_some_over, promoted, taken_at_times, trips
 from strobe.structure.stream import Stream
 
 # Below, a level without an anchor is no loop that anybody would call the main one: in a single forward pass, and where
@@ -68,7 +68,7 @@ def choose(stream: Stream, events: Events, levels: Sequence[Level] | None = None
     if best is None:
         return None
     chosen, promotion, enclosing = best, "", False
-    while (inner := demoted(stream, events, chosen, levels)) is not None:
+    while (inner := demoted(stream, events, chosen, levels) or taken_at_times(chosen, levels)) is not None:
         chosen = inner
     below = chosen is not best
     if not below:
@@ -104,7 +104,7 @@ def _is_short_loop(events: Events, level: Level) -> bool:
     if level.cvn > _STRICT_VARIATION or level.count < _STRICT_COUNT or level.coverage < _STRICT_COVERAGE:
         return False
     held = (level.positions[-1] - level.positions[0]) * level.count / (level.count - 1) / len(events)
-    return bool(level.score / level.coverage * min(1.0, held) >= _STRICT_SCORE)
+    return bool(level.score / level.coverage * min(1.0, max(held, level.coverage)) >= _STRICT_SCORE)
 
 
 def _has_rival(chosen: Level, levels: Sequence[Level]) -> bool:

@@ -82,6 +82,22 @@ def events_of(stream: Stream) -> dict[str, Events]:
     return {kind: found[kind] for kind in KINDS if kind in found and len(found[kind])}
 
 
+def without_peers(stream: Stream, events: Events) -> Events | None:
+    """Return calls of MPI under the names that they have whoever the peer is; None where that is all the same.
+
+    A master that answers whoever has asked does the same for all; what comes in from a neighbour is something else
+    than what goes out to another, though both may be one call. Which one a program is, its loops tell.
+    """
+    if events.kind != MPI or stream.call_of is None:
+        return None
+    path = stream.call_path[events.rows]
+    width = len(stream.path_region)
+    ids = (stream.path_parent[path] + 1) * width + stream.call_of[stream.path_region[path]]
+    if len(np.unique(ids)) == len(np.unique(events.ids)):
+        return None
+    return replace(events, ids=np.unique(ids, return_inverse=True)[1].astype(np.int64))
+
+
 def _events(stream: Stream, kind: str, chosen: Bools, signature_of_path: Ints) -> Events:
     rows = np.flatnonzero(chosen)
     starts = stream.start_ns[rows]

@@ -15,7 +15,7 @@ import numpy as np
 from strobe.structure.agreement import agree
 from strobe.structure.anchors import ANCHORS, MARKS, anchor_rows, anchored_loop, one_after_the_other
 from strobe.structure.choice import Choice, choose
-from strobe.structure.events import OPERATORS, Events, events_of
+from strobe.structure.events import MPI, OPERATORS, Events, events_of, without_peers
 from strobe.structure.levels import Level
 from strobe.structure.stream import Ints, Stream
 
@@ -115,7 +115,7 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     levels = {of: events.levels() for of, events in sequences.items()}
     own = sequences.get(OPERATORS)
     found = anchored_loop(kind, name, marks, own, levels.get(OPERATORS, ()))
-    choices = [choice for of, events in sequences.items() if (choice := choose(stream, events, levels[of])) is not None]
+    choices = _choices(stream, sequences, levels)
     same = [choice for choice in choices if agree(stream, found.rows, _rows(choice))]
     agreeing = tuple(choice.events.kind for choice in same)
     loop = MainLoop(kind, found.rows, "medium", "", name, own, levels.get(OPERATORS, ()), found.level, agreeing)
@@ -149,11 +149,25 @@ def _rows(choice: Choice) -> Ints:
     return choice.events.rows[choice.events.occurrences(choice.level)]
 
 
+def _choices(stream: Stream, sequences: dict[str, Events], levels: dict[str, list[Level]]) -> list[Choice]:
+    """What each sequence says by its structure alone; calls of MPI with their peers or without, the better loop."""
+    choices = []
+    for kind, events in sequences.items():
+        views = [choose(stream, events, levels[kind])]
+        if (blind := without_peers(stream, events)) is not None:
+            views.append(choose(stream, blind))
+        found = [choice for choice in views if choice is not None]
+        if found:
+            choices.append(max(found, key=lambda choice: choice.level.score))
+    return choices
+
+
 def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | None:
-    choices = [choice for events in sequences.values() if (choice := choose(stream, events)) is not None]
+    choices = _choices(stream, sequences, {kind: events.levels() for kind, events in sequences.items()})
     if not choices:
         return None
-    best = max(choices, key=lambda choice: (choice.enclosing, choice.level.score))
+    # Calls of MPI are also among those of functions, where functions were recorded: alone they know less.
+    best = max(choices, key=lambda choice: (choice.enclosing, choice.events.kind != MPI, choice.level.score))
     rows = _rows(best)
     agreeing = tuple(each.events.kind for each in choices if each is best or agree(stream, rows, _rows(each)))
     name = stream.names[stream.region[rows[0]]]

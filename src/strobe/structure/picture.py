@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from strobe.model.kinds import group_of
 from strobe.structure.activities import activities
-from strobe.structure.events import CALLS, OPERATORS, Events
+from strobe.structure.events import CALLS, OPERATORS, Events, events_of
 from strobe.structure.expression import Expression
 from strobe.structure.expression import fold as fold_order
 from strobe.structure.flow_graph import build_graph, decode_graph
+from strobe.structure.folded_time import FoldedTime
 from strobe.structure.graph import OTHER, Graph, Labels, fold
 from strobe.structure.loop_tree import TreeLevel
-from strobe.structure.stream import Ints, Stream
+from strobe.structure.stream import Bools, Ints, Stream
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -38,8 +39,52 @@ def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[G
         return Graph(), ""
     if events.kind == OPERATORS:
         events = _outermost(stream, events)
+    graph, names = _graph_of(stream, events, levels, events.starts_ns)
+    return graph, _text(fold_order(events.ids + 1), names)
+
+
+def draw_opened(
+    stream: Stream, levels: Sequence[TreeLevel], opened: Collection[str], folded: FoldedTime | None
+) -> tuple[Graph, frozenset[str]]:
+    """Return the flow graph of the operators that no other one called, and of those that `opened` ones did.
+
+    Also the names of all that hold others. The graph is of what is in detail, without the time of folded iterations.
+    """
+    events = events_of(stream).get(OPERATORS)
+    if events is None:
+        return Graph(), frozenset()
+    is_event = np.zeros(len(stream), dtype=bool)
+    is_event[events.rows] = True
+    above = _around(stream.parent, is_event)
+    shown = np.zeros(len(stream), dtype=bool)
+    shown[_outermost(stream, events).rows] = True
+    may_open = np.isin(stream.region, [region for region, name in enumerate(stream.names) if name in opened])
+    while True:
+        new = is_event & ~shown & (above >= 0) & shown[above] & may_open[above]
+        if not new.any():
+            break
+        shown |= new
+    inside = above[events.rows]
+    holds = frozenset(stream.names[region] for region in np.unique(stream.region[inside[inside >= 0]]).tolist())
+    events = _some(events, shown[events.rows])
+    clock = events.starts_ns if folded is None else events.starts_ns - folded.stretches.before(events.starts_ns)
+    return _graph_of(stream, events, levels, clock)[0], holds
+
+
+def _around(parent: Ints, wanted: Bools) -> Ints:
+    """By row, the innermost of the wanted rows around it, -1 where there is none."""
+    above = parent.copy()
+    while len(climbing := np.flatnonzero((above >= 0) & ~wanted[above])):
+        above[climbing] = parent[above[climbing]]
+    return above
+
+
+def _graph_of(
+    stream: Stream, events: Events, levels: Sequence[TreeLevel], clock_ns: Ints
+) -> tuple[Graph, dict[int, str]]:
+    """Return the folded graph of some events, and their names by signature; `clock_ns` is when each began."""
     # 0 stands for what found no room.
-    flow = build_graph(events.ids + 1, events.starts_ns, stream.duration_ns[events.rows])
+    flow = build_graph(events.ids + 1, clock_ns, stream.duration_ns[events.rows])
     kinds = np.unique(events.ids, return_index=True)
     names = {int(of) + 1: _name(stream, events, int(at)) for of, at in zip(*kinds, strict=True)}
     groups = {int(of) + 1: _group(stream, int(events.rows[at])) for of, at in zip(*kinds, strict=True)}
@@ -50,7 +95,7 @@ def draw(stream: Stream, events: Events, levels: Sequence[TreeLevel]) -> tuple[G
         [groups.get(each, "other") for each in signatures],
         [int(inner[each - 1]) if each else -1 for each in signatures],
     )
-    return fold(flow, labels), _text(fold_order(events.ids + 1), names)
+    return fold(flow, labels), names
 
 
 def draw_recorded(trace: Trace, location: int, stream: Stream, levels: Sequence[TreeLevel]) -> tuple[Graph, str] | None:
@@ -81,8 +126,10 @@ def draw_recorded(trace: Trace, location: int, stream: Stream, levels: Sequence[
 
 def _outermost(stream: Stream, events: Events) -> Events:
     kept = np.isin(events.rows, activities(stream).row)
-    if not kept.any():
-        return events
+    return _some(events, kept) if kept.any() else events
+
+
+def _some(events: Events, kept: Bools) -> Events:
     rows, ids, starts, times = (each[kept] for each in (events.rows, events.ids, events.starts_ns, events.times_ns))
     return Events(events.kind, rows, ids, starts, times)
 

@@ -39,9 +39,15 @@ _MOST_OF_THE_TIME = 0.5
 # It comes once in so many inner iterations, or in so many where functions are unknown; fewer are parts of a step.
 _EVERY_SO_OFTEN = 5
 _OFTEN = 8
-# It brings little (spine), and next to nothing to more than _MOST_TRIPS.
+# It brings little (spine), and next to nothing where functions are unknown.
 _LITTLE_MORE = 10
 _NO_MORE = 3
+# A branch of a loop is taken in fewer than one of so many iterations, in this share of the cases in two in a row, and
+# makes an iteration no longer than so many of the others.
+_SOME_OF_THEM = 1.5
+_IN_A_ROW = 0.05
+_AS_MANY = 1.5
+_NEARLY_ALL = 0.9
 # Done first after the first of so many, it is done where a counter from zero is a multiple.
 _FROM_ZERO = 4
 
@@ -50,6 +56,18 @@ def trips(inner: Ints, outer: Ints) -> Ints:
     """How many of the inner positions lie in each interval between two outer ones."""
     counts: Ints = np.diff(np.searchsorted(inner, outer))
     return counts
+
+
+def usual_trips(inner: Level, outer: Level) -> int | None:
+    """The number of inner iterations that every outer one holds; None if it varies.
+
+    The first mark may lie before the loop: what is done every so often is often done once to begin with.
+    """
+    inside = trips(inner.positions, outer.positions)
+    for counts in (inside, inside[1:]):
+        if len(counts) and counts.std() < _EQUAL_TRIPS * counts.mean():
+            return round(float(counts.mean()))
+    return None
 
 
 def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Level]) -> tuple[Level, str, bool] | None:
@@ -62,13 +80,15 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
         mean = float(inside.mean())
         if mean < 2:
             continue
-        if inside.std() < _EQUAL_TRIPS * mean:
+        if usual_trips(inner, outer):
             if mean > _MOST_TRIPS or outer.cvn > max(0.15, inner.cvn):
                 continue
             if events.kind in (CALLS, MPI) and is_every_so_often(stream, events, inner, outer):
                 continue
             if outer.spine >= _LIKE_INNER * inner.spine:
                 return outer, f"each holds {mean:.0f} equal iterations of a loop", False
+            if events.kind == CALLS and mean >= _EVERY_SO_OFTEN and _is_a_loop_around(events, inner, outer):
+                return outer, f"each holds {mean:.0f} equal iterations of a loop, and work around them", False
             if events.kind != CALLS and _does_something_else(events, inner, outer):
                 return outer, f"each ends {mean:.0f} equal iterations with work of its own", False
         elif _varies(inside) and outer.count >= _FEWEST_CALLS and _encloses(stream, events, inner, outer):
@@ -84,6 +104,27 @@ def demoted(stream: Stream, events: Events, outer: Level, levels: Sequence[Level
     return None
 
 
+def taken_at_times(branch: Level, levels: Sequence[Level]) -> Level | None:
+    """Return the loop in which this level is one of several branches: now one is taken, now another.
+
+    An iteration with the branch is about as long (in events) as one without; and it is taken twice in a row, or again
+    after some others: the numbers follow no rule.
+    """
+    for inner in sorted(levels, key=lambda level: level.count):
+        if inner.count < _SOME_OF_THEM * branch.count or inner.cvn >= branch.cvn or inner.marker_source is not None:
+            continue
+        if inner.coverage < _AS_LONG * branch.coverage:
+            continue
+        inside = trips(inner.positions, branch.positions)
+        as_usual = np.sort(np.bincount(inside))[-2:].sum() > _NEARLY_ALL * len(inside)
+        if as_usual or np.mean(inside == 1) < _IN_A_ROW:
+            continue
+        length, taken = np.diff(inner.positions), trips(branch.positions, inner.positions) > 0
+        if np.median(length[taken]) <= _AS_MANY * np.median(length[~taken]):
+            return inner
+    return None
+
+
 def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:
     """Whether the outer level is something that is done once in a fixed number of iterations of the inner one.
 
@@ -91,17 +132,19 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
     iterations left over before the first mark, or behind the last one, belong to no inner loop; and work both before
     the inner loop and behind it is an outer loop's. Where neither is seen, a large number speaks against an inner loop.
     """
-    inside = trips(inner.positions, outer.positions)
-    if not len(inside) or inside.min() < 2 or inside.std() >= _EQUAL_TRIPS * inside.mean():
+    usual = usual_trips(inner, outer)
+    if usual is None or usual < 2:
         return False
-    if not _side_by_side(stream, events, inner, outer) or _own_time(events, inner, outer) >= _MOST_OF_THE_TIME:
+    if not _side_by_side(stream, events, inner, outer):
+        return False
+    if events.kind in (CALLS, MPI) and leaves_some_over(inner, outer):
+        return True
+    if _own_time(stream, events, inner, outer) >= _MOST_OF_THE_TIME:
         return False
     if events.kind in (CALLS, MPI):
-        if leaves_some_over(inner, outer):
-            return True
-        little = outer.spine <= (_LITTLE_MORE if inside.max() <= _MOST_TRIPS else _NO_MORE)
-        return bool(little and inside.min() >= _EVERY_SO_OFTEN and not _works_at_both_ends(events, inner, outer))
-    return bool(outer.spine <= _NO_MORE and inside.min() >= _OFTEN)
+        little = outer.spine <= _LITTLE_MORE and usual >= _EVERY_SO_OFTEN
+        return little and not _is_a_loop_around(events, inner, outer)
+    return bool(outer.spine <= _NO_MORE and usual >= _OFTEN)
 
 
 def leaves_some_over(inner: Level, outer: Level) -> bool:
@@ -110,9 +153,12 @@ def leaves_some_over(inner: Level, outer: Level) -> bool:
     Those of a function that is called before and after what marks the outer level are one together. Something done
     first after one of many is done where a counter that began at zero is a multiple.
     """
-    usual = round(float(np.median(trips(inner.positions, outer.positions))))
+    inside = trips(inner.positions, outer.positions)
+    usual = round(float(np.median(inside)))
     before = int(np.searchsorted(inner.positions, outer.positions[0]))
     behind = inner.count - int(np.searchsorted(inner.positions, outer.positions[-1]))
+    if before == 0 and inside[0] < usual:
+        before = int(inside[0])  # the first mark lies before the loop
     if max(before, behind) > usual:
         return False  # it runs elsewhere, too
     return (before + behind) % usual != 0 or (before == 1 and usual >= _FROM_ZERO)
@@ -137,26 +183,49 @@ def _holders(stream: Stream, rows: Ints) -> Ints:
         rows = above
 
 
-def _own_time(events: Events, inner: Level, outer: Level) -> float:
-    """The share of an outer iteration's time that its inner iterations, each as long as most, do not take."""
-    first, last = outer.positions[0], outer.positions[-1]
-    marks = inner.positions[(inner.positions >= first) & (inner.positions <= last)]
-    between = np.diff(events.starts_ns[marks])[trips(outer.positions, marks) == 0]
-    each_ns = float(np.median(between)) if len(between) else 0.0
-    return 1 - len(marks) * each_ns / max(1.0, float(events.starts_ns[last] - events.starts_ns[first]))
+def _own_time(stream: Stream, events: Events, inner: Level, outer: Level) -> float:
+    """The share of an outer iteration's time that its inner iterations do not take.
+
+    An inner iteration takes as long as one usually does, and so does one with the outer mark in it: the load of the
+    machine lengthens some of both.
+    """
+    marks = inner.positions
+    lasts = np.diff(events.starts_ns[marks])
+    if events.kind == MPI:
+        # Calls of MPI take as long as the slowest rank makes all others wait: that is nobody's work.
+        waited_ns = np.concatenate([[0], np.cumsum(stream.duration_ns[events.rows])])
+        lasts -= np.diff(waited_ns[marks])
+    marked = trips(outer.positions, marks) > 0
+    if marked.all() or not marked.any():
+        return 0.0
+    each_ns, with_mark_ns = float(np.median(lasts[~marked])), float(np.median(lasts[marked]))
+    own_ns = max(0.0, with_mark_ns - each_ns)
+    return own_ns / max(1.0, own_ns + each_ns * len(marks) / outer.count)
 
 
-def _works_at_both_ends(events: Events, inner: Level, outer: Level) -> bool:
-    """Whether some of what only the outer level does opens its first iteration, and the rest ends its last one."""
-    first, last = int(inner.positions[0]), int(inner.positions[-1])
-    within = events.ids[first : last + 1]
-    names, counts = np.unique(within, return_counts=True)
-    own = names[np.abs(counts - outer.count) <= 1]
-    usual = int(np.median(np.diff(inner.positions)))
-    head = events.ids[max(0, first - len(own)) : first]
-    tail = events.ids[last + usual : last + usual + len(own)]
-    opening, ending = np.intersect1d(own, head), np.intersect1d(own, tail)
-    return bool(len(opening) and len(ending) and not len(np.intersect1d(opening, ending)))
+def _is_a_loop_around(events: Events, inner: Level, outer: Level) -> bool:
+    """Whether what the outer level does between two runs of the inner loop makes it a loop around that one.
+
+    It does if something in it is done as often as the inner loop runs: both go through the same things. Or if an end of
+    it opens the first iteration, and what is missing there ends the last one.
+    """
+    marks, usual = inner.positions, usual_trips(inner, outer)
+    lengths, marked = np.diff(marks), trips(outer.positions, marks) > 0
+    if marked.all() or not marked.any():
+        return False
+    body = int(np.median(lengths[~marked]))
+    at = np.flatnonzero(marked)
+    gaps = [events.ids[marks[i] + body : marks[i + 1]] for i in (at[0], at[len(at) // 2], at[-1])]
+    if all((np.unique(gap, return_counts=True)[1] == usual).any() for gap in gaps):
+        return True
+    own = gaps[1]
+    before, behind = events.ids[: marks[0]], events.ids[marks[-1] + body :]
+    if np.array_equal(before[-len(own) :], own) or np.array_equal(behind[: len(own)], own):
+        return False
+    return any(
+        np.array_equal(before[-cut:], own[-cut:]) and np.array_equal(behind[: len(own) - cut], own[:-cut])
+        for cut in range(1, len(own))
+    )
 
 
 def _does_something_else(events: Events, inner: Level, outer: Level) -> bool:

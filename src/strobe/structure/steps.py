@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from strobe.store.folded import ALL
+from strobe.store.folded import ALL, PART
 from strobe.structure.activities import PARTS, activities
 from strobe.structure.agreement import first_numbers, usual_count
 from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.classes import classify
 from strobe.structure.cuts import cut
+from strobe.structure.folded_time import FoldedTime, folded_time
 from strobe.structure.main_loop import MainLoop, find_loop_of, find_loops
 from strobe.structure.outliers import Drift, find_outliers
 from strobe.structure.split import split
@@ -194,21 +195,25 @@ def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSt
 
 def _find_asked(trace: Trace, asked: Asked) -> Steps:
     streams = list(read_streams(trace))
-    found = [steps_of(stream, process, asked=asked) for process, stream in streams]
+    found = [steps_of(stream, process, asked=asked, folded=folded_time(trace, process)) for process, stream in streams]
     having = tuple(each for each in found if len(each))
     if not having:
         levels = dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
         raise not_there(asked, [str(name) for name in trace.regions.column("name")], list(levels))
-    folded = "; searched in what was kept in detail only" if trace.folded else ""
-    return Steps(having, f"{having[0].confidence}: {having[0].reason}{folded}")
+    return Steps(having, f"{having[0].confidence}: {having[0].reason}")
 
 
 def steps_of(
-    stream: Stream, process: int = 0, recurring: Collection[str] = (), asked: Asked | None = None
+    stream: Stream,
+    process: int = 0,
+    recurring: Collection[str] = (),
+    asked: Asked | None = None,
+    folded: FoldedTime | None = None,
 ) -> ProcessSteps:
     """Find the steps of one thread, or those that the user asks for.
 
-    `recurring`: names of extras that are known to make a class, seen once or often.
+    `recurring`: names of extras that are known to make a class, seen once or often. `folded`: of what the stream holds
+    no spans, where steps are asked for.
     """
     loops = find_loops(stream)
     if asked:
@@ -216,7 +221,7 @@ def steps_of(
     if not loops:
         return _none(process, "no loop stands out: nothing repeats often and regularly enough")
     if len(loops) == 1:
-        return _steps_of_loop(stream, loops[0], process, recurring)
+        return _steps_of_loop(stream, loops[0], process, recurring, folded=folded)
     phases, low = [], 0
     for number, loop in enumerate(loops):
         high = int(loops[number + 1].rows[0]) if number + 1 < len(loops) else len(stream)
@@ -231,14 +236,29 @@ def steps_of(
 
 
 def _steps_of_loop(
-    stream: Stream, loop: MainLoop, process: int, recurring: Collection[str], *, followed: bool = False
+    stream: Stream,
+    loop: MainLoop,
+    process: int,
+    recurring: Collection[str],
+    *,
+    followed: bool = False,
+    folded: FoldedTime | None = None,
 ) -> ProcessSteps:
     acts = activities(stream)
     cuts = cut(stream, loop, acts)
     if followed and len(cuts) > 1 and not cuts.complete[-1]:
         cuts = cuts.without_last()  # it is the first one of the loop that follows
+    if folded is not None and folded.is_inside(cuts.start_ns):
+        ends = folded.until_folded(cuts.start_ns, cuts.end_ns)
+        cuts = replace(cuts, end_ns=ends, fed_ns=np.minimum(cuts.fed_ns, ends))
     duration = cuts.end_ns - cuts.start_ns
     parts = split(acts, cuts)
+    reason, recorded = _reason(loop, len(cuts)), None
+    if folded is not None:
+        parts = folded.with_parts(parts, cuts.start_ns, cuts.end_ns)
+        reason = f"{reason}; {folded.said(cuts.start_ns)}"
+        some = folded.touched(cuts.start_ns, cuts.end_ns)
+        recorded = replace(Recorded.of_none(len(cuts)), detail=np.where(some, PART, ALL))
     classes = classify(stream, cuts, acts, recurring)
     unusual = find_outliers(duration, parts, classes)
     return ProcessSteps(
@@ -253,8 +273,9 @@ def _steps_of_loop(
         cause=unusual.cause,
         anchored=loop.anchored,
         confidence=loop.confidence,
-        reason=_reason(loop, len(cuts)),
-        loops=(Loop(loop.kind, loop.name, loop.confidence, _reason(loop, len(cuts)), len(cuts)),),
+        reason=reason,
+        loops=(Loop(loop.kind, loop.name, loop.confidence, reason, len(cuts)),),
+        recorded=recorded,
         drifts=unusual.drifts,
     )
 

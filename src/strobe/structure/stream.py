@@ -33,6 +33,7 @@ class Stream:
 
     `region` and `call_path` index the sequences below. `backward_ns` are the times, as rows (start, end), in which
     other threads of the process ran autograd: on a GPU the backward pass leaves no operators in the main thread.
+    `call_of` numbers regions so that calls of MPI from one place, which differ by peer only, are the same.
     """
 
     start_ns: Ints
@@ -45,6 +46,7 @@ class Stream:
     path_parent: Ints  # by call path: the chain without its last region, -1 at the root
     path_region: Ints  # by call path: its last region
     backward_ns: Ints = field(default_factory=_no_intervals)
+    call_of: Ints | None = None  # by region; None where every region is a call of its own
 
     @property
     def end_ns(self) -> Ints:
@@ -96,6 +98,7 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
     names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
     path_parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
     path_region = paths.column("region").to_numpy().astype(np.int64)
+    call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
     backward = np.array([is_backward(name) for name in names], dtype=bool)
     for process, (main, *others) in _threads(trace).items():
         spans = trace.span_arrays(main)
@@ -114,8 +117,21 @@ def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
                 path_parent=path_parent,
                 path_region=path_region,
                 backward_ns=elsewhere,
+                call_of=call_of,
             ),
         )
+
+
+def _calls_without_peers(names: Sequence[str], paradigms: Sequence[str], files: Sequence[str]) -> Ints:
+    """By region: the first region of the same call. Where MPI calls come from is written behind their peer."""
+    first: dict[object, int] = {}
+    return np.array(
+        [
+            first.setdefault((name, file.rpartition("; ")[2]) if paradigm == "mpi" else region, region)
+            for region, (name, paradigm, file) in enumerate(zip(names, paradigms, files, strict=True))
+        ],
+        dtype=np.int64,
+    )
 
 
 def main_location(trace: Trace, process: int) -> int | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from strobe.errors import UsageError
 from strobe.model.units import format_count
 from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.structure.events import KINDS, OPERATORS, events_of
+from strobe.structure.folded_time import FoldedTime, folded_time
 from strobe.structure.graph import Graph, GraphNode
 from strobe.structure.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
 from strobe.structure.main_loop import MainLoop, find_loops
-from strobe.structure.picture import draw, draw_recorded
+from strobe.structure.picture import draw, draw_opened, draw_recorded
 from strobe.structure.steps import ProcessSteps, find_steps, steps_of
 from strobe.structure.stream import Ints, Stream, main_location, read_streams
 
@@ -36,6 +37,8 @@ class Structure:
     levels: the nest of loops, parents before children; one of them for each phase of the run is the step. graph: the
     flow graph of that sequence, folded. expression: the order of its events, `SEQ A LOOP(100x) SEQ[B C]`, cut where it
     is long. Without a main loop, levels are loops none of which is the step: the layers of a single forward pass.
+    kept_steps: where steps were folded, how many are in detail: what is inside of steps is known of these, and the
+    counts of inner loops are theirs.
     """
 
     process: int
@@ -46,6 +49,7 @@ class Structure:
     levels: tuple[TreeLevel, ...]
     graph: Graph = field(default=Graph())
     expression: str = ""
+    kept_steps: int | None = None
 
     @property
     def step(self) -> TreeLevel | None:
@@ -71,7 +75,7 @@ class Structure:
         events folded into it) and
         `edges` (source, target, count, time_ns, back); `overflow`: events are missing in it. `loops`: of the graph (Wei
         2007).
-        `expression`: the order of all events.
+        `expression`: the order of all events. `kept_steps`: null where all steps are in detail.
         """
         return {
             "process": self.process,
@@ -81,12 +85,11 @@ class Structure:
             "streams": list(self.streams),
             "levels": [_level_json(number, level) for number, level in enumerate(self.levels)],
             "graph": {
-                "nodes": [_node_json(number, node) for number, node in enumerate(self.graph.nodes)],
-                "edges": [asdict(edge) for edge in self.graph.edges],
-                "overflow": self.graph.overflow,
+                **graph_json(self.graph),
             },
             "loops": [asdict(loop) for loop in self.graph.loops],
             "expression": self.expression,
+            "kept_steps": self.kept_steps,
         }
 
     def to_dot(self) -> str:
@@ -103,6 +106,26 @@ class Structure:
 
     def _level_names(self) -> tuple[str, ...]:
         return tuple(f"{level.name} {format_count(level.count)}x" for level in self.levels)
+
+
+def graph_json(graph: Graph) -> dict[str, object]:
+    """Return a graph as plain values, see `Structure.to_dict`."""
+    return {
+        "nodes": [_node_json(number, node) for number, node in enumerate(graph.nodes)],
+        "edges": [asdict(edge) for edge in graph.edges],
+        "overflow": graph.overflow,
+    }
+
+
+def opened_graph(trace: Trace, structure: Structure, opened: Collection[str]) -> tuple[Graph, frozenset[str]]:
+    """Return the flow graph of the outermost operators of a process, and of what is inside of the `opened` ones.
+
+    Also the names of the operators that hold others. It is empty where no operators were recorded.
+    """
+    stream = dict(read_streams(trace)).get(structure.process)
+    if stream is None:
+        return Graph(), frozenset()
+    return draw_opened(stream, structure.levels, opened, folded_time(trace, structure.process))
 
 
 def _node_json(number: int, node: GraphNode) -> dict[str, object]:
@@ -166,8 +189,14 @@ def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Struc
         raise UsageError(f"process {process} recorded no spans", do=f"Processes with spans: {recorded}")
     run_ns = trace.info.duration_ns
     official = next((each for each in find_steps(trace, asked).processes if each.process == process), None)
-    if official is None or official.recorded is None or stream != "auto" or asked:
-        return structure_of(streams[process], process, stream, run_ns, asked)
+    if asked:
+        found = structure_of(streams[process], process, stream, run_ns, asked, folded_time(trace, process))
+        # What is known of folded iterations is said of the steps.
+        if official is None:
+            return found
+        return replace(found, reason=official.reason, kept_steps=_kept(official))
+    if official is None or official.recorded is None or stream != "auto":
+        return structure_of(streams[process], process, stream, run_ns)
     return _of_records(trace, streams[process], official, run_ns)
 
 
@@ -185,8 +214,21 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
     graph, expression = drawn or draw(stream, events, tree)
     reason = f"{steps.reason}; what is inside of a step is that of the {int(steps.kept.sum())} kept in detail"
     return Structure(
-        steps.process, events.kind, steps.confidence, reason, (events.kind,), tuple(tree), graph, expression
+        steps.process,
+        events.kind,
+        steps.confidence,
+        reason,
+        (events.kind,),
+        tuple(tree),
+        graph,
+        expression,
+        _kept(steps),
     )
+
+
+def _kept(steps: ProcessSteps) -> int | None:
+    kept = int(steps.kept.sum())
+    return kept if kept < len(steps) else None
 
 
 def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
@@ -195,7 +237,12 @@ def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
 
 
 def structure_of(
-    stream: Stream, process: int = 0, kind: str = "auto", run_ns: int | None = None, asked: Asked | None = None
+    stream: Stream,
+    process: int = 0,
+    kind: str = "auto",
+    run_ns: int | None = None,
+    asked: Asked | None = None,
+    folded: FoldedTime | None = None,
 ) -> Structure:
     """Return the loops of one thread; `run_ns` is how long the run took, by default the time of the thread."""
     sequences = events_of(stream)
@@ -214,7 +261,7 @@ def structure_of(
     )
     decided = _deciding(kind, loops, sequences)
     if loops or decided not in sequences:
-        steps = steps_of(stream, asked=asked) if kind == "auto" else None
+        steps = steps_of(stream, asked=asked, folded=folded) if kind == "auto" else None
         levels = tuple(loop_tree(stream, loops, run_ns, _times(steps) if steps else None))
     else:
         levels = tuple(loops_without_step(stream, sequences[decided], run_ns))

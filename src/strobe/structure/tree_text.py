@@ -21,7 +21,8 @@ def tree_text(structure: Structure, *, unicode: bool = True) -> str:
     def add(number: int, depth: int) -> None:
         level = structure.levels[number]
         name = "  " * depth + (f"{arrow} " if depth else "") + level.name
-        lines.append((name, _trips(level, times), format_share(level.share), _what(level)))
+        known = "in all" if structure.kept_steps is None else "in detail"
+        lines.append((name, _trips(level, times), format_share(level.share), _what(level, known)))
         for child, each in enumerate(structure.levels):
             if each.parent == number:
                 add(child, depth + 1)
@@ -49,7 +50,7 @@ def _trips(level: TreeLevel, times: str) -> str:
     return f"{format_count(low)}{times}" if low == high else f"{format_count(low)}..{format_count(high)}{times}"
 
 
-def _what(level: TreeLevel) -> str:
+def _what(level: TreeLevel, known: str) -> str:
     each = f"{format_ns(level.time_ns / level.count)} each" if level.count else ""
-    total = f"{format_count(level.count)} in all, " if level.trips is not None else ""
+    total = f"{format_count(level.count)} {known}, " if level.trips is not None else ""
     return f"{total}{each}; {level.marker}"

@@ -2,7 +2,7 @@
 import { type Group, isGroup, PHASES, type Phase } from "../base/color";
 import type { TimeRange } from "../base/time";
 import type { Api } from "./api";
-import { type ArrowTable, list, maybe, number, object, text, WireError } from "./wire";
+import { type ArrowTable, list, maybe, number, object, record, text, WireError } from "./wire";
 
 export type Process = {
   readonly process: number;
@@ -63,6 +63,8 @@ const decodeMeta = object({
   start_ns: number,
   end_ns: number,
   span_count: number,
+  folded_count: number,
+  folded_processes: list(number),
   size_bytes: number,
   tile_cells: number,
 });
@@ -183,13 +185,28 @@ export async function fetchRun(api: Api): Promise<Run> {
   };
 }
 
-/** Fetches the steps, and in a sentence how they were found, or why there are none. */
+const decodeAbout = object({
+  kept: number,
+  classes: list(object({ name: text, rank: number, count: number, median_ns: number, outliers: number })),
+  causes: record(number),
+  parts_ns: record(number),
+});
+/**
+ * What holds of all steps, however few of them are fetched: how they were found or why there are none, how many there are and how many of
+ * them in detail, their classes (the most frequent first), what made the slow ones slow, and the sums of their parts.
+ */
+export type StepsAbout = ReturnType<typeof decodeAbout> & { readonly reason: string; readonly count: number };
+export type ClassFacts = StepsAbout["classes"][number];
+
+/** Fetches the steps. */
 export const fetchSteps = async (
   api: Api,
   level: string,
-): Promise<{ readonly steps: Step[]; readonly reason: string }> => {
+): Promise<{ readonly steps: Step[]; readonly about: StepsAbout }> => {
   const table = await api.arrow("steps", level ? { level } : {});
-  return { steps: decodeSteps(table), reason: table.metadata("reason") ?? "" };
+  const facts = decodeAbout(JSON.parse(table.metadata("about") ?? "null"), "steps");
+  const about = { ...facts, reason: table.metadata("reason") ?? "", count: Number(table.metadata("steps") ?? 0) };
+  return { steps: decodeSteps(table), about };
 };
 export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);
 

@@ -3,9 +3,9 @@ import { computed, effect, type ReadonlySignal, type Signal, signal } from "@pre
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Theme } from "../base/color";
-import { formatState, parseState, type State } from "../base/state";
+import { formatState, INITIAL, parseState, type State } from "../base/state";
 import { type Api, explain } from "./api";
-import { fetchRun, fetchSeries, fetchSteps, type Run, type Series, type Step } from "./run";
+import { fetchRun, fetchSeries, fetchSteps, type Run, type Series, type Step, type StepsAbout } from "./run";
 
 /** Something that is fetched: not yet there, there, or not to be had. */
 export type Loaded<T> =
@@ -40,21 +40,25 @@ export class Session {
   readonly notice = signal<string | undefined>(undefined);
   readonly run: ReadonlySignal<Loaded<Run>>;
   readonly series: ReadonlySignal<Loaded<readonly Series[]>>;
-  /** How the steps were found, or why there are none. */
-  readonly stepsReason = signal("");
+  private readonly aboutOf = signal<ReadonlyMap<string, StepsAbout>>(new Map());
+  /** What is known of the steps, once they were asked for. */
+  readonly stepsAbout: ReadonlySignal<StepsAbout | undefined> = computed(() =>
+    this.aboutOf.value.get(this.state.value.level),
+  );
   /** By the loop level that they are the iterations of. */
   private readonly stepsOf = new Map<string, ReadonlySignal<Loaded<readonly Step[]>>>();
+  /** The hash that the state was read from, or written to. */
+  private hash: string;
 
   constructor(
     readonly api: Api,
     private readonly page: Window,
   ) {
-    this.state = signal(parseState(page.location.hash));
+    this.hash = page.location.hash;
+    this.state = signal(parseState(this.hash));
     this.run = load(() => fetchRun(api));
     this.series = load(() => fetchSeries(api));
-    page.addEventListener("hashchange", () => {
-      this.state.value = parseState(page.location.hash);
-    });
+    page.addEventListener("hashchange", () => this.follow());
     this.themeChoice = signal(readTheme(page));
     const preference = page.matchMedia("(prefers-color-scheme: dark)");
     const prefersDark = signal(preference.matches);
@@ -76,22 +80,40 @@ export class Session {
     const known = this.stepsOf.get(level);
     if (known) return known;
     const fetched = load(async () => {
-      const { steps, reason } = await fetchSteps(this.api, level);
-      this.stepsReason.value = reason;
+      const { steps, about } = await fetchSteps(this.api, level);
+      this.aboutOf.value = new Map([...this.aboutOf.value, [level, about]]);
       return steps;
     });
     this.stepsOf.set(level, fetched);
     return fetched;
   }
 
+  /** Takes over the address. The browser tells of a step back only after keys may have been pressed that mean what lies there. */
+  private follow(): void {
+    const { hash } = this.page.location;
+    if (hash === this.hash) return;
+    this.hash = hash;
+    this.state.value = parseState(hash);
+  }
+
   /** Changes a part of the state, and with it the address. */
   update(change: Partial<State>, how: How = "replace"): void {
+    this.follow();
     const next = { ...this.state.value, ...change };
     const hash = formatState(next);
     this.state.value = next;
     if (hash === this.page.location.hash) return;
     if (how === "push") this.page.history.pushState(undefined, "", hash);
     else this.page.history.replaceState(undefined, "", hash);
+    this.hash = this.page.location.hash;
+  }
+
+  /** Takes back what was chosen: of several groups, by what the page that is shown has, the first in which there is anything. */
+  clear(groupsOf: (page: string) => readonly (readonly (keyof State)[])[]): void {
+    this.follow();
+    const { value } = this.state;
+    const chosen = groupsOf(value.page).find((names) => names.some((name) => value[name] !== INITIAL[name]));
+    if (chosen) this.update(Object.fromEntries(chosen.map((name) => [name, INITIAL[name]])));
   }
 
   /** Chooses a theme and remembers it in this browser, where it may. */

@@ -35,6 +35,8 @@ const decodeFrame = object({ name: text, group: text, file: maybe(text), line: m
 const decodeSisters = maybe(
   object({
     count: number,
+    folded_count: number,
+    folded_ns: number,
     total_ns: number,
     median_ns: number,
     shortest_ns: number,
@@ -56,6 +58,7 @@ const decodeDetail = maybe(
     start_ns: number,
     duration_ns: number,
     self_ns: number,
+    folded: maybe(object({ steps: number, time_ns: number, exact: flag })),
     depth: number,
     complete: flag,
     region: number,
@@ -82,8 +85,8 @@ export type Place = {
   readonly region?: number;
 };
 
-/** The span that fills most of a place. */
-export function fetchSpan(api: Api, place: Place, signal?: AbortSignal): Promise<SpanDetail | undefined> {
+/** The span that fills most of a place; the step that it lies in is an iteration of a loop level ("": as was found). */
+export function fetchSpan(api: Api, place: Place, level: string): Promise<SpanDetail | undefined> {
   const { location, range, depth, region } = place;
   const parameters = {
     location,
@@ -91,8 +94,9 @@ export function fetchSpan(api: Api, place: Place, signal?: AbortSignal): Promise
     end_ns: Math.max(1, Math.ceil(range.endNs)),
     ...(depth === undefined ? {} : { depth }),
     ...(region === undefined ? {} : { region }),
+    ...(level ? { level } : {}),
   };
-  return api.json("span", parameters, decodeDetail, signal);
+  return api.json("span", parameters, decodeDetail);
 }
 
 export type Way = "next" | "previous" | "parent" | "child";
@@ -102,7 +106,9 @@ export const fetchNeighbour = (
   api: Api,
   { location, startNs, depth }: SpanKey,
   way: Way,
-): Promise<SpanDetail | undefined> => api.json("neighbour", { location, start_ns: startNs, depth, way }, decodeDetail);
+  level: string,
+): Promise<SpanDetail | undefined> =>
+  api.json("neighbour", { location, start_ns: startNs, depth, way, ...(level ? { level } : {}) }, decodeDetail);
 
 export const keyOf = (span: SpanDetail): SpanKey => ({
   location: span.location,
@@ -116,6 +122,13 @@ export type WindowFacts = {
   readonly range: TimeRange;
   readonly groups: readonly Usage[];
   readonly names: readonly Usage[];
+  /** Time of folded steps of which it is not known what they called, by part of a step, ns. */
+  readonly folded: readonly { readonly name: string; readonly ns: number }[];
+  /** How many steps these are, and of how many the statistics are in the groups and names. */
+  readonly foldedSteps: number;
+  readonly countedSteps: number;
+  /** Calls that were folded outside of all steps and are in none of the numbers. */
+  readonly unplaced: number;
 };
 
 /** Which groups and names take the time of a window, over all locations, most first. */
@@ -129,7 +142,17 @@ export async function fetchWindow(api: Api, range: TimeRange, signal?: AbortSign
         ? [{ name: names[i] ?? "", group: decodeGroup(groups[i] ?? ""), selfNs: self[i] ?? 0, count: count[i] ?? 0 }]
         : [],
     );
-  return { range, groups: usage("group"), names: usage("name") };
+  const folded = kinds.flatMap((k, i) => (k === "folded" ? [{ name: names[i] ?? "", ns: self[i] ?? 0 }] : []));
+  const said = (name: string): number => Number(table.metadata(name) ?? 0);
+  return {
+    range,
+    groups: usage("group"),
+    names: usage("name"),
+    folded,
+    foldedSteps: said("folded_steps"),
+    countedSteps: said("counted_steps"),
+    unplaced: said("unplaced"),
+  };
 }
 
 /** A hit of a search. */

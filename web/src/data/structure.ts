@@ -1,7 +1,7 @@
 // Loops and the folded flow graph of a run, as `strobe structure --json` prints them.
 import { type Group, isGroup } from "../base/color";
 import type { Api } from "./api";
-import { flag, list, number, object, text } from "./wire";
+import { flag, list, maybe, number, object, text } from "./wire";
 
 const group = (value: unknown, path: string): Group => {
   const name = text(value, path);
@@ -53,8 +53,18 @@ const decodeStructure = object({
   graph: object({ nodes: list(decodeNode), edges: list(decodeEdge), overflow: flag }),
   loops: list(object({ header: number, parent: number, members: number, irreducible: flag, count: number })),
   expression: text,
+  kept_steps: maybe(number),
 });
+/** `kept_steps`: of how many steps it is known what is inside; undefined where that is known of all. */
 export type Structure = ReturnType<typeof decodeStructure>;
+
+const decodeFlow = object({ nodes: list(decodeNode), edges: list(decodeEdge), overflow: flag, holds: list(text) });
+/** The flow graph of outermost operators, and of those inside of opened ones; `holds` are the names that can be opened. */
+export type OpenedFlow = ReturnType<typeof decodeFlow>;
+
+/** Fetches the flow graph of the operators in detail. */
+export const fetchFlow = (api: Api, opened: readonly string[]): Promise<OpenedFlow> =>
+  api.json("flow", opened.length ? { open: opened.join("~") } : {}, decodeFlow);
 
 /** Fetches loops and flow graph. */
 export const fetchStructure = (api: Api): Promise<Structure> => api.json("structure", {}, decodeStructure);

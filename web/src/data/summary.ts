@@ -29,6 +29,7 @@ export type Finding = ReturnType<typeof decodeFinding>;
 
 const decodeStep = object({
   count: number,
+  kept_count: number,
   steady_count: number,
   warm_up_count: number,
   outlier_count: number,
@@ -58,6 +59,7 @@ const decodeQuality = object({
   ended: text,
   estimated_cost: number,
   span_count: number,
+  folded_count: number,
   size_bytes: number,
   bytes_per_span: number,
 });
@@ -74,7 +76,9 @@ const decodeSummary = object({
 });
 export type Summary = ReturnType<typeof decodeSummary>;
 
-export const fetchSummary = (api: Api): Promise<Summary> => api.json("summary", {}, decodeSummary);
+/** Fetches the summary, with the iterations of a loop level as the steps ("": those that were found). */
+export const fetchSummary = (api: Api, level: string): Promise<Summary> =>
+  api.json("summary", level ? { level } : {}, decodeSummary);
 
 /** The phase that a part's name means, where it is one that has its own colour. */
 export const phaseOf = (part: Part): Phase | undefined => PHASES.find((phase) => phase === part.name);

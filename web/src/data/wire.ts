@@ -30,6 +30,14 @@ export const list =
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** Values of one kind by name, whatever the names. */
+export const record =
+  <T>(item: Decoder<T>): Decoder<Readonly<Record<string, T>>> =>
+  (value, path) =>
+    isRecord(value)
+      ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, item(one, `${path}.${name}`)]))
+      : fail(path, "an object", value);
+
 /** The fields of an object; fields that are not named are ignored, so that a server may add some. */
 export const object =
   <Fields extends Record<string, Decoder<unknown>>>(

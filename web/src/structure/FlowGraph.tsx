@@ -90,15 +90,21 @@ type Props = {
   readonly structure: Structure;
   /** The whole run, with what comes before and after the loop, or only what the steps do. */
   readonly whole: boolean;
+  /** Of how many steps the graph is; undefined: of all. */
+  readonly keptSteps: number | undefined;
   /** Names that stand out: of the chosen region, or under the pointer on another part of the page. */
   readonly lit: ReadonlySet<string>;
+  /** Names of operators that hold others, and those of them whose insides are shown. */
+  readonly holds: ReadonlySet<string>;
+  readonly opened: ReadonlySet<string>;
+  readonly onOpen: (names: readonly string[], open: boolean) => void;
   readonly onNames: (names: readonly string[]) => void;
   readonly onHover: (names: readonly string[]) => void;
 };
 
-type Marking = Pick<Props, "lit" | "onNames" | "onHover">;
+type Marking = Pick<Props, "lit" | "onNames" | "onHover" | "holds" | "opened" | "onOpen">;
 
-export function FlowGraph({ structure, whole, lit, onNames, onHover }: Props) {
+export function FlowGraph({ structure, whole, keptSteps, ...marking }: Props) {
   const flow = useMemo(() => flowOf(structure, whole), [structure, whole]);
   const placed = useMemo(() => load(() => place(flow)), [flow]);
   const { graph } = structure;
@@ -114,10 +120,12 @@ export function FlowGraph({ structure, whole, lit, onNames, onHover }: Props) {
     <Await of={placed.value} what="Laying out the graph">
       {(value) => (
         <>
-          <Drawing placed={value} lit={lit} onNames={onNames} onHover={onHover} />
+          <Drawing placed={value} {...marking} />
           <p class="graph-key weak">
             <span class="key-line" /> width: how often · colour: time <span class="key-line dashed" /> rare path ·
             double click: whole graph
+            {marking.holds.size > 0 && " · +: what it calls"}
+            {keptSteps !== undefined && ` · of the ${formatCount(keptSteps)} steps in detail`}
             {flow.left > 0 &&
               ` · ${formatCount(flow.left)} ${whole ? "short nodes" : "nodes of the rest of the run"} left out`}
             {graph.overflow && " · the program had more nodes than are kept"}
@@ -130,7 +138,7 @@ export function FlowGraph({ structure, whole, lit, onNames, onHover }: Props) {
 
 type View = { readonly x: number; readonly y: number; readonly scale: number };
 
-function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Marking) {
+function Drawing({ placed, ...marking }: { placed: Placed } & Marking) {
   const theme = useSession().theme.value;
   const box = useRef<HTMLDivElement>(null);
   const view = useSignal<View | undefined>(undefined);
@@ -191,7 +199,7 @@ function Drawing({ placed, lit, onNames, onHover }: { placed: Placed } & Marking
             </path>
           ))}
           {placed.nodes.map((one) => (
-            <Node key={one.node.id} one={one} lit={lit} theme={theme} onNames={onNames} onHover={onHover} />
+            <Node key={one.node.id} one={one} theme={theme} {...marking} />
           ))}
         </g>
       </svg>
@@ -242,7 +250,7 @@ function attachMoves(element: HTMLElement, now: () => View, change: (view: View 
   };
   element.addEventListener("pointerup", release, { signal });
   element.addEventListener("pointercancel", release, { signal });
-  element.addEventListener("dblclick", () => change(undefined), { signal });
+  element.addEventListener("dblclick", (event) => onSign(event) || change(undefined), { signal });
   return () => stop.abort();
 }
 
@@ -265,12 +273,21 @@ function fitting(placed: Placed, { width, height }: Size): View {
   return { scale, x: (width - placed.width * scale) / 2, y: (height - placed.height * scale) / 2 };
 }
 
-function Node({ one, lit, theme, onNames, onHover }: { one: ShownNode & Point; theme: Theme } & Marking) {
+/** Whether a click is one on the sign that opens a node. */
+const onSign = (event: Event): boolean =>
+  event.target instanceof Element && event.target.closest(".graph-open") !== null;
+
+type NodeProps = { one: ShownNode & Point; theme: Theme } & Marking;
+
+function Node({ one, theme, lit, holds, opened, onOpen, onNames, onHover }: NodeProps) {
   const { node, lines, foot, heat, rare, width, height, x, y } = one;
   const names = node.members.length ? node.members : [node.name];
   const [left, top] = [x - width / 2, y - height / 2];
   const isLit = names.some((name) => lit.has(name));
   const choose = (): void => onNames(names);
+  const closed = names.filter((name) => holds.has(name) && !opened.has(name));
+  const open = names.filter((name) => opened.has(name));
+  const toggle = (): void => (closed.length ? onOpen(closed, true) : onOpen(open, false));
   return (
     // biome-ignore lint/a11y/useSemanticElements: a button of HTML cannot stand inside of SVG
     <g
@@ -278,17 +295,19 @@ function Node({ one, lit, theme, onNames, onHover }: { one: ShownNode & Point; t
       role="button"
       tabindex={0}
       aria-pressed={isLit}
-      onClick={choose}
+      aria-expanded={closed.length || open.length ? !closed.length : undefined}
+      onClick={(event) => (onSign(event) ? toggle() : choose())}
       onKeyDown={(event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
+        const action = event.key === "Enter" || event.key === " " ? choose : event.key === "+" ? toggle : undefined;
+        if (!action) return;
         event.preventDefault();
         event.stopPropagation();
-        choose();
+        action();
       }}
       onPointerEnter={() => onHover(names)}
       onPointerLeave={() => onHover([])}
     >
-      <title>{`${names.join("\n")}\n${foot}, ${formatDuration(node.time_ns)}`}</title>
+      <title>{`${names.join("\n")}\n${foot}, ${formatDuration(node.time_ns)}${closed.length ? "\n+: show what it calls" : ""}`}</title>
       <rect x={left} y={top} width={width} height={height} rx="6" fill={css(heatColor(heat, theme))} />
       <rect x={left} y={top} width="4" height={height} rx="2" fill={css(groupColor(node.group, theme))} />
       {lines.map((line, i) => (
@@ -299,6 +318,14 @@ function Node({ one, lit, theme, onNames, onHover }: { one: ShownNode & Point; t
       <text x={left + 12} y={top + height - 8} class="foot">
         {foot}
       </text>
+      {(closed.length > 0 || open.length > 0) && (
+        <g class="graph-open">
+          <rect x={left + width - 19} y={top + 3} width="16" height="16" rx="4" />
+          <text x={left + width - 11} y={top + 15} text-anchor="middle">
+            {closed.length ? "+" : "−"}
+          </text>
+        </g>
+      )}
     </g>
   );
 }

@@ -2,15 +2,15 @@
 import type { ComponentChildren } from "preact";
 import { css, PHASE_TITLES, PHASES, phaseColor } from "../base/color";
 import { shortName } from "../base/names";
-import { formatCount, formatShare } from "../base/quantity";
+import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
-import type { Step } from "../data/run";
 import { useSession } from "../data/session";
 import type { Level, Structure } from "../data/structure";
 
 type Props = {
   readonly structure: Structure;
-  readonly steps: readonly Step[];
+  /** Time of all steps by part. */
+  readonly partsNs: Readonly<Record<string, number>>;
   readonly runNs: number;
   /** Marker of the level whose iterations count as the steps; "" is the one that was found. */
   readonly chosen: string;
@@ -41,7 +41,7 @@ export function inOrder(levels: readonly Level[]): { readonly level: Level; read
   return below(-1, 0);
 }
 
-export function LoopTree({ structure, steps, runNs, chosen, onLevel }: Props) {
+export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) {
   const { levels, confidence, reason, stream } = structure;
   const rows = inOrder(levels);
   const isStep = (level: Level): boolean => (chosen ? chosen === (level.marker || level.name) : level.is_step);
@@ -61,8 +61,15 @@ export function LoopTree({ structure, steps, runNs, chosen, onLevel }: Props) {
           <span class="number weak">{formatDuration(runNs)}</span>
         </li>
         {rows.map(({ level, depth }) => (
-          <LevelRow key={level.id} level={level} isStep={isStep(level)} depth={depth + 1} onLevel={onLevel}>
-            {isStep(level) && <Parts steps={steps} depth={depth + 2} />}
+          <LevelRow
+            key={level.id}
+            level={level}
+            keptSteps={level.is_step || level.parent < 0 ? undefined : structure.kept_steps}
+            isStep={isStep(level)}
+            depth={depth + 1}
+            onLevel={onLevel}
+          >
+            {isStep(level) && <Parts partsNs={partsNs} depth={depth + 2} />}
           </LevelRow>
         ))}
       </ul>
@@ -88,12 +95,15 @@ function row(depth: number, share: number, color = "var(--accent)"): Record<stri
 
 function LevelRow({
   level,
+  keptSteps,
   isStep,
   depth,
   onLevel,
   children,
 }: {
   level: Level;
+  /** Of how many steps its counts are; undefined: of all. */
+  keptSteps: number | undefined;
   isStep: boolean;
   depth: number;
   onLevel: (level: Level) => void;
@@ -104,7 +114,7 @@ function LevelRow({
   const facts = [
     ...(named ? [] : [level.name]),
     `marked by ${level.marker}`,
-    `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in all`,
+    `${formatCount(level.count)} iterations, ${formatDuration(level.time_ns)} in ${keptSteps === undefined ? "all" : `the ${plural(keptSteps, "step")} in detail`}`,
     `${level.spine.toFixed(0)} events and transitions repeat with it`,
     `covers ${formatShare(level.coverage)}, varies by ${formatShare(level.cvn)}, score ${level.score.toFixed(2)}`,
   ].join("\n");
@@ -133,12 +143,9 @@ function LevelRow({
 }
 
 /** What a step is made of: its parts, over all steps. */
-function Parts({ steps, depth }: { steps: readonly Step[]; depth: number }) {
+function Parts({ partsNs, depth }: { partsNs: Readonly<Record<string, number>>; depth: number }) {
   const theme = useSession().theme.value;
-  const sums = PHASES.map((phase) => ({
-    phase,
-    ns: steps.reduce((sum, step) => sum + step.parts[phase] * step.count, 0),
-  }));
+  const sums = PHASES.map((phase) => ({ phase, ns: partsNs[phase] ?? 0 }));
   const total = sums.reduce((sum, { ns }) => sum + ns, 0);
   if (total <= 0) return null;
   return (

@@ -27,7 +27,7 @@ export const STACK_KEYS: readonly (readonly [string, string])[] = [
   ["N", "next outlier"],
   ["G", "durations, or the gaps before them"],
   ["Enter", "the step on the timeline"],
-  ["Esc", "clear what is chosen"],
+  ["Esc", "clear the step, then the region that stands out"],
 ];
 
 type Props = {
@@ -285,10 +285,8 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
       const row = cursor.peek()?.row ?? (step === undefined ? -1 : rowOf(stack, step));
       if (row >= 0) showStep(row);
     },
-    Escape: () => {
-      move(undefined);
-      session.update({ step: undefined, region: "" });
-    },
+    // What was chosen is taken back by the page, as everywhere.
+    Escape: () => move(undefined),
   };
   const under = cursor.value;
   return (

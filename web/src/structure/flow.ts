@@ -2,7 +2,7 @@
 
 import { middleCut, shortName } from "../base/names";
 import { formatCount, formatShare } from "../base/quantity";
-import type { FlowEdge, FlowNode, Structure } from "../data/structure";
+import type { FlowEdge, FlowNode, OpenedFlow, Structure } from "../data/structure";
 
 /** More nodes than a person follows: the ones that take least time are left out. */
 export const MOST_NODES = 60;
@@ -89,6 +89,16 @@ function startOf({ graph, levels }: Structure, usual: number): number {
   return next?.target ?? graph.nodes[0]?.id ?? 0;
 }
 
+/** The loops with another graph: that of operators, where there are any, and with counts of steps to match. */
+export function withFlow(structure: Structure, flow: OpenedFlow): Structure {
+  if (structure.stream !== "operators" || !flow.nodes.length) return structure;
+  const { kept_steps: kept } = structure;
+  const levels = structure.levels.map((level) =>
+    level.is_step && kept !== undefined ? { ...level, count: kept } : level,
+  );
+  return { ...structure, levels, graph: flow };
+}
+
 /** Decides what is shown of a graph, and how: what the steps do, or the whole run with its beginning and its end. */
 export function flowOf(structure: Structure, whole: boolean): Flow {
   const { graph, levels } = structure;
@@ -113,7 +123,8 @@ export function flowOf(structure: Structure, whole: boolean): Flow {
         share: total ? node.time_ns / total : 0,
         heat: 0,
         rare: node.count < RARE_NODE * Math.min(usual, counts.get(node.level) ?? usual),
-        width: Math.max(84, Math.round(letters * 7) + 22),
+        // With room for the sign that opens it.
+        width: Math.max(84, Math.round(letters * 7) + 38),
         height: (lines.length + 1) * LINE + 11,
       };
     });

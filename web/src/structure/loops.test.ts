@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FlowNode, Level, Structure } from "../data/structure";
-import { flowOf, linesOf, MOST_NODES, readingOrder } from "./flow";
+import { flowOf, linesOf, MOST_NODES, readingOrder, withFlow } from "./flow";
 import { inOrder, tripsText } from "./LoopTree";
 
 const level = (id: number, parent: number, share: number, count = 100): Level => ({
@@ -39,6 +39,21 @@ const structure = (nodes: FlowNode[], edges: Structure["graph"]["edges"]): Struc
   graph: { nodes, edges, overflow: false },
   loops: [],
   expression: "",
+  kept_steps: undefined,
+});
+
+describe("the graph of what is in detail", () => {
+  const every = structure([node(0, 100, 500), node(1, 100, 500)], []);
+  const flow = { nodes: [node(0, 10, 50)], edges: [], overflow: false, holds: [] };
+  test("is compared with the steps in detail, so that what all of them do is not rare", () => {
+    const shown = flowOf(withFlow({ ...every, kept_steps: 10 }, flow), false);
+    expect(shown.nodes.map((one) => [one.node.count, one.rare])).toEqual([[10, false]]);
+    expect(flowOf({ ...every, graph: flow }, false).nodes[0]?.rare).toBe(true);
+  });
+  test("stands only for operators", () => {
+    expect(withFlow({ ...every, stream: "calls" }, flow).graph.nodes).toHaveLength(2);
+    expect(withFlow(every, { ...flow, nodes: [] }).graph.nodes).toHaveLength(2);
+  });
 });
 
 describe("the tree of loops", () => {

@@ -1,5 +1,5 @@
 // The tracks on the screen: gutter with names, ruler, one canvas for all rows, tooltip.
-import { effect, useSignal, useSignalEffect } from "@preact/signals";
+import { effect, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { css, GROUP_TITLES, groupColor } from "../base/color";
 import { formatQuantity } from "../base/quantity";
@@ -34,6 +34,7 @@ function scene(model: TimelineModel, hit: Hit | undefined): Scene {
     height: model.size.value.height,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
+    foldedProcesses: model.run.meta.folded_processes,
     chosenStep: state.value.step,
     readings: model.readings.value,
     selection: span && {
@@ -165,10 +166,11 @@ export function Tracks({ model }: { model: TimelineModel }) {
     };
   }, [model]);
 
+  const chosen = useComputed(() => model.session.state.value.selection);
   useSignalEffect(() => {
-    const { selection } = model.session.state.value;
+    const selection = chosen.value;
     if (selection) void model.restore(selection);
-    else model.selected.value = undefined;
+    else model.deselect();
   });
 
   const height = totalHeight(model.rows.value);

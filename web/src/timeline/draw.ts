@@ -6,7 +6,7 @@ import { type TileKey, tileRange } from "../data/cells";
 import type { Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
-import { foldedStretches, hatch } from "./folded";
+import { foldedRows, foldedStretches, hatch } from "./folded";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
 import { drawMetric } from "./metrics";
@@ -26,6 +26,7 @@ export type Scene = {
   readonly tileCells: number;
   readonly store: TileStore;
   readonly steps: readonly Step[];
+  readonly foldedProcesses: readonly number[];
   readonly chosenStep: number | undefined;
   readonly readings: ReadonlyMap<number, Readings>;
   readonly selection: (SpanKey & { readonly durationNs: number }) | undefined;
@@ -103,7 +104,7 @@ function drawFolded(context: CanvasRenderingContext2D, scene: Scene, { theme, la
   const chrome = CHROME[theme];
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
-  const locations = scene.rows.filter((row) => row.kind === "location");
+  const locations = foldedRows(scene.rows, scene.foldedProcesses);
   for (const stretch of foldedStretches(scene.steps, window)) {
     const left = Math.max(0, toPx(stretch.startNs, window, width));
     const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Detail, Step } from "../data/run";
-import { foldedStretches } from "./folded";
+import { foldedRows, foldedStretches } from "./folded";
+import type { Row } from "./rows";
 
 const step = (number: number, detail: Detail): Step => ({
   process: 0,
@@ -26,4 +27,18 @@ test("neighbouring steps without spans are one stretch, and steps with spans par
     { startNs: 600, endNs: 699 },
   ]);
   expect(foldedStretches(steps, { startNs: 300, endNs: 550 })).toEqual([{ startNs: 400, endNs: 499 }]);
+});
+
+test("only threads of processes that folded anything hold nothing there", () => {
+  const thread = (number: number, process: number): Row => ({
+    kind: "location",
+    location: { location: number, process, name: "", threadId: number, spanCount: 1 },
+    open: false,
+    depths: 0,
+    key: `location-${number}`,
+    top: 0,
+    height: 20,
+  });
+  const rows = [thread(0, 0), thread(1, 1), thread(2, 2)];
+  expect(foldedRows(rows, [0, 2]).map((row) => row.location.location)).toEqual([0, 2]);
 });

@@ -1,6 +1,9 @@
 // Stretches of time of which only statistics were kept, and how they are drawn.
 import type { TimeRange } from "../base/time";
 import type { Step } from "../data/run";
+import type { Row } from "./rows";
+
+type ThreadRow = Extract<Row, { kind: "location" }>;
 
 /** Neighbouring steps without spans as one stretch each, as far as a window shows them. */
 export function foldedStretches(steps: readonly Step[], window: TimeRange): TimeRange[] {
@@ -15,6 +18,10 @@ export function foldedStretches(steps: readonly Step[], window: TimeRange): Time
   }
   return found;
 }
+
+/** The threads that hold no spans there; those of a process that kept everything do, a worker of a loader say. */
+export const foldedRows = (rows: readonly Row[], processes: readonly number[]): ThreadRow[] =>
+  rows.filter((row) => row.kind === "location").filter((row) => processes.includes(row.location.process));
 
 /** A rectangle in CSS pixels. */
 export type Box = { readonly left: number; readonly top: number; readonly wide: number; readonly tall: number };

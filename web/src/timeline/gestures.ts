@@ -152,10 +152,6 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
     Period: () => void model.walk("next"),
     ArrowUp: () => void model.walk("parent"),
     ArrowDown: () => void model.walk("child"),
-    Escape: () => {
-      model.session.update({ range: undefined, region: "" });
-      void model.select(undefined);
-    },
   };
   page.addEventListener(
     "keydown",
@@ -202,5 +198,5 @@ export const TIMELINE_KEYS: readonly (readonly [string, string])[] = [
   ["N", "next outlier"],
   [",  .", "select the previous, next span of the row"],
   ["↑  ↓", "select the span around, the first inside"],
-  ["Esc", "clear what is chosen"],
+  ["Esc", "clear the stretch and the span, then the region that stands out"],
 ];

@@ -54,6 +54,9 @@ export class TimelineModel {
   readonly rows: ReadonlySignal<readonly Row[]>;
   readonly tiles: ReadonlySignal<readonly TileKey[]>;
   readonly store: TileStore;
+  /** Counts what was asked to be selected: an answer that comes after the next wish is not wanted any more. */
+  private wish = 0;
+  private walking: Promise<void> = Promise.resolve();
   private readingsFor: TimeRange | undefined;
   private readingsUnderWay: AbortController | undefined;
 
@@ -82,8 +85,14 @@ export class TimelineModel {
   /** Stops everything that is under way. */
   close(): void {
     clearTimeout(this.settle);
+    this.wish++;
     this.store.close();
     this.readingsUnderWay?.abort();
+  }
+
+  /** The loop level whose iterations are the steps. */
+  private get level(): string {
+    return this.session.state.peek().level;
   }
 
   /** The rows on the screen. */
@@ -149,8 +158,7 @@ export class TimelineModel {
   async goToStep(kind: StepKind): Promise<void> {
     const window = this.window.value;
     const middle = window.startNs + length(window) / 2;
-    const { level } = this.session.state.value;
-    const asked = fetchStepNear(this.session.api, middle, kind, level);
+    const asked = fetchStepNear(this.session.api, middle, kind, this.level);
     const answer = await this.session.ask(asked.then((step) => ({ step })));
     if (!answer) return;
     const found = answer.step;
@@ -193,17 +201,32 @@ export class TimelineModel {
   /** Selects the span that fills most of a place; undefined clears. */
   async select(place: Place | undefined): Promise<void> {
     if (!place) {
-      this.selected.value = undefined;
+      this.deselect();
       this.session.update({ selection: undefined });
       return;
     }
-    const found = await this.session.ask(fetchSpan(this.session.api, place));
+    const wish = ++this.wish;
+    const found = await this.session.ask(fetchSpan(this.session.api, place, this.level));
+    if (wish !== this.wish) return;
     this.selected.value = found;
     this.session.update({ selection: found && keyOf(found) });
   }
 
+  /** Shows no span as selected, also none that is still being fetched. */
+  deselect(): void {
+    this.wish++;
+    this.selected.value = undefined;
+  }
+
   /** Selects the neighbour of the selected span, or, where none is selected, the widest span of the first thread. */
-  async walk(way: Way): Promise<void> {
+  walk(way: Way): Promise<void> {
+    // A key that is pressed before the answer to the one before has come means what lies beside that answer.
+    const wish = this.wish;
+    this.walking = this.walking.then(() => (wish === this.wish ? this.walkOn(way, wish) : undefined));
+    return this.walking;
+  }
+
+  private async walkOn(way: Way, wish: number): Promise<void> {
     const from = this.selected.value;
     const first = this.rows.value.find((row) => row.kind === "location");
     const place = first?.kind === "location" && {
@@ -212,10 +235,10 @@ export class TimelineModel {
       depth: 0,
     };
     const asked = from
-      ? fetchNeighbour(this.session.api, keyOf(from), way)
-      : place && fetchSpan(this.session.api, place);
+      ? fetchNeighbour(this.session.api, keyOf(from), way, this.level)
+      : place && fetchSpan(this.session.api, place, this.level);
     const found = asked && (await this.session.ask(asked));
-    if (!found) return;
+    if (!found || wish !== this.wish) return;
     this.selected.value = found;
     this.session.update({ selection: keyOf(found) });
     this.bringIntoView({ startNs: found.start_ns, endNs: found.start_ns + found.duration_ns });
@@ -234,7 +257,9 @@ export class TimelineModel {
     if (known && known.location === key.location && known.start_ns === key.startNs && known.depth === key.depth) return;
     const range = { startNs: key.startNs, endNs: key.startNs + 1 };
     const place = { location: key.location, range, depth: key.depth };
-    this.selected.value = await this.session.ask(fetchSpan(this.session.api, place));
+    const wish = ++this.wish;
+    const found = await this.session.ask(fetchSpan(this.session.api, place, this.level));
+    if (wish === this.wish) this.selected.value = found;
   }
 
   /** Zooms to the chosen stretch, else to the selected span. */

@@ -29,6 +29,8 @@ const run: Run = {
     start_ns: 0,
     end_ns: 10,
     span_count: 0,
+    folded_count: 0,
+    folded_processes: [],
     size_bytes: 0,
     tile_cells: 4,
   },

@@ -12,7 +12,6 @@ import { Await, Missing } from "../widgets/Loading";
 import { RunChart } from "../widgets/RunChart";
 import { StepBar } from "../widgets/StepBar";
 import { StepStrip } from "../widgets/StepStrip";
-import { classesOf } from "../widgets/strip";
 
 const KINDS: Readonly<Record<string, string>> = {
   "input-bound": "waits for data",
@@ -24,7 +23,8 @@ const KINDS: Readonly<Record<string, string>> = {
 
 function OverviewPage() {
   const session = useSession();
-  const summary = useMemo(() => load(() => fetchSummary(session.api)), [session]);
+  const { level } = session.state.value;
+  const summary = useMemo(() => load(() => fetchSummary(session.api, level)), [session, level]);
   return (
     <Await of={summary.value} what="Reading the summary">
       {(value) => <Overview summary={value} />}
@@ -80,7 +80,8 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
   const session = useSession();
   const theme = session.theme.value;
   if (!steps.length) return null;
-  const outliers = steps.filter((step) => step.outlier).length;
+  const { classes = [], causes = {} } = session.stepsAbout.value ?? {};
+  const outliers = classes.reduce((sum, one) => sum + one.outliers, 0);
   return (
     <section class="card" aria-labelledby="steps-title">
       <header>
@@ -89,12 +90,12 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
       </header>
       <StepStrip steps={steps} window={undefined} height={92} chosen={session.state.value.step} onSteps={onSteps} />
       <ul class="classes">
-        {classesOf(steps).map((one) => (
+        {classes.map((one) => (
           <li key={one.name}>
             <i style={{ background: css(classColor(one.rank, theme)) }} />
             <span>{one.name}</span>
             <b>{formatCount(one.count)}</b>
-            <span class="weak">median {formatDuration(one.medianNs)}</span>
+            <span class="weak">median {formatDuration(one.median_ns)}</span>
           </li>
         ))}
         {outliers > 0 && (
@@ -102,7 +103,7 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
             <span style={{ color: css(outlierColor(theme)) }}>▲</span>
             <span>outlier</span>
             <b>{formatCount(outliers)}</b>
-            <span class="weak">{causes(steps)}</span>
+            <span class="weak">{causesText(causes)}</span>
           </li>
         )}
       </ul>
@@ -111,10 +112,8 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
 }
 
 /** What made the outliers slow: "7 by data wait, 1 by rest". */
-function causes(steps: readonly Step[]): string {
-  const counts = new Map<string, number>();
-  for (const step of steps) if (step.outlier && step.cause) counts.set(step.cause, (counts.get(step.cause) ?? 0) + 1);
-  return [...counts]
+function causesText(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
     .sort(([, a], [, b]) => b - a)
     .map(([cause, count]) => `${count} by ${cause.replaceAll("_", " ")}`)
     .join(", ");
@@ -208,8 +207,10 @@ function QualityCard({ quality }: { quality: Quality }) {
         <dd>{formatShare(quality.estimated_cost)} of the run, as it estimates itself</dd>
         <dt>recorded</dt>
         <dd>
-          {plural(quality.span_count, "span")}, {formatQuantity(quality.size_bytes, "bytes")} (
-          {quality.bytes_per_span.toFixed(1)} bytes a span)
+          {plural(quality.span_count, "span")}
+          {quality.folded_count > 0 && `, ${formatCount(quality.folded_count)} more in statistics`},{" "}
+          {formatQuantity(quality.size_bytes, "bytes")} ({quality.bytes_per_span.toFixed(1)} bytes{" "}
+          {quality.folded_count > 0 ? "a call" : "a span"})
         </dd>
       </dl>
     </section>

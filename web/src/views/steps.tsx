@@ -12,7 +12,7 @@ import { BreakdownChart, DurationHistogram } from "../widgets/StepCharts";
 import { StepStrip } from "../widgets/StepStrip";
 import { StepTable } from "../widgets/StepTable";
 import { binsOf, classMedians, filterSteps, partsOf } from "../widgets/steps";
-import { classesOf, stepsIn } from "../widgets/strip";
+import { stepsIn } from "../widgets/strip";
 
 function StepsPage() {
   const session = useSession();
@@ -25,7 +25,7 @@ function StepsPage() {
 
 function NoSteps() {
   const session = useSession();
-  const reason = session.stepsReason.value.replace(/^none: /, "");
+  const reason = (session.stepsAbout.value?.reason ?? "").replace(/^none: /, "");
   return (
     <div class="empty">
       <p>
@@ -87,9 +87,9 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   const session = useSession();
   const theme = session.theme.value;
   const change = (part: Partial<StepFilter>): void => session.update({ steps: { ...filter, ...part } });
-  const classes = classesOf(steps);
-  const outliers = steps.filter((step) => step.outlier).length;
-  const folded = steps.filter((step) => step.detail !== "all").reduce((sum, step) => sum + step.count, 0);
+  const { count = 0, kept = 0, classes = [] } = session.stepsAbout.value ?? {};
+  const outliers = classes.reduce((sum, one) => sum + one.outliers, 0);
+  const folded = count - kept;
   const toggle = (name: string): string[] =>
     filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
   return (
@@ -103,7 +103,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
           onClick={() => change({ classes: toggle(one.name) })}
         >
           <i style={{ background: css(classColor(one.rank, theme)) }} />
-          {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.medianNs)}</span>
+          {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.median_ns)}</span>
         </button>
       ))}
       {outliers > 0 && (
@@ -124,7 +124,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
           title={`${formatCount(folded)} steps were kept as statistics only, or but for their end`}
           onClick={() => change({ detailed: !filter.detailed })}
         >
-          kept in detail <b>{formatCount(steps.reduce((sum, step) => sum + step.count, 0) - folded)}</b>
+          kept in detail <b>{formatCount(kept)}</b>
         </button>
       )}
       <span class="spacer" />
@@ -203,4 +203,4 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
   );
 }
 
-export const view: View = { name: "steps", title: "Steps", key: "3", component: StepsPage };
+export const view: View = { name: "steps", title: "Steps", key: "3", component: StepsPage, chosen: ["step"] };

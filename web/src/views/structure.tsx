@@ -1,13 +1,14 @@
 // Page 4: the loops of the run, what follows what in them, and every iteration beside the usual one.
 import { useSignal } from "@preact/signals";
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { shortName } from "../base/names";
 import { INITIAL } from "../base/state";
 import { length } from "../base/time";
-import { load, useSession } from "../data/session";
-import { fetchStructure, type Structure } from "../data/structure";
+import { type Loaded, load, useSession } from "../data/session";
+import { fetchFlow, fetchStructure, type OpenedFlow, type Structure } from "../data/structure";
 import type { View } from "../data/view";
 import { FlowGraph } from "../structure/FlowGraph";
+import { withFlow } from "../structure/flow";
 import { LoopTree } from "../structure/LoopTree";
 import { StackPanel } from "../structure/StackPanel";
 import { Await } from "../widgets/Loading";
@@ -19,6 +20,15 @@ function StructurePage() {
   const hovered = useSignal<readonly string[]>([]);
   const chosen = useSignal<readonly string[]>([]);
   const whole = useSignal(false);
+  // Names of operators whose insides are shown, and whether every call of the run is.
+  const opened = useSignal<readonly string[]>([]);
+  const everything = useSignal(false);
+  const flow = useMemo(() => load(() => fetchFlow(session.api, opened.value)), [session, opened.value]);
+  // The graph before stays until the next one has come.
+  const lastFlow = useRef<Loaded<OpenedFlow>>({ status: "loading" });
+  if (flow.value.status !== "loading") lastFlow.current = flow.value;
+  const loaded = structure.value;
+  const folded = loaded.status === "ready" && loaded.value.kept_steps !== undefined;
   const { region } = session.state.value;
   const lit = useMemo(() => {
     const names = chosen.value.includes(region) ? chosen.value : region ? [region] : [];
@@ -37,7 +47,7 @@ function StructurePage() {
       <section class="structure-graph" aria-labelledby="graph-title">
         <header>
           <h2 id="graph-title">Flow</h2>
-          {!region && <span class="weak">what runs after what</span>}
+          {!region && !folded && <span class="weak">what runs after what</span>}
           <span class="spacer" />
           {region && (
             <button
@@ -47,6 +57,19 @@ function StructurePage() {
               onClick={() => session.update({ region: "" })}
             >
               {shortName(region)} ✕
+            </button>
+          )}
+          {folded && (
+            <button
+              type="button"
+              class="quiet"
+              aria-pressed={everything.value}
+              title="Every call in all steps, counted while the program ran; else the outermost operators of the steps in detail"
+              onClick={() => {
+                everything.value = !everything.value;
+              }}
+            >
+              all calls
             </button>
           )}
           <button
@@ -62,16 +85,27 @@ function StructurePage() {
         </header>
         <Await of={structure.value} what="Finding the loops">
           {(value) => (
-            <FlowGraph
-              structure={value}
-              whole={whole.value}
-              lit={lit}
-              onHover={onHover}
-              onNames={(names) => {
-                chosen.value = names;
-                session.update({ region: names.includes(region) ? "" : (names[0] ?? "") });
-              }}
-            />
+            <Await of={lastFlow.current} what="Drawing the flow">
+              {(operators) => (
+                <FlowGraph
+                  structure={everything.value ? value : withFlow(value, operators)}
+                  whole={whole.value}
+                  keptSteps={everything.value ? undefined : value.kept_steps}
+                  lit={lit}
+                  holds={new Set(everything.value ? [] : operators.holds)}
+                  opened={new Set(opened.value)}
+                  onOpen={(names, open) => {
+                    const others = opened.value.filter((name) => !names.includes(name));
+                    opened.value = open ? [...others, ...names] : others;
+                  }}
+                  onHover={onHover}
+                  onNames={(names) => {
+                    chosen.value = names;
+                    session.update({ region: names.includes(region) ? "" : (names[0] ?? "") });
+                  }}
+                />
+              )}
+            </Await>
           )}
         </Await>
       </section>
@@ -87,7 +121,7 @@ function Loops({ structure }: { structure: Structure }) {
   return (
     <LoopTree
       structure={structure}
-      steps={steps.status === "ready" ? steps.value : []}
+      partsNs={(steps.status === "ready" && session.stepsAbout.value?.parts_ns) || {}}
       runNs={run.status === "ready" ? length(run.value.bounds) : 0}
       chosen={session.state.value.level}
       onLevel={(level) => {
@@ -99,4 +133,10 @@ function Loops({ structure }: { structure: Structure }) {
   );
 }
 
-export const view: View = { name: "structure", title: "Structure", key: "4", component: StructurePage };
+export const view: View = {
+  name: "structure",
+  title: "Structure",
+  key: "4",
+  component: StructurePage,
+  chosen: ["step"],
+};

@@ -181,4 +181,10 @@ function Breadcrumb({ model }: { model: TimelineModel }) {
   );
 }
 
-export const view: View = { name: "timeline", title: "Timeline", key: "2", component: TimelinePage };
+export const view: View = {
+  name: "timeline",
+  title: "Timeline",
+  key: "2",
+  component: TimelinePage,
+  chosen: ["range", "selection"],
+};

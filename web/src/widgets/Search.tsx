@@ -149,7 +149,8 @@ function Hits({ found, run, active, onJump }: HitsProps) {
   return (
     <>
       <div class="hits-head" role="status">
-        <b>{formatCount(found.count)}</b> {found.count === 1 ? "span" : "spans"}, {formatDuration(found.totalNs)} in all
+        <b>{formatCount(found.count)}</b> {found.count === 1 ? "span" : "spans"}
+        {run.meta.folded_count > 0 && " in detail"}, {formatDuration(found.totalNs)} in all
         {found.count > found.hits.length && <span class="weak"> · the longest {found.hits.length} are listed</span>}
       </div>
       <Density counts={found.density} />

@@ -1,6 +1,6 @@
 // The facts about the selected span.
 import { css, GROUP_TITLES, type Group, groupColor, isGroup } from "../base/color";
-import { formatCount, formatShare } from "../base/quantity";
+import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration, formatMoment, type TimeRange } from "../base/time";
 import { useSession } from "../data/session";
 import type { Sisters, SpanDetail } from "../data/spans";
@@ -43,6 +43,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose }: Pr
           <span class="weak">self, {formatShare(span.duration_ns ? span.self_ns / span.duration_ns : 1)}</span>
         </div>
       </div>
+      {span.folded && <FoldedInside folded={span.folded} />}
       <dl>
         <dt>start</dt>
         <dd>{formatMoment(span.start_ns, Math.max(1000, span.duration_ns / 100))}</dd>
@@ -102,17 +103,37 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose }: Pr
   );
 }
 
+/** What is inside and was folded: it is no self time. */
+function FoldedInside({ folded }: { folded: NonNullable<SpanDetail["folded"]> }) {
+  return (
+    <p class="weak source-note">
+      {formatDuration(folded.time_ns)} directly inside is in {plural(folded.steps, "folded step")}.{" "}
+      {folded.exact
+        ? "Self is exact: without what these called, by their statistics."
+        : "Self is that outside of them: what of these is its own is not known for this one span."}
+    </p>
+  );
+}
+
 /** How long the spans of the same region in this thread last, and where this one lies among them. */
 function SistersChart({ sisters, durationNs, color }: { sisters: Sisters; durationNs: number; color: string }) {
   const { count, histogram, histogram_low_ns: low, histogram_high_ns: high } = sisters;
-  if (count < 2) return <p class="weak only-one">The only span of its name in this thread.</p>;
+  const others = sisters.folded_count
+    ? ` (in detail; ${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all)`
+    : "";
+  if (count < 2) return <p class="weak only-one">The only span of its name in this thread{others}.</p>;
   const most = Math.max(...histogram, 1);
   const at = high > low ? Math.log(Math.max(durationNs, low) / low) / Math.log(high / low) : 0.5;
   const rank = sisters.shorter / count;
-  const text = `${formatCount(count)} of this name here, ${formatDuration(sisters.total_ns)} in all; longer than ${formatShare(rank)} of them`;
+  const kept = sisters.folded_count ? " kept in detail" : "";
+  const text = `${formatCount(count)} of this name here${kept}, ${formatDuration(sisters.total_ns)} in all; longer than ${formatShare(rank)} of them`;
+  const more = sisters.folded_count
+    ? `${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all: they are not in the picture`
+    : "";
   return (
     <figure class="sisters">
       <figcaption>{text}</figcaption>
+      {more && <p class="weak source-note">{more}.</p>}
       <svg viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label={`Histogram of durations. ${text}`}>
         {histogram.map((n, i) => {
           const tall = n === 0 ? 0 : Math.max(1.2, 28 * Math.sqrt(n / most));

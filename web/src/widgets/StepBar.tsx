@@ -64,6 +64,8 @@ export function StepBar({ step }: { step: StepSummary }) {
       </ul>
       <p class="weak found">
         {formatCount(step.count)} steps, found with {step.confidence} confidence: {step.reason}
+        {step.kept_count < step.count &&
+          `; ${formatCount(step.kept_count)} of them in detail, and statistics of the others: the times here are of all`}
       </p>
     </section>
   );

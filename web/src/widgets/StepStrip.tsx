@@ -3,9 +3,9 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { CHROME, classColor, css, outlierColor, type Theme } from "../base/color";
 import { formatDuration, type TimeRange } from "../base/time";
-import type { Step } from "../data/run";
+import type { ClassFacts, Step } from "../data/run";
 import { useSession } from "../data/session";
-import { type Bar, barAt, bars, classesOf, stepsIn, stretchOf } from "./strip";
+import { type Bar, barAt, bars, stepsIn, stretchOf } from "./strip";
 
 const MARK_HEIGHT = 8;
 
@@ -76,7 +76,8 @@ function draw(
 }
 
 export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
-  const theme = useSession().theme.value;
+  const session = useSession();
+  const theme = session.theme.value;
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useSignal(0);
   const hovered = useSignal<number | undefined>(undefined);
@@ -128,7 +129,7 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
         ref={canvas}
         style={{ height: `${height}px` }}
         role="img"
-        aria-label={stripSummary(steps)}
+        aria-label={stripSummary(steps, session.stepsAbout.value?.classes ?? [])}
         onPointerDown={(event) => {
           pressed.value = at(event);
           event.currentTarget.setPointerCapture(event.pointerId);
@@ -168,9 +169,12 @@ const tooltipPlace = (bar: number, count: number): Record<string, string> =>
   bar > count / 2 ? { right: `${100 - (100 * bar) / count}%` } : { left: `${(100 * (bar + 1)) / count}%` };
 
 /** The strip in words. */
-export function stripSummary(steps: readonly Step[]): string {
-  const classes = classesOf(steps).map((c) => `${c.count} ${c.name} (median ${formatDuration(c.medianNs)})`);
-  const outliers = steps.filter((s) => s.outlier);
-  const some = outliers.slice(0, 12).map((s) => s.step);
-  return `Steps: ${classes.join(", ")}; ${outliers.length} outliers${some.length ? `: ${some.join(", ")}` : ""}`;
+export function stripSummary(steps: readonly Step[], classes: readonly ClassFacts[]): string {
+  const said = classes.map((c) => `${c.count} ${c.name} (median ${formatDuration(c.median_ns)})`);
+  const outliers = classes.reduce((sum, c) => sum + c.outliers, 0);
+  const some = steps
+    .filter((s) => s.outlier)
+    .slice(0, 12)
+    .map((s) => s.step);
+  return `Steps: ${said.join(", ")}; ${outliers} outliers${some.length ? `: ${some.join(", ")}` : ""}`;
 }

@@ -1,8 +1,8 @@
 // Which groups and names take the time of what is on the screen, or of the chosen stretch.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
-import { formatCount, formatShare } from "../base/quantity";
+import { css, GROUP_TITLES, groupColor, PHASE_TITLES } from "../base/color";
+import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration, type TimeRange } from "../base/time";
 import { explain } from "../data/api";
 import { useSession } from "../data/session";
@@ -41,28 +41,81 @@ export function WindowStatistics({ range, onName }: Props) {
   }, [session, startNs, endNs, facts, failure]);
   if (failure.value) return <p class="empty">{failure.value}</p>;
   if (!facts.value) return null;
-  const { groups, names } = facts.value;
-  if (!groups.length) return <p class="empty">No span is in this stretch of time.</p>;
-  const all = groups.reduce((sum, one) => sum + one.selfNs, 0);
+  const { groups, names, folded } = facts.value;
+  const foldedNs = folded.reduce((sum, one) => sum + one.ns, 0);
+  const all = groups.reduce((sum, one) => sum + one.selfNs, 0) + foldedNs;
+  if (all <= 0) return <p class="empty">No span is in this stretch of time.</p>;
   return (
     <>
+      <Source facts={facts.value} />
       <h3>By group</h3>
-      <UsageBar groups={groups} all={all} />
+      <UsageBar groups={groups} foldedNs={foldedNs} all={all} />
       <UsageList usage={groups.map((one) => ({ ...one, name: GROUP_TITLES[one.group] }))} all={all} />
-      <h3>By name</h3>
-      <UsageList usage={names} all={all} onName={onName} />
+      {foldedNs > 0 && <FoldedList facts={facts.value} foldedNs={foldedNs} all={all} />}
+      {names.length > 0 && (
+        <>
+          <h3>By name{foldedNs > 0 && ", outside of the folded steps"}</h3>
+          <UsageList usage={names} all={all} onName={onName} />
+        </>
+      )}
     </>
   );
 }
 
-function UsageBar({ groups, all }: { groups: readonly Usage[]; all: number }) {
+/** What the numbers are made from, where that is not the spans alone. */
+function Source({ facts: { foldedSteps, countedSteps, unplaced } }: { facts: WindowFacts }) {
+  if (!foldedSteps && !countedSteps) return null;
+  return (
+    <p class="weak source-note">
+      {foldedSteps > 0
+        ? `From spans. Of ${plural(foldedSteps, "step")} here only the time and its parts are known: what folded steps call is counted over all of them. ` +
+          "The whole run shows it."
+        : `Exact: from spans, and from the statistics of ${plural(countedSteps, "folded step")}.`}
+      {unplaced > 0 &&
+        ` ${plural(unplaced, "call")} outside of all steps ${unplaced === 1 ? "was" : "were"} folded too, and may be in here as own time of what is around.`}
+    </p>
+  );
+}
+
+const FOLDED_TITLES: Readonly<Record<string, string>> = {
+  ...PHASE_TITLES,
+  cut: "steps cut by the edge",
+  meanwhile: "other threads and processes",
+};
+
+/** The time of folded steps: in all, and split as their records say. */
+function FoldedList({ facts, foldedNs, all }: { facts: WindowFacts; foldedNs: number; all: number }) {
+  const rows = [...facts.folded].sort((a, b) => b.ns - a.ns);
+  return (
+    <ul class="usage" aria-label="Folded steps">
+      <li title="Steps that were kept as statistics only">
+        <i class="hatched" />
+        <span>{plural(facts.foldedSteps, "folded step")}</span>
+        <span class="number">{formatDuration(foldedNs)}</span>
+        <span class="number weak">{formatShare(foldedNs / all)}</span>
+      </li>
+      {rows.map(({ name, ns }) => (
+        <li key={name} class="weak part-of">
+          <i />
+          <span>{FOLDED_TITLES[name] ?? name}</span>
+          <span class="number">{formatDuration(ns)}</span>
+          <span class="number">{formatShare(ns / all)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function UsageBar({ groups, foldedNs, all }: { groups: readonly Usage[]; foldedNs: number; all: number }) {
   const theme = useSession().theme.value;
-  const text = groups.map((one) => `${GROUP_TITLES[one.group]} ${formatShare(one.selfNs / all)}`).join(", ");
+  const parts = groups.map((one) => `${GROUP_TITLES[one.group]} ${formatShare(one.selfNs / all)}`);
+  const text = [...parts, ...(foldedNs > 0 ? [`folded steps ${formatShare(foldedNs / all)}`] : [])].join(", ");
   return (
     <div class="usage-bar" role="img" aria-label={`Exclusive time by group: ${text}`}>
       {groups.map((one) => (
         <span key={one.group} style={{ flexGrow: one.selfNs / all, background: css(groupColor(one.group, theme)) }} />
       ))}
+      {foldedNs > 0 && <span class="hatched" style={{ flexGrow: foldedNs / all }} />}
     </div>
   );
 }
@@ -74,7 +127,7 @@ function UsageList({ usage, all, onName }: ListProps) {
   return (
     <ul class="usage">
       {usage.map((one) => (
-        <li key={one.name} title={`${one.name}: ${formatCount(one.count)} spans`}>
+        <li key={one.name} title={`${one.name}: ${formatCount(one.count)} calls`}>
           <i style={{ background: css(groupColor(one.group, theme)) }} />
           {onName ? (
             <button type="button" class="plain" onClick={() => onName(one.name)}>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../data/run";
-import { barAt, bars, CUT_AT_MEDIANS, classesOf, median, scaleTop, stepsIn, stretchOf } from "./strip";
+import { barAt, bars, CUT_AT_MEDIANS, median, scaleTop, stepsIn, stretchOf } from "./strip";
 
 const step = (number: number, durationNs: number, more: Partial<Step> = {}): Step => ({
   process: 0,
@@ -52,15 +52,4 @@ test("a window covers the steps it touches", () => {
   expect(stretchOf(calm, 5, 5)).toBeUndefined();
 });
 
-test("classes are counted, the steps that a row stands for included", () => {
-  const steps = [
-    step(0, 10),
-    step(1, 30),
-    step(2, 80, { className: "train+validation", classRank: 1, count: 4, outlier: true }),
-  ];
-  expect(classesOf(steps)).toEqual([
-    { name: "train", rank: 0, count: 2, medianNs: 20, outliers: 0 },
-    { name: "train+validation", rank: 1, count: 4, medianNs: 80, outliers: 1 },
-  ]);
-  expect(median([3, 1, 2])).toBe(2);
-});
+test("the middle value", () => expect(median([3, 1, 2])).toBe(2));

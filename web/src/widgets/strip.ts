@@ -60,26 +60,3 @@ export function stepsIn(steps: readonly Step[], window: TimeRange): readonly [nu
   const after = steps.findIndex((s, i) => i >= from && s.startNs >= window.endNs);
   return [from, after < 0 ? steps.length : after];
 }
-
-/** Classes from the most to the least frequent, with how many steps they have and how long those last. */
-export type ClassFacts = {
-  readonly name: string;
-  readonly rank: number;
-  readonly count: number;
-  readonly medianNs: number;
-  readonly outliers: number;
-};
-
-export function classesOf(steps: readonly Step[]): ClassFacts[] {
-  const byRank = new Map<number, Step[]>();
-  for (const step of steps) byRank.set(step.classRank, [...(byRank.get(step.classRank) ?? []), step]);
-  return [...byRank]
-    .sort(([a], [b]) => a - b)
-    .map(([rank, members]) => ({
-      name: members[0]?.className ?? "",
-      rank,
-      count: members.reduce((sum, s) => sum + s.count, 0),
-      medianNs: median(members.map((s) => s.durationNs)),
-      outliers: members.filter((s) => s.outlier).length,
-    }));
-}

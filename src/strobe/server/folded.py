@@ -1,0 +1,60 @@
+"""What a stretch of time holds of steps that were folded into statistics: when they ran, and what is known of them.
+
+A folded step left a record (its time and its five parts), and a share in sums over all folded steps of its class. So of
+some folded steps only their time is known; what they called is known of all of them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strobe.store.folded import NO_CLASS, Folded, Iterations
+from strobe.structure.folded_time import Stretches, stretches_of
+from strobe.structure.stream import main_location
+
+if TYPE_CHECKING:
+    from strobe.server.facts import Facts
+
+
+@dataclass(frozen=True)
+class FoldedProcess:
+    """What was folded of a process: its records, when that was, the statistics, and the thread whose steps they are."""
+
+    iterations: Iterations
+    stretches: Stretches
+    statistics: Folded
+    main: int | None
+
+    def whole_in(self, facts: Facts, start_ns: int, end_ns: int) -> bool:
+        """Whether everything that the statistics hold ran in [start_ns, end_ns): then they belong to it as they are."""
+        if len(self.stretches) and (self.stretches.begin_ns[0] < start_ns or self.stretches.end_ns[-1] > end_ns):
+            return False
+        # What other threads did follows the steps only roughly, and what was folded outside of steps not at all.
+        loose = (self.statistics.location != self.main) | (self.statistics.class_id == NO_CLASS)
+        for location in np.unique(self.statistics.location[loose]).tolist():
+            row = facts.locations.slice(location, 1).to_pylist()[0]
+            if (row["first_ns"] or 0) < start_ns or (row["last_ns"] or 0) > end_ns:
+                return False
+        return True
+
+    @property
+    def unplaced(self) -> int:
+        """Executions that were folded outside of all steps: it is not known when they ran."""
+        return int(self.statistics.count[self.statistics.class_id == NO_CLASS].sum())
+
+    def of_location(self, facts: Facts, location: int) -> Stretches:
+        """Return when it is not known what a thread of the process did."""
+        if location == self.main or not facts.span_counts[location]:
+            return self.stretches
+        return self.stretches.until_known(facts.whole_location(location))
+
+
+def folded_process(facts: Facts, process: int) -> FoldedProcess:
+    """Return what was folded of a process of `trace.folded`."""
+    trace = facts.trace
+    iterations = trace.iterations(process)
+    main = main_location(trace, process)
+    return FoldedProcess(iterations, stretches_of(iterations), trace.folded[process], main)
