@@ -86,12 +86,14 @@ class ImportedProcess::Spill {
   // `most` bytes, fewer only at the end.
   std::string_view read(uint64_t offset, size_t most) {
     if (offset >= written_) return std::string_view(tail_).substr(size_t(offset - written_), most);
-    if (offset < window_at_ || offset + most > window_at_ + window_.size()) {
-      window_.resize(size_t(std::min<uint64_t>(std::max(most, size_t(1) << 16), size() - offset)));
-      read_into(offset, window_.data(), window_.size());
-      window_at_ = offset;
-    }
-    return std::string_view(window_).substr(size_t(offset - window_at_), most);
+    for (const Window& window : windows_)
+      if (offset >= window.at && offset + most <= window.at + window.bytes.size())
+        return std::string_view(window.bytes).substr(size_t(offset - window.at), most);
+    Window& window = windows_[next_window_++ % kWindows];
+    window.bytes.resize(size_t(std::min<uint64_t>(std::max(most, kWindowBytes), size() - offset)));
+    window.at = offset;
+    read_into(offset, window.bytes.data(), window.bytes.size());
+    return std::string_view(window.bytes).substr(0, most);
   }
   void read_into(uint64_t offset, char* to, size_t n) {
     while (n && offset < written_) {
@@ -115,9 +117,16 @@ class ImportedProcess::Spill {
     written_ += tail_.size();
     tail_.clear();
   }
-  std::string path_, tail_, window_;
-  size_t memory_;
-  uint64_t written_ = 0, window_at_ = 0;
+  // A thread's spans may come from several tables, each written from its start to its end: one window for each.
+  static constexpr size_t kWindows = 8, kWindowBytes = 1 << 16;
+  struct Window {
+    uint64_t at = 0;
+    std::string bytes;
+  };
+  std::string path_, tail_;
+  Window windows_[kWindows];
+  size_t memory_, next_window_ = 0;
+  uint64_t written_ = 0;
   int fd_ = -1;
 };
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import strobe
-from strobe.errors import FormatError
 from strobe.store.trace import Trace
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces" / "nvprof"
@@ -176,17 +175,57 @@ broken
     assert told["properties"] == {"devices": {"1": "Quadro"}, "messages": ["Warning: this is only a test"]}
 
 
-def test_a_summary_alone_says_why_it_is_no_trace(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match="no times"):
-        printed(
-            tmp_path,
-            """\
+SUMMARY_TEXT = """\
 ==12== NVPROF is profiling process 12, command: ./a.out
 ==12== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
- GPU activities:  100.00%  1.2345us         1  1.2345us  1.2345us  1.2345us  k(int)
-""",
-        )
+ GPU activities:   90.00%  46.6474s    202752  230.07us  124.57us  339.61us  sgemm_largek_lds64
+                   10.00%  5.1830us         2  2.5915us     896ns  4.2870us  [CUDA memcpy HtoD]
+      API calls:  100.00%  1.5000ms         3  500.00us  100.00us  900.00us  cudaDeviceSynchronize
+
+==12== Unified Memory profiling result:
+Device "TITAN Xp (0)"
+   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name
+     160  62.234KB  4.0000KB  996.00KB  9.723633MB  717.9200us  Host To Device
+"""
+SUMMARY_CSV = """\
+==12== NVPROF is profiling process 12, command: ./a.out
+==12== Profiling result:
+"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
+,%,s,,us,us,us,
+"GPU activities",90.00,46.6474,202752,230.07,124.57,339.61,"sgemm_largek_lds64"
+"GPU activities",10.00,0.000005183,2,2.5915,0.896,4.287,"[CUDA memcpy HtoD]"
+"API calls",100.00,0.0015,3,500.0,100.0,900.0,"cudaDeviceSynchronize"
+"""
+SUMMARY_BEFORE_CUDA_9 = """\
+==12== NVPROF is profiling process 12, command: ./a.out
+==12== Profiling result:
+Time(%)      Time     Calls       Avg       Min       Max  Name
+ 90.00%  46.6474s    202752  230.07us  124.57us  339.61us  sgemm_largek_lds64
+ 10.00%  5.1830us         2  2.5915us     896ns  4.2870us  [CUDA memcpy HtoD]
+
+==12== API calls:
+Time(%)      Time     Calls       Avg       Min       Max  Name
+100.00%  1.5000ms         3  500.00us  100.00us  900.00us  cudaDeviceSynchronize
+"""
+
+
+@pytest.mark.parametrize("text", [SUMMARY_TEXT, SUMMARY_CSV, SUMMARY_BEFORE_CUDA_9], ids=["text", "csv", "old text"])
+def test_a_summary_becomes_totals(tmp_path: Path, text: str) -> None:
+    trace = printed(tmp_path, text)
+    assert trace.span_count == 0
+    assert rows(
+        trace,
+        """select l.name, s.name, role, count, total_ns, self_ns, min_ns, max_ns from statistics s
+           join locations l using (location) order by total_ns desc""",
+    ) == [
+        ("GPU activities", "sgemm_largek_lds64", "kernel", 202752, 46_647_400_000, 46_647_400_000, 124_570, 339_610),
+        ("API calls", "cudaDeviceSynchronize", "sync", 3, 1_500_000, 1_500_000, 100_000, 900_000),
+        ("GPU activities", "[CUDA memcpy HtoD]", "copy", 2, 5_183, 5_183, 896, 4_287),
+    ]
+    if text is SUMMARY_TEXT:  # a table of other columns is kept as it is printed
+        (told,) = json.loads((Path(trace.info.path) / "job.json").read_text())["imported"]["files"]
+        assert told["properties"]["messages"][-1].split()[:3] == ["160", "62.234KB", "4.0000KB"]
 
 
 class Export:

@@ -1,4 +1,4 @@
-"""nvprof: its SQLite files (--export-profile), and what it prints with --print-gpu-trace and --print-api-trace."""
+"""nvprof: its SQLite files (--export-profile), and what it prints: traces of the GPU and of the API, and summaries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def sniff(head: bytes) -> bool:
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
-    """Import a database or a printed trace.
+    """Import a database, or a printed trace or summary.
+
+    A summary has no times: it becomes totals, and no spans; its percentages follow from them.
 
     Times are the file's own, exact to what it has: a database's to the nanosecond, a printed duration to its digits.
     Sizes are integers: nvprof prints KB of 1024 bytes, rounded; where that is no whole number of bytes the nearest is
@@ -95,12 +97,15 @@ _OF_COPY = {
 _COPY_WORDS = {"copyKind": _COPY_KINDS, "srcKind": _MEMORY_KINDS, "dstKind": _MEMORY_KINDS}
 
 
+def _role_of_call(name: str) -> str:
+    return "sync" if "Synchronize" in name or "EventQuery" in name else "function"
+
+
 def _call_of(names: Mapping[int, str], module: str) -> Naming:
     def naming(values: Mapping[str, object]) -> Region:
         number = values.get("cbid")
         name = names.get(number, f"call {number}") if isinstance(number, int) else "<unnamed call>"
-        waits = "Synchronize" in name or "EventQuery" in name
-        return name, "cuda", "sync" if waits else "function", module
+        return name, "cuda", _role_of_call(name), module
 
     return naming
 
@@ -314,7 +319,7 @@ def _constant(title: str) -> Naming:
 _BANNER_BYTES = re.compile(rb"^==(?:\d+|=*)== NVPROF is profiling", re.MULTILINE)
 _HEADER_BYTES = re.compile(
     rb'^(?:"?Start"?,"?Duration"?,.*"?Name"?|\s*Start\s{2,}Duration\s{2,}.*Name\s*$|'
-    rb'\s*"?Type"?[,\s]+"?Time\(%\)"?[,\s]+"?Time"?)',
+    rb'\s*(?:"?Type"?[,\s]+)?"?Time\(%\)"?[,\s]+"?Time"?[,\s]+"?Calls)',
     re.MULTILINE,
 )
 _BANNER = re.compile(r"==(\d+|=*)== ?(.*)")
@@ -324,6 +329,7 @@ _TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _SIZES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _COPY = re.compile(r"\[(CUDA|Unified Memory) [Mm]em(cpy|set)\s*(\w*)\]")
 _WITH_CORRELATION = re.compile(r"(.*\S) \[(\d{1,18})\]")
+_UNITS = {"", "%", *_TIMES, *_SIZES, *(f"{unit}/s" for unit in _SIZES)}
 _LONGEST_LINE = 1 << 20
 _MOST_MESSAGES = 100
 _SAME = {
@@ -421,15 +427,14 @@ class _Printed:
         self._columns: list[str] | None = None
         self._units: list[str] = []
         self._as_csv = self._units_follow = False
-        self._summary = False
+        self._type = ""  # of the rows of a summary
+        self._noting = False
         self._devices: dict[str, str] = {}
         self._messages: list[str] = []
 
     def read(self) -> Imported:
         for line in self._lines():
             self._line(line)
-        if self._summary and not self._rows:
-            raise ValueError("it is a summary, which has no times; print it with --print-gpu-trace")
         if not self._rows:
             self._of_process()
         for rows in self._rows.values():
@@ -474,31 +479,41 @@ class _Printed:
             self._as_csv = "," in line
             cells = _csv_cells(line) if self._as_csv else re.split(r"\s{2,}", line.strip())
             self._columns = [_SAME.get(cell.rstrip("*"), cell.rstrip("*")) for cell in cells]
-            self._summary = self._summary or "Start" not in self._columns
             self._units, self._units_follow = [], self._as_csv
-            if "Start" not in self._columns:
-                self._columns = None
+            self._noting = False
         elif not line.strip():
             self._columns = self._columns if self._as_csv else None  # notes about the columns follow
+            self._noting = False
         elif self._columns is not None:
             self._row(line, self._columns)
+        elif self._noting:
+            self._note(line)
 
     def _banner(self, pid: int, text: str) -> None:
         self._pid = pid
         profiling = _PROFILING.match(text)
         if profiling:
             self._commands[int(profiling[1])] = profiling[2]
-        elif not text.startswith(("Profiling result", "Profiling application", "Generated")):
-            if len(self._messages) < _MOST_MESSAGES:
-                self._messages.append(text[: _LONGEST_LINE >> 10])
+        elif text.startswith("API calls"):  # of nvprof before CUDA 9, whose summaries have no column for that
+            self._type = "API calls"
+        elif text.startswith("Profiling result"):
+            self._type = "GPU activities"
+        elif not text.startswith(("Profiling application", "Generated")):
+            self._note(text)
             self._columns = None
+            self._noting = text.endswith(":")  # a table that is none of a time or a duration: kept as it is
+
+    def _note(self, text: str) -> None:
+        if len(self._messages) < _MOST_MESSAGES:
+            self._messages.append(text[: _LONGEST_LINE >> 10])
+        else:
+            self._counters["rows_left_out"] += 1
 
     def _row(self, line: str, columns: list[str]) -> None:
-        most = len(columns) - 1
-        cells = _csv_cells(line) if self._as_csv else re.split(r"\s{2,}", line.strip(), maxsplit=most)
+        cells = _csv_cells(line) if self._as_csv else _text_cells(line, columns)
         if self._units_follow:
             self._units_follow = False
-            if not _NUMBER.fullmatch(cells[0]):
+            if _UNITS.issuperset(cells):
                 self._units = cells
                 return
         if len(cells) != len(columns):
@@ -506,11 +521,29 @@ class _Printed:
             return
         said = {column: cell for column, cell in zip(columns, cells, strict=True) if cell not in ("", "-")}
         units = dict(zip(columns, self._units, strict=False))
+        if "Calls" in columns:
+            self._total(said, units)
+            return
         start = self._scaled(said, units, "Start", _TIMES)
         if start is None or "Name" not in said:
             self._counters["unreadable_rows"] += 1
             return
         self._event(said, units, start)
+
+    def _total(self, said: Mapping[str, str], units: Mapping[str, str]) -> None:
+        total, calls = self._scaled(said, units, "Time", _TIMES), said.get("Calls", "")
+        if total is None or "Name" not in said or not re.fullmatch(r"\d{1,18}", calls):
+            self._counters["unreadable_rows"] += 1
+            return
+        self._type = said.get("Type", self._type).rstrip(":")
+        process, name = self._of_process().process, said["Name"]
+        if self._type == "GPU activities":
+            role = "copy" if _COPY.fullmatch(name) else "kernel"
+        else:
+            role = _role_of_call(name) if self._type == "API calls" else "other"
+        location = process.location(self._type, self._type, 0, "task")
+        least, most = (self._scaled(said, units, column, _TIMES) for column in ("Min", "Max"))
+        process.total(location, process.region(name, "cuda", role), int(calls), total, least, most)
 
     def _event(self, said: dict[str, str], units: Mapping[str, str], start: int) -> None:
         rows = self._of_process()
@@ -548,7 +581,7 @@ class _Printed:
         elif "Device" in said or name.startswith("["):
             table, role = "", "other"
         else:
-            table, role = "call_spans", "sync" if "Synchronize" in name or "EventQuery" in name else "function"
+            table, role = "call_spans", _role_of_call(name)
         placed = {"Start", "Duration", "Name", *(of[to] for to in of if to in _COLUMNS_OF[table])}
         rest = {column: cell for column, cell in said.items() if column not in placed}
         location = self._location(process, cells, name)
@@ -638,6 +671,14 @@ def _header(line: str) -> bool:
     return bool(_HEADER_BYTES.match(line.encode("utf-8", "replace")))
 
 
+def _text_cells(line: str, columns: list[str]) -> list[str]:
+    """Return the cells of a line, which two spaces or more part; only the last, a name, may hold some itself."""
+    cells = re.split(r"\s{2,}", line.strip(), maxsplit=len(columns) - 1)
+    if columns[0] == "Type" and re.fullmatch(r"[\d.]+%", cells[0]):  # the same type as above
+        return ["", *re.split(r"\s{2,}", line.strip(), maxsplit=len(columns) - 2)]
+    return cells
+
+
 def _csv_cells(line: str) -> list[str]:
     try:
         return next(csv.reader([line]), [])
@@ -647,7 +688,7 @@ def _csv_cells(line: str) -> list[str]:
 
 FORMAT = Format(
     "nvprof",
-    "nvprof: SQLite, and printed traces as CSV and text",
+    "nvprof: SQLite, and printed traces and summaries as CSV and text",
     suffixes=(".nvvp", ".nvprof", ".sqlite", ".csv", ".txt"),
     sniff=sniff,
     read=read,

@@ -24,6 +24,7 @@ _BUFFERS = 8
 # Where times are beyond this, in either direction, they are no times: sums of two of them would not be numbers.
 _FARTHEST_NS = 2**62
 _CELL_TYPES = {"string": 2, "float64": 1}
+_ROOT = 0xFFFFFFFF  # the call path around those at the root
 _NO_STREAM = (0xFFFFFFFF, -1, NONE)
 _KINDS = {"thread": 0, "stream": 1, "task": 2}
 
@@ -182,6 +183,13 @@ class ImportProcess:
         self._out.samples(
             self._out.metric(name, unit), np.ascontiguousarray(time_ns[sound]), np.ascontiguousarray(value[sound])
         )
+
+    def total(
+        self, location: int, region: int, count: int, total_ns: int, min_ns: int | None, max_ns: int | None
+    ) -> None:
+        """Add a sum without a time axis: executions of a region that are known by their number and extremes only."""
+        path = self._out.path(_ROOT, region)
+        self._out.totals(location, path, count, total_ns, total_ns, min_ns, max_ns)
 
     def finish(self, name: str, source: str, *, main: bool, rank: int | None = None) -> None:
         """Write everything. `name` is its command or what the file calls it."""
