@@ -19,7 +19,6 @@ namespace {
 constexpr size_t kFlushBytes = 1 << 20;
 constexpr size_t kChunkRows = 4096;
 constexpr size_t kMostNames = 1 << 20;  // remembered; later ones that come again get another number
-constexpr size_t kReadings = 1 << 15;   // of a metric: so far may they come out of order
 constexpr size_t kRunBuffer = 2048;     // records of one run in memory while runs are merged
 
 [[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::generic_category(), path); }
@@ -272,34 +271,20 @@ uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, u
 }
 
 void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
-  Readings& readings = samples_[metric];
-  readings.waiting.push_back({time_ns, value});
-  if (readings.waiting.size() >= 2 * kReadings) write_readings(metric, readings, kReadings);
+  uint64_t bits;
+  memcpy(&bits, &value, 8);
+  Writer w;
+  w.bytes.swap(samples_);
+  w.u32(metric), w.u64(uint64_t(time_ns)), w.u64(bits);
+  w.bytes.swap(samples_);
+  if (++sample_count_ == kChunkRows) save_samples();
   first_ns_ = std::min(first_ns_, time_ns), last_ns_ = std::max(last_ns_, time_ns);
 }
 
-// Writes the first readings of a metric, in order of time. What would come before those that are written, or at the
-// same time as another, has no place in a series: it is counted.
-void ImportedProcess::write_readings(uint32_t metric, Readings& readings, size_t most) {
-  auto& waiting = readings.waiting;
-  std::stable_sort(waiting.begin(), waiting.end(), [](auto& a, auto& b) { return a.first < b.first; });
-  for (size_t at = 0; at < most;) {
-    Writer w;
-    uint32_t n = 0;
-    for (; n < kChunkRows && at < most; at++) {
-      const auto& [time_ns, value] = waiting[at];
-      if (readings.any_written && time_ns <= readings.written_until) {
-        count("readings_left_out");
-        continue;
-      }
-      uint64_t bits;
-      memcpy(&bits, &value, 8);
-      w.u32(metric), w.u64(uint64_t(time_ns)), w.u64(bits);
-      readings.written_until = time_ns, readings.any_written = true, n++;
-    }
-    if (n) append_chunk(out_->bytes, kSamplesChunk, 0, n, w.bytes);
-  }
-  waiting.erase(waiting.begin(), waiting.begin() + ptrdiff_t(most));
+void ImportedProcess::save_samples() {
+  if (sample_count_) append_chunk(out_->bytes, kSamplesChunk, kSamplesAsTheyAre, sample_count_, samples_);
+  samples_.clear();
+  sample_count_ = 0;
   out_->flush(kFlushBytes);
 }
 
@@ -396,7 +381,11 @@ void ImportedProcess::write_location(uint32_t location) {
   Waiting& waiting = locations_[location];
   write_location_chunk(location, waiting, waiting.name);
   std::deque<Lane> lanes;  // a builder does not move
-  lanes.push_back({location, LocationBuilder(location, *paths_), {}, {}});
+  const auto add_lane = [&](uint32_t id) {
+    lanes.push_back({id, LocationBuilder(id, *paths_), {}, {}});
+    lanes.back().builder.resume(0, {}, first_ns_);  // times may be below 0
+  };
+  add_lane(location);
   Merge merge(waiting, *spans_spill_);
   for (SpanRecord record; merge.next(record);) {
     const int64_t end_ns = record.start_ns + record.duration_ns;
@@ -408,7 +397,7 @@ void ImportedProcess::write_location(uint32_t location) {
     if (!fits) {
       const uint32_t id = location_ids_++;
       write_location_chunk(id, waiting, waiting.name + " (lane " + std::to_string(lanes.size() + 1) + ")");
-      lanes.push_back({id, LocationBuilder(id, *paths_), {}, {}});
+      add_lane(id);
       fits = &lanes.back();
     }
     if (fits != &lanes.front()) count("overlapping_spans");
@@ -463,7 +452,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   for (uint32_t location = 0; location < locations_.size(); location++) write_location(location);
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
-  for (auto& [metric, readings] : samples_) write_readings(metric, readings, readings.waiting.size());
+  save_samples();
   std::string end = "{\"end_state\": \"" + end_state +
                     "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(last_ns_) + ", \"counters\": {";
   for (const auto& [name, value] : counters_)

@@ -8,7 +8,26 @@ from __future__ import annotations
 import re
 
 # Who reported a region.
-PARADIGMS = ("other", "python", "torch", "itt", "nvtx", "user", "cuda", "mpi", "onednn", "strobe")
+PARADIGMS = (
+    "other",
+    "python",
+    "torch",
+    "itt",
+    "nvtx",
+    "user",
+    "cuda",
+    "mpi",
+    "onednn",
+    "strobe",
+    "compiler",
+    "openmp",
+    "pthread",
+    "shmem",
+    "openacc",
+    "opencl",
+    "hip",
+    "kokkos",
+)
 # What a region is.
 ROLES = (
     "other",
@@ -23,6 +42,7 @@ ROLES = (
     "p2p",
     "collective",
     "data",
+    "idle",
 )
 # What a region is drawn and summed as.
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")

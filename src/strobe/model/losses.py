@@ -21,7 +21,6 @@ LOSSES = {
     "times_out_of_range": "imported events with an absurd time left out",
     "spans_without_end": "imported spans without an end, shown with no duration",
     "unreadable_values": "imported values of a type that does not fit left out",
-    "readings_left_out": "imported readings of a metric left out (two at one time, or far out of order)",
     "rows_left_out": "rows of the imported file about itself left out (too many)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }

@@ -93,6 +93,12 @@ class ImportSource(Protocol):
     def local_path(self) -> Path:
         """Return a file with these bytes, for libraries that want one: the file itself where it is not compressed."""
 
+    def beside(self, name: str) -> ImportSource | None:
+        """Return the file of this name in the same folder (or archive), or below it; None where there is none.
+
+        Raises ValueError where the name leads out of the folder. A change of such a file makes the import anew.
+        """
+
 
 class ImportTarget(Protocol):
     """Where an import goes: in practice `strobe.store.imports.Target`."""
@@ -135,7 +141,8 @@ class Format:
 
     `sniff(head)` recognises a file by its first bytes (unpacked), never by its name; `read(source, target)` imports
     it; `write(trace, path)` exports. Either may be missing. `read` raises ValueError with a sentence where a file is
-    not what its first bytes promised; what is sound before a damaged place is kept, and counted.
+    not what its first bytes promised; what is sound before a damaged place is kept, and counted. With `whole_folder`,
+    the file that `sniff` knows stands for its folder: other files there are its own, and not looked at by themselves.
     """
 
     name: str
@@ -144,3 +151,4 @@ class Format:
     sniff: Callable[[bytes], bool]
     read: Callable[[ImportSource, ImportTarget], Imported] | None = None
     write: Callable[..., None] | None = None
+    whole_folder: bool = False

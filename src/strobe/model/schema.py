@@ -316,6 +316,11 @@ COLLECTIVE_SPANS = (
     Column("communicator", "string", "", "communicator", extra=True),
     Column("source_rank", "int64", "", "rank that it came from", extra=True),
     Column("destination_rank", "int64", "", "rank that it went to", extra=True),
+    Column("root", "int64", "", "rank in the communicator that data comes from or goes to, null where there is none"),
+    Column("sent_bytes", "int64", "bytes", "bytes that this rank sent"),
+    Column("received_bytes", "int64", "bytes", "bytes that this rank received"),
+    Column("request", "int64", "", "number of the request, null for a blocking collective", extra=True),
+    Column("pending_ns", "int64", "ns", "from the request to its completion, null for a blocking one", extra=True),
 )
 RANGE_SPANS = (
     *_OF_SPAN,
@@ -362,6 +367,24 @@ SAMPLES = (
     Column("state", "string", "", "state of the thread", extra=True),
     Column("weight", "int64", "", "reading of the counter that triggers samples", extra=True),
 )
+MESSAGES = (
+    Column("location", "uint32", "", "who sent, received, or reached into the memory of another rank"),
+    Column("time_ns", "int64", "ns", "when it was sent (or that began), or had been received"),
+    Column("direction", "string", "", "send, receive; of one-sided communication: put, get, atomic"),
+    Column("peer_rank", "int64", "", "rank of the other side in MPI_COMM_WORLD"),
+    Column("peer", "string", "", "name of the other side's location", extra=True),
+    Column("communicator_rank", "int64", "", "rank of the other side in the communicator", extra=True),
+    Column("tag", "int64", "", "tag of the message"),
+    Column("communicator", "string", "", "name of the communicator"),
+    Column("size_bytes", "int64", "bytes", "bytes sent and received; of an atomic operation both ways"),
+    Column("request", "int64", "", "number of the request, null for blocking calls", extra=True),
+    Column(
+        "pending_ns",
+        "int64",
+        "ns",
+        "between request and completion: a send is complete that long after time_ns, a receive was asked for before it",
+    ),
+)
 MARKS = (
     Column("location", "uint32", "", "where"),
     Column("time_ns", "int64", "ns", "when"),
@@ -390,7 +413,7 @@ SPAN_TABLES = (
     "python_spans",
     "arguments",
 )
-EVENT_TABLES = ("allocations", "samples", "marks", "flows")
+EVENT_TABLES = ("allocations", "samples", "messages", "marks", "flows")
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "processes": PROCESSES,
@@ -413,6 +436,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "arguments": ARGUMENTS,
     "allocations": ALLOCATIONS,
     "samples": SAMPLES,
+    "messages": MESSAGES,
     "marks": MARKS,
     "flows": FLOWS,
     "quality": QUALITY,
