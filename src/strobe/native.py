@@ -17,6 +17,7 @@ except ImportError as error:
 __all__ = [
     "ChromeReader",
     "ImportedProcess",
+    "Otf2Reader",
     "PerfettoReader",
     "ProcessReader",
     "ZstdStream",
@@ -29,6 +30,7 @@ __all__ = [
 
 ChromeReader = core.ChromeReader
 ImportedProcess = core.ImportedProcess
+Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
 ZstdStream = core.ZstdStream

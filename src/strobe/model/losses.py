@@ -21,6 +21,13 @@ LOSSES = {
     "spans_cut": "spans without an end, cut at the end of the trace",
     "unmatched_leaves": "ends without a begin",
     "events_of_other_kinds": "events of kinds that are not read",
+    "damaged_tables": "tables of the imported file read up to a damaged place",
+    "truncated_files": "imported files that end before their time",
+    "events_without_time": "imported events without a time left out",
+    "times_out_of_range": "imported events with an absurd time left out",
+    "spans_without_end": "imported spans without an end, shown with no duration",
+    "unreadable_values": "imported values of a type that does not fit left out",
+    "rows_left_out": "rows of the imported file about itself left out (too many)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
