@@ -203,7 +203,7 @@ function QualityCard({ quality }: { quality: Quality }) {
         <dd>{quality.losses.length ? quality.losses.join("; ") : "nothing"}</dd>
         <dt>program</dt>
         <dd>{quality.ended}</dd>
-        {quality.estimated_cost === null ? (
+        {quality.estimated_cost === undefined ? (
           <>
             <dt>from</dt>
             <dd>{quality.source}</dd>
