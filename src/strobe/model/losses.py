@@ -18,8 +18,6 @@ LOSSES = {
     "packets_dropped": "gaps in the recording of a Perfetto trace",
     "packets_without_state": "packets of a Perfetto trace that refer to what was lost",
     "events_without_clock": "events with times of a clock that nothing relates to the others",
-    "spans_cut": "spans without an end, cut at the end of the trace",
-    "unmatched_leaves": "ends without a begin",
     "events_of_other_kinds": "events of kinds that are not read",
     "damaged_tables": "tables of the imported file read up to a damaged place",
     "truncated_files": "imported files that end before their time",
