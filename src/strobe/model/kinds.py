@@ -22,6 +22,8 @@ ROLES = (
     "collective",
     "data",
 )
+# What a location is.
+LOCATION_KINDS = ("thread", "stream", "task")
 # What a region is drawn and summed as.
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -130,8 +130,10 @@ class Format:
     """Files of another tool. The file `formats/NAME.py` holds it.
 
     `sniff(head)` recognises a file by its first bytes (unpacked), never by its name; `read(source, target)` imports
-    it; `write(trace, path)` exports. Either may be missing. `read` raises ValueError with a sentence where a file is
-    not what its first bytes promised; what is sound before a damaged place is kept, and counted.
+    it; `write(trace, path, **options)` exports, location after location, and returns sentences about what the file
+    cannot hold. Either may be missing. `read` raises ValueError with a sentence where a file is not what its first
+    bytes promised; what is sound before a damaged place is kept, and counted. `options` are those of `write`; what is
+    exported gets the first of `suffixes` where the user names no file. `folder`: that is a folder of files.
     """
 
     name: str
@@ -139,4 +141,6 @@ class Format:
     suffixes: tuple[str, ...]
     sniff: Callable[[bytes], bool]
     read: Callable[[ImportSource, ImportTarget], Imported] | None = None
-    write: Callable[..., None] | None = None
+    write: Callable[..., Sequence[str]] | None = None
+    options: tuple[Option, ...] = ()
+    folder: bool = False
