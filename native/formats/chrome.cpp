@@ -927,8 +927,8 @@ struct ChromeReader::State {
   }
   std::map<std::string, std::string> process_names;
 
-  // What src/strobe/formats/chrome.py writes so that a trace that is read again is equal. Numbers out of order are those
-  // of a file that somebody has edited: it is read without them.
+  // What src/strobe/formats/chrome.py writes so that a trace that is read again is equal. Numbers out of order are
+  // those of a file that somebody has edited: it is read without them.
   void own_definition(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
     auto text = [&](const char* key) { return raw(yyjson_obj_get(args, key)); };
     auto number = [&](const char* key, int64_t without) {
@@ -960,14 +960,14 @@ struct ChromeReader::State {
       std::string key("s");
       key += pid, key += '\n', key += tid;
       if (rows.count(key)) return;
-      const uint32_t location = processes[size_t(process)].out->location(
-          text("name"), uint64_t(number("thread_id", 0)), LocationKind(kind), number("device", -1));
+      const uint32_t location = processes[size_t(process)].out->location(text("name"), uint64_t(number("thread_id", 0)),
+                                                                         LocationKind(kind), number("device", -1));
       own_rows.push_back(rows[key] = {uint32_t(process), location});
     } else if (what == "metric" && id == int64_t(own_metrics.size())) {
       const int64_t process = number("process", -1), row = number("row", -1);
       if (process < 0 || size_t(process) >= processes.size() || row >= int64_t(own_rows.size())) return;
-      const uint32_t location = row >= 0 && own_rows[size_t(row)].process == process ? own_rows[size_t(row)].location
-                                                                                     : 0xFFFFFFFF;
+      const uint32_t location =
+          row >= 0 && own_rows[size_t(row)].process == process ? own_rows[size_t(row)].location : 0xFFFFFFFF;
       own_metrics.emplace_back(process, processes[size_t(process)].out->metric(text("name"), text("unit"), location));
     }
   }

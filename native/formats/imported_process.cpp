@@ -440,8 +440,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
     }
     out_->flush(kFlushBytes);
   }
-  std::string end = "{\"end_state\": \"" + end_state +
-                    "\", \"exit_code\": " + std::to_string(description.exit_code) +
+  std::string end = "{\"end_state\": \"" + end_state + "\", \"exit_code\": " + std::to_string(description.exit_code) +
                     ", \"ended_ns\": " + std::to_string(description.ended_ns.value_or(last_ns_)) + ", \"counters\": {";
   for (const auto& [name, value] : counters_)
     end += (end.back() == '{' ? "\"" : ", \"") + name + "\": " + std::to_string(value);

@@ -255,7 +255,8 @@ class Reader {
     return out;
   }
 
-  // Of one location (-1: of all) the chunks [first, first + most): whoever goes through a table holds no more than that.
+  // Of one location (-1: of all) the chunks [first, first + most): whoever goes through a table holds no more than
+  // that.
   nb::dict table(const std::string& name, int64_t location, size_t first, size_t most) const {
     Table t;
     uint64_t damaged = 0;

@@ -6,7 +6,6 @@ import functools
 import gzip
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -18,12 +17,13 @@ from strobe import native
 from strobe.model.kinds import LOCATION_KINDS, PARADIGMS, ROLES
 from strobe.model.plugins import Format, Imported
 from strobe.model.schema import SPAN_TABLES
+from strobe.store.exports import new_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from strobe.model.plugins import ImportSource, ImportTarget
-    from strobe.store.trace import SpanArrays, Trace
+    from strobe.store.trace import Trace
 
 
 def sniff(head: bytes) -> bool:
@@ -60,7 +60,6 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         properties=told,
         counters=report["counters"],
     )
-
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -173,21 +172,15 @@ def write(trace: Trace, path: Path) -> list[str]:
     """Write a trace as Kineto does: its categories, names of arguments and metadata, and exact times.
 
     Metadata events `strobe_process`, `strobe_region`, `strobe_row` and `strobe_metric` hold what Chrome's format has no
-    place for; viewers skip them, and strobe reads with them what it wrote. The file is made under another name, and
-    appears when it is complete. Steps that were folded into statistics have no events, and are left out.
+    place for; viewers skip them, and strobe reads with them what it wrote. Steps that were folded into statistics have
+    no events, and are left out.
     """
     notes = []
     if trace.folded_count:
         steps = "steps that were folded into statistics"
         notes.append(f"{trace.folded_count} executions of {steps} are left out: Chrome's format has no place for sums")
-    work = path.with_name(f".{path.name}.writing-{os.getpid()}")
-    try:
-        with _opened(work, path.name) as out:
-            writer = _Writer(trace, out, notes)
-            writer.write()
-        work.replace(path)
-    finally:
-        work.unlink(missing_ok=True)
+    with new_file(path) as work, _opened(work, path.name) as out:
+        _Writer(trace, out, notes).write()
     return notes
 
 
@@ -210,7 +203,7 @@ class _Writer:
         self._locations = trace.locations.to_pylist()
         self._process_ids = _distinct([int(str(each["pid"])) for each in trace.processes.to_pylist()])
         self._rows = self._name_rows()
-        self._heads: dict[tuple[int, str], str] = {}
+        self._heads: dict[tuple[int, str, bool], str] = {}
         self._incomplete = 0
 
     def write(self) -> None:
@@ -289,20 +282,26 @@ class _Writer:
             name = f"stream {location['thread_id']}" if location["kind"] == "stream" else location["name"]
             events.append(_meta("thread_name", pid, tid, name=name))
             self._events(events)
-        devices = {pid for location, (pid, _) in zip(self._locations, self._rows, strict=True) if location["kind"] == "stream"}
-        for i, row in enumerate(processes):
-            pid = self._process_ids[i]
+        devices = {
+            pid for location, (pid, _) in zip(self._locations, self._rows, strict=True) if location["kind"] == "stream"
+        }
+        for number, row in zip(self._process_ids, processes, strict=True):
             rank = "" if row["rank"] is None else f" rank {row['rank']}"
-            self._events([_meta("process_name", pid, 0, name=f"{row['argv'] or 'process'}{rank}")])
+            self._events([_meta("process_name", number, 0, name=f"{row['argv'] or 'process'}{rank}")])
         for device in sorted(devices - {str(each) for each in self._process_ids}):
-            shown = [_meta("process_name", device, 0, name="GPU"), _meta("process_labels", device, 0, labels=f"GPU {device}")]
+            shown = [
+                _meta("process_name", device, 0, name="GPU"),
+                _meta("process_labels", device, 0, labels=f"GPU {device}"),
+            ]
             self._events(shown)
         self._row_numbers = seen
 
     def _process(self, number: int, row: Mapping[str, object]) -> str:
         facts = self._trace.readers[number].process()
         description = {"argv": facts["argv"], "host": row["host"], "python": row["python"], "main": row["main"]}
-        note = {key: value for key, value in (("rank", row["rank"]), ("ranks", facts.get("ranks"))) if value is not None}
+        note = {
+            key: value for key, value in (("rank", row["rank"]), ("ranks", facts.get("ranks"))) if value is not None
+        }
         return _meta(
             "strobe_process",
             self._process_ids[number],
@@ -330,15 +329,16 @@ class _Writer:
                 rows.append(rows[of[*same, lane[1]]])
                 continue
             of[*same, name] = number
-            pid: object
+            pid: Any
+            tid: Any
             if kind == "stream":
                 pid, tid = location["device"] or 0, location["thread_id"]
                 while (pid, tid) in used:
                     pid += 1_000_000  # the GPU of another process
             elif kind == "task":
-                pid, tid, again = "Spans", name, 2
+                pid, tid = "Spans", name
                 while (pid, tid) in used:
-                    pid, again = f"Spans {again}", again + 1
+                    pid += "+"
             else:
                 pid, tid = self._process_ids[process], location["thread_id"]
                 while (pid, tid) in used:
@@ -351,8 +351,9 @@ class _Writer:
 
     def _spans(self, location: int) -> None:
         pid, tid = self._rows[location]
+        gpu = self._locations[location]["kind"] == "stream"
         tables = {name: _Rows(self._trace.side_batches(name, location)) for name in SPAN_TABLES}
-        for spans in _batches(self._trace, location, self._locations[location]):
+        for spans in self._trace.span_batches(location):
             until = int(spans["row"][-1]) + 1
             args: dict[int, list[str]] = {}
             asked: dict[int, str] = {}
@@ -368,24 +369,24 @@ class _Writer:
             for row, start, duration, region in zip(
                 spans["row"].tolist(), starts, spans["duration_ns"].tolist(), spans["region"].tolist(), strict=True
             ):
-                head = self._head(region, asked.get(row, ""))
+                head = self._head(region, asked.get(row, ""), gpu)
                 found = args.get(row)
                 tail = f', "args": {{{", ".join(found)}}}}}' if found else "}"
                 events.append(f'{head}, "pid": {pid}, "tid": {tid}, "ts": {_us(start)}, "dur": {_us(duration)}{tail}')
             self._events(events)
 
-    def _head(self, region: int, table: str) -> str:
-        known = self._heads.get((region, table))
+    def _head(self, region: int, table: str, gpu: bool) -> str:
+        known = self._heads.get((region, table, gpu))
         if known is None:
             row = self._regions[region]
-            category = _category(row)
+            category = _category(row, gpu)
             if table and _TABLE_OF_CATEGORY.get(category) != table:
                 category = _CATEGORY_OF_TABLE[table]
             name = str(row["name"])
             if category == "python_function" and row["file"]:
                 name = f"{row['file']}({row['line']}): {name}"
             known = f'{{"ph": "X", "cat": {_json(category)}, "name": {_json(name)}, "reg": {region}'
-            self._heads[region, table] = known
+            self._heads[region, table, gpu] = known
         return known
 
     def _at(self, row: Mapping[str, object]) -> str:
@@ -421,10 +422,13 @@ class _Writer:
                 own = {"id": number, "process": process, "name": metric["name"], "unit": metric["unit"], "row": row}
                 self._events([_meta("strobe_metric", 0, 0, **own)])
                 where = "" if location is None else f" ({self._locations[location]['name']})"
-                head = f'{{"ph": "C", "name": {_json(str(metric["name"]) + where)}, "met": {number}, "pid": {pid}, "tid": 0'
+                name = _json(str(metric["name"]) + where)
+                head = f'{{"ph": "C", "name": {name}, "met": {number}, "pid": {pid}, "tid": 0'
                 times, values = np.asarray(metric["time_ns"]), np.asarray(metric["value"])
                 for at in range(0, len(times), _BATCH):
-                    pairs = zip((times[at : at + _BATCH] + shift).tolist(), values[at : at + _BATCH].tolist(), strict=True)
+                    pairs = zip(
+                        (times[at : at + _BATCH] + shift).tolist(), values[at : at + _BATCH].tolist(), strict=True
+                    )
                     self._events(f'{head}, "ts": {_us(ns)}, "args": {{"value": {_real(v)}}}}}' for ns, v in pairs)
                 number += 1
 
@@ -451,23 +455,13 @@ class _Rows:
             self._left = None
 
 
-def _batches(trace: Trace, location: int, facts: Mapping[str, object]) -> Iterator[SpanArrays]:
-    """Return the spans of a location, in order of start, some at a time."""
-    count, first, last = (int(str(facts[key])) for key in ("span_count", "first_ns", "last_ns"))
-    width = (last - first) // max(1, -(-count // _BATCH)) + 1
-    for begin in range(first, last + 1, width):
-        # What ends where the stretch begins, being as long as nothing, is in it.
-        spans = trace.span_arrays(location, begin - 1, begin + width)
-        inside = spans["start_ns"] >= begin
-        if inside.any():
-            yield cast("SpanArrays", {key: cast("np.ndarray", values)[inside] for key, values in spans.items()})
-
-
 def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> None:
     """Add the arguments that rows of a table are, as JSON, by the row of their spans."""
     rows = batch.column("row").to_pylist()
     if name == "arguments":
-        for row, key, value in zip(rows, batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True):
+        for row, key, value in zip(
+            rows, batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
+        ):
             args.setdefault(row, []).append(f"{_json(key or '')}: {_as_json(value or 'null')}")
         return
     own: list[list[str]] = [args.setdefault(row, []) for row in rows]
@@ -475,7 +469,7 @@ def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> None:
         values = batch.column(column)
         if values.null_count == len(values):
             continue
-        head, shown = f'"{key}": ', _shown(values.type)
+        head, shown = f'"{key}": ', _shown(values.type, lists=name != "collective_spans")
         for cells, value in zip(own, values.to_pylist(), strict=True):
             if value is not None:
                 cells.append(head + shown(value))
@@ -486,12 +480,14 @@ def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> None:
                 cells.append(f'"{side}": [{three[0]}, {three[1]}, {three[2]}]')
 
 
-def _shown(kind: pa.DataType) -> Callable[[Any], str]:
-    return _text_or_json if pa.types.is_string(kind) else _real if pa.types.is_floating(kind) else str
+def _shown(kind: pa.DataType, *, lists: bool) -> Callable[[Any], str]:
+    if pa.types.is_string(kind):
+        return _text_or_json if lists else _json  # Kineto writes the lists of collectives as texts
+    return _real if pa.types.is_floating(kind) else str
 
 
-def _category(region: Mapping[str, object]) -> str:
-    """Return Kineto's category of a region; a name of our own where Kineto knows no such thing."""
+def _category(region: Mapping[str, object], gpu: bool) -> str:
+    """Return Kineto's category of a region (on a `gpu`); a name of our own where Kineto knows no such thing."""
     name, paradigm, role = (str(region[key]) for key in ("name", "paradigm", "role"))
     if paradigm == "cuda":
         if role == "kernel":
@@ -500,8 +496,10 @@ def _category(region: Mapping[str, object]) -> str:
             return "gpu_memset" if name.lower().startswith("memset") else "gpu_memcpy"
         return "cuda_driver" if re.match(r"cu[A-Z]", name) else "cuda_runtime"
     if paradigm == "torch":
-        own = name.startswith(("Optimizer.", "ProfilerStep#"))
-        return "user_annotation" if own or (role != "operator" and "::" not in name) else "cpu_op"
+        if gpu:
+            return "gpu_user_annotation"
+        own = ("Optimizer.", "ProfilerStep#", "enumerate(DataLoader)#", "nccl:", "gloo:")
+        return "user_annotation" if name.startswith(own) else "cpu_op"
     if paradigm == "other":
         return str(region["module"] or "")
     return {"user": "user_annotation", "python": "python_function", "strobe": "overhead"}.get(paradigm, paradigm)

@@ -139,7 +139,7 @@ class Format:
     name: str
     title: str
     suffixes: tuple[str, ...]
-    sniff: Callable[[bytes], bool]
+    sniff: Callable[[bytes], bool] = lambda _: False
     read: Callable[[ImportSource, ImportTarget], Imported] | None = None
     write: Callable[..., Sequence[str]] | None = None
     options: tuple[Option, ...] = ()

@@ -1,4 +1,4 @@
-"""A part of a run: some ranks, steps or times, behind the same seam as whole processes; everything above works on it."""
+"""A part of a run: some ranks, steps or times, behind the seam of whole processes: everything above works on it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def _processes(trace: Trace, ranks: Range | None) -> list[int]:
         raise UsageError(f"no rank from {first} to {last} in this trace", do=known)
     # Workers of a loader, say, go with their rank.
     pids = {(rows[i]["host"], rows[i]["pid"]) for i in inside}
-    children = {
-        i for i, row in enumerate(rows) if row["rank"] is None and (row["host"], row["parent_pid"]) in pids
-    }
+    children = {i for i, row in enumerate(rows) if row["rank"] is None and (row["host"], row["parent_pid"]) in pids}
     return sorted(inside | children)
 
 
@@ -107,7 +105,7 @@ class PartReader:
         begin, end = max(start_ns, self._begin), min(end_ns, self._end)
         if begin >= end:
             begin = end = self._begin  # nothing: but with the columns that there are
-        raw = dict(self._whole.spans(location, begin, end))
+        raw: dict[str, _Array] = dict(self._whole.spans(location, begin, end))
         starts, ends = raw["start_ns"], raw["start_ns"] + raw["duration_ns"]
         raw["start_ns"], kept_ends = np.maximum(starts, self._begin), np.minimum(ends, self._end)
         raw["duration_ns"] = kept_ends - raw["start_ns"]
@@ -150,7 +148,9 @@ class PartReader:
     def iterations(self) -> dict[str, _Array]:
         """Return none: their statistics cannot be divided."""
         times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
-        return {name: np.empty(0, dtype=np.int64) for name in (*times, "loop", "events", "path_hash", "class_id", "detail")}
+        return {
+            name: np.empty(0, dtype=np.int64) for name in (*times, "loop", "events", "path_hash", "class_id", "detail")
+        }
 
     def classes(self) -> list[list[int]]:
         """Return none."""

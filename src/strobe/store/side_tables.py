@@ -12,7 +12,6 @@ from strobe.model.schema import TABLES
 from strobe.store.raw import ProcessReader
 from strobe.store.table import arrow_schema
 
-
 _CHUNKS = 16  # of 4096 rows
 
 

@@ -222,6 +222,23 @@ class Trace:
             "complete": raw["complete"].astype(bool),
         }
 
+    def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
+        """Return the spans of a location in order of start, about `most` at a time: for those that fit into no memory.
+
+        `self_ns` is that of `span_arrays`, so it says nothing of spans that reach from one batch into the next.
+        """
+        facts = self._definitions.locations[location]
+        zero = self.zero_of(cast(int, facts["process"]))
+        first, last = cast(int, facts["first_ns"]) - zero, cast(int, facts["last_ns"]) - zero
+        width = (last - first) // max(1, -(-cast(int, facts["span_count"]) // most)) + 1
+        for begin in range(first, last + 1, width):
+            # From the moment before, so that a span without any length is in it; then only what begins there.
+            spans = self.span_arrays(location, begin - 1, begin + width)
+            inside = spans["start_ns"] >= begin
+            if inside.any():
+                arrays = cast("dict[str, npt.NDArray[Any]]", spans)
+                yield cast(SpanArrays, {name: values[inside] for name, values in arrays.items()})
+
     def spans(self, location: int | None = None, start_ns: int | None = None, end_ns: int | None = None) -> Table:
         """Return the spans of one location, or of all, that overlap [start_ns, end_ns), by location and start.
 
