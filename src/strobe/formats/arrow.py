@@ -27,5 +27,5 @@ def write(trace: Trace, path: Path) -> list[str]:
 
 
 FORMAT = Format(
-    "arrow", "Arrow IPC (Feather), a folder with a file for every table", (".arrow",), write=write, folder=True
+    "arrow", "Arrow IPC (Feather), a folder with a file for every table", (".arrow",), write=write
 )

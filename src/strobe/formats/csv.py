@@ -43,4 +43,4 @@ def _shown(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(texts, type=pa.string())])
 
 
-FORMAT = Format("csv", "CSV, a folder with a file for every table", (".csv",), write=write, folder=True)
+FORMAT = Format("csv", "CSV, a folder with a file for every table", (".csv",), write=write)

@@ -68,5 +68,4 @@ FORMAT = Format(
     suffixes=(".parquet",),
     write=write,
     options=(Option("small", "parquet: a fifth smaller, for readers from 2024 on", bool, False),),
-    folder=True,
 )
