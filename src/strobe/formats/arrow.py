@@ -26,6 +26,4 @@ def write(trace: Trace, path: Path) -> list[str]:
     return []
 
 
-FORMAT = Format(
-    "arrow", "Arrow IPC (Feather), a folder with a file for every table", (".arrow",), write=write
-)
+FORMAT = Format("arrow", "Arrow IPC (Feather), a folder with a file for every table", (".arrow",), write=write)

@@ -19,7 +19,7 @@ from strobe.errors import TraceError, UsageError
 from strobe.model.kinds import RECORDED_WITH
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
-from strobe.store import archive, engine, exports, parts, recover, side_tables, sql
+from strobe.store import archive, cut, engine, exports, parts, recover, side_tables, sql
 from strobe.store.folded import (
     Folded,
     Iterations,
@@ -464,6 +464,13 @@ class Trace:
         """
         return exports.export(self, Path(path), to, options)
 
+    def cut(self, path: str | os.PathLike[str], *, anonymise: bool = False) -> list[str]:
+        """Write the run, or the part of it that this is, as a trace folder; return sentences about what that lacks.
+
+        `anonymise` replaces names, paths, hosts, command lines and texts by pseudonyms: see `store/anonymous.py`.
+        """
+        return cut.cut(self, Path(path), anonymise=anonymise)
+
     def anew(self) -> Trace:
         """Return the same run with nothing found yet: for questions that are to use other steps (`choose_steps`)."""
         return Trace(self.path, self.job, self.readers, self.files, self._unreadable)
@@ -518,6 +525,10 @@ class Trace:
         """From the ids of a process's locations to ours."""
         homes = enumerate(self._definitions.homes)
         return {home.local_id: location for location, home in homes if home.process == process}
+
+    def region_map(self, process: int) -> npt.NDArray[np.uint32]:
+        """Return, by the number that a process has for it, the region of the trace."""
+        return self._definitions.region_maps[process]
 
     def location_of(self, process: int, local_id: int) -> int | None:
         """Return the location that a process has under a number of its own."""
