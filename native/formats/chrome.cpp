@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -245,6 +246,7 @@ constexpr Category kCategories[] = {
     category("gpu_user_annotation", STROBE_TORCH, STROBE_ROLE_RANGE, true, kOperatorKeys),
     category("overhead", STROBE_SELF, STROBE_ROLE_OTHER, false, kCallKeys),
     {"fee", STROBE_PYTHON, STROBE_ROLE_FUNCTION, false, nullptr, 0},  // VizTracer's functions
+    {"mpi", STROBE_MPI, STROBE_ROLE_FUNCTION, false, nullptr, 0},     // of our own exports
 };
 constexpr Category kOther = {"", STROBE_OTHER, STROBE_ROLE_RANGE, false, nullptr, 0};
 
@@ -399,6 +401,9 @@ struct ChromeReader::State {
     std::unique_ptr<ImportedProcess> out;
     uint32_t tables[kTables];
     uint32_t process_location = kNoTable;
+    std::optional<ProcessDescription> own;  // as our own export has it
+    std::string own_state;
+    std::vector<uint32_t> own_regions;  // their ids here, 0: not yet
   };
   std::vector<Process> processes;
   std::unordered_map<std::string, uint32_t> process_of;  // pid as text -> number
@@ -408,6 +413,15 @@ struct ChromeReader::State {
     uint32_t process, location;
   };
   std::unordered_map<std::string, Row> rows;
+  // Definitions that our own exports have as metadata events, numbered as they come: events refer to them.
+  struct OwnRegion {
+    uint8_t paradigm, role;
+    uint32_t line;
+    std::string name, file, module;
+  };
+  std::vector<OwnRegion> own_regions;
+  std::vector<Row> own_rows;
+  std::vector<std::pair<uint32_t, uint32_t>> own_metrics;  // process, number there
   std::string row_key, last_key;
   Row last_row{};
   std::map<std::pair<std::string, std::string>, std::string> thread_names;  // (pid, tid) as text
@@ -596,6 +610,7 @@ struct ChromeReader::State {
   uint32_t host_or(std::string_view pid) { return current_host != kNoTable ? current_host : process(pid); }
 
   Row row_of(std::string_view pid, std::string_view tid, const Category& category, std::string_view name) {
+    if (const Row* own = own_row(pid, tid)) return *own;
     // What Kineto says about itself lies in processes that are none.
     const bool helper = pid.empty() || pid == "Spans" || pid == "Traces" || pid == "-1";
     row_key.assign(category.gpu ? "g" : helper ? "h" : "t");
@@ -609,6 +624,17 @@ struct ChromeReader::State {
     }
     last_key = row_key;
     return last_row = found->second;
+  }
+
+  const Row* own_row(std::string_view pid, std::string_view tid) {
+    if (own_rows.empty()) return nullptr;
+    row_key.assign("s");
+    row_key += pid, row_key += '\n', row_key += tid;
+    if (row_key == last_key) return &last_row;
+    const auto found = rows.find(row_key);
+    if (found == rows.end()) return nullptr;
+    last_key = row_key;
+    return &(last_row = found->second);
   }
 
   uint32_t add_location(uint32_t number, std::string_view pid, std::string_view tid, const Category& category,
@@ -663,7 +689,7 @@ struct ChromeReader::State {
       return;
     }
     yyjson_val *ph = nullptr, *cat = nullptr, *name = nullptr, *pid = nullptr, *tid = nullptr, *ts = nullptr,
-               *dur = nullptr, *args = nullptr, *id = nullptr;
+               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr;
     size_t i, n;
     yyjson_val *key, *value;
     yyjson_obj_foreach(yyjson_doc_get_root(doc.get()), i, n, key, value) {
@@ -696,6 +722,12 @@ struct ChromeReader::State {
         case tag("args"):
           args = value;
           break;
+        case tag("reg"):
+          reg = value;
+          break;
+        case tag("met"):
+          met = value;
+          break;
       }
     }
     const std::string_view phase = raw(ph);
@@ -721,7 +753,10 @@ struct ChromeReader::State {
         const Row row = row_of(raw(pid), raw(tid), category, raw(name));
         Process& p = processes[row.process];
         attributes(p, category, args);
-        p.out->span(row.location, start_ns, duration_ns, region(p, category, category_name, raw(name)));
+        int64_t own;
+        const bool known = reg && integer(raw(reg), own) && own >= 0 && size_t(own) < own_regions.size();
+        p.out->span(row.location, start_ns, duration_ns,
+                    known ? own_region(p, size_t(own)) : region(p, category, category_name, raw(name)));
         return;
       }
       case 'B': {
@@ -773,6 +808,7 @@ struct ChromeReader::State {
       case 'R':
         return instant(category, category_name, raw(name), raw(pid), raw(tid), start_ns, args);
       case 'C':
+        if (met && own_sample(raw(met), start_ns, args)) return;
         return counter(raw(name), raw(pid), id, start_ns, args);
       default:
         counters["events_of_other_kinds"]++;
@@ -781,6 +817,7 @@ struct ChromeReader::State {
 
   // Ends of flows on GPUs carry no category that says so: they lie on rows that are known by then, or soon will be.
   Row flow_row(std::string_view pid, std::string_view tid, const Category& category) {
+    if (const Row* own = own_row(pid, tid)) return *own;
     row_key.assign("g");
     row_key += pid, row_key += '\n', row_key += tid;
     if (const auto found = rows.find(row_key); found != rows.end()) return found->second;
@@ -881,12 +918,77 @@ struct ChromeReader::State {
 
   void metadata(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
     const std::string_view name = raw(yyjson_obj_get(args, "name"));
-    if (what == "thread_name")
+    if (starts_with(what, "strobe_"))
+      own_definition(what.substr(7), pid, tid, args);
+    else if (what == "thread_name")
       thread_names[{std::string(pid), std::string(tid)}] = name;
     else if (what == "process_name")
       process_names[std::string(pid)] = name;
   }
   std::map<std::string, std::string> process_names;
+
+  // What src/strobe/formats/chrome.py writes so that a trace that is read again is equal. Numbers out of order are
+  // those of a file that somebody has edited: it is read without them.
+  void own_definition(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
+    auto text = [&](const char* key) { return raw(yyjson_obj_get(args, key)); };
+    auto number = [&](const char* key, int64_t without) {
+      int64_t value;
+      return integer(text(key), value) ? value : without;
+    };
+    auto json_of = [&](const char* key) {
+      std::string out;
+      if (yyjson_val* value = yyjson_obj_get(args, key)) append_json(out, value);
+      return out;
+    };
+    const int64_t id = number("id", -1);
+    if (what == "process") {
+      const std::string description = json_of("description");
+      if (process_of.count(std::string(pid)) || description.size() < 3 || description[0] != '{') return;
+      Process& p = processes[process(pid)];
+      p.pid = number("pid", p.pid);
+      p.own = ProcessDescription{p.pid, number("parent_pid", 0), description, json_of("note")};
+      p.own->started_ns = number("started_ns", 0), p.own->ended_ns = number("ended_ns", 0);
+      p.own->exit_code = number("exit_code", -1);
+      p.own_state = text("end_state") == "exited" || text("end_state") == "lost" ? text("end_state") : "closed";
+    } else if (what == "region" && id == int64_t(own_regions.size()) && !processes.empty()) {
+      own_regions.push_back({uint8_t(number("paradigm", 0)), uint8_t(number("role", 0)), uint32_t(number("line", 0)),
+                             std::string(text("name")), std::string(text("file")), std::string(text("module"))});
+      own_region(processes.front(), own_regions.size() - 1);  // in the order of the trace that was exported
+    } else if (what == "row") {
+      const int64_t process = number("process", -1), kind = number("kind", 0);
+      if (process < 0 || size_t(process) >= processes.size() || kind < 0 || kind > 2) return;
+      std::string key("s");
+      key += pid, key += '\n', key += tid;
+      if (rows.count(key)) return;
+      const uint32_t location = processes[size_t(process)].out->location(text("name"), uint64_t(number("thread_id", 0)),
+                                                                         LocationKind(kind), number("device", -1));
+      own_rows.push_back(rows[key] = {uint32_t(process), location});
+    } else if (what == "metric" && id == int64_t(own_metrics.size())) {
+      const int64_t process = number("process", -1), row = number("row", -1);
+      if (process < 0 || size_t(process) >= processes.size() || row >= int64_t(own_rows.size())) return;
+      const uint32_t location =
+          row >= 0 && own_rows[size_t(row)].process == process ? own_rows[size_t(row)].location : 0xFFFFFFFF;
+      own_metrics.emplace_back(process, processes[size_t(process)].out->metric(text("name"), text("unit"), location));
+    }
+  }
+
+  uint32_t own_region(Process& p, size_t number) {
+    if (p.own_regions.size() <= number) p.own_regions.resize(own_regions.size());
+    const OwnRegion& r = own_regions[number];
+    uint32_t& id = p.own_regions[number];
+    if (!id) id = p.out->region(r.name, r.paradigm, r.role, r.file, r.line, r.module);
+    return id;
+  }
+
+  bool own_sample(std::string_view metric, int64_t ns, yyjson_val* args) {
+    int64_t number;
+    double reading;
+    if (!integer(metric, number) || number < 0 || size_t(number) >= own_metrics.size()) return false;
+    if (!real(raw(yyjson_obj_get(args, "value")), reading)) return false;
+    const auto [process, id] = own_metrics[size_t(number)];
+    processes[process].out->sample(id, ns, reading);
+    return true;
+  }
 
   uint32_t region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
     if (&category == &kOther) return new_region(p, category, category_name, name);  // its name is part of the region
@@ -954,7 +1056,7 @@ struct ChromeReader::State {
           break;
         }
       }
-      if (!taken && category.keys && (category.gpu || category.paradigm == STROBE_TORCH))
+      if (!taken && (category.gpu || category.paradigm == STROBE_TORCH || category.paradigm == STROBE_MPI))
         for (const Key& known : kCollectiveKeys)
           if (known.json.size() == k.size() && same_ignoring_case(k, known.json)) {
             taken = cell(p, collective, known, value);
@@ -1039,6 +1141,13 @@ struct ChromeReader::State {
     for (Process& p : processes) {
       for (const auto& [what, n] : counters)
         if (first) p.out->count(what, n);
+      if (p.own) {
+        std::string& told = p.own->description_json;
+        told.back() = ',';
+        told += "\"imported_from\": ";
+        append_json_text(told, source);
+        told += '}';
+      }
       std::string description = "{\"argv\": [";
       const auto named = process_names.find(p.pid_text);
       append_json_text(description, named != process_names.end() ? named->second : p.pid_text);
@@ -1047,7 +1156,10 @@ struct ChromeReader::State {
       description += ", \"imported_from\": ";
       append_json_text(description, source);
       description += "}";
-      p.out->finish({p.pid, 0, description, rank_json});
+      if (p.own)
+        p.out->finish(*p.own, p.own_state);
+      else
+        p.out->finish({p.pid, 0, description, rank_json});
       if (!first) report += ", ";
       report += "{\"path\": ";
       append_json_text(report, p.path);

@@ -442,7 +442,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
   const std::string head = "{\"pid\": " + std::to_string(description.pid) +
                            ", \"parent_pid\": " + std::to_string(description.parent_pid) +
-                           ", \"started_ns\": " + std::to_string(first_ns_) +
+                           ", \"started_ns\": " + std::to_string(description.started_ns.value_or(first_ns_)) +
                            ", \"forked\": false, \"put_ns\": 0, \"description\": " + description.description_json + "}";
   append_chunk(out_->bytes, kProcessChunk, 0, 1, head);
   if (!description.note_json.empty()) append_chunk(out_->bytes, kNoteChunk, 0, 1, description.note_json);
@@ -453,8 +453,8 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
   save_samples();
-  std::string end = "{\"end_state\": \"" + end_state +
-                    "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(last_ns_) + ", \"counters\": {";
+  std::string end = "{\"end_state\": \"" + end_state + "\", \"exit_code\": " + std::to_string(description.exit_code) +
+                    ", \"ended_ns\": " + std::to_string(description.ended_ns.value_or(last_ns_)) + ", \"counters\": {";
   for (const auto& [name, value] : counters_)
     end += (end.back() == '{' ? "\"" : ", \"") + name + "\": " + std::to_string(value);
   append_chunk(out_->bytes, kEndChunk, 0, 1, end + "}}");

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -40,6 +41,9 @@ struct ProcessDescription {
   int64_t pid = 0, parent_pid = 0;
   std::string description_json = "{}";  // argv, host, python, main, and where it comes from
   std::string note_json;                // rank and ranks, or empty
+  // Where they are known better than from the first and the last event.
+  std::optional<int64_t> started_ns = {}, ended_ns = {};
+  int64_t exit_code = -1;
 };
 
 class ImportedProcess {

@@ -966,7 +966,7 @@ struct PerfettoReader::State {
       const std::string_view key = key_of(sequence_id, annotation);
       if (key == kFlowKey) continue;
       const auto& [in, column] = column_of(key);
-      if (in == kNoTable) {
+      if (in == kNoTable || !tables.layouts()[in].of_spans) {
         value.clear();
         append_value(sequence_id, value, annotation);
         argument(key);
@@ -1002,14 +1002,15 @@ struct PerfettoReader::State {
     }
   }
 
-  static constexpr std::string_view kFlowKey = "strobe.flow";
+  // Annotations of this program's exports: an end of a flow, and arguments of a mark that no other way gives again.
+  static constexpr std::string_view kFlowKey = "strobe.flow", kArgumentsKey = "strobe.arguments";
   std::unordered_map<std::string, std::pair<uint32_t, uint8_t>> known_columns;
   const std::pair<uint32_t, uint8_t>& column_of(std::string_view key) {
     static constexpr std::pair<uint32_t, uint8_t> kNone{kNoTable, 0};
     if (known_columns.empty())
       for (size_t t = 0; t < tables.layouts().size(); t++) {
         const TableLayout& layout = tables.layouts()[t];
-        for (size_t c = 0; layout.of_spans && t != arguments_table && c < layout.columns.size(); c++)
+        for (size_t c = 0; t != arguments_table && c < layout.columns.size(); c++)
           known_columns[layout.name + "." + layout.columns[c].name] = {uint32_t(t), uint8_t(c)};
       }
     if (key.find('.') == key.npos) return kNone;
@@ -1017,17 +1018,39 @@ struct PerfettoReader::State {
     return found == known_columns.end() ? kNone : found->second;
   }
 
+  // What this program exported of a table whose rows are no spans.
+  bool exported_row(uint32_t sequence_id, Process& p, uint32_t location, int64_t ns) {
+    TableRow row;
+    uint32_t table = kNoTable;
+    for (const std::string_view annotation : event.annotations) {
+      const auto& [in, column] = column_of(key_of(sequence_id, annotation));
+      if (in == kNoTable || tables.layouts()[in].of_spans || (table != kNoTable && in != table)) return false;
+      if (table == kNoTable) row.start(table = in), row.set(tables.column(in, "time_ns"), ns);
+      Field field;
+      for (Message message(annotation); message.next(field);)
+        if (field.number == 4 && tables.layouts()[in].columns[column].type == CellType::integer)
+          row.set(column, field.whole());
+    }
+    if (table != kNoTable) p.out->row(location, row);
+    return table != kNoTable;
+  }
+
   void mark(uint32_t sequence_id, Process& p, uint32_t location, int64_t ns) {
     const Event& e = event;
+    if (exported_row(sequence_id, p, location, ns)) return;
     TableRow row;
     row.start(marks_table);
     row.set(tables.column(marks_table, "time_ns"), ns);
     row.set(tables.column(marks_table, "name"), p.out->text(name(sequence_id)));
     row.set(tables.column(marks_table, "category"), p.out->text(joined(categories(sequence_id))));
-    std::string arguments;
+    std::string arguments, whole;
     for (const std::string_view annotation : e.annotations) {
       const std::string_view key = key_of(sequence_id, annotation);
       if (key == kFlowKey) continue;
+      if (key == kArgumentsKey) {
+        append_value(sequence_id, whole, annotation);
+        continue;
+      }
       arguments += arguments.empty() ? '{' : ',';
       json::append_text(arguments, key);
       arguments += ':';
@@ -1038,7 +1061,8 @@ struct PerfettoReader::State {
       json::append_text(arguments, key);
       arguments += ':', arguments += value;
     }
-    if (!arguments.empty()) row.set(tables.column(marks_table, "arguments"), p.out->text(arguments + '}'));
+    if (!arguments.empty()) whole = arguments + '}';
+    if (!whole.empty()) row.set(tables.column(marks_table, "arguments"), p.out->text(whole));
     p.out->row(location, row);
   }
 
@@ -1137,7 +1161,9 @@ struct PerfettoReader::State {
     long long rank, ranks;
     for (const std::string& label : facts.labels) {
       if (label.rfind("host ", 0) == 0) out += ", \"host\": ", json::append_text(out, label.substr(5));
-      if (sscanf(label.c_str(), "rank %lld of %lld", &rank, &ranks) == 2)
+      const int numbers = sscanf(label.c_str(), "rank %lld of %lld", &rank, &ranks);
+      if (numbers == 1) rank_json.append("{\"rank\": ").append(std::to_string(rank)) += '}';
+      if (numbers == 2)
         rank_json.append("{\"rank\": ")
             .append(std::to_string(rank))
             .append(", \"ranks\": ")

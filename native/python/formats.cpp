@@ -112,6 +112,7 @@ class ZstdStream {
 }  // namespace
 
 void register_formats(nb::module_& m) {
+  m.def("crc32c", [](nb::bytes bytes) { return crc32c(bytes.c_str(), bytes.size()); });
   nb::class_<ZstdStream>(m, "ZstdStream")
       .def(nb::init<>())
       .def("decompress", &ZstdStream::decompress, nb::arg("packed"), nb::arg("most"));

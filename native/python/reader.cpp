@@ -255,13 +255,20 @@ class Reader {
     return out;
   }
 
-  nb::dict table(const std::string& name) const {
+  // Of one location (-1: of all) the chunks [first, first + most): whoever goes through a table holds no more than
+  // that.
+  nb::dict table(const std::string& name, int64_t location, size_t first, size_t most) const {
     Table t;
     uint64_t damaged = 0;
+    size_t chunks = 0;
     if (const auto found = file_->tables.find(name); found != file_->tables.end()) {
       nb::gil_scoped_release release;
-      for (const auto& chunk : found->second)
+      for (const auto& chunk : found->second) {
+        if (location >= 0 && chunk.location != uint32_t(location)) continue;
+        const size_t number = chunks++;
+        if (number < first || number - first >= most) continue;
         if (!decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
+      }
     }
     nb::dict columns, out;
     for (auto& [column_name, column] : t.columns) {
@@ -273,6 +280,7 @@ class Reader {
     out["row"] = array(std::move(t.row));
     out["columns"] = columns;
     out["damaged"] = damaged;
+    out["chunks"] = chunks;
     return out;
   }
 
@@ -366,7 +374,8 @@ void register_reader(nb::module_& m) {
       .def("statistics", &Reader::statistics)
       .def("graph", &Reader::graph, nb::arg("location"))
       .def("tables", &Reader::tables)
-      .def("table", &Reader::table, nb::arg("name"))
+      .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
+           nb::arg("most") = SIZE_MAX)
       .def("texts", &Reader::texts)
       .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
       .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),

@@ -17,6 +17,7 @@ KINDS = {
 # What the trace offers beside the analyses: answers that are no tables. Layers above it make them.
 ANSWERS = {
     "stack": ("strobe.structure.stack", "build_stack"),
+    "summary": ("strobe.present.summary_text", "text_of"),
     "structure": ("strobe.structure.structure", "structure_asked"),
 }
 # Modules in a plug-in folder that are no plug-ins.

@@ -364,3 +364,136 @@ def test_only_packets_are_recognised(tmp_path: Path) -> None:
     path.write_bytes(b"\n\x02\x40")
     with pytest.raises(FormatError):
         strobe.open(path)
+
+
+# --- export ----------------------------------------------------------------------------------------------------------
+
+TABLES = {
+    "spans": "name, paradigm, role, file, line, module, thread, start_ns, duration_ns, depth",
+    "locations": "name, thread_id, kind, device, span_count, first_ns, last_ns",
+    "processes": "pid, argv, host, rank",
+    "metrics": "metric, time_ns, value, unit",
+    "marks": "time_ns, name, category, arguments",
+    "flows": "time_ns, flow, flow_name, phase, name, category",
+    "allocations": "time_ns, address, size_bytes, total_allocated_bytes, device_type",
+    "arguments": "start_ns, thread, name, key, value",
+    "kernel_spans": "start_ns, thread, correlation, stream, grid_x, block_z, queued_ns, occupancy_percent, priority",
+    "copy_spans": "start_ns, thread, correlation, size_bytes, bandwidth_gb_s",
+    "call_spans": "start_ns, thread, correlation, callback_id",
+    "operator_spans": "start_ns, thread, external_id, sequence_number, shapes, types, concrete_inputs, call_stack",
+    "python_spans": "start_ns, thread, python_id, python_parent_id",
+    "collective_spans": "start_ns, thread, collective, dtype, group_ranks, sequence",
+    "sync_spans": "start_ns, thread, sync_kind, wait_on_stream",
+}
+
+
+def contents(trace: strobe.Trace) -> dict[str, list[tuple[object, ...]]]:
+    found = {}
+    for table, columns in TABLES.items():
+        joined = "spans join regions using (region)" if table == "spans" else table
+        named = columns.replace("name, paradigm, role,", "spans.name, spans.paradigm, spans.role,", table == "spans")
+        where = " where span_count > 0" if table == "locations" else ""
+        found[table] = trace.sql(f"select {named} from {joined}{where} order by all").rows()
+    return found
+
+
+def everything() -> list[dict[str, object]]:
+    """Events of Chrome's format with all that a trace may hold."""
+    base: dict[str, object] = {"pid": 7, "tid": 1}
+    kernel = {"correlation": 5, "stream": 7, "device": 0, "grid": [4, 1, 1], "block": [8, 2, 1], "queued": 0}
+    events: list[dict[str, object]] = [
+        {**base, "ph": "X", "name": "outer", "cat": "cpu_op", "ts": 10, "dur": 50, "args": {"Input Dims": [[2, 3]]}},
+        {**base, "ph": "X", "name": "cudaLaunchKernel", "cat": "cuda_runtime", "ts": 12, "dur": 3, "args": kernel},
+        {**base, "ph": "X", "name": "own é", "cat": "mine, of course", "ts": 20, "dur": 40, "args": {"x": [1, "y"]}},
+        {**base, "ph": "X", "name": "own é", "cat": "mine, of course", "ts": 30, "dur": 45, "args": {"big": 2**70}},
+        {**base, "ph": "X", "name": "f.py(3): f", "cat": "python_function", "ts": 21, "dur": 0.5, "tid": 2},
+        {**base, "ph": "X", "name": "k<int>", "cat": "kernel", "ts": 70, "dur": 3.25, "pid": 0, "tid": 7, "args": kernel},
+        {**base, "ph": "i", "name": "mark", "cat": "note", "ts": 33, "args": {"why": ["é", 1], "n": -5, "t": "a\nb"}},
+        {**base, "ph": "i", "name": "bare", "ts": 9},
+        {**base, "ph": "C", "name": "memory", "ts": 15, "args": {"used": 5.5}},
+        {**base, "ph": "s", "id": 5, "cat": "ac2g", "name": "ac2g", "ts": 12},
+        {**base, "ph": "f", "id": 5, "cat": "ac2g", "name": "ac2g", "ts": 70, "pid": 0, "tid": 7},
+        {**base, "ph": "t", "id": "word", "cat": "other", "name": "o", "ts": 13},
+        {**base, "ph": "i", "name": "[memory]", "ts": 14, "args": {"Addr": 2**40, "Bytes": -8, "Device Type": 1}},
+        {**base, "ph": "M", "name": "thread_name", "args": {"name": "main"}},
+        {**base, "ph": "M", "name": "process_name", "args": {"name": "train.py"}},
+    ]
+    return events
+
+
+def decoded(path: Path) -> list[tuple[str, int, int]]:
+    """Slices by the project's own classes: names and times, ends paired as its documentation says."""
+    trace = pb.Trace()
+    trace.ParseFromString(path.read_bytes())
+    names: dict[tuple[int, int], str] = {}
+    clock: dict[int, int] = {}
+    tracks: dict[int, int] = {}
+    stacks: dict[int, list[tuple[str, int]]] = {}
+    slices = []
+    for packet in trace.packet:
+        sequence = packet.trusted_packet_sequence_id
+        for name in packet.interned_data.event_names:
+            names[sequence, name.iid] = name.name
+        for each in packet.clock_snapshot.clocks:
+            if each.clock_id == 64:
+                assert each.is_incremental
+                clock[sequence] = each.timestamp
+        if packet.HasField("trace_packet_defaults"):
+            assert packet.trace_packet_defaults.timestamp_clock_id == 64
+            tracks[sequence] = packet.trace_packet_defaults.track_event_defaults.track_uuid
+        event = packet.track_event
+        if event.type not in (BEGIN, END):
+            continue
+        clock[sequence] += packet.timestamp
+        stack = stacks.setdefault(tracks[sequence], [])
+        if event.type == BEGIN:
+            stack.append((names[sequence, event.name_iid], clock[sequence]))
+        else:
+            name, start = stack.pop()
+            slices.append((name, start, clock[sequence] - start))
+    assert not any(stacks.values())
+    return slices
+
+
+def test_what_is_exported_is_read_again_as_it_was(tmp_path: Path) -> None:
+    source = tmp_path / "t.json"
+    source.write_text(json.dumps({"traceEvents": everything()}))
+    trace = strobe.open(source)
+    assert trace.export(tmp_path / "t.pftrace", "perfetto") == []
+    again = strobe.open(tmp_path / "t.pftrace")
+    before, after = contents(trace), contents(again)
+    for table, rows in before.items():
+        assert after[table] == rows, table
+        assert rows or table in ("copy_spans", "python_spans", "collective_spans", "sync_spans")
+    assert "spans_cut" not in quality(again)
+
+
+def test_an_export_is_what_perfettos_own_classes_read(tmp_path: Path) -> None:
+    source = tmp_path / "t.json"
+    source.write_text(json.dumps({"traceEvents": everything()}))
+    trace = strobe.open(source)
+    trace.export(tmp_path / "t.pftrace", "perfetto")
+    slices = decoded(tmp_path / "t.pftrace")
+    zero = min(start for _, start, _ in slices)
+    rows = trace.sql("select name, start_ns, duration_ns from spans").rows()
+    first = min(int(str(row[1])) for row in rows)
+    assert sorted((name, start - zero + first, duration) for name, start, duration in slices) == sorted(rows)
+
+
+def test_a_recorded_run_keeps_its_zero(tmp_path: Path) -> None:
+    w = example(50)
+    trace = strobe.open(w.save(tmp_path / "t"))
+    trace.export(tmp_path / "u.pftrace", "perfetto")
+    assert contents(strobe.open(tmp_path / "u.pftrace")) == contents(trace)
+
+
+REAL = Path(__file__).parents[3] / "shared" / "traces" / "kineto" / "alexnet_critical_path.json.gz"
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the folder of public traces is not here")
+def test_a_real_trace_is_the_same_after_a_round_trip(tmp_path: Path) -> None:
+    trace = strobe.open(shutil.copy(REAL, tmp_path / "t.json.gz"))
+    trace.export(tmp_path / "t.pftrace", "perfetto")
+    before, after = contents(trace), contents(strobe.open(tmp_path / "t.pftrace"))
+    for table, rows in before.items():
+        assert after[table] == rows, table

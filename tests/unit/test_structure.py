@@ -556,7 +556,7 @@ def test_a_graph_that_was_recorded_is_taken_for_a_run_that_kept_few_steps() -> N
     regions = trace.regions.to_arrow().to_pylist()
     order = [1, 2, 1, 2, 1, 2]
     payload = build_graph(np.array(order), np.arange(6) * 1000, np.full(6, 900)).encode()
-    trace._readers[0].graph = lambda location: {  # type: ignore[attr-defined]
+    trace.readers[0].graph = lambda location: {  # type: ignore[attr-defined]
         "payload": payload,
         "region": np.array([0, 1, 2]),
         "caller": np.array([0, 0, 1]),

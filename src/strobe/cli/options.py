@@ -58,6 +58,9 @@ def add_options(target: argparse._ArgumentGroup, options: Sequence[Option]) -> N
         flag = "--" + option.name.replace("_", "-")
         # argparse formats help with %, so a percent sign of ours must be doubled.
         text = option.help.replace("%", "%%")
+        if option.type is bool:
+            target.add_argument(flag, *option.also, dest=option.name, action="store_true", help=text)
+            continue
         target.add_argument(
             flag,
             *option.also,
@@ -71,6 +74,56 @@ def add_options(target: argparse._ArgumentGroup, options: Sequence[Option]) -> N
             target.add_argument(
                 "--" + choice, dest=option.name, action="store_const", const=choice, help=argparse.SUPPRESS
             )
+
+
+def add_part(target: argparse.ArgumentParser) -> None:
+    """Add the options that choose a part of a trace."""
+    part = target.add_argument_group("a part of it (both ends are in it)")
+    part.add_argument("--ranks", metavar="A-B", help="these ranks, with their children")
+    part.add_argument("--steps", metavar="A-B", help="these steps of every process")
+    part.add_argument("--time", metavar="A-B", help="this stretch since the begin: 1.5s-2s, 10ms-20ms (s if no unit)")
+
+
+def part_of(trace: Trace, arguments: argparse.Namespace) -> Trace:
+    """Return the part of a trace that the options of `add_part` say."""
+    ranks, steps = _range(arguments.ranks, "--ranks"), _range(arguments.steps, "--steps")
+    time_ns = _times(arguments.time)
+    if ranks is None and steps is None and time_ns is None:
+        return trace
+    return trace.part(ranks=ranks, steps=steps, time_ns=time_ns)
+
+
+def _range(text: str | None, option: str) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    first, dash, last = text.partition("-")
+    try:
+        found = int(first), int(last if dash else first)
+    except ValueError:
+        raise UsageError(f"{option}: '{text}' is no range", do=f"{option} 10-20, or {option} 10") from None
+    if found[0] > found[1]:
+        raise UsageError(f"{option}: {text} ends before it begins")
+    return found
+
+
+def _times(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    import re
+    from decimal import Decimal
+
+    match = re.fullmatch(r"([\d.]+)(ns|us|ms|s)?-([\d.]+)(ns|us|ms|s)?", text)
+    try:
+        if match is None:
+            raise ValueError
+        unit = match[4] or match[2] or "s"
+        sizes = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
+        begin, end = (int(Decimal(n) * sizes[u or unit]) for n, u in ((match[1], match[2]), (match[3], match[4])))
+    except (ValueError, ArithmeticError):
+        raise UsageError(f"--time: '{text}' is no stretch of time", do="--time 1.5s-2s, --time 10ms-20ms") from None
+    if begin >= end:
+        raise UsageError(f"--time: {text} ends before it begins")
+    return begin, end
 
 
 def answer(verb: str, analysis: Analysis, words: list[str]) -> int:

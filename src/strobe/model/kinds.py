@@ -44,6 +44,8 @@ ROLES = (
     "data",
     "idle",
 )
+# What a location is.
+LOCATION_KINDS = ("thread", "stream", "task")
 # What a region is drawn and summed as.
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")
 

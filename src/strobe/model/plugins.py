@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -140,15 +140,18 @@ class Format:
     """Files of another tool. The file `formats/NAME.py` holds it.
 
     `sniff(head)` recognises a file by its first bytes (unpacked), never by its name; `read(source, target)` imports
-    it; `write(trace, path)` exports. Either may be missing. `read` raises ValueError with a sentence where a file is
-    not what its first bytes promised; what is sound before a damaged place is kept, and counted. With `whole_folder`,
-    the file that `sniff` knows stands for its folder: other files there are its own, and not looked at by themselves.
+    it; `write(trace, path, **options)` exports, location after location, and returns sentences about what the file
+    cannot hold. Either may be missing. `read` raises ValueError with a sentence where a file is not what its first
+    bytes promised; what is sound before a damaged place is kept, and counted. With `whole_folder`, the file that
+    `sniff` knows stands for its folder: other files there are its own, and not looked at by themselves. `options` are
+    those of `write`; what is exported gets the first of `suffixes` where the user names no file.
     """
 
     name: str
     title: str
     suffixes: tuple[str, ...]
-    sniff: Callable[[bytes], bool]
+    sniff: Callable[[bytes], bool] = lambda _: False
     read: Callable[[ImportSource, ImportTarget], Imported] | None = None
-    write: Callable[..., None] | None = None
+    write: Callable[..., Sequence[str]] | None = None
     whole_folder: bool = False
+    options: tuple[Option, ...] = ()

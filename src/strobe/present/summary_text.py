@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
-from strobe.present.summary import StepSummary, Summary
+from strobe.present.summary import StepSummary, Summary, summarise
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
 
 WIDTH = 100
 LINES = 40
@@ -42,6 +46,11 @@ def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) 
     if not unicode:
         text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
     return text
+
+
+def text_of(trace: Trace) -> str:
+    """Return the summary of a trace as text."""
+    return summary_text(summarise(trace))
 
 
 def _head(summary: Summary, width: int) -> Iterable[str]:

@@ -82,8 +82,9 @@ class ProcessReader(Protocol):
     def tables(self) -> dict[str, int]:
         """Return the side tables that are there, and how many rows each has."""
 
-    def table(self, name: str) -> dict[str, Any]:
-        """Return location, row (of the span, -1 where rows are no spans), columns (name: type, values, valid), damaged.
+    def table(self, name: str, location: int = -1, first: int = 0, most: int = 1 << 60) -> dict[str, Any]:
+        """Return location, row (of the span, -1 where rows are no spans), columns (name: type, values, valid), damaged,
+        and how many chunks there are; of one location and some of its chunks only where asked for.
 
         Types: integer; real (values are the bits of a double); text (values are numbers of `texts`).
         """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +12,18 @@ from strobe.model.schema import TABLES
 from strobe.store.raw import ProcessReader
 from strobe.store.table import arrow_schema
 
+_CHUNKS = 16  # of 4096 rows
 
-def read(name: str, reader: ProcessReader, locations: Mapping[int, int], zero_ns: int) -> pa.Table:
-    """Return a side table of one process. `locations`: from its ids to those of the trace; times become the trace's."""
-    raw = reader.table(name)
+
+def read(
+    name: str, raw: Mapping[str, Any], locations: Mapping[int, int], zero_ns: int, texts: Callable[[], pa.Array]
+) -> pa.Table:
+    """Return rows of a side table of one process, as its reader gave them.
+
+    `locations`: from its ids to those of the trace; times become the trace's. `texts`: those of the process.
+    """
     count = len(raw["location"])
     given = raw["columns"]
-    texts: pa.Array | None = None
     columns = []
     for field in arrow_schema(TABLES[name]):
         if field.name == "location":
@@ -31,11 +37,21 @@ def read(name: str, reader: ProcessReader, locations: Mapping[int, int], zero_ns
             kind, values, valid = given[field.name]
             missing = valid == 0
             if kind == "text":
-                texts = texts if texts is not None else pa.array(reader.texts(), type=pa.string())
-                columns.append(texts.take(pa.array(values, mask=missing)))
+                columns.append(texts().take(pa.array(values, mask=missing)))
             elif kind == "real":
                 columns.append(pa.array(values.view(np.float64), mask=missing))
             else:
                 shifted = values - zero_ns if field.name == "time_ns" else values
                 columns.append(pa.array(shifted, type=field.type, mask=missing))
     return pa.Table.from_arrays(columns, schema=arrow_schema(TABLES[name]))
+
+
+def raw_batches(name: str, reader: ProcessReader, location: int) -> Iterator[dict[str, Any]]:
+    """Return the rows of one location (its id in the process) in pieces, in their order."""
+    first, chunks = 0, 1
+    while first < chunks:
+        raw = reader.table(name, location, first, _CHUNKS)
+        chunks = int(raw["chunks"])
+        first += _CHUNKS
+        if len(raw["location"]):
+            yield raw

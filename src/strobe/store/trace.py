@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from strobe.errors import TraceError, UsageError
 from strobe.model.kinds import RECORDED_WITH
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
-from strobe.store import archive, engine, recover, side_tables, sql
+from strobe.store import archive, cut, engine, exports, parts, recover, side_tables, sql
 from strobe.store.folded import (
     Folded,
     Iterations,
@@ -90,9 +90,9 @@ class Trace:
         )
         self.path, self.job = path, job
         self._offsets = [offsets[i] for i in order]
-        self._readers = [readers[i] for i in order]
+        self.readers = [readers[i] for i in order]
         self._described = [described[i] for i in order]
-        self._files = [files[i] for i in order] if files else []
+        self.files = [files[i] for i in order] if files else []
         self._unreadable = list(unreadable)  # (pid, why) of processes whose file is beyond repair
         self._memory: dict[object, object] = {}
         self._lock = threading.RLock()
@@ -121,11 +121,11 @@ class Trace:
             duration_ns=max(ends, default=0),
             ended=recover.ending(main, self.job, self.zero_ns) if main else "nothing was recorded",
             python=str(main.get("python", "")),
-            process_count=len(self._readers),
+            process_count=len(self.readers),
             location_count=len(self._definitions.homes),
             span_count=self.span_count,
             folded_count=self.folded_count,
-            size_bytes=sum(files.size_bytes for files in self._files),
+            size_bytes=sum(files.size_bytes for files in self.files),
             format_version=self.job.format_version,
             source=archive.source_of(self.job),
         )
@@ -139,12 +139,12 @@ class Trace:
     def quality(self) -> Table:
         """What was lost, cut, or spent, and how each process ended."""
         rows: list[tuple[object, ...]] = []
-        for process, (reader, described) in enumerate(zip(self._readers, self._described, strict=True)):
+        for process, (reader, described) in enumerate(zip(self.readers, self._described, strict=True)):
             pid = described["pid"]
             rows.append((process, pid, "ended", None, recover.ending(described, self.job, self.zero_ns)))
             rows.extend((process, pid, what, value, None) for what, value in sorted(reader.quality().items()))
-            if self._files:
-                rows.append((process, pid, "size_bytes", self._files[process].size_bytes, None))
+            if self.files:
+                rows.append((process, pid, "size_bytes", self.files[process].size_bytes, None))
         rows.extend((None, pid, "unreadable", None, why) for pid, why in self._unreadable)
         rows.extend((None, None, "unrecorded", None, note) for note in archive.notes(self.path))
         return make_table("quality", rows)
@@ -153,7 +153,7 @@ class Trace:
 
     @cached_property
     def _definitions(self) -> Definitions:
-        return merge(self._readers)
+        return merge(self.readers)
 
     @cached_property
     def processes(self) -> Table:
@@ -173,7 +173,7 @@ class Trace:
         columns = TABLES["locations"]
         zeroed = []
         for at in self._definitions.locations:
-            zero, device = self._zero_of(cast(int, at["process"])), _whole(at.get("device"))
+            zero, device = self.zero_of(cast(int, at["process"])), _whole(at.get("device"))
             first, last = cast(int, at["first_ns"]) - zero, cast(int, at["last_ns"]) - zero
             on_gpu = device if device is not None and device >= 0 else None
             zeroed.append({**at, "first_ns": first, "last_ns": last, "device": on_gpu})
@@ -206,10 +206,10 @@ class Trace:
         of the span only where that lies in the stretch as a whole.
         """
         home = self._home(location)
-        zero = self._zero_of(home.process)
+        zero = self.zero_of(home.process)
         lowest = _FOREVER[0] if start_ns is None else start_ns + zero
         highest = _FOREVER[1] if end_ns is None else end_ns + zero
-        raw = cast(SpanArrays, self._readers[home.process].spans(home.local_id, lowest, highest))
+        raw = cast(SpanArrays, self.readers[home.process].spans(home.local_id, lowest, highest))
         call_path = self._definitions.path_maps[home.process][raw["call_path"]]
         return {
             "row": raw["row"],
@@ -223,6 +223,23 @@ class Trace:
             "complete": raw["complete"].astype(bool),
         }
 
+    def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
+        """Return the spans of a location in order of start, about `most` at a time: for those that fit into no memory.
+
+        `self_ns` is that of `span_arrays`, so it says nothing of spans that reach from one batch into the next.
+        """
+        facts = self._definitions.locations[location]
+        zero = self.zero_of(cast(int, facts["process"]))
+        first, last = cast(int, facts["first_ns"]) - zero, cast(int, facts["last_ns"]) - zero
+        width = (last - first) // max(1, -(-cast(int, facts["span_count"]) // most)) + 1
+        for begin in range(first, last + 1, width):
+            # From the moment before, so that a span without any length is in it; then only what begins there.
+            spans = self.span_arrays(location, begin - 1, begin + width)
+            inside = spans["start_ns"] >= begin
+            if inside.any():
+                arrays = cast("dict[str, npt.NDArray[Any]]", spans)
+                yield cast(SpanArrays, {name: values[inside] for name, values in arrays.items()})
+
     def spans(self, location: int | None = None, start_ns: int | None = None, end_ns: int | None = None) -> Table:
         """Return the spans of one location, or of all, that overlap [start_ns, end_ns), by location and start.
 
@@ -235,14 +252,14 @@ class Trace:
     def metrics(self) -> Table:
         """Return every reading of every metric: CPU time, memory, ... over time."""
         parts = []
-        for process, reader in enumerate(self._readers):
+        for process, reader in enumerate(self.readers):
             for metric in reader.metrics():
                 times = cast("npt.NDArray[np.int64]", metric["time_ns"])
                 values = {
                     "metric": [metric["name"]] * len(times),
                     "process": [process] * len(times),
-                    "location": [self._global_location(process, cast(int, metric["location"]))] * len(times),
-                    "time_ns": times - self._zero_of(process),
+                    "location": [self.location_of(process, cast(int, metric["location"]))] * len(times),
+                    "time_ns": times - self.zero_of(process),
                     "value": metric["value"],
                     "unit": [metric["unit"]] * len(times),
                 }
@@ -255,15 +272,29 @@ class Trace:
 
     def side_table(self, name: str) -> Table:
         """Return a side table (SPAN_TABLES and EVENT_TABLES of model/schema.py): of all locations, in their order."""
-        local_rows = [reader.tables().get(name, 0) for reader in self._readers]
+        local_rows = [reader.tables().get(name, 0) for reader in self.readers]
         parts = [
-            side_tables.read(name, self._readers[process], self._local_locations(process), self._zero_of(process))
+            self._side_rows(name, process, self.readers[process].table(name))
             for process, rows in enumerate(local_rows)
             if rows
         ]
         if not parts:
             return make_table(name, [])
         return Table(pa.concat_tables(parts), name=name)
+
+    def side_batches(self, name: str, location: int) -> Iterator[pa.Table]:
+        """Return the rows of a side table that one location has, in order, in pieces that fit into memory."""
+        home = self._home(location)
+        reader = self.readers[home.process]
+        if reader.tables().get(name):
+            for raw in side_tables.raw_batches(name, reader, home.local_id):
+                yield self._side_rows(name, home.process, raw)
+
+    def _side_rows(self, name: str, process: int, raw: Mapping[str, Any]) -> pa.Table:
+        def texts() -> pa.Array:
+            return self.once(("texts", process), lambda: pa.array(self.readers[process].texts(), type=pa.string()))
+
+        return side_tables.read(name, raw, self._local_locations(process), self.zero_of(process), texts)
 
     # Iterations that were folded while the program ran
 
@@ -276,7 +307,7 @@ class Trace:
     def folded(self) -> dict[int, Folded]:
         """Statistics of what was folded, by process; processes that kept everything are not there."""
         found = {}
-        for process, reader in enumerate(self._readers):
+        for process, reader in enumerate(self.readers):
             local = self._local_locations(process)
             statistics = read_statistics(reader, self._definitions.path_maps[process], local)
             if statistics is not None:
@@ -285,16 +316,16 @@ class Trace:
 
     def iterations(self, process: int) -> Iterations:
         """Return the records of a process's iterations; none where no loop was accepted while it ran."""
-        reader, zero = self._readers[process], self._zero_of(process)
+        reader, zero = self.readers[process], self.zero_of(process)
         return self.once(("iterations", process), lambda: read_iterations(reader, zero))
 
     def recorded_loops(self, process: int) -> tuple[RecordedLoop, ...]:
         """Return the main loops that were accepted while a process ran."""
-        return read_loops(self._readers[process], self._zero_of(process))
+        return read_loops(self.readers[process], self.zero_of(process))
 
     def extras(self, process: int) -> tuple[tuple[int, ...], ...]:
         """Return, by class of a process's iterations, the regions that it enters beyond the usual (-1: validation)."""
-        return read_extras(self._readers[process], self._definitions.region_maps[process])
+        return read_extras(self.readers[process], self._definitions.region_maps[process])
 
     def recorded_graph(self, location: int) -> tuple[bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         """Return the event flow graph of a location that was recorded while it ran, None where none was.
@@ -303,7 +334,7 @@ class Trace:
         known.
         """
         home = self._home(location)
-        read = getattr(self._readers[home.process], "graph", None)
+        read = getattr(self.readers[home.process], "graph", None)
         raw = read(home.local_id) if read is not None else None
         if raw is None:
             return None
@@ -319,7 +350,7 @@ class Trace:
     def step_of(self, location: int, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return, for moments in a location, the step that its process was in; -1 outside of every step."""
         process = self._home(location).process
-        step, begin_ns, end_ns = self.once(("steps of process", process), lambda: self._step_arrays(process))
+        step, begin_ns, end_ns = self.once(("steps of process", process), lambda: self.steps_of(process))
         if not len(step):
             return np.full(len(time_ns), -1, dtype=np.int64)
         at = np.searchsorted(begin_ns, time_ns, side="right") - 1
@@ -340,9 +371,9 @@ class Trace:
         shares = np.zeros((len(wanted), width), dtype=np.uint8)
         for line, location in enumerate(wanted):
             home = self._home(location)
-            zero, tiles = self._zero_of(home.process), self._tiles(home.process)
+            zero, tiles = self.zero_of(home.process), self._tiles(home.process)
             low, high = start_ns + zero, end_ns + zero
-            local, shares[line] = self._readers[home.process].cells(home.local_id, low, high, width, tiles)
+            local, shares[line] = self.readers[home.process].cells(home.local_id, low, high, width, tiles)
             regions[line] = self._global_regions(home.process, cast("npt.NDArray[np.uint32]", local))
         return regions, shares
 
@@ -355,9 +386,9 @@ class Trace:
         fill of the pixel, in 255ths.
         """
         home = self._home(location)
-        zero = self._zero_of(home.process)
+        zero = self.zero_of(home.process)
         low, high = start_ns + zero, end_ns + zero
-        local, filled = self._readers[home.process].stack_cells(home.local_id, low, high, width, max_depth)
+        local, filled = self.readers[home.process].stack_cells(home.local_id, low, high, width, max_depth)
         return self._global_regions(home.process, local), cast("npt.NDArray[np.uint8]", filled)
 
     # Questions
@@ -412,9 +443,38 @@ class Trace:
                 return f"no {what} in this trace; record them with: strobe run {option}"
         return ""
 
+    def part(
+        self,
+        *,
+        ranks: tuple[int, int] | None = None,
+        steps: tuple[int, int] | None = None,
+        time_ns: tuple[int, int] | None = None,
+    ) -> Trace:
+        """Return a part of the run as a trace of its own: of some ranks (and their children), steps, or times.
+
+        Ranges hold both their ends, but for times: [begin, end). Spans that reach beyond end at the edge, and are not
+        `complete`. Statistics of folded steps cannot be divided: they are left out of processes that are cut in time.
+        Raises UsageError where nothing is in the range.
+        """
+        return parts.part_of(self, ranks, steps, time_ns)
+
+    def export(self, path: str | os.PathLike[str], to: str = "", **options: object) -> list[str]:
+        """Write the run to a file (or folder) of another format; "" for `to`: the one that the suffix of `path` says.
+
+        Returns sentences about what the format cannot hold. Raises UsageError where there is no such format.
+        """
+        return exports.export(self, Path(path), to, options)
+
+    def cut(self, path: str | os.PathLike[str], *, anonymise: bool = False) -> list[str]:
+        """Write the run, or the part of it that this is, as a trace folder; return sentences about what that lacks.
+
+        `anonymise` replaces names, paths, hosts, command lines and texts by pseudonyms: see `store/anonymous.py`.
+        """
+        return cut.cut(self, Path(path), anonymise=anonymise)
+
     def anew(self) -> Trace:
         """Return the same run with nothing found yet: for questions that are to use other steps (`choose_steps`)."""
-        return Trace(self.path, self.job, self._readers, self._files, self._unreadable)
+        return Trace(self.path, self.job, self.readers, self.files, self._unreadable)
 
     def once(self, key: object, make: Callable[[], _Value]) -> _Value:
         """Return what `make` gave the first time this key was asked for: for results that several questions share."""
@@ -432,7 +492,7 @@ class Trace:
         return sorted({*super().__dir__(), *registry.names("analyses")})
 
     def __repr__(self) -> str:
-        return f"<strobe.Trace {self.path}: {len(self._readers)} processes, {self.span_count} spans>"
+        return f"<strobe.Trace {self.path}: {len(self.readers)} processes, {self.span_count} spans>"
 
     def __enter__(self) -> Trace:
         return self
@@ -452,7 +512,7 @@ class Trace:
     def _path_depth(self) -> npt.NDArray[np.uint16]:
         return np.array(self._definitions.path_depth, dtype=np.uint16)
 
-    def _zero_of(self, process: int) -> int:
+    def zero_of(self, process: int) -> int:
         """The trace's zero on the clock of a process."""
         return self.zero_ns - self._offsets[process]
 
@@ -467,7 +527,12 @@ class Trace:
         homes = enumerate(self._definitions.homes)
         return {home.local_id: location for location, home in homes if home.process == process}
 
-    def _global_location(self, process: int, local_id: int) -> int | None:
+    def region_map(self, process: int) -> npt.NDArray[np.uint32]:
+        """Return, by the number that a process has for it, the region of the trace."""
+        return self._definitions.region_maps[process]
+
+    def location_of(self, process: int, local_id: int) -> int | None:
+        """Return the location that a process has under a number of its own."""
         return next(
             (i for i, home in enumerate(self._definitions.homes) if home == LocalLocation(process, local_id)), None
         )
@@ -482,11 +547,12 @@ class Trace:
         return mapped.astype(np.uint32)
 
     def _tiles(self, process: int) -> str | None:
-        if not self._files:
+        if not self.files:
             return None
-        return self.once(("tiles", process), lambda: ensure_tiles(self._files[process], self._readers[process]))
+        return self.once(("tiles", process), lambda: ensure_tiles(self.files[process], self.readers[process]))
 
-    def _step_arrays(self, process: int) -> tuple[npt.NDArray[np.int64], ...]:
+    def steps_of(self, process: int) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return number, begin and end of the steps that a process lives in, in order."""
         steps = self.ask("steps").to_arrow()
         own = steps.filter(pc.equal(steps.column("process"), process)).sort_by("start_ns")
         if (
@@ -512,7 +578,7 @@ class Trace:
 
     def _has(self, need: str) -> bool:
         if need == "metrics":
-            return any(len(cast("list[float]", m["value"])) for reader in self._readers for m in reader.metrics())
+            return any(len(cast("list[float]", m["value"])) for reader in self.readers for m in reader.metrics())
         if need == "spans":
             return self.span_count + self.folded_count > 0
         paradigms = {row[2] for row in self._definitions.regions}
