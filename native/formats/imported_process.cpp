@@ -288,7 +288,7 @@ void ImportedProcess::save_samples() {
   out_->flush(kFlushBytes);
 }
 
-void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
+void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region, uint32_t place) {
   if (location >= locations_.size()) throw std::runtime_error("a span of a location that was not defined");
   if (duration_ns < 0) count("negative_durations"), duration_ns = 0;
   if (start_ns > INT64_MAX - duration_ns) count("times_out_of_range"), duration_ns = 0;
@@ -302,7 +302,7 @@ void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration
     pending_.clear();
   }
   Waiting& at = locations_[location];
-  at.records.push_back({start_ns, duration_ns, details, region, uint32_t(spans_)});
+  at.records.push_back({start_ns, duration_ns, details, region, place});
   spans_++;
   first_ns_ = std::min(first_ns_, start_ns), last_ns_ = std::max(last_ns_, start_ns + duration_ns);
   if (++buffered_ >= buffer_records_) spill();

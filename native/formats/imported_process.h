@@ -68,7 +68,12 @@ class ImportedProcess {
   // The same of rows that TableRow::append_to wrote.
   void attributes(std::string_view rows) { pending_ += rows; }
   // A negative duration is counted and taken as 0.
-  void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region);
+  void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
+    span(location, start_ns, duration_ns, region, place());
+  }
+  // Of spans with equal times the one with the lower place is outside: for those that are told of when they end.
+  uint32_t place() { return places_++; }
+  void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region, uint32_t place);
   // A row of a table whose rows are no spans.
   void row(uint32_t location, const TableRow& row);
   // Profiles without a time axis: a chain of regions (kNoPath: its root), and what is known of its executions in all.
@@ -143,6 +148,7 @@ class ImportedProcess {
   StatisticsTable totals_;
   std::map<std::string, uint64_t> counters_;
   uint64_t spans_ = 0;
+  uint32_t places_ = 0;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
   bool finished_ = false;
 };

@@ -121,7 +121,7 @@ struct PerfettoReader::State {
 
   struct Open {
     int64_t start_ns;
-    uint32_t region;
+    uint32_t region, place;
     std::string rows;  // of side tables
   };
   struct Track {
@@ -718,7 +718,7 @@ struct PerfettoReader::State {
         counters["spans_too_deep"]++;
         return;
       }
-      track.open.push_back({ns, region(sequence_id, sequence, track.process), {}});
+      track.open.push_back({ns, region(sequence_id, sequence, track.process), p.out->place(), {}});
       details(sequence_id, p, track.open.back().rows);
     } else if (e.type == kEnd) {
       end(sequence_id, track, ns);
@@ -747,7 +747,7 @@ struct PerfettoReader::State {
 
   void close(Process& p, const Track& track, const Open& open, int64_t ns) {
     p.out->attributes(open.rows);
-    p.out->span(track.location, open.start_ns, ns - open.start_ns, open.region);
+    p.out->span(track.location, open.start_ns, ns - open.start_ns, open.region, open.place);
   }
 
   // Phases of Chrome's JSON in protobuf: complete events, begins and ends. False: counted, and not read.

@@ -163,7 +163,9 @@ class _Writer:
                     self._instant(location, row, "[memory]", "", _allocation_details(row))
         self._counters()
 
-    def _instant(self, location: int, row: Mapping[str, Any], name: str | None, category: str | None, more: bytes) -> None:
+    def _instant(
+        self, location: int, row: Mapping[str, Any], name: str | None, category: str | None, more: bytes
+    ) -> None:
         event = _number(9, _INSTANT) + _number(11, _location_uuid(location)) + _text(23, name or "") + more
         self._at(row["time_ns"], event + (_text(22, category) if category else b""))
 
@@ -300,7 +302,9 @@ class _Writer:
                 event = _number(9, _COUNTER) + _number(11, uuid)
                 times, values = np.asarray(metric["time_ns"]), np.asarray(metric["value"], dtype=np.float64)
                 for at in range(0, len(times), _BATCH):
-                    pairs = zip((times[at : at + _BATCH] + shift).tolist(), values[at : at + _BATCH].tolist(), strict=True)
+                    pairs = zip(
+                        (times[at : at + _BATCH] + shift).tolist(), values[at : at + _BATCH].tolist(), strict=True
+                    )
                     self._out.write(
                         b"".join(
                             _text(1, _number(8, max(ns, 0)) + head + _text(11, event + protobuf.real(44, value)))
