@@ -105,7 +105,7 @@ def _inflated(field: int, packed: bytes) -> bytes:
 
 
 def write(trace: Trace, path: Path) -> list[str]:
-    """Write a trace: one sequence of packets a location, with interned texts and times that count from packet to packet.
+    """Write a trace: a sequence of packets a location, with interned texts and times that count from packet to packet.
 
     Returns sentences about what the file cannot hold. One batch of spans is in memory at a time, and the flows of one
     location as far as they are few.
