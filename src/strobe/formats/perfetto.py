@@ -136,8 +136,8 @@ class _Writer:
     def __init__(self, trace: Trace, out: IO[bytes]) -> None:
         self._trace, self._out = trace, out
         self._base_ns = max(trace.zero_ns, _EARLIEST_NS)
-        self._regions = trace.regions.to_pylist()
-        self._locations = trace.locations.to_pylist()
+        self._regions: list[dict[str, Any]] = trace.regions.to_pylist()
+        self._locations: list[dict[str, Any]] = trace.locations.to_pylist()
         self._pids: list[int] = []  # as the file has them
         self._categories: dict[str, int] = {}
         self._known: set[tuple[int, int]] = set()  # what the sequence that is being written has interned
@@ -153,8 +153,8 @@ class _Writer:
         for location in range(len(self._locations)):
             flows = _Flows(self._trace, location)
             self._spans(location, flows)
-            for row in flows.left():
-                self._instant(location, row, row["name"], row["category"], _flow(row, alone=True))
+            for end in flows.left():
+                self._instant(location, end, end["name"], end["category"], _flow(end, alone=True))
             for batch in self._trace.side_batches("marks", location):
                 for row in batch.to_pylist():
                     self._instant(location, row, row["name"], row["category"], _mark_details(row["arguments"]))
