@@ -15,6 +15,7 @@ LOSSES = {
     "threads_without_torch_operators": "threads older than torch without operators",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
     "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
+    "weights_are_no_time": "call paths weighed by samples or bytes (each shown as 1 ns: no time is known)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.

@@ -193,6 +193,8 @@ def _of_tar(path: Path) -> list[Input]:
     found = []
     with tarfile.open(path, "r:*") as archive:
         for member in archive:
+            if member.name == "anchor.xml":  # a Cube profile: its members make sense only together
+                return [_file(path)]
             if member.isfile():
                 opened = _tar_member(path, member.name)
                 found.append(Input(f"{path}:{member.name}", path, member.size, opened))
