@@ -12,7 +12,8 @@ constexpr uint32_t kChunkMagic = 0x4b425253;  // "SRBK"
 constexpr uint8_t kFormatVersion = 1;
 constexpr uint32_t kBlockSpans = 4096;
 constexpr uint32_t kNoPath = 0xFFFFFFFF;
-constexpr int64_t kOpen = -1;  // duration of a span that was open when its block was sealed
+constexpr uint32_t kSamplesAsTheyAre = 1;  // `location` of a samples chunk: none is there twice, in any order of time
+constexpr int64_t kOpen = -1;              // duration of a span that was open when its block was sealed
 
 enum ChunkKind : uint8_t {
   kProcessChunk = 1,      // JSON text

@@ -86,12 +86,14 @@ class ImportedProcess::Spill {
   // `most` bytes, fewer only at the end.
   std::string_view read(uint64_t offset, size_t most) {
     if (offset >= written_) return std::string_view(tail_).substr(size_t(offset - written_), most);
-    if (offset < window_at_ || offset + most > window_at_ + window_.size()) {
-      window_.resize(size_t(std::min<uint64_t>(std::max(most, size_t(1) << 16), size() - offset)));
-      read_into(offset, window_.data(), window_.size());
-      window_at_ = offset;
-    }
-    return std::string_view(window_).substr(size_t(offset - window_at_), most);
+    for (const Window& window : windows_)
+      if (offset >= window.at && offset + most <= window.at + window.bytes.size())
+        return std::string_view(window.bytes).substr(size_t(offset - window.at), most);
+    Window& window = windows_[next_window_++ % kWindows];
+    window.bytes.resize(size_t(std::min<uint64_t>(std::max(most, kWindowBytes), size() - offset)));
+    window.at = offset;
+    read_into(offset, window.bytes.data(), window.bytes.size());
+    return std::string_view(window.bytes).substr(0, most);
   }
   void read_into(uint64_t offset, char* to, size_t n) {
     while (n && offset < written_) {
@@ -115,9 +117,16 @@ class ImportedProcess::Spill {
     written_ += tail_.size();
     tail_.clear();
   }
-  std::string path_, tail_, window_;
-  size_t memory_;
-  uint64_t written_ = 0, window_at_ = 0;
+  // A thread's spans may come from several tables, each written from its start to its end: one window for each.
+  static constexpr size_t kWindows = 8, kWindowBytes = 1 << 16;
+  struct Window {
+    uint64_t at = 0;
+    std::string bytes;
+  };
+  std::string path_, tail_;
+  Window windows_[kWindows];
+  size_t memory_, next_window_ = 0;
+  uint64_t written_ = 0;
   int fd_ = -1;
 };
 
@@ -262,8 +271,21 @@ uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, u
 }
 
 void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
-  samples_[metric].push_back({time_ns, value});
+  uint64_t bits;
+  memcpy(&bits, &value, 8);
+  Writer w;
+  w.bytes.swap(samples_);
+  w.u32(metric), w.u64(uint64_t(time_ns)), w.u64(bits);
+  w.bytes.swap(samples_);
+  if (++sample_count_ == kChunkRows) save_samples();
   first_ns_ = std::min(first_ns_, time_ns), last_ns_ = std::max(last_ns_, time_ns);
+}
+
+void ImportedProcess::save_samples() {
+  if (sample_count_) append_chunk(out_->bytes, kSamplesChunk, kSamplesAsTheyAre, sample_count_, samples_);
+  samples_.clear();
+  sample_count_ = 0;
+  out_->flush(kFlushBytes);
 }
 
 void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
@@ -359,7 +381,11 @@ void ImportedProcess::write_location(uint32_t location) {
   Waiting& waiting = locations_[location];
   write_location_chunk(location, waiting, waiting.name);
   std::deque<Lane> lanes;  // a builder does not move
-  lanes.push_back({location, LocationBuilder(location, *paths_), {}, {}});
+  const auto add_lane = [&](uint32_t id) {
+    lanes.push_back({id, LocationBuilder(id, *paths_), {}, {}});
+    lanes.back().builder.resume(0, {}, first_ns_);  // times may be below 0
+  };
+  add_lane(location);
   Merge merge(waiting, *spans_spill_);
   for (SpanRecord record; merge.next(record);) {
     const int64_t end_ns = record.start_ns + record.duration_ns;
@@ -371,7 +397,7 @@ void ImportedProcess::write_location(uint32_t location) {
     if (!fits) {
       const uint32_t id = location_ids_++;
       write_location_chunk(id, waiting, waiting.name + " (lane " + std::to_string(lanes.size() + 1) + ")");
-      lanes.push_back({id, LocationBuilder(id, *paths_), {}, {}});
+      add_lane(id);
       fits = &lanes.back();
     }
     if (fits != &lanes.front()) count("overlapping_spans");
@@ -426,20 +452,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   for (uint32_t location = 0; location < locations_.size(); location++) write_location(location);
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
-  for (auto& [metric, samples] : samples_) {
-    std::stable_sort(samples.begin(), samples.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    for (size_t at = 0; at < samples.size(); at += kChunkRows) {
-      const size_t n = std::min(kChunkRows, samples.size() - at);
-      Writer w;
-      for (size_t i = at; i < at + n; i++) {
-        uint64_t bits;
-        memcpy(&bits, &samples[i].second, 8);
-        w.u32(metric), w.u64(uint64_t(samples[i].first)), w.u64(bits);
-      }
-      append_chunk(out_->bytes, kSamplesChunk, 0, uint32_t(n), w.bytes);
-    }
-    out_->flush(kFlushBytes);
-  }
+  save_samples();
   std::string end = "{\"end_state\": \"" + end_state +
                     "\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(last_ns_) + ", \"counters\": {";
   for (const auto& [name, value] : counters_)

@@ -61,6 +61,8 @@ class ImportedProcess {
 
   // Rows added since the last span belong to the next one.
   void attribute(const TableRow& row) { row.append_to(pending_); }
+  // The same of rows that TableRow::append_to wrote.
+  void attributes(std::string_view rows) { pending_ += rows; }
   // A negative duration is counted and taken as 0.
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region);
   // A row of a table whose rows are no spans.
@@ -125,11 +127,13 @@ class ImportedProcess {
   };
   uint32_t intern(Names& names, std::string_view key, bool& is_new);
   void save_names(Names& names, ChunkKind kind);
+  void save_samples();
   Names regions_, texts_;
   std::string region_key_;
   std::vector<std::unique_ptr<TableLayout>> tables_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
-  std::map<uint32_t, std::vector<std::pair<int64_t, double>>> samples_;
+  std::string samples_;  // rows of the next chunk
+  uint32_t sample_count_ = 0;
   std::string pending_;
   std::unique_ptr<PathTable> paths_ = std::make_unique<PathTable>();
   StatisticsTable totals_;

@@ -21,7 +21,15 @@ enum strobe_paradigm {
   STROBE_CUDA,
   STROBE_MPI,
   STROBE_ONEDNN,
-  STROBE_SELF
+  STROBE_SELF,
+  STROBE_COMPILER,  // from here on: of imported traces only
+  STROBE_OPENMP,
+  STROBE_PTHREAD,
+  STROBE_SHMEM,
+  STROBE_OPENACC,
+  STROBE_OPENCL,
+  STROBE_HIP,
+  STROBE_KOKKOS
 };
 // What a region is.
 enum strobe_role {
@@ -36,7 +44,8 @@ enum strobe_role {
   STROBE_ROLE_SYNC,
   STROBE_ROLE_P2P,
   STROBE_ROLE_COLLECTIVE,
-  STROBE_ROLE_DATA
+  STROBE_ROLE_DATA,
+  STROBE_ROLE_IDLE  // nothing runs there, as the tool says
 };
 
 typedef struct strobe_region_info {

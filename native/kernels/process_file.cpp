@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <system_error>
 
@@ -66,6 +67,19 @@ std::vector<Snapshot> ProcessFile::map_with_snapshots(const std::string& blocks_
   return before;
 }
 
+// What other tools wrote may be in any order.
+static void in_order_of_time(Metric& metric) {
+  auto& times = metric.time_ns;
+  if (std::is_sorted(times.begin(), times.end())) return;
+  std::vector<size_t> order(times.size());
+  for (size_t i = 0; i < order.size(); i++) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] < times[b]; });
+  std::vector<int64_t> sorted_times;
+  std::vector<double> sorted_values;
+  for (size_t i : order) sorted_times.push_back(times[i]), sorted_values.push_back(metric.value[i]);
+  metric.time_ns = std::move(sorted_times), metric.value = std::move(sorted_values);
+}
+
 ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
   std::vector<Snapshot> snapshots;
   if (rings_path.empty())
@@ -89,6 +103,7 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   }
   for (auto& [id, location] : locations)
     if (location.last_ns > last_ns) last_ns = location.last_ns;
+  for (auto& [id, metric] : metrics) in_order_of_time(metric);
 }
 
 ProcessFile::~ProcessFile() {
@@ -211,7 +226,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
         memcpy(&value, &bits, 8);
         Metric& metric = metrics[id];
         // A process killed between the write and the reset of the staging area leaves its samples twice.
-        if (!metric.time_ns.empty() && metric.time_ns.back() >= time) continue;
+        if (header.location != kSamplesAsTheyAre && !metric.time_ns.empty() && metric.time_ns.back() >= time) continue;
         metric.time_ns.push_back(time);
         metric.value.push_back(value);
         if (time > last_ns) last_ns = time;

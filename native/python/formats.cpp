@@ -12,6 +12,7 @@
 
 #include "formats/chrome.h"
 #include "formats/imported_process.h"
+#include "formats/otf2.h"
 #include "vendor/zstd/zstd.h"
 
 namespace nb = nanobind;
@@ -208,5 +209,38 @@ void register_formats(nb::module_& m) {
       .def("finish", [](ChromeReader& self, const std::string& source) {
         translated([&] { self.finish(source); });
         return nb::bytes(self.report().data(), self.report().size());
+      });
+  nb::class_<Otf2Reader>(m, "Otf2Reader")
+      .def(
+          "__init__",
+          [](Otf2Reader* self, std::string folder, size_t buffer_bytes, nb::bytes anchor) {
+            translated([&, file = std::string_view(anchor.c_str(), anchor.size())] {
+              new (self) Otf2Reader(std::move(folder), buffer_bytes, file);
+            });
+          },
+          nb::arg("folder"), nb::arg("buffer_bytes"), nb::arg("anchor"))
+      .def("definitions",
+           [](Otf2Reader& self, nb::bytes bytes) {
+             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.definitions(file); });
+           })
+      .def("end_definitions", [](Otf2Reader& self) { translated([&] { self.end_definitions(); }); })
+      .def("processes", [](const Otf2Reader& self) { return self.processes(); })
+      .def("begin_process", [](Otf2Reader& self, size_t process,
+                               uint32_t number) { translated([&] { self.begin_process(process, number); }); })
+      .def("begin_location", &Otf2Reader::begin_location)
+      .def("local_definitions",
+           [](Otf2Reader& self, nb::bytes bytes) {
+             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.local_definitions(file); });
+           })
+      .def("events",
+           [](Otf2Reader& self, nb::bytes bytes) {
+             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.events(file); });
+           })
+      .def("end_location", [](Otf2Reader& self) { translated([&] { self.end_location(); }); })
+      .def("end_process",
+           [](Otf2Reader& self, const std::string& source) { translated([&] { self.end_process(source); }); })
+      .def("report", [](const Otf2Reader& self) {
+        const std::string text = self.report();
+        return nb::bytes(text.data(), text.size());
       });
 }

@@ -14,10 +14,20 @@ except ImportError as error:
         do="Install strobe with the Python that runs the program: pip install strobe",
     ) from error
 
-__all__ = ["ChromeReader", "ImportedProcess", "ProcessReader", "core", "library", "mpi_library", "recover"]
+__all__ = [
+    "ChromeReader",
+    "ImportedProcess",
+    "Otf2Reader",
+    "ProcessReader",
+    "core",
+    "library",
+    "mpi_library",
+    "recover",
+]
 
 ChromeReader = core.ChromeReader
 ImportedProcess = core.ImportedProcess
+Otf2Reader = core.Otf2Reader
 ProcessReader = core.ProcessReader
 recover = core.recover
 

@@ -5,8 +5,29 @@ The order of PARADIGMS and ROLES is the numbering in the block files; `native/in
 
 from __future__ import annotations
 
+import re
+
 # Who reported a region.
-PARADIGMS = ("other", "python", "torch", "itt", "nvtx", "user", "cuda", "mpi", "onednn", "strobe")
+PARADIGMS = (
+    "other",
+    "python",
+    "torch",
+    "itt",
+    "nvtx",
+    "user",
+    "cuda",
+    "mpi",
+    "onednn",
+    "strobe",
+    "compiler",
+    "openmp",
+    "pthread",
+    "shmem",
+    "openacc",
+    "opencl",
+    "hip",
+    "kokkos",
+)
 # What a region is.
 ROLES = (
     "other",
@@ -21,6 +42,7 @@ ROLES = (
     "p2p",
     "collective",
     "data",
+    "idle",
 )
 # What a region is drawn and summed as.
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")
@@ -53,6 +75,26 @@ def group_of(name: str, paradigm: str, role: str) -> str:
     if paradigm == "torch" and role == "range":  # nodes of the backward graph, optimizer steps
         return "compute"
     return _GROUP_OF_ROLE.get(role) or _GROUP_OF_PARADIGM.get(paradigm, "other")
+
+
+_MPI_ROLES = (
+    (re.compile(r"MPI_(Wait|Test|Request_get_status)"), "wait"),
+    (re.compile(r"MPI_I?barrier", re.IGNORECASE), "sync"),
+    (re.compile(r"MPI_(I?[bsr]?send|I?m?recv|sendrecv|I?m?probe|start)", re.IGNORECASE), "p2p"),
+    (re.compile(r"MPI_I?(all|bcast|gather|scatter|reduce|scan|exscan|neighbor)", re.IGNORECASE), "collective"),
+    (re.compile(r"MPI_Comm_(i?dup|create|split|free|disconnect|spawn)"), "collective"),
+    (re.compile(r"MPI_(Intercomm_(create|merge)|Cart_(create|sub)|(Dist_g|G)raph_create)"), "collective"),
+)
+
+
+def mpi_role(name: str) -> str:
+    """Return what a function of MPI is: one of ROLES, as native/adapters/mpi/calls.h has it."""
+    return next((role for pattern, role in _MPI_ROLES if pattern.match(name)), "other")
+
+
+def role_of_cuda_call(name: str) -> str:
+    """Return what a function of the CUDA runtime or driver is: one of ROLES."""
+    return "sync" if "Synchronize" in name or "EventQuery" in name else "function"
 
 
 # What a table or an analysis may need, what it is called, and the option of `strobe run` that records it.

@@ -16,6 +16,13 @@ LOSSES = {
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
     "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
     "weights_are_no_time": "call paths weighed by samples or bytes (each shown as 1 ns: no time is known)",
+    "damaged_tables": "tables of the imported file read up to a damaged place",
+    "truncated_files": "imported files that end before their time",
+    "events_without_time": "imported events without a time left out",
+    "times_out_of_range": "imported events with an absurd time left out",
+    "spans_without_end": "imported spans without an end, shown with no duration",
+    "unreadable_values": "imported values of a type that does not fit left out",
+    "rows_left_out": "rows of the imported file about itself left out (too many)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.

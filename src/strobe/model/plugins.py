@@ -86,8 +86,18 @@ class ImportSource(Protocol):
     def chunks(self) -> Iterable[bytes]:
         """Return the bytes of the file, in pieces."""
 
+    @property
+    def tick(self) -> Callable[[int], bool]:
+        """Tell how many bytes were read, where `chunks` is not used; it says whether to go on."""
+
     def local_path(self) -> Path:
         """Return a file with these bytes, for libraries that want one: the file itself where it is not compressed."""
+
+    def beside(self, name: str) -> ImportSource | None:
+        """Return the file of this name in the same folder (or archive), or below it; None where there is none.
+
+        Raises ValueError where the name leads out of the folder. A change of such a file makes the import anew.
+        """
 
 
 class ImportTarget(Protocol):
@@ -131,7 +141,8 @@ class Format:
 
     `sniff(head)` recognises a file by its first bytes (unpacked), never by its name; `read(source, target)` imports
     it; `write(trace, path)` exports. Either may be missing. `read` raises ValueError with a sentence where a file is
-    not what its first bytes promised; what is sound before a damaged place is kept, and counted.
+    not what its first bytes promised; what is sound before a damaged place is kept, and counted. With `whole_folder`,
+    the file that `sniff` knows stands for its folder: other files there are its own, and not looked at by themselves.
     """
 
     name: str
@@ -140,3 +151,4 @@ class Format:
     sniff: Callable[[bytes], bool]
     read: Callable[[ImportSource, ImportTarget], Imported] | None = None
     write: Callable[..., None] | None = None
+    whole_folder: bool = False

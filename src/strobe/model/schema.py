@@ -236,6 +236,18 @@ KERNEL_SPANS = (
     Column("graph", "int64", "", "CUDA graph that it was launched by", extra=True),
     Column("graph_node", "int64", "", "node of that graph", extra=True),
     Column("priority", "int64", "", "priority of its stream", extra=True),
+    Column("static_shared_bytes", "int64", "bytes", "shared memory of a block that the code declares", extra=True),
+    Column("dynamic_shared_bytes", "int64", "bytes", "shared memory of a block that the launch asked for", extra=True),
+    Column("executed_shared_bytes", "int64", "bytes", "shared memory that the driver set aside", extra=True),
+    Column("local_bytes_per_thread", "int64", "bytes", "local memory of a thread", extra=True),
+    Column("local_bytes", "int64", "bytes", "local memory of all threads", extra=True),
+    Column("launch_type", "string", "", "how it was launched: regular, cooperative, ...", extra=True),
+    Column("cache_config", "string", "", "what the cache was asked to prefer", extra=True),
+    Column("shared_limit", "string", "", "limit of shared memory that was asked for", extra=True),
+    Column("launch", "int64", "", "number of the launch in its process", extra=True),
+    Column("green_context", "int64", "", "green context of the driver", extra=True),
+    Column("short_name", "string", "", "name of the kernel without templates and arguments", extra=True),
+    Column("mangled_name", "string", "", "name of the kernel as the linker knows it", extra=True),
 )
 COPY_SPANS = (
     *_OF_SPAN,
@@ -244,11 +256,24 @@ COPY_SPANS = (
     Column("bandwidth_gb_s", "float64", "GB/s", "bandwidth as the tool gave it"),
     Column("graph", "int64", "", "CUDA graph that it was launched by", extra=True),
     Column("graph_node", "int64", "", "node of that graph", extra=True),
+    Column("copy_kind", "string", "", "from where to where: HtoD, DtoH, DtoD, PtoP, ...; null where memory was set"),
+    Column("source_kind", "string", "", "memory copied from: Pageable, Pinned, Device, Managed, ...", extra=True),
+    Column("destination_kind", "string", "", "memory copied to, or set", extra=True),
+    Column("source_device", "int64", "", "number of the GPU copied from", extra=True),
+    Column("source_context", "int64", "", "context of the driver copied from", extra=True),
+    Column("destination_device", "int64", "", "number of the GPU copied to", extra=True),
+    Column("destination_context", "int64", "", "context of the driver copied to", extra=True),
+    Column("set_value", "int64", "", "value that memory was set to", extra=True),
+    Column("migration_cause", "string", "", "why unified memory moved", extra=True),
+    Column("address", "int64", "", "first virtual address, where known", extra=True),
 )
 CALL_SPANS = (
     *_OF_SPAN,
     *_OF_GPU[:2],
     Column("callback_id", "int64", "", "number of the function in CUPTI", extra=True),
+    Column("return_value", "int64", "", "what it returned: 0 is success"),
+    Column("nesting_level", "int64", "", "calls of the same library around it", extra=True),
+    Column("call_stack", "string", "", "who called it, a line each: outermost first", extra=True),
 )
 OPERATOR_SPANS = (
     *_OF_SPAN,
@@ -291,6 +316,21 @@ COLLECTIVE_SPANS = (
     Column("communicator", "string", "", "communicator", extra=True),
     Column("source_rank", "int64", "", "rank that it came from", extra=True),
     Column("destination_rank", "int64", "", "rank that it went to", extra=True),
+    Column("root", "int64", "", "rank in the communicator that data comes from or goes to, null where there is none"),
+    Column("sent_bytes", "int64", "bytes", "bytes that this rank sent"),
+    Column("received_bytes", "int64", "bytes", "bytes that this rank received"),
+    Column("request", "int64", "", "number of the request, null for a blocking collective", extra=True),
+    Column("pending_ns", "int64", "ns", "from the request to its completion, null for a blocking one", extra=True),
+)
+RANGE_SPANS = (
+    *_OF_SPAN,
+    Column("category", "string", "", "category of the program's own"),
+    Column("color", "int64", "", "colour of the program's own: alpha, red, green, blue, a byte each", extra=True),
+    Column("payload", "string", "", "number that the program attached, in decimal"),
+    Column("payload_type", "string", "", "type of that number", extra=True),
+    Column("json", "string", "", "data that the program attached, as JSON", extra=True),
+    Column("range_id", "int64", "", "number that its start and end share", extra=True),
+    Column("end_thread_id", "int64", "", "thread that ended it, null where the same", extra=True),
 )
 PYTHON_SPANS = (
     *_OF_SPAN,
@@ -313,6 +353,37 @@ ALLOCATIONS = (
     Column("device_type", "int64", "", "0 host, 1 GPU (as PyTorch counts)"),
     Column("device", "int64", "", "number of the device, -1 for the host"),
     Column("event_index", "int64", "", "number of the event in Kineto", extra=True),
+    Column("context", "int64", "", "context of the driver", extra=True),
+    Column("correlation", "int64", "", "number that the call shares", extra=True),
+    Column("memory_kind", "string", "", "kind of the memory: Device, Managed, Pinned, ...", extra=True),
+    Column("program_counter", "int64", "", "address of the code that allocated or freed", extra=True),
+    Column("name", "string", "", "what the program calls the memory", extra=True),
+)
+SAMPLES = (
+    Column("location", "uint32", "", "thread that was running"),
+    Column("time_ns", "int64", "ns", "when"),
+    Column("call_stack", "string", "", "what was running, a line each: outermost first; null where it was not unwound"),
+    Column("cpu", "int64", "", "processor that it ran on", extra=True),
+    Column("state", "string", "", "state of the thread", extra=True),
+    Column("weight", "int64", "", "reading of the counter that triggers samples", extra=True),
+)
+MESSAGES = (
+    Column("location", "uint32", "", "who sent, received, or reached into the memory of another rank"),
+    Column("time_ns", "int64", "ns", "when it was sent (or that began), or had been received"),
+    Column("direction", "string", "", "send, receive; of one-sided communication: put, get, atomic"),
+    Column("peer_rank", "int64", "", "rank of the other side in MPI_COMM_WORLD"),
+    Column("peer", "string", "", "name of the other side's location", extra=True),
+    Column("communicator_rank", "int64", "", "rank of the other side in the communicator", extra=True),
+    Column("tag", "int64", "", "tag of the message"),
+    Column("communicator", "string", "", "name of the communicator"),
+    Column("size_bytes", "int64", "bytes", "bytes sent and received; of an atomic operation both ways"),
+    Column("request", "int64", "", "number of the request, null for blocking calls", extra=True),
+    Column(
+        "pending_ns",
+        "int64",
+        "ns",
+        "between request and completion: a send is complete that long after time_ns, a receive was asked for before it",
+    ),
 )
 MARKS = (
     Column("location", "uint32", "", "where"),
@@ -369,10 +440,20 @@ SPAN_TABLES = (
     "operator_spans",
     "sync_spans",
     "collective_spans",
+    "range_spans",
     "python_spans",
     "arguments",
 )
-EVENT_TABLES = ("allocations", "marks", "flows", "lines", "call_edges", "path_metrics")
+EVENT_TABLES = (
+    "allocations",
+    "samples",
+    "messages",
+    "marks",
+    "flows",
+    "lines",
+    "call_edges",
+    "path_metrics",
+)
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "processes": PROCESSES,
@@ -390,9 +471,12 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "operator_spans": OPERATOR_SPANS,
     "sync_spans": SYNC_SPANS,
     "collective_spans": COLLECTIVE_SPANS,
+    "range_spans": RANGE_SPANS,
     "python_spans": PYTHON_SPANS,
     "arguments": ARGUMENTS,
     "allocations": ALLOCATIONS,
+    "samples": SAMPLES,
+    "messages": MESSAGES,
     "marks": MARKS,
     "flows": FLOWS,
     "lines": LINES,

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +63,7 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
     """
     stamp: list[object] = [*map(_stamp, paths), list(ranks or ())]
     known = _manifest(folder)
-    if known is not None and known.get("stamp") == stamp and not known.get("stopped"):
+    if known is not None and known.get("stamp") == stamp and not known.get("stopped") and _unchanged(known):
         return folder
     if known is None and folder.exists():
         raise TraceError(f"'{folder}' is in the way: it is no import", do="Move it away, or choose another --cache.")
@@ -77,6 +77,12 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
         work.mkdir(parents=True)
         manifest = _import(chosen, Target(work, _BUFFER_BYTES), ranks, talk)
         manifest["stamp"], manifest["ignored"] = stamp, ignored
+        manifest["beside"] = [
+            [str(each.path.parent / name), *_state(each.path.parent / name)]
+            for each, _ in chosen
+            if each.name == str(each.path)
+            for name in each.asked
+        ]
         _write_job(work, paths, manifest)
         if known is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -97,7 +103,7 @@ def _import(
     """Read every file; return what the manifest says about it."""
     processes: dict[str, dict[str, object]] = {}
     files: list[dict[str, object]] = []
-    progress = _Progress(sum(each.size_bytes for each, _ in chosen), talk)
+    progress = _Progress(lambda: sum(each.total_bytes() for each, _ in chosen), talk)
     with _stoppable() as stop:
         for source, plugin in chosen:
             if stop.is_set() and files:
@@ -154,6 +160,11 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
             ignored.append(each.name)
         else:
             chosen.append((each, plugin))
+    whole = [Path(each.name).parent for each, plugin in chosen if plugin.whole_folder]
+    if whole:
+        own = [any(Path(each.name).is_relative_to(folder) for folder in whole) for each, _ in chosen]
+        chosen = [each for each, inside in zip(chosen, own, strict=True) if each[1].whole_folder or not inside]
+        ignored = [each for each in ignored if not any(Path(each).is_relative_to(folder) for folder in whole)]
     if not chosen:
         tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
         if len(inputs) == 1 and inputs[0].path in paths:
@@ -226,6 +237,20 @@ def _stamp(path: Path) -> list[object]:
     return [str(path.resolve()), sum(state.st_size for state in states), newest, len(states), IMPORT_VERSION]
 
 
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        state = path.stat()
+    except OSError:
+        return -1, 0
+    return state.st_size, state.st_mtime_ns
+
+
+def _unchanged(known: dict[str, object]) -> bool:
+    """Say whether the files beside those that were given are still as they were read."""
+    beside = cast("list[tuple[str, int, int]]", known.get("beside") or [])
+    return all(_state(Path(path)) == (size, mtime_ns) for path, size, mtime_ns in beside)
+
+
 def _cache_folder(path: Path, cache: Path | None) -> Path:
     path = path.resolve()
     named = cache or (Path(os.environ["STROBE_CACHE"]) if os.environ.get("STROBE_CACHE") else None)
@@ -270,8 +295,8 @@ def _stoppable() -> Iterator[threading.Event]:
 class _Progress:
     """A line on stderr, where that is a terminal."""
 
-    def __init__(self, total_bytes: int, talk: bool) -> None:
-        self._total, self._done, self._shown_s = max(total_bytes, 1), 0, 0.0
+    def __init__(self, total_bytes: Callable[[], int], talk: bool) -> None:
+        self._total, self._done, self._shown_s = total_bytes, 0, 0.0
         self._talk = talk and sys.stderr.isatty()
         self._begun_s = time.monotonic()
 
@@ -280,9 +305,10 @@ class _Progress:
         now = time.monotonic()
         if self._talk and now - self._shown_s > 0.1 and now - self._begun_s > 0.3:
             self._shown_s = now
-            part = min(self._done / self._total, 1.0)
+            total = max(self._total(), 1)
+            part = min(self._done / total, 1.0)
             bar = "#" * int(30 * part)
-            sys.stderr.write(f"\rimporting {format_bytes(self._total)} [{bar:30}] {part:4.0%} ")
+            sys.stderr.write(f"\rimporting {format_bytes(total)} [{bar:30}] {part:4.0%} ")
             sys.stderr.flush()
         return True
 

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from strobe.errors import FormatError, TraceError
@@ -25,14 +25,19 @@ Tick = Callable[[int], bool]  # is told how many (packed) bytes were read; says 
 
 @dataclass
 class Input:
-    """One file, or one member of an archive. `name` is for messages, `size_bytes` as it lies on disk."""
+    """One file, or one member of an archive. `name` is for messages, `size_bytes` as it lies on disk.
+
+    `neighbour` finds another file of its folder, or of the archive; `asked` are those that were asked for, by name.
+    """
 
     name: str
     path: Path
     size_bytes: int
     opened: Callable[[], IO[bytes]]
+    neighbour: Callable[[str], Input | None] = field(default=lambda _: None)
     tick: Tick = field(default=lambda _: True)
     stopped: bool = False
+    asked: dict[str, Input | None] = field(default_factory=dict)
     _temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def chunks(self) -> Iterator[bytes]:
@@ -65,6 +70,25 @@ class Input:
             for chunk in self.chunks():
                 out.write(chunk)
         return copy
+
+    def beside(self, name: str) -> Input | None:
+        """Return the file of this name in the same folder, or below it; None where there is none.
+
+        Raises ValueError where the name leads out of the folder, by itself or by a link.
+        """
+        if name not in self.asked:
+            parts = PurePosixPath(name)
+            if parts.is_absolute() or ".." in parts.parts:
+                raise ValueError(f"'{name}' is not below the folder of the file")
+            found = self.neighbour(str(parts))
+            if found is not None:
+                found.tick = lambda n: self.tick(n)
+            self.asked[name] = found
+        return self.asked[name]
+
+    def total_bytes(self) -> int:
+        """Return its size, and that of the files beside it that were asked for."""
+        return self.size_bytes + sum(each.size_bytes for each in self.asked.values() if each is not None)
 
     def close(self) -> None:
         """Remove what `local_path` made."""
@@ -125,7 +149,16 @@ def inputs_of(path: Path) -> list[Input]:
 
 
 def _file(path: Path) -> Input:
-    return Input(str(path), path, path.stat().st_size, lambda: path.open("rb"))
+    return Input(str(path), path, path.stat().st_size, lambda: path.open("rb"), lambda name: _below(path.parent, name))
+
+
+def _below(folder: Path, name: str) -> Input | None:
+    path = folder / name
+    if not path.is_file():
+        return None
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"'{path}' is a link that leads out of its folder")
+    return _file(path)
 
 
 def _is_ours(path: Path, root: Path) -> bool:
@@ -190,15 +223,25 @@ def _is_tar(path: Path) -> bool:
 
 
 def _of_tar(path: Path) -> list[Input]:
-    found = []
+    members: dict[str, Input] = {}
     with tarfile.open(path, "r:*") as archive:
         for member in archive:
             if member.name == "anchor.xml":  # a Cube profile: its members make sense only together
                 return [_file(path)]
             if member.isfile():
-                opened = _tar_member(path, member.name)
-                found.append(Input(f"{path}:{member.name}", path, member.size, opened))
-    return sorted(found, key=lambda each: each.name)
+                members[member.name] = Input(f"{path}:{member.name}", path, member.size, _tar_member(path, member.name))
+    return _neighbours(members)
+
+
+def _neighbours(members: dict[str, Input]) -> list[Input]:
+    """Let the members of an archive find each other; return them in order of name."""
+
+    def finder(member: str) -> Callable[[str], Input | None]:
+        return lambda name: members.get(str(PurePosixPath(member).parent / name))
+
+    for member, each in members.items():
+        each.neighbour = finder(member)
+    return [members[member] for member in sorted(members)]
 
 
 def _tar_member(path: Path, name: str) -> Callable[[], IO[bytes]]:
@@ -213,12 +256,14 @@ def _tar_member(path: Path, name: str) -> Callable[[], IO[bytes]]:
 def _of_zip(path: Path) -> list[Input]:
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
-    return [
-        Input(
-            f"{path}:{member.filename}",
-            path,
-            member.compress_size,
-            lambda name=member.filename: zipfile.ZipFile(path).open(name),  # type: ignore[misc]
-        )
-        for member in sorted(members, key=lambda each: each.filename)
-    ]
+    return _neighbours(
+        {
+            member.filename: Input(
+                f"{path}:{member.filename}",
+                path,
+                member.compress_size,
+                lambda name=member.filename: zipfile.ZipFile(path).open(name),  # type: ignore[misc]
+            )
+            for member in members
+        }
+    )

@@ -1,0 +1,350 @@
+"""nvprof's files, against sums that decimal arithmetic and plain SQL take straight from them."""
+
+import csv
+import json
+import re
+import sqlite3
+import struct
+from collections import defaultdict
+from collections.abc import Mapping
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import strobe
+from strobe.store.trace import Trace
+
+TRACES = Path(__file__).parents[3] / "shared" / "traces" / "nvprof"
+PRINTED_CSV = TRACES / "cfd-print-gpu-trace.csv"
+PRINTED_TEXT = TRACES / "cudastream-print-gpu-trace.txt"
+SCALE = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
+
+
+def rows(trace: Trace, query: str) -> list[tuple[Any, ...]]:
+    return [tuple(int(cell) if isinstance(cell, Decimal) else cell for cell in row) for row in trace.sql(query).rows()]
+
+
+def whole(number: str, unit: str) -> int:
+    return int((Decimal(number) * SCALE[unit]).to_integral_value(ROUND_HALF_EVEN))
+
+
+def of_text(cell: str) -> int:
+    found = re.fullmatch(r"([\d.]+)(\w+)", cell)
+    assert found
+    return whole(found[1], found[2])
+
+
+def by_name(events: list[tuple[str, int, int]]) -> dict[str, tuple[int, int, int]]:
+    sums: dict[str, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+    for name, duration, size in events:
+        count, total, sizes = sums[name]
+        sums[name] = (count + 1, total + duration, sizes + size)
+    return dict(sums)
+
+
+def summed(trace: Trace) -> dict[str, tuple[int, int, int]]:
+    found = rows(
+        trace,
+        """select s.name, count(*), sum(s.duration_ns), coalesce(sum(size_bytes), 0) from spans s
+           left join copy_spans c on c.location = s.location and c.row = s.row group by 1""",
+    )
+    return {name: (count, total, size) for name, count, total, size in found}
+
+
+@pytest.mark.skipif(not PRINTED_CSV.exists(), reason="the folder of public traces is not here")
+def test_a_printed_csv_keeps_every_digit() -> None:
+    lines = [line for line in PRINTED_CSV.read_text().splitlines() if not line.startswith("==")]
+    header, units, *printed = csv.reader(lines)
+    unit = dict(zip(header, units, strict=True))
+    events, moments, starts = [], 0, []
+    for cells in printed:
+        row = dict(zip(header, cells, strict=True))
+        starts.append(whole(row["Start"], unit["Start"]))
+        if not row["Duration"]:
+            moments += 1
+            continue
+        size = row["Size"] and whole(row["Size"], "MB")
+        if row["Name"].startswith("[Unified Memory Memcpy"):
+            size = whole(row["Unified Memory"], "B")
+        events.append((row["Name"], whole(row["Duration"], unit["Duration"]), int(size or 0)))
+    trace = strobe.open(PRINTED_CSV)
+    assert summed(trace) == by_name(events)
+    assert trace.zero_ns == min(starts) or trace.zero_ns == min(
+        start for start, cells in zip(starts, printed, strict=True) if cells[1]
+    )
+    found = rows(
+        trace, f"select start_ns + {trace.zero_ns} from spans union all select time_ns + {trace.zero_ns} from marks"
+    )
+    assert sorted(start for (start,) in found) == sorted(starts)
+    assert rows(trace, "select count(*) from marks") == [(moments,)]
+    assert rows(trace, "select pid, argv from processes") == [
+        (308065, "./euler3d_adapt ../../data/cfd/fvcorr.domn.097K")
+    ]
+    assert rows(
+        trace, "select sum(grid_x * block_x), sum(registers_per_thread), sum(correlation) from kernel_spans"
+    ) == [
+        tuple(
+            sum(int(value(dict(zip(header, cells, strict=True)))) for cells in printed if cells[2])
+            for value in (
+                lambda row: int(row["Grid X"]) * int(row["Block X"]),
+                lambda row: row["Registers Per Thread"],
+                lambda row: row["Correlation_ID"],
+            )
+        )
+    ]
+    assert rows(trace, "select copy_kind, source_kind, destination_kind from copy_spans where correlation = 105") == [
+        ("HtoD", "Pageable", "Device")
+    ]
+
+
+@pytest.mark.skipif(not PRINTED_TEXT.exists(), reason="the folder of public traces is not here")
+def test_a_printed_text_keeps_every_digit() -> None:
+    events, shared = [], 0
+    for line in PRINTED_TEXT.read_text().splitlines():
+        cells = re.split(r"\s{2,}", line.strip(), maxsplit=14)
+        if len(cells) < 15 or cells[0] == "Start":
+            continue
+        name = re.sub(r" \[\d+\]$", "", cells[14])
+        events.append((name, of_text(cells[1]), 0 if cells[7] == "-" else of_text(cells[7])))
+        shared += 0 if cells[5] == "-" else of_text(cells[5])
+    trace = strobe.open(PRINTED_TEXT)
+    assert len(events) == 604
+    assert summed(trace) == by_name(events)
+    assert rows(trace, "select sum(static_shared_bytes) from kernel_spans") == [(shared,)]
+    assert rows(trace, "select min(correlation), max(correlation), count(*) from kernel_spans")[0][:1] == (128,)
+    (rate,) = rows(trace, "select bandwidth_gb_s from copy_spans where size_bytes = 2048 order by start_ns limit 1")[0]
+    assert rate == pytest.approx(1.0644 * 2**30 / 10**9)
+
+
+def printed(tmp_path: Path, text: str) -> Trace:
+    path = tmp_path / "printed"
+    path.write_text(text)
+    return strobe.open(path)
+
+
+def test_calls_of_the_api_trace_and_both_traces_in_one(tmp_path: Path) -> None:
+    trace = printed(
+        tmp_path,
+        """\
+the program's own words
+==12== NVPROF is profiling process 12, command: ./a.out 1
+==12== Warning: this is only a test
+==12== Profiling application: ./a.out 1
+==12== Profiling result:
+  Start  Duration  Grid Size  Block Size  Regs*  SSMem*  DSMem*  Size  Throughput  Device  Context  Stream  Name
+100.00ms  1.5000us  -  -  -  -  -  -  -  -  -  -  cudaMalloc [7]
+200.00ms  896ns  (2 1 1)  (64 1 1)  10  16B  1.0000KB  -  -  Quadro (1)  1  13  k(int) [9]
+1.08898s  1.0000ms  -  -  -  -  -  1.5000KB  1.0000MB/s  Quadro (1)  1  13  [CUDA memset]
+
+Regs: Number of registers used per CUDA thread.
+==13== NVPROF is profiling process 13, command: ./b.out
+==13== Profiling result:
+"Start","Duration","Name","Correlation_ID"
+s,us,,
+0.100000,2.500000,"cudaDeviceSynchronize",4
+0.200000,0.0005,"cudaFree, or not",5
+broken
+""",
+    )
+    assert rows(
+        trace,
+        """select pid, l.name, s.name, role, start_ns + 100000000, duration_ns
+           from spans s join locations l using (location) join processes p on p.process = l.process
+           order by pid, start_ns""",
+    ) == [
+        (12, "calls", "cudaMalloc", "function", 100_000_000, 1500),
+        (12, "GPU 1 stream 13", "k(int)", "kernel", 200_000_000, 896),
+        (12, "GPU 1 stream 13", "[CUDA memset]", "copy", 1_088_980_000, 1_000_000),
+        (13, "calls", "cudaDeviceSynchronize", "sync", 100_000_000, 2500),
+        (13, "calls", "cudaFree, or not", "function", 200_000_000, 0),
+    ]  # half a nanosecond is even at 0
+    assert rows(trace, "select shared_memory_bytes, grid_x, block_x, correlation, device from kernel_spans") == [
+        (1040, 2, 64, 9, 1)
+    ]
+    assert rows(trace, "select size_bytes, copy_kind, bandwidth_gb_s from copy_spans") == [(1536, None, 2**20 / 10**9)]
+    counted = dict(rows(trace, "select what, value from quality where value > 0"))
+    assert (counted["unreadable_rows"], counted["times_rounded"]) == (1, 1)
+    (told,) = json.loads((Path(trace.info.path) / "job.json").read_text())["imported"]["files"]
+    assert told["properties"] == {"devices": {"1": "Quadro"}, "messages": ["Warning: this is only a test"]}
+
+
+SUMMARY_TEXT = """\
+==12== NVPROF is profiling process 12, command: ./a.out
+==12== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   90.00%  46.6474s    202752  230.07us  124.57us  339.61us  sgemm_largek_lds64
+                   10.00%  5.1830us         2  2.5915us     896ns  4.2870us  [CUDA memcpy HtoD]
+      API calls:  100.00%  1.5000ms         3  500.00us  100.00us  900.00us  cudaDeviceSynchronize
+
+==12== Unified Memory profiling result:
+Device "TITAN Xp (0)"
+   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name
+     160  62.234KB  4.0000KB  996.00KB  9.723633MB  717.9200us  Host To Device
+"""
+SUMMARY_CSV = """\
+==12== NVPROF is profiling process 12, command: ./a.out
+==12== Profiling result:
+"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
+,%,s,,us,us,us,
+"GPU activities",90.00,46.6474,202752,230.07,124.57,339.61,"sgemm_largek_lds64"
+"GPU activities",10.00,0.000005183,2,2.5915,0.896,4.287,"[CUDA memcpy HtoD]"
+"API calls",100.00,0.0015,3,500.0,100.0,900.0,"cudaDeviceSynchronize"
+"""
+SUMMARY_BEFORE_CUDA_9 = """\
+==12== NVPROF is profiling process 12, command: ./a.out
+==12== Profiling result:
+Time(%)      Time     Calls       Avg       Min       Max  Name
+ 90.00%  46.6474s    202752  230.07us  124.57us  339.61us  sgemm_largek_lds64
+ 10.00%  5.1830us         2  2.5915us     896ns  4.2870us  [CUDA memcpy HtoD]
+
+==12== API calls:
+Time(%)      Time     Calls       Avg       Min       Max  Name
+100.00%  1.5000ms         3  500.00us  100.00us  900.00us  cudaDeviceSynchronize
+"""
+
+
+@pytest.mark.parametrize("text", [SUMMARY_TEXT, SUMMARY_CSV, SUMMARY_BEFORE_CUDA_9], ids=["text", "csv", "old text"])
+def test_a_summary_becomes_totals(tmp_path: Path, text: str) -> None:
+    trace = printed(tmp_path, text)
+    assert trace.span_count == 0
+    assert rows(
+        trace,
+        """select l.name, s.name, role, count, total_ns, self_ns, min_ns, max_ns from statistics s
+           join locations l using (location) order by total_ns desc""",
+    ) == [
+        ("GPU activities", "sgemm_largek_lds64", "kernel", 202752, 46_647_400_000, 46_647_400_000, 124_570, 339_610),
+        ("API calls", "cudaDeviceSynchronize", "sync", 3, 1_500_000, 1_500_000, 100_000, 900_000),
+        ("GPU activities", "[CUDA memcpy HtoD]", "copy", 2, 5_183, 5_183, 896, 4_287),
+    ]
+    if text is SUMMARY_TEXT:  # a table of other columns is kept as it is printed
+        (told,) = json.loads((Path(trace.info.path) / "job.json").read_text())["imported"]["files"]
+        assert told["properties"]["messages"][-1].split()[:3] == ["160", "62.234KB", "4.0000KB"]
+
+
+class Export:
+    """A database like those of nvprof."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.database = sqlite3.connect(path)
+        self.database.execute("CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL)")
+
+    def string(self, text: str) -> int:
+        found = self.database.execute("INSERT INTO StringTable (value) VALUES (?)", (text,)).lastrowid
+        assert found is not None
+        return found
+
+    def table(self, name: str, *given: Mapping[str, object]) -> None:
+        columns = list(dict.fromkeys(column for row in given for column in row))
+        declared = ", ".join(f'"{each}" {"BLOB" if each == "objectId" else "INT"}' for each in columns)
+        full = f"CUPTI_ACTIVITY_KIND_{name}"
+        self.database.execute(f"CREATE TABLE {full} (_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {declared})")
+        self.database.executemany(
+            f"INSERT INTO {full} VALUES (NULL, {', '.join('?' * len(columns))})",
+            [[row.get(column) for column in columns] for row in given],
+        )
+
+    def open(self) -> Trace:
+        self.database.commit()
+        self.database.close()
+        return strobe.open(self.path)
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Export:
+    return Export(tmp_path / "profile.nvvp")
+
+
+def test_a_database_has_calls_kernels_copies_and_ranges(export: Export) -> None:
+    base = 1_500_000_000_000_000_000
+    thread = {"objectKind": 2, "objectId": struct.pack("<III", 77, 5, 0)}
+    stream = {"deviceId": 0, "contextId": 1, "streamId": 7}
+    call = {"processId": 77, "threadId": 5, "returnValue": 0}
+    export.table(
+        "RUNTIME",
+        {**call, "cbid": 211, "start": base + 10, "end": base + 20, "correlationId": 3},
+        {**call, "cbid": 165, "start": base + 30, "end": base + 90, "correlationId": 4},
+        {**call, "cbid": 99999, "start": base + 95, "end": base + 96, "correlationId": 5},
+    )
+    export.table("DRIVER", {**call, "cbid": 307, "start": base + 12, "end": base + 18, "correlationId": 3})
+    export.table(
+        "CONCURRENT_KERNEL",
+        {**stream, "name": export.string("k<int>"), "start": base + 40, "end": base + 60, "correlationId": 3,
+         "gridX": 4, "gridY": 1, "gridZ": 1, "blockX": 32, "blockY": 1, "blockZ": 1, "registersPerThread": 9,
+         "staticSharedMemory": 8, "dynamicSharedMemory": 16, "launchType": 0, "completed": base + 60},
+    )  # fmt: skip
+    export.table(
+        "MEMCPY",
+        {**stream, "copyKind": 1, "srcKind": 1, "dstKind": 3, "bytes": 64, "start": base + 61, "end": base + 65},
+    )
+    export.table("MEMSET", {**stream, "value": 7, "bytes": 128, "start": base + 66, "end": base + 67})
+    name, end = export.string("a range"), base + 99
+    export.table(
+        "MARKER",
+        {**thread, "flags": 2, "id": 1, "timestamp": base, "name": name, "domain": 0},
+        {**thread, "flags": 2, "id": 2, "timestamp": base + 5, "name": export.string("never ends"), "domain": 0},
+        {**thread, "flags": 4, "id": 1, "timestamp": end, "name": 0, "domain": 0},
+        {**thread, "flags": 1, "id": 3, "timestamp": base + 50, "name": export.string("here"), "domain": 0},
+    )
+    export.table("DEVICE", {"id": 0, "globalMemoryBandwidth": 547_000_000, "name": export.string("TITAN Xp")})
+    trace = export.open()
+    assert rows(
+        trace,
+        """select l.name, s.name, role, start_ns, duration_ns, depth from spans s join locations l using (location)
+           order by start_ns""",
+    ) == [
+        ("thread 5", "a range", "range", 0, 99, 0),
+        ("thread 5", "never ends", "range", 5, 0, 1),
+        ("thread 5", "cudaLaunchKernel", "function", 10, 10, 1),
+        ("thread 5", "cuLaunchKernel", "function", 12, 6, 2),
+        ("thread 5", "cudaDeviceSynchronize", "sync", 30, 60, 1),
+        ("GPU 0 stream 7", "k<int>", "kernel", 40, 20, 0),
+        ("GPU 0 stream 7", "[CUDA memcpy HtoD]", "copy", 61, 4, 0),
+        ("GPU 0 stream 7", "[CUDA memset]", "copy", 66, 1, 0),
+        ("thread 5", "call 99999", "function", 95, 1, 1),
+    ]
+    assert rows(trace, "select shared_memory_bytes, grid_x, launch_type, correlation from kernel_spans") == [
+        (24, 4, "Regular", 3)
+    ]
+    assert rows(trace, "select count(*) from arguments where name = 'k<int>'") == [(0,)]
+    assert rows(trace, "select source_kind, destination_kind, size_bytes, set_value from copy_spans order by 3") == [
+        ("Pageable", "Device", 64, None),
+        (None, None, 128, 7),
+    ]
+    assert rows(trace, "select name, time_ns, category from marks") == [("here", 50, "nvtx")]
+    assert rows(trace, "select pid from processes") == [(77,)]
+    assert dict(rows(trace, "select what, value from quality where value > 0"))["spans_without_end"] == 1
+    (told,) = json.loads((Path(trace.info.path) / "job.json").read_text())["imported"]["files"]
+    assert told["properties"]["CUPTI_ACTIVITY_KIND_DEVICE"][0]["name"] == "TITAN Xp"
+
+
+def test_sums_of_a_database_are_those_of_plain_sql(export: Export) -> None:
+    names = [export.string(f"kernel {i}") for i in range(7)]
+    export.table(
+        "CONCURRENT_KERNEL",
+        *(
+            {"deviceId": i % 2, "contextId": 1, "streamId": i % 3, "name": names[i % 7], "start": 1000 * i,
+             "end": 1000 * i + 17 * (i % 53), "correlationId": i}
+            for i in range(40_000)
+        ),
+    )  # fmt: skip
+    expected = export.database.execute(
+        """SELECT value, deviceId, streamId, count(*), sum(end - start), sum(correlationId)
+           FROM CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL k JOIN StringTable s ON s._id_ = name
+           GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+    ).fetchall()
+    assert (
+        rows(
+            export.open(),
+            """select name, device, stream, count(*), sum(duration_ns), sum(correlation) from kernel_spans
+               group by all order by 1, 2, 3""",
+        )
+        == expected
+    )
