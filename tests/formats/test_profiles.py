@@ -186,7 +186,7 @@ def test_a_profile_of_pyinstrument_is_exact(tmp_path: Path) -> None:
 
     profiler = pyinstrument.Profiler(interval=0.0005)
     with profiler:
-        for i in range(300):
+        for i in range(20):
             json.dumps(json.loads(json.dumps([[i] * 50] * 50, indent=1)), indent=1)
     path = text_file(tmp_path / "t.json", profiler.output(SpeedscopeRenderer()))
     body = json.loads(path.read_text(), parse_float=Decimal)["profiles"][0]
@@ -202,7 +202,7 @@ def test_a_profile_of_pyinstrument_is_exact(tmp_path: Path) -> None:
             expected[frames[frame]["name"]] += at - start
     found = strobe.open(path).sql("select name, sum(duration_ns)::bigint from spans group by 1").rows()
     assert dict(found) == dict(expected)
-    assert len(expected) > 3
+    assert len(expected) > 1
 
 
 # --- pprof -----------------------------------------------------------------------------------------------------------

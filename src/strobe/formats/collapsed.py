@@ -101,7 +101,7 @@ def _frame(name: str, file: str, line: int) -> str:
 
 FORMAT = Format(
     "collapsed",
-    "Collapsed stacks: flamegraph.pl, py-spy --format raw, perf script | stackcollapse",
+    "Collapsed stacks: flamegraph.pl, py-spy --format raw, stackcollapse-*",
     suffixes=(".collapsed", ".folded", ".txt"),
     sniff=sniff,
     read=read,

@@ -35,7 +35,21 @@ _TYPES = {
     "UINT16": "u2", "UNSIGNED SHORT INT": "u2",
 }  # fmt: skip
 _EXTREMES = ("MINDOUBLE", "MAXDOUBLE")
-_PARADIGMS = {"mpi": "mpi", "cuda": "cuda", "user": "user", "python": "python"}
+# Score-P's names that are ours, too; the others are `other`.
+_PARADIGMS = (
+    "mpi",
+    "cuda",
+    "user",
+    "python",
+    "compiler",
+    "openmp",
+    "pthread",
+    "shmem",
+    "openacc",
+    "opencl",
+    "hip",
+    "kokkos",
+)
 _ROLES = {
     "point2point": "p2p", "barrier": "collective", "one2all": "collective", "all2one": "collective",
     "all2all": "collective", "other collective": "collective", "loop": "loop",
@@ -339,7 +353,7 @@ class _Process:
                 (told.get("name") or f"region {each.region}") + shown,
                 told.get("mod", ""),
                 max(0, _whole(told.get("begin"))),
-                paradigm=_PARADIGMS.get(told.get("paradigm", ""), "other"),
+                paradigm=paradigm if (paradigm := told.get("paradigm", "")) in _PARADIGMS else "other",
                 role=_ROLES.get(told.get("role", ""), "function"),
             )
             above = self._paths[each.parent] if each.parent != ROOT else ROOT
