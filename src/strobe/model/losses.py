@@ -23,6 +23,13 @@ LOSSES = {
     "spans_without_end": "imported spans without an end, shown with no duration",
     "unreadable_values": "imported values of a type that does not fit left out",
     "rows_left_out": "rows of the imported file about itself left out (too many)",
+    "truncated": "file ends in the middle",
+    "damaged": "file is damaged: what follows is missing",
+    "unreadable_events": "events that could not be read",
+    "unreadable_counters": "counter readings that are no numbers",
+    "unmatched_leaves": "ends without a begin",
+    "spans_cut": "spans without an end, cut where the file ends",
+    "negative_durations": "spans that end before they begin, taken as 0",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
