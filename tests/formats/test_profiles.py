@@ -110,13 +110,12 @@ def test_samples_of_py_spy_are_all_there(tmp_path: Path) -> None:
 
     scope = record("speedscope", tmp_path / "scope.json")
     body = json.loads(scope.read_bytes(), parse_float=Decimal)
-    seconds = sum(sum(each["weights"]) for each in body["profiles"])
     trace = strobe.open(scope)
-    assert trace.sql("select sum(self_ns)::bigint from statistics").rows() == [(int(seconds * 10**9),)]
     leaves: Counter[str] = Counter()
     for each in body["profiles"]:
         for stack, weight in zip(each["samples"], each["weights"], strict=True):
-            leaves[body["shared"]["frames"][stack[-1]]["name"]] += int(weight * 10**9)
+            if stack:  # else nothing ran
+                leaves[body["shared"]["frames"][stack[-1]]["name"]] += int(weight * 10**9)
     found = trace.sql("select name, sum(self_ns)::bigint from statistics group by 1 having sum(self_ns) > 0").rows()
     assert dict(found) == dict(leaves)
 

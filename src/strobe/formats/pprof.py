@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Format, Imported
+from strobe.store import protobuf
 from strobe.store.profile_export import Profile, weight_is_time
 from strobe.store.profile_import import ROOT, CallTree, ProfileProcess, Weight, read_whole
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 Value = int | bytes
 _SIGN = 1 << 63
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT, _BYTES = protobuf.VARINT, protobuf.BYTES
 # Fields of Profile, and how each is encoded; repeated numbers may also come packed, as bytes.
 _WIRE: dict[int, tuple[int, ...]] = {
     **dict.fromkeys((1, 2, 3, 4, 5, 6, 11), (_BYTES,)),
@@ -34,33 +35,20 @@ _WIRE: dict[int, tuple[int, ...]] = {
 _CALLS = Weight("calls", "count")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError("a number is cut off")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, at
-        shift += 7
-
-
 def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
     """Yield the fields of a message: number, and an unsigned number or bytes. Raises ValueError where it is damaged."""
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag, at = protobuf.varint_at(data, at)
         number, wire = tag >> 3, tag & 7
         if wire == _VARINT:
-            value, at = _varint(data, at)
+            value, at = protobuf.varint_at(data, at)
             yield number, value
             continue
         if wire == _BYTES:
-            size, at = _varint(data, at)
-        elif wire in (_FIXED64, _FIXED32):
-            size = 8 if wire == _FIXED64 else 4
+            size, at = protobuf.varint_at(data, at)
+        elif wire in (protobuf.FIXED64, protobuf.FIXED32):
+            size = 8 if wire == protobuf.FIXED64 else 4
         else:
             raise ValueError("a field has no known encoding")
         if number == 0 or size > len(data) - at:
@@ -75,13 +63,13 @@ def _numbers(value: Value) -> Iterable[int]:
         return [value]
     found, at = [], 0
     while at < len(value):
-        number, at = _varint(value, at)
+        number, at = protobuf.varint_at(value, at)
         found.append(number)
     return found
 
 
 def _signed(value: Value) -> int:
-    number = value if isinstance(value, int) else 0
+    number = value & 0xFFFFFFFFFFFFFFFF if isinstance(value, int) else 0
     return number - 2 * _SIGN if number >= _SIGN else number
 
 
@@ -90,14 +78,14 @@ def sniff(head: bytes) -> bool:
     at, typed = 0, False
     try:
         while at < len(head):
-            tag, at = _varint(head, at)
+            tag, at = protobuf.varint_at(head, at)
             number, wire = tag >> 3, tag & 7
             if wire not in _WIRE.get(number, ()):
                 return False
             if wire == _VARINT:
-                _, at = _varint(head, at)
+                _, at = protobuf.varint_at(head, at)
                 continue
-            size, at = _varint(head, at)
+            size, at = protobuf.varint_at(head, at)
             if at + size > len(head):
                 break
             if number in (1, 11):  # ValueType: two small numbers
@@ -316,24 +304,6 @@ def _properties(message: _Message, types: Sequence[Weight]) -> dict[str, object]
 # Writing
 
 
-def _packed(number: int) -> bytes:
-    number &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _number(field_number: int, value: int) -> bytes:
-    return _packed(field_number << 3) + _packed(value) if value else b""
-
-
-def _block(field_number: int, value: bytes) -> bytes:
-    return _packed(field_number << 3 | _BYTES) + _packed(len(value)) + value
-
-
 class _Texts:
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {"": 0}
@@ -361,26 +331,40 @@ def write(trace: Trace, path: Path) -> None:
     modules = {module: i + 1 for i, module in enumerate(dict.fromkeys(f.module for f in profile.frames if f.module))}
     with gzip.open(path, "wb", compresslevel=6) as out:
         for name, unit in types:
-            out.write(_block(1, _number(1, texts[name]) + _number(2, texts[unit])))
+            out.write(protobuf.text(1, protobuf.number(1, texts[name]) + protobuf.number(2, texts[unit])))
         for location, totals in profile.totals():
-            label = _block(3, _number(1, texts["thread"]) + _number(2, texts[profile.locations[location]]))
+            label = protobuf.text(
+                3, protobuf.number(1, texts["thread"]) + protobuf.number(2, texts[profile.locations[location]])
+            )
             for each in totals:
                 values = [each.count]
                 found = metrics.get((location, each.path), {})
                 values += [round(found.get(kind, 0)) for kind in kinds]
                 values += [each.own_ns] if weight_is_time(trace) else []
-                stack = b"".join(_packed(region + 1) for region in reversed(profile.regions_of(each.path)))
-                out.write(_block(2, _block(1, stack) + _block(2, b"".join(map(_packed, values))) + label))
+                stack = b"".join(protobuf.varint(region + 1) for region in reversed(profile.regions_of(each.path)))
+                out.write(
+                    protobuf.text(
+                        2, protobuf.text(1, stack) + protobuf.text(2, b"".join(map(protobuf.varint, values))) + label
+                    )
+                )
         for module, number in modules.items():
-            out.write(_block(3, _number(1, number) + _number(5, texts[module])))
+            out.write(protobuf.text(3, protobuf.number(1, number) + protobuf.number(5, texts[module])))
         for region, frame in enumerate(profile.frames):
-            line = _block(4, _number(1, region + 1))
-            out.write(_block(4, _number(1, region + 1) + _number(2, modules.get(frame.module, 0)) + line))
-            named = _number(2, texts[frame.name]) + _number(4, texts[frame.file]) + _number(5, frame.line)
-            out.write(_block(5, _number(1, region + 1) + named))
-        out.write(_number(14, texts[types[-1][0]]))
+            line = protobuf.text(4, protobuf.number(1, region + 1))
+            out.write(
+                protobuf.text(
+                    4, protobuf.number(1, region + 1) + protobuf.number(2, modules.get(frame.module, 0)) + line
+                )
+            )
+            named = (
+                protobuf.number(2, texts[frame.name])
+                + protobuf.number(4, texts[frame.file])
+                + protobuf.number(5, frame.line)
+            )
+            out.write(protobuf.text(5, protobuf.number(1, region + 1) + named))
+        out.write(protobuf.number(14, texts[types[-1][0]]))
         for text in texts.numbers:
-            out.write(_block(6, text.encode("utf-8", "replace")))
+            out.write(protobuf.text(6, text.encode("utf-8", "replace")))
 
 
 FORMAT = Format(
