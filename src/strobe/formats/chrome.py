@@ -16,7 +16,7 @@ import pyarrow as pa
 from strobe import native
 from strobe.model.kinds import LOCATION_KINDS, PARADIGMS, ROLES
 from strobe.model.plugins import Format, Imported
-from strobe.model.schema import SPAN_TABLES
+from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 from strobe.store.exports import new_file
 
 if TYPE_CHECKING:
@@ -179,6 +179,10 @@ def write(trace: Trace, path: Path) -> list[str]:
     if trace.folded_count:
         steps = "steps that were folded into statistics"
         notes.append(f"{trace.folded_count} executions of {steps} are left out: Chrome's format has no place for sums")
+    for name in EVENT_TABLES:
+        rows = sum(reader.tables().get(name, 0) for reader in trace.readers)
+        if rows and name not in ("allocations", "marks", "flows"):
+            notes.append(f"{rows} rows of the table {name} are left out: Chrome's format has no place for them")
     with new_file(path) as work, _opened(work, path.name) as out:
         _Writer(trace, out, notes).write()
     return notes
@@ -465,7 +469,7 @@ def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> None:
             args.setdefault(row, []).append(f"{_json(key or '')}: {_as_json(value or 'null')}")
         return
     own: list[list[str]] = [args.setdefault(row, []) for row in rows]
-    for column, key in _KEYS[name].items():
+    for column, key in _keys(name).items():
         values = batch.column(column)
         if values.null_count == len(values):
             continue
@@ -478,6 +482,15 @@ def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> None:
         for cells, *three in zip(own, *sides, strict=True):
             if None not in three:
                 cells.append(f'"{side}": [{three[0]}, {three[1]}, {three[2]}]')
+
+
+@functools.cache
+def _keys(name: str) -> dict[str, str]:
+    """Columns and their arguments; those that Kineto has not (`kernel_spans.x`) are read again as `arguments`."""
+    own = [column.name for column in TABLES[name] if column.name not in ("location", "row")]
+    sides = ("grid_", "block_") if name == "kernel_spans" else ()
+    known = _KEYS.get(name, {})
+    return {each: known.get(each, f"{name}.{each}") for each in own if not (sides and each[:-1] in sides)}
 
 
 def _shown(kind: pa.DataType, *, lists: bool) -> Callable[[Any], str]:

@@ -15,6 +15,7 @@ LOSSES = {
     "threads_without_torch_operators": "threads older than torch without operators",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
     "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
+    "weights_are_no_time": "call paths weighed by samples or bytes (each shown as 1 ns: no time is known)",
     "packets_dropped": "gaps in the recording of a Perfetto trace",
     "packets_without_state": "packets of a Perfetto trace that refer to what was lost",
     "events_without_clock": "events with times of a clock that nothing relates to the others",

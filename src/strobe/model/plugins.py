@@ -140,8 +140,8 @@ class Format:
     """Files of another tool. The file `formats/NAME.py` holds it.
 
     `sniff(head)` recognises a file by its first bytes (unpacked), never by its name; `read(source, target)` imports
-    it; `write(trace, path, **options)` exports, location after location, and returns sentences about what the file
-    cannot hold. Either may be missing. `read` raises ValueError with a sentence where a file is not what its first
+    it; `write(trace, path, **options)` exports, location after location, and may return sentences about what the
+    file cannot hold. Either may be missing. `read` raises ValueError with a sentence where a file is not what its first
     bytes promised; what is sound before a damaged place is kept, and counted. With `whole_folder`, the file that
     `sniff` knows stands for its folder: other files there are its own, and not looked at by themselves. `options` are
     those of `write`; what is exported gets the first of `suffixes` where the user names no file.
@@ -152,6 +152,6 @@ class Format:
     suffixes: tuple[str, ...]
     sniff: Callable[[bytes], bool] = lambda _: False
     read: Callable[[ImportSource, ImportTarget], Imported] | None = None
-    write: Callable[..., Sequence[str]] | None = None
+    write: Callable[..., Sequence[str] | None] | None = None
     whole_folder: bool = False
     options: tuple[Option, ...] = ()

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _BUFFER_BYTES = 64 << 20
 _TYPES = {"float64": 1, "string": 2}  # CellType of native/kernels/side_tables.h; everything else is an integer
+# What has no time goes with statistics: it cannot be divided.
+_TIMED = [name for name in EVENT_TABLES if any(column.name == "time_ns" for column in TABLES[name])]
 _NOT_COUNTED = {"estimated_cost_ns"}  # a reader finds them itself
 _Columns = list[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8] | None]]
 
@@ -104,7 +106,7 @@ def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path:
         regions[known[local]] = out.region(name, paradigm, role, file, line, module)
     tables = {
         name: out.table(name, [(c.name, _TYPES.get(c.type, 0)) for c in _columns(name)], name in SPAN_TABLES)
-        for name in (*SPAN_TABLES, *EVENT_TABLES)
+        for name in (*SPAN_TABLES, *_TIMED)
     }
     places: dict[int, int] = {}
     for location, row in enumerate(trace.locations.to_pylist()):
@@ -119,7 +121,7 @@ def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path:
         where = np.full(count, at, dtype=np.uint32)
         starts = np.ascontiguousarray(spans["start_ns"] + trace.zero_ns)
         out.spans(where, starts, np.ascontiguousarray(spans["duration_ns"]), regions[spans["region"]], details)
-        for name in EVENT_TABLES:
+        for name in _TIMED:
             for batch in trace.side_batches(name, location):
                 cells = _cells(name, batch, out, trace.zero_ns)
                 out.rows(tables[name], np.full(batch.num_rows, at, dtype=np.uint32), cells)

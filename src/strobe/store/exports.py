@@ -49,7 +49,7 @@ def export(trace: Trace, path: Path, to: str, options: Mapping[str, object]) -> 
         known = ", ".join(option.name for option in plugin.options) or "none"
         raise UsageError(f"{plugin.name} has no option '{sorted(unknown)[0]}'", do=f"Options: {known}")
     try:
-        return list(plugin.write(trace, path, **options))
+        return list(plugin.write(trace, path, **options) or ())
     except OSError as error:
         raise StrobeError(f"cannot write '{error.filename or path}': {error.strerror or error}") from error
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.schema import TABLES
@@ -16,11 +17,16 @@ _CHUNKS = 16  # of 4096 rows
 
 
 def read(
-    name: str, raw: Mapping[str, Any], locations: Mapping[int, int], zero_ns: int, texts: Callable[[], pa.Array]
+    name: str,
+    raw: Mapping[str, Any],
+    locations: Mapping[int, int],
+    zero_ns: int,
+    paths: npt.NDArray[np.uint32],
+    texts: Callable[[], pa.Array],
 ) -> pa.Table:
     """Return rows of a side table of one process, as its reader gave them.
 
-    `locations`: from its ids to those of the trace; times become the trace's. `texts`: those of the process.
+    `locations`, `paths`: from its ids to those of the trace; times become the trace's. `texts`: those of the process.
     """
     count = len(raw["location"])
     given = raw["columns"]
@@ -40,6 +46,10 @@ def read(
                 columns.append(texts().take(pa.array(values, mask=missing)))
             elif kind == "real":
                 columns.append(pa.array(values.view(np.float64), mask=missing))
+            elif field.name == "call_path":
+                inside = (values >= 0) & (values < len(paths))
+                known = paths[np.where(inside, values, 0)] if len(paths) else np.zeros(count, dtype=np.uint32)
+                columns.append(pa.array(known, mask=missing | ~inside))
             else:
                 shifted = values - zero_ns if field.name == "time_ns" else values
                 columns.append(pa.array(shifted, type=field.type, mask=missing))

@@ -294,7 +294,8 @@ class Trace:
         def texts() -> pa.Array:
             return self.once(("texts", process), lambda: pa.array(self.readers[process].texts(), type=pa.string()))
 
-        return side_tables.read(name, raw, self._local_locations(process), self.zero_of(process), texts)
+        paths = self._definitions.path_maps[process]
+        return side_tables.read(name, raw, self._local_locations(process), self.zero_of(process), paths, texts)
 
     # Iterations that were folded while the program ran
 
