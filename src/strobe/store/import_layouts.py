@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 
-_KINDS = {"int64": 0, "float64": 1, "string": 2}
+_KINDS = {"int64": 0, "uint32": 0, "float64": 1, "string": 2}
 
 Layout = tuple[str, list[tuple[str, int]], bool]
 
