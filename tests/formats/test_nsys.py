@@ -420,13 +420,20 @@ def test_mpi_calls_have_their_roles_and_arguments(export: Export) -> None:
     def call(name: str, start: int, **more: int) -> dict[str, object]:
         return {"start": start, "end": start + 5, "globalTid": global_tid(7, 7), "textId": export.string(name), **more}
 
-    export.table("MPI_P2P_EVENTS", call("MPI_Isend", 0, commHandle=1, tag=9, remoteRank=3, size=1024))
+    export.table(
+        "MPI_P2P_EVENTS",
+        call("MPI_Isend", 0, commHandle=1, tag=9, remoteRank=3, size=1024),
+        call("MPI_Recv", 2, commHandle=1, tag=5, remoteRank=2, size=64),
+        call("MPI_Irecv", 8, commHandle=1, tag=6, remoteRank=1, size=32),
+    )
     export.table("MPI_COLLECTIVES_EVENTS", call("MPI_Allreduce", 10, commHandle=1, rootRank=0, size=8, recvSize=8))
     export.table("MPI_START_WAIT_EVENTS", call("MPI_Waitall", 20), call("MPI_Start", 25))
     export.table("MPI_OTHER_EVENTS", call("MPI_Barrier", 30), call("MPI_Comm_rank", 40))
     trace = export.open()
     assert rows(trace, "select name, role, paradigm from spans order by start_ns") == [
         ("MPI_Isend", "p2p", "mpi"),
+        ("MPI_Recv", "p2p", "mpi"),
+        ("MPI_Irecv", "p2p", "mpi"),
         ("MPI_Allreduce", "collective", "mpi"),
         ("MPI_Waitall", "wait", "mpi"),
         ("MPI_Start", "p2p", "mpi"),
@@ -435,6 +442,14 @@ def test_mpi_calls_have_their_roles_and_arguments(export: Export) -> None:
     ]
     said = dict(rows(trace, "select key, value from arguments where name = 'MPI_Isend'"))
     assert said == {"commHandle": "1", "tag": "9", "remoteRank": "3", "size": "1024"}
+    assert rows(trace, "select collective, communicator, root, sent_bytes, received_bytes from collective_spans") == [
+        ("MPI_Allreduce", "1", 0, 8, 8)
+    ]
+    assert rows(
+        trace,
+        """select time_ns, direction, communicator_rank, tag, communicator, size_bytes from messages
+           order by time_ns""",
+    ) == [(0, "send", 3, 9, "1", 1024), (7, "receive", 2, 5, "1", 64)]
 
 
 def test_gpu_metrics_become_metrics(export: Export) -> None:
@@ -458,6 +473,16 @@ def test_gpu_metrics_become_metrics(export: Export) -> None:
         for name, unit, m in (("GR Active", "", 3), ("SMs Active", "Throughput %", 2))
         for i in range(4)
     ]
+
+
+def test_many_readings_come_in_order(export: Export) -> None:
+    count = 20_000
+    export.table(  # every two are the wrong way round
+        "GPU_METRICS",
+        *({"timestamp": 1000 * (i ^ 1), "typeId": 1, "metricId": 2, "value": i ^ 1} for i in range(count)),
+    )
+    trace = export.open()
+    assert rows(trace, "select time_ns, value from metrics") == [(1000 * i, i) for i in range(count)]
 
 
 def test_gpu_memory_is_allocated_and_freed(export: Export) -> None:

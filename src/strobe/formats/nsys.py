@@ -13,219 +13,30 @@ from strobe.model.kinds import mpi_role
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.store.import_process import Cells, ImportProcess, present
 from strobe.store.import_switches import Switches
-from strobe.store.import_tables import Naming, Region, TableImport, TableKind, there
+from strobe.store.import_tables import Region, TableImport, TableKind, there
+from strobe.store.nsys_tables import (
+    KINDS,
+    MEMORY_KINDS,
+    NVTX_CATEGORIES,
+    NVTX_DOMAIN,
+    NVTX_PUSH_POP,
+    NVTX_START_END,
+    NVTX_THREADS,
+    OF_MESSAGE,
+    PARADIGMS,
+    PAYLOADS,
+    RUNTIME,
+    TEXT_NUMBERS,
+    THREAD_STATES,
+    named,
+)
 from strobe.store.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, combinations, factor
 
 # No table but StringIds is always there, and columns come and go with versions: whatever is read is asked for first.
 # What no line here knows is kept all the same: tables with a start and an end become spans, those with one time become
 # marks, the others become properties; columns without a place become arguments.
 
-_RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_COPY_KINDS = dict(
-    enumerate(
-        (
-            *("Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"),
-            *("Unified HtoD", "Unified DtoH", "Unified DtoD"),
-        )
-    )
-)
-_MEMORY_KINDS = dict(
-    enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown"))
-)
-_SYNC_KINDS = {0: "Unknown", 1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
-_LAUNCH_TYPES = {0: "Unknown", 1: "Regular", 2: "Coop Single Device", 3: "Coop Multi Device"}
-_CACHE_CONFIGS = {0: "None", 1: "Shared", 2: "L1", 3: "Equal"}
-_SHARED_LIMITS = {0: "Default", 1: "Opt in"}
-_MIGRATIONS = {
-    0: "Unknown",
-    1: "User prefetch",
-    2: "Page fault",
-    3: "Speculative prefetch",
-    4: "Eviction",
-    5: "Access counters",
-}
-_THREAD_STATES = dict(
-    enumerate(
-        (
-            *("Unknown", "Running", "Interruptible", "Uninterruptible", "Stopped", "Terminated", "Unscheduled"),
-            *("Waiting", "OS runtime", "Initialized", "Transition"),
-        )
-    )
-)
-# Numbers of ENUM_NSYS_EVENT_TYPE.
-_NVTX_MARKS = (34, 65)
-_NVTX_PUSH_POP = (59, 70)
-_NVTX_START_END = (60, 71)
-_NVTX_CATEGORIES = (33, 64)
-_NVTX_THREADS = (39, 72)
-_NVTX_DOMAIN = 75
-_PAYLOADS = ("uint64Value", "int64Value", "doubleValue", "uint32Value", "int32Value", "floatValue")
-# Columns that are texts by number in tables whose own text does not say so.
-_TEXT_NUMBERS = frozenset(("nameId", "textId", "jsonTextId", "demangledName", "shortName", "mangledName", "symbol"))
-_CHAIN_BATCH = 4096
-
-
-def _call(values: Mapping[str, object]) -> Region:
-    name = re.sub(r"_v\d{4,}$", "", str(values.get("nameId") or "<unnamed call>"))
-    waits = "Synchronize" in name or "EventQuery" in name
-    return name, "cuda", "sync" if waits else "function", str(values.get("eventClass") or "")
-
-
-def _os_call(values: Mapping[str, object]) -> Region:
-    return str(values.get("nameId") or "<unnamed call>"), "other", "function", str(values.get("eventClass") or "")
-
-
-def _kernel(values: Mapping[str, object]) -> Region:
-    name = values.get("demangledName") or values.get("shortName") or values.get("mangledName")
-    return str(name or "<unnamed kernel>"), "cuda", "kernel", ""
-
-
-def _copy(values: Mapping[str, object]) -> Region:
-    ends = [str(values[side] or "Unknown") for side in ("srcKind", "dstKind") if side in values]
-    kind = values.get("copyKind") or "Unknown"
-    return f"Memcpy {kind}" + (f" ({' -> '.join(ends)})" if ends else ""), "cuda", "copy", ""
-
-
-def _set(values: Mapping[str, object]) -> Region:
-    return f"Memset ({values.get('memKind') or 'Device'})", "cuda", "copy", ""
-
-
-def _sync(values: Mapping[str, object]) -> Region:
-    return str(values.get("syncType") or "Unknown"), "cuda", "sync", ""
-
-
-def _graph(values: Mapping[str, object]) -> Region:
-    # What runs inside of it was not recorded one by one: for the GPU it is one piece of work, as a kernel is.
-    return f"CUDA graph {values.get('graphId', '')}".rstrip(), "cuda", "kernel", ""
-
-
-def _named(paradigm: str, role: str, module: str = "") -> Naming:
-    def naming(values: Mapping[str, object]) -> Region:
-        name = next((value for value in values.values() if value is not None), None)
-        return str(name if name is not None else "<unnamed>"), paradigm, role, module
-
-    return naming
-
-
-def _mpi(values: Mapping[str, object]) -> Region:
-    name = str(values.get("textId") or values.get("nameId") or values.get("text") or "<unnamed call>")
-    return name, "mpi", mpi_role(name), ""
-
-
-_OF_GPU = {"correlationId": "correlation", "deviceId": "device", "contextId": "context", "streamId": "stream"}
-_OF_CALL = {
-    "correlationId": "correlation",
-    "returnValue": "return_value",
-    "nestingLevel": "nesting_level",
-    "callchainId": "call_stack",
-}
-# Of ENUM_NSYS_EVENT_CLASS, which older files do not have.
-_EVENT_CLASSES = {
-    "eventClass": {0: "CUDA runtime", 1: "CUDA driver", 27: "OS runtime", 31: "OS runtime start", 32: "OS runtime end"}
-}
-_KINDS = (
-    TableKind(_RUNTIME, ("nameId", "eventClass"), _call, "call_spans", _OF_CALL, _EVENT_CLASSES),
-    TableKind(
-        "CUPTI_ACTIVITY_KIND_KERNEL",
-        ("demangledName", "shortName", "mangledName"),
-        _kernel,
-        "kernel_spans",
-        {
-            **_OF_GPU,
-            **{f"{what}{axis}": f"{what}_{axis.lower()}" for what in ("grid", "block") for axis in "XYZ"},
-            "registersPerThread": "registers_per_thread",
-            "staticSharedMemory": "static_shared_bytes",
-            "dynamicSharedMemory": "dynamic_shared_bytes",
-            "sharedMemoryExecuted": "executed_shared_bytes",
-            "localMemoryPerThread": "local_bytes_per_thread",
-            "localMemoryTotal": "local_bytes",
-            "gridId": "launch",
-            "graphId": "graph",
-            "graphNodeId": "graph_node",
-            "greenContextId": "green_context",
-            "launchType": "launch_type",
-            "cacheConfig": "cache_config",
-            "sharedMemoryLimitConfig": "shared_limit",
-            "shortName": "short_name",
-            "mangledName": "mangled_name",
-        },
-        {"launchType": _LAUNCH_TYPES, "cacheConfig": _CACHE_CONFIGS, "sharedMemoryLimitConfig": _SHARED_LIMITS},
-    ),
-    TableKind(
-        "CUPTI_ACTIVITY_KIND_MEMCPY",
-        ("copyKind", "srcKind", "dstKind"),
-        _copy,
-        "copy_spans",
-        {
-            **_OF_GPU,
-            "bytes": "size_bytes",
-            "copyKind": "copy_kind",
-            "srcKind": "source_kind",
-            "dstKind": "destination_kind",
-            "srcDeviceId": "source_device",
-            "srcContextId": "source_context",
-            "dstDeviceId": "destination_device",
-            "dstContextId": "destination_context",
-            "graphId": "graph",
-            "graphNodeId": "graph_node",
-            "migrationCause": "migration_cause",
-            "virtualAddress": "address",
-        },
-        {
-            "copyKind": _COPY_KINDS,
-            "srcKind": _MEMORY_KINDS,
-            "dstKind": _MEMORY_KINDS,
-            "migrationCause": _MIGRATIONS,
-        },
-    ),
-    TableKind(
-        "CUPTI_ACTIVITY_KIND_MEMSET",
-        ("memKind",),
-        _set,
-        "copy_spans",
-        {
-            **_OF_GPU,
-            "bytes": "size_bytes",
-            "value": "set_value",
-            "memKind": "destination_kind",
-            "graphId": "graph",
-            "graphNodeId": "graph_node",
-        },
-        {"memKind": _MEMORY_KINDS},
-    ),
-    TableKind(
-        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-        ("graphId",),
-        _graph,
-        "kernel_spans",
-        {**_OF_GPU, "graphId": "graph", "graphExecId": "launch"},
-    ),
-    TableKind(
-        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-        ("syncType",),
-        _sync,
-        "sync_spans",
-        {**_OF_GPU, "syncType": "sync_kind", "eventId": "wait_on_event"},
-        {"syncType": _SYNC_KINDS},
-        row="waits",
-    ),
-    TableKind("OSRT_API", ("nameId", "eventClass"), _os_call, "call_spans", _OF_CALL, _EVENT_CLASSES),
-    TableKind(
-        "PROFILER_OVERHEAD",
-        ("nameId",),
-        _named("strobe", "other", "Nsight Systems"),
-        "call_spans",
-        _OF_CALL,
-        row="profiler",
-    ),
-    TableKind("MPI_P2P_EVENTS", ("textId",), _mpi),
-    TableKind("MPI_COLLECTIVES_EVENTS", ("textId",), _mpi, "collective_spans", {"textId": "collective"}),
-    TableKind("MPI_START_WAIT_EVENTS", ("textId",), _mpi),
-    TableKind("MPI_OTHER_EVENTS", ("textId",), _mpi),
-    TableKind("CUDNN_EVENTS", ("nameId",), _named("cuda", "function", "cuDNN")),
-    TableKind("CUBLAS_EVENTS", ("nameId",), _named("cuda", "function", "cuBLAS")),
-    TableKind("CUDA_GRAPH_EVENTS", ("nameId",), _named("cuda", "function", "CUDA graphs")),
-)
+_CHAIN_BATCH = 4096  # samples whose call chains, of some dozens of frames each, are in memory
 
 
 def sniff(head: bytes) -> bool:
@@ -264,14 +75,15 @@ class _Reader:
         self._domains: dict[tuple[int, int], str] = {}
         self._categories: dict[tuple[int, int, int], str] = {}
         self._nvtx_definitions()
-        first = self._keys_of((_RUNTIME, "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "OSRT_API", "SCHED_EVENTS"))
+        first = self._keys_of((RUNTIME, "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "OSRT_API", "SCHED_EVENTS"))
         self._tables.default_key = next(first, 0)
 
     def read(self) -> Imported:
         handled = {"StringIds", "PROCESSES", "ThreadNames", "MPI_RANKS", "NVTX_EVENTS", "SCHED_EVENTS"}
-        for kind in _KINDS:
+        for kind in KINDS:
             self._tables.spans(kind)
             handled.add(kind.table)
+        self._messages()
         self._nvtx()
         self._scheduling()
         self._samples()
@@ -296,7 +108,7 @@ class _Reader:
     def said(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
         """Return texts and call chains by their numbers."""
         refers = self._tables.database.tables[table].references.get(column, "")
-        if refers == "StringIds" or column in _TEXT_NUMBERS:
+        if refers == "StringIds" or column in TEXT_NUMBERS:
             return self._tables.texts.of(numbers)
         if column == "callchainId" and not refers.endswith("CALLCHAINS"):
             refers = "OSRT_CALLCHAINS" if table == "OSRT_API" else "CUDA_CALLCHAINS"
@@ -392,10 +204,10 @@ class _Reader:
         columns = self._tables.database.tables[table].columns
         names = tuple(each for each in ("nameId", "textId", "name", "text") if each in columns)[:1]
         title = table.lower().replace("_", " ")
-        paradigm = "cuda" if table.startswith(("CUDA_", "CUPTI_")) else "other"
+        paradigm = next((each for start, each in PARADIGMS if table.startswith(start)), "other")
         # Calls have names and nest into each other; whatever else has a start and an end gets a place of its own.
         if names:
-            return TableKind(table, names, _named(paradigm, "other", title))
+            return TableKind(table, names, named(paradigm, "other", title))
         return TableKind(table, (), lambda _: (title, paradigm, "other", ""), row=title)
 
     # NVTX
@@ -409,7 +221,7 @@ class _Reader:
             each if each in table.columns else "NULL"
             for each in ("eventType", "globalTid", "domainId", "category", "text", "textId")
         ]
-        kinds = ", ".join(map(str, (*_NVTX_CATEGORIES, *_NVTX_THREADS, _NVTX_DOMAIN)))
+        kinds = ", ".join(map(str, (*NVTX_CATEGORIES, *NVTX_THREADS, NVTX_DOMAIN)))
         query = f"SELECT {', '.join(columns)} FROM NVTX_EVENTS WHERE eventType IN ({kinds})"
         for kind, thread, domain, category, text, text_id in self._tables.database.query(query):
             if text is None and isinstance(text_id, int):
@@ -417,9 +229,9 @@ class _Reader:
             if not isinstance(thread, int) or text is None:
                 continue
             process, within = thread >> 24, domain if isinstance(domain, int) else 0
-            if kind == _NVTX_DOMAIN:
+            if kind == NVTX_DOMAIN:
                 self._domains[process, within] = str(text)
-            elif kind in _NVTX_THREADS:
+            elif kind in NVTX_THREADS:
                 self._thread_names[thread] = str(text)
                 rank = re.fullmatch(r"MPI Rank (\d{1,9})", str(text))
                 if rank:
@@ -433,8 +245,8 @@ class _Reader:
             if event is None:
                 self._tables.counters["events_without_time"] += batch.count
                 continue
-            push_pop, start_end = np.isin(event, _NVTX_PUSH_POP), np.isin(event, _NVTX_START_END)
-            defines = np.isin(event, (*_NVTX_CATEGORIES, *_NVTX_THREADS, _NVTX_DOMAIN))
+            push_pop, start_end = np.isin(event, NVTX_PUSH_POP), np.isin(event, NVTX_START_END)
+            defines = np.isin(event, (*NVTX_CATEGORIES, *NVTX_THREADS, NVTX_DOMAIN))
             # Start/end ranges need not nest, nor end on the thread that began them.
             for chosen, row in ((push_pop, ""), (start_end, "ranges")):
                 if chosen.any():
@@ -498,8 +310,8 @@ class _Reader:
             tables["operator_spans"] = _operator_cells(process, operators, codes)
         arguments: list[tuple[str, Cells]] = []
         known = {"start", "end", "eventType", "text", "textId", "globalTid", "endGlobalTid", "domainId", "category"}
-        known |= {"color", "rangeId", "jsonText", "jsonTextId", *_PAYLOADS}
-        kind = TableKind("NVTX_EVENTS", (), _named("nvtx", "range"))
+        known |= {"color", "rangeId", "jsonText", "jsonTextId", *PAYLOADS}
+        kind = TableKind("NVTX_EVENTS", (), named("nvtx", "range"))
         for column in (*part.whole, *part.coded):
             given = part.whole[column] if column in part.whole else part.coded[column]
             if column not in known and (given != NONE).any():
@@ -519,7 +331,7 @@ class _Reader:
         numbers = np.zeros(part.count, dtype=np.int64)
         types = np.zeros(part.count, dtype=np.int64)
         there = np.zeros(part.count, dtype=np.uint8)
-        for column in _PAYLOADS:
+        for column in PAYLOADS:
             codes = part.whole.get(column, part.coded.get(column))
             if codes is None or not (codes != NONE).any():
                 continue
@@ -537,13 +349,43 @@ class _Reader:
 
     # What is no call
 
+    def _messages(self) -> None:
+        """Add the messages whose moment is known: sends when they are called, receives when they have returned.
+
+        A receive that does not wait (MPI_Irecv) is complete at some later call, which is not told: see its span.
+        """
+        for batch in self._tables.batches("MPI_P2P_EVENTS"):
+            start, end, named = batch.integers("start"), batch.integers("end"), batch.integers("textId")
+            if start is None or end is None or named is None:
+                continue
+            unique, places = factor(named)
+            names = [str(self._tables.texts.of([number])[number] or "") for number in unique.tolist()]
+            sends = np.array([bool(re.fullmatch(r"MPI_I?[bsr]?send", each, re.IGNORECASE)) for each in names])[places]
+            receives = np.array([bool(re.fullmatch(r"MPI_M?recv", each, re.IGNORECASE)) for each in names])[places]
+            for chosen, time, direction in ((sends, start, "send"), (receives, end, "receive")):
+                if not chosen.any():
+                    continue
+                batch.whole["moment"] = time
+                for process, part in self._tables.by_process(batch.where(chosen)):
+                    word = np.full(part.count, process.text(direction), dtype=np.int64)
+                    cells: dict[str, Cells] = {"time_ns": (part.whole["moment"], None), "direction": (word, None)}
+                    for column, to in OF_MESSAGE.items():
+                        values = part.integers(column)
+                        if values is not None:
+                            cells[to] = present(values)
+                    communicator = part.integers("commHandle")
+                    if communicator is not None:
+                        said = {number: str(number) for number in factor(communicator)[0].tolist()}
+                        cells["communicator"] = process.words(communicator, said)
+                    process.rows("messages", self.locations(process, part, ""), cells)
+
     def _scheduling(self) -> None:
         table = self._tables.database.tables.get("SCHED_EVENTS")
-        if table is None or not {"start", "globalTid", "isSchedIn"} <= table.columns.keys():
+        if table is None or self._tables.stopped or not {"start", "globalTid", "isSchedIn"} <= table.columns.keys():
             return
         also = [str(each) for each in ("cpu", "threadState", "threadBlock") if each in table.columns]
         words = {each: self._tables.enumeration(table.references.get(each, "")) for each in also}
-        words["threadState"] = words.get("threadState") or _THREAD_STATES
+        words["threadState"] = words.get("threadState") or THREAD_STATES
         switches = Switches(
             lambda thread: (process := self._process_of(thread), self.thread(process, thread, "scheduling"))
         )
@@ -575,7 +417,7 @@ class _Reader:
                 state = part.integers("threadState")
                 if state is not None:
                     told = self._tables.database.tables["COMPOSITE_EVENTS"].references.get("threadState", "")
-                    words = self._tables.enumeration(told) or _THREAD_STATES
+                    words = self._tables.enumeration(told) or THREAD_STATES
                     names = {int(each): words.get(int(each), str(int(each))) for each in factor(state)[0]}
                     cells["state"] = process.words(state, names)
                 for column, to in (("cpu", "cpu"), ("cpuCycles", "weight")):
@@ -631,7 +473,7 @@ class _Reader:
                     if values is not None:
                         cells[to] = present(values)
                 table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
-                for column, to, words in (("memKind", "memory_kind", _MEMORY_KINDS), ("name", "name", {})):
+                for column, to, words in (("memKind", "memory_kind", MEMORY_KINDS), ("name", "name", {})):
                     codes = part.whole.get(column, part.coded.get(column))
                     if codes is not None:
                         meanings = self._tables.meanings(table, part, column, factor(codes)[0], words)

@@ -92,6 +92,11 @@ def mpi_role(name: str) -> str:
     return next((role for pattern, role in _MPI_ROLES if pattern.match(name)), "other")
 
 
+def role_of_cuda_call(name: str) -> str:
+    """Return what a function of the CUDA runtime or driver is: one of ROLES."""
+    return "sync" if "Synchronize" in name or "EventQuery" in name else "function"
+
+
 # What a table or an analysis may need, what it is called, and the option of `strobe run` that records it.
 RECORDED_WITH = {
     "spans": ("spans", "--preset auto"),

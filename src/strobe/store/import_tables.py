@@ -81,17 +81,17 @@ class TableImport:
         self.default_key = 0
         self._source, self._target, self._dialect = source, target, dialect
         self._labels: dict[str, dict[int, str]] = {}
-        self._stopped = False
+        self.stopped = False
         rows = sum(table.most_rows for table in database.tables.values())
         self._bytes_per_row = database.size_bytes / max(rows, 1)
 
     def batches(self, table: str, columns: tuple[str, ...] | None = None, rows: int = BATCH_ROWS) -> Iterator[Batch]:
         """Return a table's rows, and tell how far that is; ends early where the import is stopped."""
         for batch in self.database.batches(table, columns, rows):
-            if self._stopped:
+            if self.stopped:
                 return
             yield batch
-            self._stopped = not self._source.tick(int(batch.count * self._bytes_per_row))
+            self.stopped = not self._source.tick(int(batch.count * self._bytes_per_row))
 
     def by_process(self, batch: Batch) -> Iterator[tuple[ImportProcess, Batch]]:
         """Return the rows of a batch, process by process."""
