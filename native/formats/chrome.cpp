@@ -909,8 +909,9 @@ struct ChromeReader::State {
         role = STROBE_ROLE_COLLECTIVE;
       else if (role == STROBE_ROLE_OPERATOR && name.find("::") == name.npos)
         role = STROBE_ROLE_RANGE;
-      if (category.name == "user_annotation" && !starts_with(name, "Optimizer.") && role == STROBE_ROLE_RANGE &&
-          !starts_with(name, "ProfilerStep#"))
+      // What the program itself put there, as ProfilerStep#3: older versions report it as an operator.
+      if (role == STROBE_ROLE_RANGE && (starts_with(name, "ProfilerStep#") ||
+                                        (category.name == "user_annotation" && !starts_with(name, "Optimizer."))))
         paradigm = STROBE_USER;
     } else if (paradigm == STROBE_CUDA && role == STROBE_ROLE_FUNCTION) {
       if (name.find("Synchronize") != name.npos || name.find("EventQuery") != name.npos) role = STROBE_ROLE_SYNC;

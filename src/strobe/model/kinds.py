@@ -68,10 +68,16 @@ _GROUP_OF_PARADIGM = {"mpi": "communication", "python": "host", "onednn": "compu
 _DATA_PREFIXES = ("enumerate(DataLoader)", "DataLoader")
 
 
+# Kernels that communicate: NCCL and RCCL, and those that replace them (DeepEP, NVSHMEM, MSCCL, vLLM's all-reduce).
+_COMMUNICATION = re.compile(r"nccl|rccl|deep_ep|nvshmem|msccl|cross_device_reduce", re.IGNORECASE)
+
+
 def group_of(name: str, paradigm: str, role: str) -> str:
     """Return the group of a region: one of GROUPS."""
     if role == "data" or name.startswith(_DATA_PREFIXES):
         return "data"
+    if role == "kernel" and _COMMUNICATION.search(name):
+        return "communication"
     if paradigm == "torch" and role == "range":  # nodes of the backward graph, optimizer steps
         return "compute"
     return _GROUP_OF_ROLE.get(role) or _GROUP_OF_PARADIGM.get(paradigm, "other")

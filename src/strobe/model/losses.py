@@ -34,6 +34,13 @@ LOSSES = {
     "undefined_metrics": "imported readings of counters that are not defined left out",
     "metric_values_rounded": "imported readings of counters rounded (more than 53 bits)",
     "rows_left_out": "rows of the imported file about itself left out (too many)",
+    "truncated": "file ends in the middle",
+    "damaged": "file is damaged: what follows is missing",
+    "unreadable_events": "events that could not be read",
+    "unreadable_counters": "counter readings that are no numbers",
+    "unmatched_leaves": "ends without a begin",
+    "spans_cut": "spans without an end, cut where the file ends",
+    "negative_durations": "spans that end before they begin, taken as 0",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.

@@ -105,7 +105,8 @@ class Hot:
 
 @dataclass(frozen=True)
 class Quality:
-    """How far the data can be trusted. `estimated_cost`: the recorder's own time as a part of the run, 0 to 1.
+    """How far the data can be trusted. `estimated_cost`: the recorder's own time as a part of the run, 0 to 1; None
+    where another tool recorded it: then `source` says which file of which format it is.
 
     `folded_count` executions are in the statistics, beside the spans; bytes per span are of both together.
     """
@@ -113,7 +114,8 @@ class Quality:
     complete: bool
     losses: tuple[str, ...]
     ended: str
-    estimated_cost: float
+    estimated_cost: float | None
+    source: str
     span_count: int
     folded_count: int
     size_bytes: int
@@ -272,7 +274,8 @@ def _quality(trace: Trace) -> Quality:
         complete=not losses and ends <= {"closed", "exited"},
         losses=tuple(losses),
         ended=info.ended,
-        estimated_cost=cost_ns / max(1, recorded_ns),
+        estimated_cost=None if info.source else cost_ns / max(1, recorded_ns),
+        source=info.source,
         span_count=info.span_count,
         folded_count=info.folded_count,
         size_bytes=info.size_bytes,

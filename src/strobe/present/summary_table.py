@@ -50,7 +50,10 @@ def _rows(summary: Summary) -> Iterator[_Row]:
     yield ("quality", "complete" if quality.complete else "incomplete", None, None, None, quality.ended)
     for loss in quality.losses:
         yield ("quality", "loss", None, None, None, loss)
-    yield ("quality", "recorder's own cost", None, None, quality.estimated_cost, "estimated")
+    if quality.source:
+        yield ("quality", "source", None, None, None, quality.source)
+    else:
+        yield ("quality", "recorder's own cost", None, None, quality.estimated_cost, "estimated")
     if quality.folded_count:
         yield ("quality", "folded", quality.folded_count, None, None, "executions in statistics, beside the spans")
     yield ("quality", "spans", quality.span_count, None, None, f"{quality.bytes_per_span:.2f} bytes a span")

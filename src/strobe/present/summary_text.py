@@ -131,7 +131,8 @@ def _tail(summary: Summary, width: int) -> list[str]:
     facts = [
         state,
         *quality.losses,
-        f"recorder's own cost about {format_share(quality.estimated_cost)}",
+        *([quality.source] if quality.source else []),
+        *([f"recorder's own cost about {format_share(cost)}"] if (cost := quality.estimated_cost) is not None else []),
         f"{format_count(quality.span_count)} span{'' if quality.span_count == 1 else 's'}",
         *folded,
         format_bytes(quality.size_bytes) + (density if quality.span_count else ""),

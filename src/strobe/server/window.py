@@ -131,7 +131,11 @@ def _summed(facts: Facts, start_ns: int, end_ns: int) -> _Sums:
             _add_records(sums, folded, start_ns, end_ns)
         else:
             sums.add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
+    # Tasks are no threads: what they do at a time is not time of the program (a profiler's own row, asynchronous work).
+    running = [kind != "task" for kind in facts.locations.column("kind").to_pylist()]
     for location, process in enumerate(facts.locations.column("process").to_pylist()):
+        if not running[location]:
+            continue
         around = unknown.get(process)
         stretches = around.of_location(facts, location) if around else None
         meanwhile = _add_spans(sums, facts, location, start_ns, end_ns, stretches)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from strobe.errors import TraceError, UsageError
 
@@ -136,6 +137,16 @@ def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> 
     if path.is_file() and (path.parent.name.endswith(SUFFIX) or (path.parent / "job.json").exists()):
         return path.parent
     return path
+
+
+def source_of(job: Job) -> str:
+    """Say in words which files of another tool a trace was imported from, "" where we recorded it."""
+    files = cast("list[dict[str, object]]", job.imported.get("files") or [])
+    if not files:
+        return ""
+    names = [Path(str(file["name"])).name for file in files]
+    shown = names[0] if len(names) == 1 else f"{len(names)} files, {names[0]} to {names[-1]}"
+    return f"imported from {shown} ({files[0]['format']})"
 
 
 def is_trace(path: Path) -> bool:

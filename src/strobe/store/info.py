@@ -27,6 +27,7 @@ class Info:
     folded_count: int
     size_bytes: int
     format_version: int
+    source: str = ""  # of what it was imported, in words
 
     @property
     def program(self) -> str:

@@ -127,6 +127,7 @@ class Trace:
             folded_count=self.folded_count,
             size_bytes=sum(files.size_bytes for files in self._files),
             format_version=self.job.format_version,
+            source=archive.source_of(self.job),
         )
 
     @cached_property

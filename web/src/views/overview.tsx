@@ -203,8 +203,17 @@ function QualityCard({ quality }: { quality: Quality }) {
         <dd>{quality.losses.length ? quality.losses.join("; ") : "nothing"}</dd>
         <dt>program</dt>
         <dd>{quality.ended}</dd>
-        <dt>recorder’s cost</dt>
-        <dd>{formatShare(quality.estimated_cost)} of the run, as it estimates itself</dd>
+        {quality.estimated_cost === undefined ? (
+          <>
+            <dt>from</dt>
+            <dd>{quality.source}</dd>
+          </>
+        ) : (
+          <>
+            <dt>recorder’s cost</dt>
+            <dd>{formatShare(quality.estimated_cost)} of the run, as it estimates itself</dd>
+          </>
+        )}
         <dt>recorded</dt>
         <dd>
           {plural(quality.span_count, "span")}
