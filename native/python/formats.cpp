@@ -13,6 +13,8 @@
 #include "formats/chrome.h"
 #include "formats/imported_process.h"
 #include "formats/otf2.h"
+#include "formats/perfetto.h"
+#include "formats/xplane.h"
 #include "vendor/zstd/zstd.h"
 
 namespace nb = nanobind;
@@ -70,6 +72,18 @@ struct BatchTable {
     return !row.empty();
   }
 };
+
+using GivenTables = std::vector<std::tuple<std::string, std::vector<std::tuple<std::string, uint8_t>>, bool>>;
+SchemaTables schema_tables(const GivenTables& given) {
+  std::vector<TableLayout> layouts;
+  for (const auto& [name, columns, of_spans] : given) {
+    TableLayout layout{name, {}, of_spans};
+    if (columns.size() > kMaxColumns) throw nb::value_error("a table with too many columns");
+    for (const auto& [column, type] : columns) layout.columns.push_back({column, CellType(type)});
+    layouts.push_back(std::move(layout));
+  }
+  return SchemaTables(std::move(layouts));
+}
 
 // zstd as a stream; the frames may follow each other.
 class ZstdStream {
@@ -210,6 +224,43 @@ void register_formats(nb::module_& m) {
         translated([&] { self.finish(source); });
         return nb::bytes(self.report().data(), self.report().size());
       });
+  nb::class_<PerfettoReader>(m, "PerfettoReader")
+      .def(
+          "__init__",
+          [](PerfettoReader* self, std::string folder, uint32_t first_number, size_t buffer_bytes,
+             const GivenTables& tables, std::vector<std::string> paradigms, std::vector<std::string> roles,
+             nb::callable inflate) {
+            auto unpack = [inflate](uint32_t field, std::string_view packed) {
+              nb::gil_scoped_acquire held;
+              nb::bytes out = nb::cast<nb::bytes>(inflate(field, nb::bytes(packed.data(), packed.size())));
+              return std::string(out.c_str(), out.size());
+            };
+            translated([&] {
+              new (self) PerfettoReader(std::move(folder), first_number, buffer_bytes, schema_tables(tables),
+                                        std::move(paradigms), std::move(roles), std::move(unpack));
+            });
+          },
+          nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"), nb::arg("tables"), nb::arg("paradigms"),
+          nb::arg("roles"), nb::arg("inflate"))
+      .def("feed",
+           [](PerfettoReader& self, nb::bytes bytes) {
+             translated([&, text = std::string_view(bytes.c_str(), bytes.size())] { self.feed(text); });
+           })
+      .def("finish", [](PerfettoReader& self, const std::string& source) {
+        translated([&] { self.finish(source); });
+        return nb::bytes(self.report().data(), self.report().size());
+      });
+  m.def(
+      "read_xplane",
+      [](nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> file, const std::string& blocks_path,
+         size_t buffer_bytes, const GivenTables& tables, const std::string& source) {
+        std::string report;
+        translated([&, bytes = std::string_view(reinterpret_cast<const char*>(file.data()), file.shape(0))] {
+          report = read_xplane(bytes, blocks_path, buffer_bytes, schema_tables(tables), source);
+        });
+        return nb::bytes(report.data(), report.size());
+      },
+      nb::arg("file"), nb::arg("blocks_path"), nb::arg("buffer_bytes"), nb::arg("tables"), nb::arg("source"));
   nb::class_<Otf2Reader>(m, "Otf2Reader")
       .def(
           "__init__",

@@ -18,17 +18,23 @@ __all__ = [
     "ChromeReader",
     "ImportedProcess",
     "Otf2Reader",
+    "PerfettoReader",
     "ProcessReader",
+    "ZstdStream",
     "core",
     "library",
     "mpi_library",
+    "read_xplane",
     "recover",
 ]
 
 ChromeReader = core.ChromeReader
 ImportedProcess = core.ImportedProcess
 Otf2Reader = core.Otf2Reader
+PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
+ZstdStream = core.ZstdStream
+read_xplane = core.read_xplane
 recover = core.recover
 
 

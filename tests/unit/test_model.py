@@ -22,7 +22,8 @@ def enumerators(name: str, prefix: str) -> list[str]:
     header = (ROOT / "native/include/strobe.h").read_text()
     body = re.search(rf"enum {name} \{{(.*?)\}};", header, re.DOTALL)
     assert body
-    words = [word.split("=")[0].strip() for word in body[1].split(",") if word.strip()]
+    without_comments = re.sub(r"//.*", "", body[1])
+    words = [word.split("=")[0].strip() for word in without_comments.split(",") if word.strip()]
     return [word.removeprefix(prefix).lower() for word in words]
 
 

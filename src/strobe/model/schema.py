@@ -401,7 +401,38 @@ FLOWS = (
     Column("name", "string", "", "name"),
     Column("category", "string", "", "what is linked: ac2g (launch to kernel), fwdbwd, ..."),
 )
-# Rows of the first kind belong to spans, those of the second have a time of their own.
+# Profiles without a time axis know more than totals.
+LINES = (
+    Column("location", "uint32", "", "thread or profile"),
+    Column("file", "string", "", "source file"),
+    Column("line", "int64", "", "line in it"),
+    Column("function", "string", "", "function that the line is in"),
+    Column("function_line", "int64", "", "first line of the function, null where unknown", extra=True),
+    Column("hits", "int64", "", "how often the line was executed; of a sampled profile, samples in it"),
+    Column("total_ns", "int64", "ns", "time in it: with what it calls (line_profiler), in it alone (samples)"),
+)
+CALL_EDGES = (
+    Column("location", "uint32", "", "thread or profile"),
+    Column("caller", "string", "", "function that calls"),
+    Column("caller_file", "string", "", "source file of the caller"),
+    Column("caller_line", "int64", "", "first line of the caller"),
+    Column("callee", "string", "", "function that is called"),
+    Column("callee_file", "string", "", "source file of the callee"),
+    Column("callee_line", "int64", "", "first line of the callee"),
+    Column("calls", "int64", "", "calls of the one by the other"),
+    Column("primitive_calls", "int64", "", "those that were no recursion"),
+    Column("total_ns", "int64", "ns", "time of these calls, with what they call"),
+    Column("self_ns", "int64", "ns", "time of these calls in the callee alone"),
+)
+PATH_METRICS = (
+    Column("location", "uint32", "", "thread or profile"),
+    Column("call_path", "uint32", "", "what was executed, and all regions around it"),
+    Column("metric", "string", "", "what the profile counts beside time: samples, bytes, visits, ..."),
+    Column("unit", "string", "", "unit of the values, as the file names it"),
+    Column("self_value", "float64", "", "of the call path alone, in `unit`"),
+    Column("total_value", "float64", "", "with everything that it calls, null where it does not add up"),
+)
+# Rows of the first kind belong to spans, those of the second have a time of their own, or none.
 SPAN_TABLES = (
     "kernel_spans",
     "copy_spans",
@@ -413,7 +444,16 @@ SPAN_TABLES = (
     "python_spans",
     "arguments",
 )
-EVENT_TABLES = ("allocations", "samples", "messages", "marks", "flows")
+EVENT_TABLES = (
+    "allocations",
+    "samples",
+    "messages",
+    "marks",
+    "flows",
+    "lines",
+    "call_edges",
+    "path_metrics",
+)
 
 TABLES: dict[str, tuple[Column, ...]] = {
     "processes": PROCESSES,
@@ -439,5 +479,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "messages": MESSAGES,
     "marks": MARKS,
     "flows": FLOWS,
+    "lines": LINES,
+    "call_edges": CALL_EDGES,
+    "path_metrics": PATH_METRICS,
     "quality": QUALITY,
 }

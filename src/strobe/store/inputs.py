@@ -226,6 +226,8 @@ def _of_tar(path: Path) -> list[Input]:
     members: dict[str, Input] = {}
     with tarfile.open(path, "r:*") as archive:
         for member in archive:
+            if member.name == "anchor.xml":  # a Cube profile: its members make sense only together
+                return [_file(path)]
             if member.isfile():
                 members[member.name] = Input(f"{path}:{member.name}", path, member.size, _tar_member(path, member.name))
     return _neighbours(members)

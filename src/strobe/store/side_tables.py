@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.schema import TABLES
@@ -12,8 +13,13 @@ from strobe.store.raw import ProcessReader
 from strobe.store.table import arrow_schema
 
 
-def read(name: str, reader: ProcessReader, locations: Mapping[int, int], zero_ns: int) -> pa.Table:
-    """Return a side table of one process. `locations`: from its ids to those of the trace; times become the trace's."""
+def read(
+    name: str, reader: ProcessReader, locations: Mapping[int, int], zero_ns: int, paths: npt.NDArray[np.uint32]
+) -> pa.Table:
+    """Return a side table of one process.
+
+    `locations`, `paths`: from its ids to those of the trace; times become the trace's.
+    """
     raw = reader.table(name)
     count = len(raw["location"])
     given = raw["columns"]
@@ -35,6 +41,10 @@ def read(name: str, reader: ProcessReader, locations: Mapping[int, int], zero_ns
                 columns.append(texts.take(pa.array(values, mask=missing)))
             elif kind == "real":
                 columns.append(pa.array(values.view(np.float64), mask=missing))
+            elif field.name == "call_path":
+                inside = (values >= 0) & (values < len(paths))
+                known = paths[np.where(inside, values, 0)] if len(paths) else np.zeros(count, dtype=np.uint32)
+                columns.append(pa.array(known, mask=missing | ~inside))
             else:
                 shifted = values - zero_ns if field.name == "time_ns" else values
                 columns.append(pa.array(shifted, type=field.type, mask=missing))

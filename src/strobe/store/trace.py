@@ -257,7 +257,13 @@ class Trace:
         """Return a side table (SPAN_TABLES and EVENT_TABLES of model/schema.py): of all locations, in their order."""
         local_rows = [reader.tables().get(name, 0) for reader in self._readers]
         parts = [
-            side_tables.read(name, self._readers[process], self._local_locations(process), self._zero_of(process))
+            side_tables.read(
+                name,
+                self._readers[process],
+                self._local_locations(process),
+                self._zero_of(process),
+                self._definitions.path_maps[process],
+            )
             for process, rows in enumerate(local_rows)
             if rows
         ]

@@ -40,6 +40,13 @@ function Timeline({ run }: { run: Run }) {
     }
     if (series.status === "ready") model.series.value = series.value;
   }, [model, loaded, series]);
+  if (run.meta.span_count === 0 && run.meta.folded_count > 0)
+    return (
+      <p class="empty">
+        This is a profile without times: it says how much time each function took, and not when. The page Overview has
+        its table, <code>strobe profile --tree</code> its call tree.
+      </p>
+    );
   if (run.meta.span_count === 0)
     return (
       <Missing what="This run recorded no spans. Record functions and operators with" option="--preset auto SCRIPT" />

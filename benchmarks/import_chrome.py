@@ -1,0 +1,113 @@
+"""Opening a PyTorch profile for the first time, beside Holistic Trace Analysis (traceinsight) on the same file.
+
+./dev bench import_chrome FILE.json.gz [--rounds 5] [--hta PYTHON]    a Python that has traceinsight
+./dev bench import_chrome FILE.json.gz --gigabytes 2 --memory 1       that file's events over and over, under a limit
+
+CPU seconds and peak memory of a process each, imports of the libraries apart; medians.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from measure import table
+
+# What a process reports: CPU seconds for importing the library, for opening the file, and its peak memory. Not
+# ru_maxrss: it begins with what the parent had.
+REPORT = """
+import json, time
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(json.dumps([imported, time.process_time() - imported, peak / 1024]))
+"""
+STROBE = """
+import sys, time
+import strobe
+from strobe.store import imports as _, trace as _
+imported = time.process_time()
+count = strobe.open(sys.argv[1]).span_count
+print(count)
+"""
+HTA = """
+import os, sys, time
+from hta.trace_analysis import TraceAnalysis
+imported = time.process_time()
+TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=os.path.dirname(sys.argv[1]))
+"""
+
+
+def measured(python: str, program: str, path: Path, memory_gb: float | None = None) -> tuple[float, float, float]:
+    """Return CPU seconds of importing the library and of opening the file, and peak MiB."""
+    words = [python, "-c", program + REPORT, str(path)]
+    if memory_gb:
+        words = ["bash", "-c", f'ulimit -v {int(memory_gb * 2**20)}; exec "$@"', "bash", *words]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    imported, opened, peak = json.loads(done.stdout.splitlines()[-1])
+    return imported, opened, peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--hta", help="a Python that has traceinsight")
+    parser.add_argument("--gigabytes", type=float)
+    parser.add_argument("--memory", type=float, help="limit of the address space, GiB")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.gigabytes:
+            large(options, Path(folder))
+        else:
+            beside(options, Path(folder))
+
+
+def beside(options: argparse.Namespace, folder: Path) -> None:
+    """One file, opened in turn by each."""
+    events = len(json.loads(gzip.decompress(options.file.read_bytes()))["traceEvents"])
+    tools = {"strobe": (sys.executable, STROBE)} | ({"HTA": (options.hta, HTA)} if options.hta else {})
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in tools}
+    for number in range(options.rounds):
+        for name, (python, program) in tools.items():
+            copy = folder / f"{name}{number}.json.gz"
+            copy.write_bytes(options.file.read_bytes())
+            found[name].append(measured(python, program, copy))
+    rows = []
+    for name, results in found.items():
+        imported, opened, peak = (statistics.median(column) for column in zip(*results, strict=True))
+        rows.append({"tool": name, "import, s": f"{imported:.2f}", "open, CPU s": f"{opened:.2f}",
+                     "us/event": f"{opened / events * 1e6:.2f}", "peak MiB": f"{peak:.0f}"})
+    print(table(rows))
+
+
+def large(options: argparse.Namespace, folder: Path) -> None:
+    """The events of a file repeated, each time later, until the text has so many gigabytes."""
+    path = folder / "large.json"
+    whole = json.loads(gzip.decompress(options.file.read_bytes()))
+    events = [e for e in whole["traceEvents"] if e.get("ph") != "M"]
+    starts = [float(e["ts"]) for e in events if "ts" in e]
+    period = max(starts) - min(starts) + 1000
+    written, copies = 0, 0
+    with path.open("w") as file:
+        written += file.write('{"schemaVersion": 1, "traceEvents": [')
+        while written < options.gigabytes * 1e9:
+            for event in events:
+                moved = {**event, "ts": round(float(event["ts"]) + copies * period, 3)} if "ts" in event else event
+                written += file.write(("," if written > 50 else "") + json.dumps(moved))
+            copies += 1
+        file.write("]}")
+    begun = time.monotonic()
+    imported, opened, peak = measured(sys.executable, STROBE, path, options.memory)
+    print(f"{os.path.getsize(path) / 1e9:.2f} GB, {copies * len(events)} events, limit {options.memory} GiB: "
+          f"{time.monotonic() - begun:.1f} s wall, {opened:.1f} s CPU, peak {peak:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,472 @@
+#include "formats/xplane.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/json_text.h"
+#include "formats/protobuf_wire.h"
+#include "include/strobe.h"
+
+namespace strobe {
+
+using protobuf::Field;
+using protobuf::Message;
+
+namespace {
+
+constexpr size_t kLongestBytes = 1 << 12;       // of a value that is no text
+constexpr size_t kMostProperties = 256u << 10;  // bytes of what planes say about themselves
+
+struct Stat {
+  std::string_view name;
+  char kind = 0;  // r real, u unsigned, i integer, t text, b bytes
+  uint64_t number = 0;
+  std::string_view text;
+  bool whole() const { return kind == 'u' || kind == 'i'; }
+};
+
+struct EventName {
+  std::string_view name, display_name;
+  std::vector<std::string_view> stats;  // shared by all events of the name
+};
+
+bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+
+std::string_view text_of(const Field& field) { return field.type == protobuf::kBytes ? field.bytes : ""; }
+
+// The entry of a map of messages by number.
+std::pair<int64_t, std::string_view> entry(std::string_view bytes) {
+  std::pair<int64_t, std::string_view> out{0, {}};
+  Field field;
+  for (Message message(bytes); message.next(field);) {
+    if (field.number == 1) out.first = field.whole();
+    if (field.number == 2) out.second = text_of(field);
+  }
+  return out;
+}
+
+// "grid:16,128,1 block:256,1,1 regs:32": the numbers behind a key.
+size_t numbers_of(std::string_view details, std::string_view key, int64_t (&out)[3]) {
+  for (size_t at = details.find(key); at != details.npos; at = details.find(key, at + 1)) {
+    const bool whole_word = at == 0 || isspace(uint8_t(details[at - 1]));
+    size_t cursor = at + key.size();
+    if (!whole_word || cursor >= details.size() || details[cursor] != ':') continue;
+    size_t n = 0;
+    const std::string rest(details.substr(cursor + 1, 64));
+    const char* text = rest.c_str();
+    while (n < 3) {
+      char* end;
+      out[n] = strtoll(text, &end, 10);
+      if (end == text) break;
+      n++;
+      if (*end != ',') break;
+      text = end + 1;
+    }
+    return n;
+  }
+  return 0;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& blocks_path, size_t buffer_bytes, const SchemaTables& tables)
+      : tables_(tables), out_(blocks_path, buffer_bytes) {
+    tables_.define(out_);
+  }
+
+  std::string read(std::string_view file, const std::string& source) {
+    Field field;
+    Message space(file);
+    size_t lost = 0;
+    for (;; lost = space.left()) {
+      const size_t before = space.left();
+      if (!space.next(field)) {
+        lost = before;
+        break;
+      }
+      if (field.number == 1 && field.type == protobuf::kBytes) plane(field.bytes);
+      if (field.number == 2) said("errors", text_of(field));
+      if (field.number == 3) said("warnings", text_of(field));
+      if (field.number == 4 && host_.empty()) host_ = text_of(field);
+    }
+    if (!space.ok()) {
+      if (!planes_) throw std::runtime_error("its first bytes are no plane");
+      counters_["truncated"] = 1, counters_["bytes_lost"] += lost;
+    }
+    if (!planes_) throw std::runtime_error("there is no plane in it");
+    for (const auto& [what, n] : counters_) out_.count(what, n);
+    std::string description = "{\"argv\": [";
+    json::append_text(description, source);
+    description += "], \"main\": true, \"host\": ";
+    json::append_text(description, host_);
+    description += ", \"imported_from\": ";
+    json::append_text(description, source);
+    description += "}";
+    out_.finish({0, 0, description, ""});
+    const bool any = out_.first_ns() <= out_.last_ns();
+    std::string report = "{\"first_ns\": " + std::to_string(any ? out_.first_ns() : 0) +
+                         ", \"last_ns\": " + std::to_string(any ? out_.last_ns() : 0) + ", \"host\": ";
+    json::append_text(report, host_);
+    report += ", \"profile_start_ns\": " + std::to_string(profile_start_ns_) + ", \"properties\": {" + properties_ +
+              "}, \"counters\": {";
+    for (const auto& [what, n] : counters_) {
+      if (report.back() != '{') report += ", ";
+      json::append_text(report, what), report += ": ", report += std::to_string(n);
+    }
+    return report + "}}";
+  }
+
+ private:
+  void said(std::string_view what, std::string_view text) {
+    if (properties_.size() > kMostProperties) return;
+    if (!properties_.empty()) properties_ += ", ";
+    // Several of one name: numbered, JSON has each once.
+    json::append_text(properties_, std::string(what) + " " + std::to_string(++said_)), properties_ += ": ";
+    json::append_text(properties_, text);
+  }
+
+  void plane(std::string_view bytes) {
+    planes_++;
+    stat_names_.clear(), event_names_.clear(), regions_.clear();
+    plane_name_ = {};
+    Field field, inner;
+    std::vector<std::string_view> stats;
+    Message first(bytes);
+    while (first.next(field)) {
+      if (field.number == 2) plane_name_ = text_of(field);
+      if (field.number == 6) stats.push_back(text_of(field));
+      if (field.number == 4) {
+        const auto [id, message] = entry(text_of(field));
+        EventName& name = event_names_[id];
+        for (Message metadata(message); metadata.next(inner);) {
+          if (inner.number == 2) name.name = text_of(inner);
+          if (inner.number == 4) name.display_name = text_of(inner);
+          if (inner.number == 5) name.stats.push_back(text_of(inner));
+        }
+      }
+      if (field.number == 5) {
+        const auto [id, message] = entry(text_of(field));
+        for (Message metadata(message); metadata.next(inner);)
+          if (inner.number == 2) stat_names_[id] = text_of(inner);
+      }
+    }
+    if (!first.ok()) counters_["unreadable_planes"]++;
+    device_ = -1, on_device_ = starts_with(plane_name_, "/device:");
+    tpu_ = starts_with(plane_name_, "/device:TPU");
+    if (const size_t colon = plane_name_.rfind(':'); on_device_ && colon > 7)
+      device_ = strtoll(std::string(plane_name_.substr(colon + 1)).c_str(), nullptr, 10);
+    for (const std::string_view each : stats) {
+      const Stat stat = read_stat(each);
+      if (stat.name == "profile_start_time" && stat.whole()) profile_start_ns_ = int64_t(stat.number);
+      std::string value;
+      append(value, stat);
+      said(std::string(plane_name_) + " " + std::string(stat.name), value);
+    }
+    for (Message second(bytes); second.next(field);)
+      if (field.number == 3) line(text_of(field));
+  }
+
+  Stat read_stat(std::string_view bytes) const {
+    Stat out;
+    Field field;
+    for (Message message(bytes); message.next(field);) switch (field.number) {
+        case 1:
+          if (const auto found = stat_names_.find(field.whole()); found != stat_names_.end()) out.name = found->second;
+          break;
+        case 2:
+          out.kind = 'r', out.number = field.value;
+          break;
+        case 3:
+          out.kind = 'u', out.number = field.value;
+          break;
+        case 4:
+          out.kind = 'i', out.number = field.value;
+          break;
+        case 5:
+          out.kind = 't', out.text = text_of(field);
+          break;
+        case 6:
+          out.kind = 'b', out.text = text_of(field);
+          break;
+        case 7:  // a text that is kept as the name of a stat
+          out.kind = 't';
+          if (const auto found = stat_names_.find(field.whole()); found != stat_names_.end()) out.text = found->second;
+          break;
+      }
+    return out;
+  }
+
+  void append(std::string& out, const Stat& stat) {
+    char text[32];
+    double real;
+    switch (stat.kind) {
+      case 'r':
+        memcpy(&real, &stat.number, 8);
+        for (int digits = 15; digits <= 17; digits++) {
+          snprintf(text, sizeof text, "%.*g", digits, real);
+          if (strtod(text, nullptr) == real) break;
+        }
+        out += text;
+        return;
+      case 'u':
+        out += std::to_string(stat.number);
+        return;
+      case 'i':
+        out += std::to_string(int64_t(stat.number));
+        return;
+      case 't':
+        json::append_text(out, stat.text);
+        return;
+      case 'b':
+        if (stat.text.size() > kLongestBytes) {
+          counters_["long_values_not_kept"]++;
+          json::append_text(out, std::to_string(stat.text.size()) + " bytes");
+          return;
+        }
+        out += '"';
+        for (char c : stat.text) snprintf(text, sizeof text, "%02x", unsigned(uint8_t(c))), out += text;
+        out += '"';
+        return;
+      default:
+        out += "null";
+    }
+  }
+
+  void line(std::string_view bytes) {
+    int64_t id = 0, timestamp_ns = 0;
+    std::string_view name, display_name;
+    Field field;
+    Message first(bytes);
+    while (first.next(field)) {
+      if (field.number == 1) id = field.whole();
+      if (field.number == 2) name = text_of(field);
+      if (field.number == 3) timestamp_ns = field.whole();
+      if (field.number == 11) display_name = text_of(field);
+    }
+    if (!first.ok()) counters_["unreadable_lines"]++;
+    // Streams run work; other rows of a device repeat it by module, step or scope.
+    stream_ = on_device_ && starts_with(name, "Stream");
+    ops_ = tpu_ && (name == "XLA Ops" || name == "Async XLA Ops");
+    const LocationKind kind = !on_device_       ? LocationKind::thread
+                              : stream_ || ops_ ? LocationKind::stream
+                                                : LocationKind::task;
+    std::string shown(display_name.empty() ? name : display_name);
+    if (shown.empty()) shown = "line " + std::to_string(id);
+    if (on_device_) shown = std::string(plane_name_.substr(strlen("/device:"))) + " " + shown;
+    location_ = kNoTable;
+    line_id_ = id;
+    for (Message second(bytes); second.next(field);) {
+      if (field.number != 4 || field.type != protobuf::kBytes) continue;
+      if (location_ == kNoTable) location_ = out_.location(shown, uint64_t(id), kind, on_device_ ? device_ : -1);
+      event(field.bytes, timestamp_ns);
+    }
+  }
+
+  void event(std::string_view bytes, int64_t line_ns) {
+    int64_t name_id = 0, offset_ps = 0, duration_ps = 0, occurrences = -1;
+    stats_.clear();
+    Field field;
+    Message message(bytes);
+    while (message.next(field)) {
+      if (field.number == 1) name_id = field.whole();
+      if (field.number == 2) offset_ps = field.whole();
+      if (field.number == 3) duration_ps = field.whole();
+      if (field.number == 4) stats_.push_back(read_stat(text_of(field)));
+      if (field.number == 5) occurrences = field.whole();
+    }
+    if (!message.ok()) {
+      counters_["unreadable_events"]++;
+      return;
+    }
+    const EventName& name = event_names_[name_id];
+    for (const std::string_view each : name.stats) stats_.push_back(read_stat(each));
+    if (occurrences >= 0) return aggregate(name, line_ns, occurrences, duration_ps);
+    int64_t end_ps;
+    if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) {
+      counters_["times_out_of_range"]++;
+      return;
+    }
+    if (offset_ps % 1000 || end_ps % 1000) counters_["times_rounded"]++;
+    const int64_t start_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(offset_ps)));
+    const int64_t end_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(end_ps)));
+    if (start_ns < INT64_MIN / 4 || start_ns > INT64_MAX / 4) {
+      counters_["times_out_of_range"]++;
+      return;
+    }
+    details(name, start_ns);
+    out_.span(location_, start_ns, end_ns - start_ns, region(name_id, name));
+  }
+
+  // Both ends of an event go down to whole nanoseconds: what nests in picoseconds nests in nanoseconds.
+  static int64_t floored(int64_t ps) { return ps / 1000 - (ps % 1000 < 0); }
+
+  // Events that a tool has summed up have no time of their own.
+  void aggregate(const EventName& name, int64_t line_ns, int64_t occurrences, int64_t duration_ps) {
+    counters_["aggregated_events"]++;
+    TableRow row = start("marks");
+    set(row, "time_ns", line_ns);
+    set(row, "name", out_.text(name.name));
+    set(row, "category", out_.text("aggregated"));
+    std::string arguments =
+        "{\"occurrences\":" + std::to_string(occurrences) + ",\"duration_ps\":" + std::to_string(duration_ps);
+    for (const Stat& stat : stats_) {
+      arguments += ',';
+      json::append_text(arguments, stat.name), arguments += ':', append(arguments, stat);
+    }
+    set(row, "arguments", out_.text(arguments + "}"));
+    out_.row(location_, row);
+  }
+
+  const Stat* stat(std::string_view name) const {
+    for (const Stat& each : stats_)
+      if (each.name == name) return &each;
+    return nullptr;
+  }
+  bool whole(std::string_view name, int64_t& out) const {
+    const Stat* found = stat(name);
+    if (!found || !found->whole()) return false;
+    out = int64_t(found->number);
+    return true;
+  }
+
+  TableRow start(std::string_view table) {
+    TableRow row;
+    row.start(tables_.table(table));
+    return row;
+  }
+  void set(TableRow& row, std::string_view column, int64_t value) {
+    row.set(tables_.column(row.table(), column), value);
+  }
+
+  void details(const EventName& name, int64_t start_ns) {
+    int64_t number, numbers[3];
+    const Stat* kernel = stat("kernel_details");
+    const Stat* copy = stat("memcpy_details");
+    if (!copy) copy = stat("memset_details");
+    role_ = STROBE_ROLE_RANGE;
+    if (stream_) role_ = copy ? STROBE_ROLE_COPY : kernel ? STROBE_ROLE_KERNEL : STROBE_ROLE_OTHER;
+    if (ops_) role_ = STROBE_ROLE_KERNEL;
+    const bool correlated = whole("correlation_id", number);
+    if (role_ == STROBE_ROLE_KERNEL || role_ == STROBE_ROLE_COPY) {
+      TableRow row = start(role_ == STROBE_ROLE_COPY ? "copy_spans" : "kernel_spans");
+      if (correlated) set(row, "correlation", number);
+      set(row, "device", device_);
+      set(row, "stream", line_id_);
+      if (whole("context_id", number)) set(row, "context", number);
+      if (copy && numbers_of(copy->text, "size", numbers)) set(row, "size_bytes", numbers[0]);
+      if (kernel && role_ == STROBE_ROLE_KERNEL) kernel_details(row, kernel->text);
+      out_.attribute(row);
+    } else if (correlated) {
+      TableRow row = start("call_spans");
+      set(row, "correlation", number);
+      out_.attribute(row);
+    }
+    for (const Stat& each : stats_) {
+      if (each.name == "correlation_id" && each.whole()) continue;
+      TableRow row = start("arguments");
+      set(row, "key", out_.text(each.name));
+      value_.clear();
+      append(value_, each);
+      set(row, "value", out_.text(value_));
+      out_.attribute(row);
+    }
+    flow("_p", "_pt", "s", start_ns);
+    flow("_c", "_ct", "f", start_ns);
+    if (name.name == "MemoryAllocation" || name.name == "MemoryDeallocation") {
+      TableRow row = start("allocations");
+      set(row, "time_ns", start_ns);
+      if (whole("addr", number)) set(row, "address", number);
+      if (whole("allocation_bytes", number)) set(row, "size_bytes", name.name == "MemoryAllocation" ? number : -number);
+      if (whole("bytes_allocated", number)) set(row, "total_allocated_bytes", number);
+      if (whole("bytes_reserved", number)) set(row, "total_reserved_bytes", number);
+      out_.row(location_, row);
+    }
+  }
+
+  void kernel_details(TableRow& row, std::string_view text) {
+    int64_t numbers[3];
+    if (numbers_of(text, "grid", numbers) == 3)
+      set(row, "grid_x", numbers[0]), set(row, "grid_y", numbers[1]), set(row, "grid_z", numbers[2]);
+    if (numbers_of(text, "block", numbers) == 3)
+      set(row, "block_x", numbers[0]), set(row, "block_y", numbers[1]), set(row, "block_z", numbers[2]);
+    if (numbers_of(text, "regs", numbers)) set(row, "registers_per_thread", numbers[0]);
+    int64_t shared = 0;
+    bool any = false;
+    for (const std::string_view key : {"static_shared", "dynamic_shared", "group_mem"})
+      if (numbers_of(text, key, numbers)) shared += numbers[0], any = true;
+    if (any) set(row, "shared_memory_bytes", shared);
+    if (numbers_of(text, "occ_pct", numbers))
+      row.set_real(tables_.column(row.table(), "occupancy_percent"), double(numbers[0]));
+  }
+
+  // What starts work elsewhere, and what was started: both have the number.
+  void flow(std::string_view id, std::string_view type, std::string_view phase, int64_t ns) {
+    int64_t number, kind = 0;
+    if (!whole(id, number)) return;
+    whole(type, kind);
+    TableRow row = start("flows");
+    set(row, "time_ns", ns);
+    set(row, "flow", number);
+    set(row, "phase", out_.text(phase));
+    set(row, "name", out_.text("context " + std::to_string(kind)));
+    set(row, "category", out_.text("xplane"));
+    out_.row(location_, row);
+  }
+
+  uint32_t region(int64_t name_id, const EventName& of) {
+    const auto [known, is_new] = regions_.try_emplace(uint64_t(name_id) << 8 | role_, 0);
+    if (!is_new) return known->second;
+    std::string_view name = of.name.empty() ? of.display_name : of.name;
+    return known->second = new_region(name);
+  }
+
+  uint32_t new_region(std::string_view name) {
+    if (role_ != STROBE_ROLE_RANGE || on_device_)
+      return out_.region(name, stream_ || ops_ ? STROBE_CUDA : STROBE_OTHER, role_);
+    // "$file.py:12 function", or "$module function" of what is not written in Python.
+    if (const size_t space = name.rfind(' '); starts_with(name, "$") && space != name.npos) {
+      const std::string_view where = name.substr(1, space - 1);
+      const size_t colon = where.rfind(':');
+      if (colon != where.npos && colon + 1 < where.size() && isdigit(uint8_t(where[colon + 1])))
+        return out_.region(name.substr(space + 1), STROBE_PYTHON, STROBE_ROLE_FUNCTION, where.substr(0, colon),
+                           uint32_t(strtoul(std::string(where.substr(colon + 1)).c_str(), nullptr, 10)));
+      return out_.region(name.substr(space + 1), STROBE_PYTHON, STROBE_ROLE_FUNCTION, {}, 0, where);
+    }
+    for (const std::string_view prefix : {"cuda", "cu", "hip"})
+      if (starts_with(name, prefix) && name.size() > prefix.size() && isupper(uint8_t(name[prefix.size()])) &&
+          name.find_first_of(" :(") == name.npos)
+        return out_.region(name, STROBE_CUDA,
+                           name.find("Synchronize") != name.npos ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION);
+    return out_.region(name, STROBE_OTHER, stat("hlo_op") ? STROBE_ROLE_OPERATOR : STROBE_ROLE_RANGE);
+  }
+
+  const SchemaTables& tables_;
+  ImportedProcess out_;
+  std::map<std::string, uint64_t> counters_;
+  std::string properties_, value_;
+  std::string_view host_, plane_name_;
+  size_t planes_ = 0, said_ = 0;
+  int64_t profile_start_ns_ = 0, device_ = -1, line_id_ = 0;
+  bool on_device_ = false, tpu_ = false, stream_ = false, ops_ = false;
+  uint32_t location_ = kNoTable;
+  uint8_t role_ = STROBE_ROLE_RANGE;
+  std::unordered_map<int64_t, std::string_view> stat_names_;
+  std::unordered_map<int64_t, EventName> event_names_;
+  std::unordered_map<uint64_t, uint32_t> regions_;
+  std::vector<Stat> stats_;
+};
+
+}  // namespace
+
+std::string read_xplane(std::string_view file, const std::string& blocks_path, size_t buffer_bytes,
+                        const SchemaTables& tables, const std::string& source) {
+  return Reader(blocks_path, buffer_bytes, tables).read(file, source);
+}
+
+}  // namespace strobe

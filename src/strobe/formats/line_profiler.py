@@ -1,0 +1,228 @@
+"""line_profiler's `.lprof`: time by line.
+
+The file is a pickle, and nothing is unpickled: its operations are read one by one (pickletools), the few that build
+dictionaries, lists, tuples, numbers and texts are carried out, and whatever else calls or imports is refused.
+
+A line's time includes what it calls. So does a function's, the sum of its lines; its own time is not in the file and is
+shown as the same.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Format, Imported
+from strobe.store.profile_import import ROOT, ProfileProcess, read_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strobe.model.plugins import ImportSource, ImportTarget
+
+_CLASSES = {"LineStats"}
+_MODULES = {"line_profiler", "line_profiler.line_profiler", "line_profiler._line_profiler", "_line_profiler"}
+
+
+def sniff(head: bytes) -> bool:
+    """Say whether it is a pickle whose first class is line_profiler's."""
+    return head[:1] in (b"\x80", b"c") and b"line_profiler" in head[:200] and b"LineStats" in head[:200]
+
+
+class _Mark:
+    pass
+
+
+class _Statistics:
+    """Stands for the LineStats object; its state is what was to be set on it."""
+
+    def __init__(self) -> None:
+        self.state: dict[object, object] = {}
+
+
+class _Class:
+    pass
+
+
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_EMPTY: dict[str, Callable[[], object]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
+_VALUES = {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "BINSTRING"} | {
+    "UNICODE",
+    "BINUNICODE",
+    "SHORT_BINUNICODE",
+    "BINUNICODE8",
+    "STRING",
+    "SHORT_BINSTRING",
+}
+_NOTHING = {"PROTO", "FRAME"}
+
+
+class _Machine:
+    """Carries out a pickle's operations that build plain values."""
+
+    def __init__(self) -> None:
+        self._stack: list[object] = []
+        self._memo: dict[int, object] = {}
+
+    def run(self, data: bytes) -> object:
+        try:
+            for operation, argument, _ in pickletools.genops(data):
+                if operation.name == "STOP":
+                    return self._stack.pop()
+                self._step(operation.name, argument)
+        except (IndexError, KeyError, TypeError, OverflowError) as error:
+            raise ValueError("its operations do not fit together") from error
+        raise ValueError("it is cut off")
+
+    def _step(self, name: str, argument: object) -> None:
+        stack = self._stack
+        if name in _VALUES:
+            stack.append(argument)
+        elif name in _NOTHING:
+            pass
+        elif name in _CONSTANTS:
+            stack.append(_CONSTANTS[name])
+        elif name in _EMPTY:
+            stack.append(_EMPTY[name]())
+        elif name == "MARK":
+            stack.append(_Mark())
+        elif name == "MEMOIZE":
+            self._memo[len(self._memo)] = stack[-1]
+        elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
+            self._memo[int(str(argument))] = stack[-1]
+        elif name in ("GET", "BINGET", "LONG_BINGET"):
+            stack.append(self._memo[int(str(argument))])
+        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
+            size = int(name[-1])
+            stack[-size:] = [tuple(stack[-size:])]
+        elif name in ("TUPLE", "LIST", "DICT"):
+            items = self._since_mark()
+            pairs = zip(items[::2], items[1::2], strict=True)
+            stack.append(tuple(items) if name == "TUPLE" else items if name == "LIST" else dict(pairs))
+        else:
+            self._put_together(name, argument)
+
+    def _put_together(self, name: str, argument: object) -> None:
+        stack = self._stack
+        if name in ("APPEND", "APPENDS"):
+            items = self._since_mark() if name == "APPENDS" else [stack.pop()]
+            into = stack[-1]
+            if not isinstance(into, list):
+                raise TypeError
+            into.extend(items)
+        elif name in ("SETITEM", "SETITEMS"):
+            items = self._since_mark() if name == "SETITEMS" else [stack.pop(-2), stack.pop()]
+            onto = stack[-1]
+            if not isinstance(onto, dict):
+                raise TypeError
+            onto.update(zip(items[::2], items[1::2], strict=True))
+        elif name == "STACK_GLOBAL":
+            called = stack.pop()
+            self._class(stack.pop(), called)
+        elif name == "GLOBAL":
+            module, _, called = str(argument).partition(" ")
+            self._class(module, called)
+        elif name in ("NEWOBJ", "REDUCE"):
+            stack.pop()
+            if not isinstance(stack.pop(), _Class):
+                raise TypeError
+            stack.append(_Statistics())
+        elif name == "BUILD":
+            state = stack.pop()
+            made = stack[-1]
+            if not isinstance(made, _Statistics) or not isinstance(state, dict):
+                raise TypeError
+            made.state = state
+        else:
+            raise ValueError(f"it does more than hold numbers ({name})")
+
+    def _class(self, module: object, name: object) -> None:
+        # copyreg._reconstructor(LineStats, object, None) is how protocols 0 and 1 say NEWOBJ.
+        if module in _MODULES and name in _CLASSES:
+            self._stack.append(_Class())
+            return
+        raise ValueError(f"it wants to import {str(module)[:80]}.{str(name)[:80]}, which is never done")
+
+    def _since_mark(self) -> list[object]:
+        items: list[object] = []
+        while not isinstance(each := self._stack.pop(), _Mark):
+            items.append(each)
+        return items[::-1]
+
+
+def read(source: ImportSource, target: ImportTarget) -> Imported:
+    """Import a file. Raises ValueError where it is not what line_profiler writes."""
+    data = read_whole(source)
+    found = _Machine().run(data)
+    timings = found.state.get("timings") if isinstance(found, _Statistics) else None
+    unit = found.state.get("unit") if isinstance(found, _Statistics) else None
+    if not isinstance(timings, dict) or not isinstance(unit, (int, float)) or not 0 < unit < 1e6:
+        raise ValueError("it holds no timings")
+    # 1e-09 is no binary fraction: what is meant is what it prints as.
+    ns = Fraction(str(unit)) * 1_000_000_000
+    process = ProfileProcess(source, target)
+    location = process.location("lines")
+    rows = 0
+    for key, lines in timings.items():
+        function = _function(key)
+        if function is None or not isinstance(lines, list):
+            process.core.count("functions_not_understood")
+            continue
+        rows += len(lines) + 1
+        if rows > len(data):
+            raise ValueError("its lines are more than it has bytes")
+        _lines(process, location, *function, lines, ns)
+    return process.finish({"unit_s": str(unit), "time": "of lines and functions: with what they call"})
+
+
+def _function(key: object) -> tuple[str, int, str] | None:
+    if not isinstance(key, tuple) or len(key) != 3:
+        return None
+    file, line, name = key
+    known = isinstance(file, str) and isinstance(line, int) and abs(line) < 1 << 31 and isinstance(name, str)
+    return (file, line, name) if known else None
+
+
+def _line(each: object) -> tuple[int, int, int] | None:
+    if not isinstance(each, tuple) or len(each) != 3:
+        return None
+    known = all(isinstance(value, int) and 0 <= value < 1 << 53 for value in each)
+    return (each[0], each[1], each[2]) if known else None
+
+
+def _lines(
+    process: ProfileProcess, location: int, file: str, first: int, name: str, lines: list[object], ns: Fraction
+) -> None:
+    known = [line for each in lines if (line := _line(each)) is not None]
+    if len(known) < len(lines):
+        process.core.count("lines_not_understood", len(lines) - len(known))
+    total_ns = calls = rounded = 0
+    for number, hits, time in sorted(known):
+        exact = time * ns
+        rounded += round(exact) != exact
+        total_ns += round(exact)
+        calls = calls or hits  # of the first line: as often as it began
+        process.row(
+            "lines",
+            location,
+            file=file,
+            line=number,
+            function=name,
+            function_line=first,
+            hits=hits,
+            total_ns=round(exact),
+        )
+    if rounded:
+        process.core.count("times_rounded", rounded)
+    path = process.path(ROOT, process.region(name, file, first, paradigm="python"))
+    process.totals(location, path, calls, total_ns, total_ns)
+
+
+FORMAT = Format(
+    "line_profiler",
+    "line_profiler's .lprof (kernprof -l)",
+    suffixes=(".lprof",),
+    sniff=sniff,
+    read=read,
+)

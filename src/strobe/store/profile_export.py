@@ -1,0 +1,74 @@
+"""Call-tree profiles on their way out: what ran in each location, by call path, from spans and statistics together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function: name, source file, first line (0 where unknown), module."""
+
+    name: str
+    file: str
+    line: int
+    module: str
+
+
+@dataclass(frozen=True)
+class PathTotal:
+    """What ran on one call path in one location. `count`: executions. Nanoseconds; `own_ns` without what it called."""
+
+    path: int
+    count: int
+    total_ns: int
+    own_ns: int
+
+
+class Profile:
+    """The call tree of a trace, and its totals by location."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.frames = [
+            Frame(str(row["name"]), str(row["file"] or ""), int(str(row["line"] or 0)), str(row["module"] or ""))
+            for row in trace.regions.to_pylist()
+        ]
+        self.parent = [-1 if each is None else cast(int, each) for each in trace.call_paths.column("parent")]
+        self.region = cast("list[int]", trace.call_paths.column("region"))
+        self.locations = [str(name) for name in trace.locations.column("name")]
+        rows = trace.sql(
+            "select location, call_path, count::bigint, total_ns::bigint, self_ns::bigint from totals order by 1, 2"
+        ).rows()
+        self._totals: dict[int, list[PathTotal]] = {}
+        for location, path, count, total_ns, own_ns in cast("list[tuple[int, int, int, int, int]]", rows):
+            self._totals.setdefault(location, []).append(PathTotal(path, count, total_ns, own_ns))
+
+    def totals(self) -> Iterator[tuple[int, list[PathTotal]]]:
+        """Yield the locations that anything ran in, with their totals."""
+        yield from self._totals.items()
+
+    def regions_of(self, path: int) -> list[int]:
+        """Return the regions of a path, from the root."""
+        found = []
+        while path >= 0:
+            found.append(self.region[path])
+            path = self.parent[path]
+        return found[::-1]
+
+    def weighted(self, totals: list[PathTotal]) -> list[PathTotal]:
+        """Return the totals that a format of stacks with weights needs: those with time of their own, and all leaves.
+
+        The others follow from what they call.
+        """
+        inner = {self.parent[each.path] for each in totals}
+        return [each for each in totals if each.own_ns or each.path not in inner]
+
+
+def weight_is_time(trace: Trace) -> bool:
+    """Whether the times of a trace are times: of a profile that counts samples or bytes they are not."""
+    return not any(row["what"] == "weights_are_no_time" for row in trace.quality.to_pylist())

@@ -1,0 +1,232 @@
+"""XPlane files, against what a generic walker of protobuf finds in them, and against files that it can put together."""
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import strobe
+from strobe.errors import FormatError, TraceError
+from strobe.formats import perfetto, xplane
+
+ROOT = Path(__file__).parents[2]
+REAL = ROOT.parent / "shared" / "traces" / "xplane" / "jax08_gemm.xplane.pb"
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+
+
+def walk(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        if key & 7 == 0:
+            value, at = varint(data, at)
+            yield key >> 3, value
+        else:
+            size = {1: 8, 5: 4}.get(key & 7)
+            if size is None:
+                size, at = varint(data, at)
+            yield key >> 3, data[at : at + size]
+            at += size
+
+
+def several(data: bytes, field: int) -> list[bytes]:
+    return [value for number, value in walk(data) if number == field and isinstance(value, bytes)]
+
+
+def one(data: bytes, field: int) -> int:
+    return next((value for number, value in walk(data) if number == field and isinstance(value, int)), 0)
+
+
+def name(data: bytes) -> str:
+    return (several(data, 2) or [b""])[0].decode()
+
+
+def truth(data: bytes) -> list[tuple[str, str, str, int, int]]:
+    """(plane, line, event, start, duration) of every event, in nanoseconds from whole picoseconds."""
+    found = []
+    for plane in several(data, 1):
+        names = {one(entry, 1): name(several(entry, 2)[0]) for entry in several(plane, 4)}
+        for line in several(plane, 3):
+            for event in several(line, 4):
+                offset, duration = one(event, 2), one(event, 3)
+                start = one(line, 3) + offset // 1000
+                end = one(line, 3) + (offset + duration) // 1000
+                found.append((name(plane), name(line), names[one(event, 1)], start, end - start))
+    return found
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the folder of public traces is not here")
+def test_every_sum_of_a_real_file_is_the_one_of_the_file(tmp_path: Path) -> None:
+    data = REAL.read_bytes()
+    expected = truth(data)
+    trace = strobe.open(shutil.copy(REAL, tmp_path / "renamed"))
+    assert trace.span_count == len(expected) == 3782
+    first = min(start for _, _, _, start, _ in expected)
+    rows = trace.sql("select start_ns, duration_ns from spans").rows()
+    assert sorted(rows) == sorted((start - first, duration) for _, _, _, start, duration in expected)
+    kernels = [each for each in expected if each[0].startswith("/device:GPU")]
+    sums = Counter[str]()
+    for _, _, kernel, _, duration in kernels:
+        sums[kernel] += duration
+    found = trace.sql("select name, sum(duration_ns)::bigint from spans where role = 'kernel' group by 1").rows()
+    assert dict(found) == dict(sums)  # type: ignore[arg-type]
+    assert sum(sums.values()) == 3_475_484
+    assert trace.info.host == "tw003"
+    # The plane "Task Environment" says when the profile began.
+    assert trace.info.started_unix_ns == 1771595650217823548 + first
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the folder of public traces is not here")
+def test_details_of_a_real_file_are_in_the_side_tables(tmp_path: Path) -> None:
+    trace = strobe.open(shutil.copy(REAL, tmp_path / "x.xplane.pb"))
+    kernel = trace.sql(
+        "select grid_x, grid_y, grid_z, block_x, shared_memory_bytes, correlation, stream, device, duration_ns "
+        "from kernel_spans where correlation = 754"
+    ).rows()
+    assert kernel == [(16, 128, 1, 256, 8704, 754, 16, 0, 183801)]
+    arguments = trace.sql("select key, value from arguments where duration_ns = 183801 order by key").rows()
+    assert dict(arguments)["hlo_op"] == '"custom-call.1"'  # type: ignore[arg-type]
+    assert dict(arguments)["hlo_module"] == '"jit_dot"'  # type: ignore[arg-type]
+    launch = trace.sql("select name, paradigm from call_spans where correlation = 754").rows()
+    assert launch == [("hipExtModuleLaunchKernel", "cuda")]
+    streams = trace.sql("select name, kind, device, span_count from locations where kind = 'stream' order by 1").rows()
+    assert streams == [("GPU:0 Stream #16(Kernel)", "stream", 0, 42), ("GPU:0 Stream #17(Kernel)", "stream", 0, 12)]
+    python = trace.sql("select paradigm, file, line from regions where name = 'run_gemms'").rows()
+    assert python == [("python", "generate_gemm_trace.py", 31)]
+    allocations = sum(each[2] in ("MemoryAllocation", "MemoryDeallocation") for each in truth(REAL.read_bytes()))
+    assert len(trace.side_table("allocations")) == allocations > 100
+
+
+# --- files made here -------------------------------------------------------------------------------------------------
+
+
+def number(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def message(*fields: tuple[int, int | str | bytes]) -> bytes:
+    out = b""
+    for field, value in fields:
+        if isinstance(value, int):
+            out += number(field << 3) + number(value)
+        else:
+            body = value.encode() if isinstance(value, str) else value
+            out += number(field << 3 | 2) + number(len(body)) + body
+    return out
+
+
+def event(metadata: int, offset_ps: int, duration_ps: int, *stats: bytes) -> bytes:
+    return message((1, metadata), (2, offset_ps), (3, duration_ps), *((4, stat) for stat in stats))
+
+
+def plane(title: str, lines: list[bytes], events: dict[int, str], stats: dict[int, str]) -> bytes:
+    return message(
+        (2, title),
+        *((3, line) for line in lines),
+        *((4, message((1, i), (2, message((1, i), (2, text))))) for i, text in events.items()),
+        *((5, message((1, i), (2, message((1, i), (2, text))))) for i, text in stats.items()),
+    )
+
+
+def line(identity: int, title: str, start_ns: int, *events: bytes) -> bytes:
+    return message((1, identity), (2, title), (3, start_ns), *((4, each) for each in events))
+
+
+EVENTS = {1: "outer", 2: "inner", 3: "MemcpyH2D"}
+STATS = {1: "kernel_details", 2: "memcpy_details", 3: "correlation_id", 4: "_p", 5: "_c", 6: "flops"}
+
+
+def space(*planes: bytes, path: Path) -> Path:
+    path.write_bytes(message(*((1, each) for each in planes), (4, "machine")))
+    return path
+
+
+def quality(trace: strobe.Trace) -> dict[str, int]:
+    return {str(row["what"]): int(str(row["value"])) for row in trace.quality.to_pylist() if row["value"]}
+
+
+def test_picoseconds_go_down_at_both_ends_so_that_nesting_stays(tmp_path: Path) -> None:
+    lines = [line(1, "main", 1000, event(1, 0, 3_999), event(2, 1_999, 2_000), event(2, 5_000, 1_000))]
+    trace = strobe.open(space(plane("/host:CPU", lines, EVENTS, STATS), path=tmp_path / "x"))
+    rows = trace.sql("select name, start_ns, duration_ns, depth from spans order by start_ns, depth").rows()
+    assert rows == [("outer", 0, 3, 0), ("inner", 1, 2, 1), ("inner", 5, 1, 0)]
+    assert quality(trace)["times_rounded"] == 2
+
+
+def test_cuda_kernels_copies_and_flows(tmp_path: Path) -> None:
+    kernel = message((1, 1), (5, "regs:32 static_shared:1024 dynamic_shared:512 grid:4,2,1 block:128,1,1 occ_pct:50"))
+    copy = message((1, 2), (5, "kind_src:pageable kind_dst:device size:4096 dest:0 async:1"))
+    shared = [message((1, 6), (3, 7))]
+    gpu = [
+        line(7, "Stream #7(Compute,MemcpyH2D)", 0, event(1, 10_000, 5_000, kernel, message((1, 3), (3, 9)))),
+        line(8, "XLA Modules", 0, event(2, 10_000, 5_000)),
+    ]
+    gpu[0] += message((4, event(3, 1_000, 2_000, copy)))
+    host = [line(1, "main", 0, event(1, 0, 1_000, message((1, 4), (3, 77)), *shared), event(2, 2_000, 0))]
+    host[0] += message((4, event(2, 3_000, 1_000, message((1, 5), (3, 77)))))
+    both = plane("/device:GPU:3", gpu, EVENTS, STATS), plane("/host:CPU", host, EVENTS, STATS)
+    trace = strobe.open(space(*both, path=tmp_path / "x"))
+    kernels = trace.sql(
+        "select grid_x, grid_y, block_x, registers_per_thread, shared_memory_bytes, occupancy_percent, device, stream, "
+        "correlation from kernel_spans"
+    ).rows()
+    assert kernels == [(4, 2, 128, 32, 1536, 50.0, 3, 7, 9)]
+    assert trace.sql("select size_bytes, duration_ns, role from copy_spans").rows() == [(4096, 2, "copy")]
+    flows = trace.sql("select phase, flow, time_ns from flows order by time_ns").rows()
+    assert flows == [("s", 77, 0), ("f", 77, 3)]
+    assert trace.sql("select value from arguments where key = 'flops'").rows() == [("7",)]
+    kinds = {row["name"]: row["kind"] for row in trace.locations.to_pylist()}
+    assert kinds["GPU:3 XLA Modules"] == "task"
+    assert kinds["main"] == "thread"
+
+
+def test_a_torn_file_opens_with_the_planes_that_are_whole(tmp_path: Path) -> None:
+    one_plane = plane("/host:CPU", [line(1, "main", 0, event(1, 0, 1_000))], EVENTS, STATS)
+    whole = space(one_plane, one_plane, path=tmp_path / "whole").read_bytes()
+    torn = tmp_path / "torn"
+    torn.write_bytes(whole[: len(one_plane) + 40])
+    trace = strobe.open(torn)
+    assert trace.span_count == 1
+    assert quality(trace)["truncated"] == 1
+    assert quality(trace)["bytes_lost"] > 30
+
+
+def test_every_damage_is_survived(tmp_path: Path) -> None:
+    kernel = message((1, 1), (5, "regs:32 grid:4,2,1 block:128,1,1"))
+    lines = [line(1, "Stream #1", 5, event(1, 10, 2**63, kernel), event(9, 0, 5, message((1, 99), (7, 99))))]
+    whole = space(plane("/device:GPU:0", lines, EVENTS, STATS), path=tmp_path / "whole").read_bytes()
+    opened = 0
+    for at in range(len(whole)):
+        path = tmp_path / "damaged"
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            opened += strobe.open(path).span_count >= 0
+        except TraceError:
+            continue
+    assert opened > len(whole) // 2
+
+
+def test_only_xspace_is_recognised(tmp_path: Path) -> None:
+    good = space(plane("/host:CPU", [], EVENTS, STATS), path=tmp_path / "x").read_bytes()
+    assert xplane.sniff(good)
+    assert not perfetto.sniff(good)
+    for bad in (b"", b"\n", b"\nhello", b"\n\x05hello", b"{}", bytes(100), good[1:], b"\x0a\x02\x08\x01"):
+        assert not xplane.sniff(bad)
+    path = tmp_path / "y"
+    path.write_bytes(b"\nno trace at all\n")
+    with pytest.raises(FormatError, match="no format I know"):
+        strobe.open(path)
