@@ -510,7 +510,7 @@ def test_other_tools_read_what_is_written(timed: strobe.Trace, tmp_path: Path) -
             b'{"$schema": "https://www.speedscope.app/file-format-schema.json", ' + b'"x": ' + b"[" * 200_000,
             "nested too deeply",
         ),
-        (b'{"shared": {"frames": []}, "profiles": NaN}', "NaN is no number"),
+        (b'{"shared": {"frames": []}, "profiles": NaN}', "no profiles with shared frames"),
         (marshal.dumps({("a", 1, "b"): (1, 1, 0.0, 0.0, {})})[:-3], "cut off"),
         (b"\xfb\xa9\x03" + b"\xa9\x03" * 100, "nested too deeply"),
         (b"\x80\x04cline_profiler.line_profiler\nLineStats\n)\x81.", "no timings"),
@@ -527,9 +527,11 @@ def test_what_is_no_profile_is_refused_with_a_sentence(tmp_path: Path, content: 
 
 def test_numbers_beyond_what_a_trace_holds_are_counted(tmp_path: Path) -> None:
     sampled = {"type": "sampled", "name": "w", "unit": "seconds", "startValue": 0, "endValue": 6}
-    sampled |= {"samples": [[0], [0], [0, 1]], "weights": [10**30, 1, 10**11]}
-    trace = strobe.open(text_file(tmp_path / "t.json", scope(sampled).replace("100000000000}", "1e999999999]}")))
-    assert quality(trace)["samples_not_understood"] >= 1
+    sampled |= {"samples": [[0], [0], [0, 1], [0], [0], [0]], "weights": [10**30, 1, 10**11, 7.5, 8.5, 9.5]}
+    text = scope(sampled).replace("7.5", "1e99999999999999999999").replace("8.5", "1e999999").replace("9.5", "NaN")
+    trace = strobe.open(text_file(tmp_path / "t.json", text))
+    assert quality(trace)["samples_not_understood"] == 4
+    assert quality(trace)["weights_out_of_range"] == 1
     assert by_path(trace)["f0"] == 1_000_000_000
 
 
