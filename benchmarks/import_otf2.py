@@ -51,19 +51,20 @@ def write(folder: Path, shape: str, events: int) -> None:
         names = ("blocks per grid", "threads per block", "threads per kernel", "static shared memory",
                  "dynamic shared memory", "total local memory", "registers per thread")  # fmt: skip
         parameters = [of.parameter(name, parameter_type=ParameterType.UINT64) for name in names]
-        locations = []
+        locations, hosts = [], []
         for rank in range(2):
             group = of.location_group(
                 f"MPI Rank {rank}", location_group_type=LocationGroupType.PROCESS, system_tree_parent=node
             )
             kind = LocationType.ACCELERATOR_STREAM if shape == "gpu" else LocationType.CPU_THREAD
+            hosts.append(of.location("Master thread", type=LocationType.CPU_THREAD, group=group))
             locations += [of.location(f"location[{rank}:{i}]", type=kind, group=group) for i in range(2)]
         paradigm = Paradigm.CUDA if shape == "gpu" else Paradigm.MPI
-        of.group("", group_type=GroupType.COMM_LOCATIONS, paradigm=paradigm, members=locations)
-        group = of.group("", group_type=GroupType.COMM_GROUP, paradigm=paradigm, members=locations)
+        of.group("", group_type=GroupType.COMM_LOCATIONS, paradigm=paradigm, members=hosts + locations)
+        group = of.group("", group_type=GroupType.COMM_GROUP, paradigm=paradigm, members=hosts + locations)
         comm = of.comm("MPI_COMM_WORLD", group=group, parent=None)
         window = of.rma_win("CUDA_WINDOW", comm=comm)
-        for location in locations:
+        for number, location in enumerate(locations):
             done, now = 0, 10**12
             writer = out.event_writer_from_location(location)
             while done < events // len(locations):
@@ -83,13 +84,13 @@ def write(folder: Path, shape: str, events: int) -> None:
                     for parameter in parameters:
                         writer.parameter_unsigned_int(now, parameter, done % 1024)
                     writer.leave(now + 500, kernel)
-                    writer.rma_get(now + 510, window, 0, 4096, 42)
+                    writer.rma_get(now + 510, window, number // 2, 4096, 42)
                     writer.rma_op_complete_blocking(now + 600, window, 42)
                     done += 11
                 else:
                     writer.metric(now, metric, [done * 100])
                     writer.enter(now, send)
-                    writer.mpi_send(now + 10, done % 4, comm, 5, 8192)
+                    writer.mpi_send(now + 10, done % 6, comm, 5, 8192)
                     now += 400
                     writer.metric(now, metric, [done * 100 + 50])
                     writer.leave(now, send)

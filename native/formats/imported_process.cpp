@@ -43,11 +43,22 @@ void TableRow::set_real(size_t column, double value) {
 }
 
 void TableRow::append_to(std::string& out) const {
-  structure::VarintWriter w;
-  w.bytes.swap(out);
-  w.number(table_), w.number(present_);
-  for (uint32_t left = present_; left; left &= left - 1) w.difference(int64_t(cells_[__builtin_ctz(left)]));
-  w.bytes.swap(out);
+  uint8_t bytes[(kMaxColumns + 2) * 10];  // of a varint: 10 at most
+  uint8_t* at = bytes;
+  const auto number = [&at](uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *at++ = uint8_t(value | 0x80);
+    *at++ = uint8_t(value);
+  };
+  number(table_), number(present_);
+  for (uint32_t left = present_; left; left &= left - 1) number(zigzag(int64_t(cells_[__builtin_ctz(left)])));
+  out.append(reinterpret_cast<const char*>(bytes), size_t(at - bytes));
+}
+
+void TableRow::add_to(TableColumns& columns, int64_t span_row) const {
+  uint64_t cells[kMaxColumns];
+  size_t n = 0;
+  for (uint32_t left = present_; left; left &= left - 1) cells[n++] = cells_[__builtin_ctz(left)];
+  columns.add(span_row, present_, cells);
 }
 
 // The block file: appended to in large pieces.
@@ -207,10 +218,11 @@ ImportedProcess::~ImportedProcess() = default;
 
 uint32_t ImportedProcess::intern(Names& names, std::string_view key, bool& is_new) {
   if (names.ids.size() >= kMostNames) names.ids.clear();
-  const auto [at, added] = names.ids.try_emplace(std::string(key), names.next);
-  is_new = added;
-  if (added) names.next++;
-  return at->second;
+  const auto at = names.ids.find(key);
+  is_new = at == names.ids.end();
+  if (!is_new) return at->second;
+  names.ids.emplace(key, names.next);
+  return names.next++;
 }
 
 void ImportedProcess::save_names(Names& names, ChunkKind kind) {
@@ -322,32 +334,50 @@ void ImportedProcess::spill() {
 
 void ImportedProcess::row(uint32_t location, const TableRow& row) {
   if (location >= locations_.size()) throw std::runtime_error("a row of a location that was not defined");
-  std::string bytes;
-  row.append_to(bytes);
-  decode_rows(locations_[location].rows, location, -1, bytes);
+  if (row.table() >= tables_.size()) return;
+  TableColumns& columns = columns_of(locations_[location].rows, row.table());
+  row.add_to(columns, -1);
+  if (columns.rows() == kChunkRows) save_rows(columns, location);
+}
+
+TableColumns& ImportedProcess::columns_of(Columns& tables, uint32_t table) {
+  if (tables.size() <= table) tables.resize(tables_.size());
+  if (!tables[table]) tables[table] = std::make_unique<TableColumns>(*tables_[table]);
+  return *tables[table];
+}
+
+void ImportedProcess::save_rows(TableColumns& columns, uint32_t location) {
+  columns.append_to(out_->bytes, location);
+  out_->flush(kFlushBytes);
 }
 
 // Reads rows as TableRow wrote them into columns; writes those that are full.
-void ImportedProcess::decode_rows(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location,
-                                  int64_t row, std::string_view bytes) {
-  structure::VarintReader in{bytes};
+void ImportedProcess::decode_rows(Columns& tables, uint32_t location, int64_t row, std::string_view bytes) {
+  const char *at = bytes.data(), *end = at + bytes.size();
+  bool ok = true;
+  const auto number = [&]() -> uint64_t {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && at < end; shift += 7) {
+      const uint8_t byte = uint8_t(*at++);
+      value |= uint64_t(byte & 0x7F) << shift;
+      if (byte < 0x80) return value;
+    }
+    return ok = false, 0;
+  };
   uint64_t cells[kMaxColumns];
-  while (!in.bytes.empty()) {
-    const uint64_t table = in.number(), present = in.number();
+  while (at < end) {
+    const uint64_t table = number();
+    const uint32_t present = uint32_t(number());
     size_t n = 0;
-    for (uint32_t left = uint32_t(present); left; left &= left - 1) cells[n++] = uint64_t(in.difference());
-    if (!in.ok || table >= tables_.size()) return;
-    auto& columns = tables[uint32_t(table)];
-    if (!columns) columns = std::make_unique<TableColumns>(*tables_[table]);
-    columns->add(row, uint32_t(present), cells);
-    if (columns->rows() < kChunkRows) continue;
-    columns->append_to(out_->bytes, location);
-    out_->flush(kFlushBytes);
+    for (uint32_t left = present; left; left &= left - 1) cells[n++] = uint64_t(unzigzag(number()));
+    if (!ok || table >= tables_.size()) return;
+    TableColumns& columns = columns_of(tables, uint32_t(table));
+    columns.add(row, present, cells);
+    if (columns.rows() == kChunkRows) save_rows(columns, location);
   }
 }
 
-void ImportedProcess::write_details(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location,
-                                    int64_t row, uint64_t details) {
+void ImportedProcess::write_details(Columns& tables, uint32_t location, int64_t row, uint64_t details) {
   const std::string_view head = details_spill_->read(details - 1, 10);
   structure::VarintReader in{head};
   const uint64_t size = in.number();
@@ -370,7 +400,7 @@ struct ImportedProcess::Lane {
     uint32_t region;
   };
   std::vector<Open> stack;
-  std::map<uint32_t, std::unique_ptr<TableColumns>> tables;
+  Columns tables;
   void leave_until(int64_t ns) {
     for (; !stack.empty() && stack.back().end_ns <= ns; stack.pop_back())
       builder.leave(stack.back().region, stack.back().end_ns);
@@ -411,9 +441,11 @@ void ImportedProcess::write_location(uint32_t location) {
   for (Lane& lane : lanes) {
     lane.leave_until(INT64_MAX);
     if (lane.builder.dirty()) lane.builder.seal(out_->bytes, 0, 0);
-    for (auto& [table, columns] : lane.tables) columns->append_to(out_->bytes, lane.id);
+    for (auto& columns : lane.tables)
+      if (columns) columns->append_to(out_->bytes, lane.id);
   }
-  for (auto& [table, columns] : waiting.rows) columns->append_to(out_->bytes, location);
+  for (auto& columns : waiting.rows)
+    if (columns) columns->append_to(out_->bytes, location);
   std::vector<SpanRecord>().swap(waiting.records);
   out_->flush(kFlushBytes);
 }

@@ -2,6 +2,7 @@
 // locations, spans and attributes in whatever order their file has them; it sorts and nests them in constant memory.
 #pragma once
 #include <stdint.h>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +30,7 @@ class TableRow {
   uint32_t table() const { return table_; }
   bool empty() const { return present_ == 0; }
   void append_to(std::string& out) const;
+  void add_to(TableColumns& columns, int64_t span_row) const;
 
  private:
   uint32_t table_ = kNoTable, present_ = 0;
@@ -91,6 +93,7 @@ class ImportedProcess {
   struct Run {  // sorted, in the spill file
     uint64_t offset, count;
   };
+  using Columns = std::vector<std::unique_ptr<TableColumns>>;  // by table, null where it has no rows
   struct Waiting {
     std::string name;
     uint64_t thread_id;
@@ -98,7 +101,7 @@ class ImportedProcess {
     int64_t device;
     std::vector<SpanRecord> records;
     std::vector<Run> runs;
-    std::map<uint32_t, std::unique_ptr<TableColumns>> rows;  // by table
+    Columns rows;
   };
   class Output;
   class Spill;
@@ -108,10 +111,10 @@ class ImportedProcess {
   static bool before(const SpanRecord& a, const SpanRecord& b);
   void spill();
   void write_location(uint32_t location);
-  void decode_rows(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location, int64_t row,
-                   std::string_view bytes);
-  void write_details(std::map<uint32_t, std::unique_ptr<TableColumns>>& tables, uint32_t location, int64_t row,
-                     uint64_t details);
+  TableColumns& columns_of(Columns& tables, uint32_t table);
+  void save_rows(TableColumns& columns, uint32_t location);
+  void decode_rows(Columns& tables, uint32_t location, int64_t row, std::string_view bytes);
+  void write_details(Columns& tables, uint32_t location, int64_t row, uint64_t details);
   void save_totals();
   void write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name);
 
@@ -120,8 +123,12 @@ class ImportedProcess {
   size_t buffer_records_, buffered_ = 0;
   std::vector<Waiting> locations_;
   uint32_t location_ids_ = 0;  // with lanes
+  struct Hash {                // looks views up without making strings of them
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
   struct Names {
-    std::unordered_map<std::string, uint32_t> ids;
+    std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> ids;
     std::string unsaved;
     uint32_t first_unsaved = 0, next = 0;
   };

@@ -68,11 +68,11 @@ struct Otf2Reader::State {
   std::unique_ptr<Reading> location;
   std::string process_report;
 
-  void damage(const Chunks& chunks, const std::string& what) {
+  void damage(const Chunks& chunks) {
     if (chunks.damaged_chunks()) counters["damaged_chunks"] += chunks.damaged_chunks();
     // Every file ends with a mark that says so.
-    if (!chunks.ended() && !chunks.empty()) counters["truncated_" + what]++;
-    if (!chunks.ended() || chunks.damaged_chunks()) counters["bytes_lost"] += chunks.lost_bytes();
+    if (!chunks.ended() && !chunks.empty()) counters["truncated_files"]++;
+    if (!chunks.ended() || chunks.damaged_chunks()) counters["damaged_bytes"] += chunks.lost_bytes();
   }
 
   void list_processes() {
@@ -189,7 +189,7 @@ void Otf2Reader::definitions(std::string_view bytes) {
 
 void Otf2Reader::end_definitions() {
   State& s = *state_;
-  s.damage(*s.definition_chunks, "definitions");
+  s.damage(*s.definition_chunks);
   if (!s.definitions.ticks_per_second) {
     s.counters["clock_unknown"] = 1;
     s.definitions.ticks_per_second = 1'000'000'000;
@@ -234,8 +234,8 @@ void Otf2Reader::end_location() {
   const Location* definition = s.definitions.locations.find(at.id);
   if (!at.events) at.events = std::make_unique<LocationEvents>(*s.process, at.id, at.local);
   at.events->finish();
-  s.damage(at.definition_chunks, "local_definitions");
-  s.damage(at.event_chunks, "events");
+  s.damage(at.definition_chunks);
+  s.damage(at.event_chunks);
   const uint64_t stated = definition && definition->events != kUndefined64 ? definition->events : 0;
   if (stated && !at.has_events) s.counters["missing_event_files"]++;
   if (stated > at.events->events()) s.counters["missing_events"] += stated - at.events->events();

@@ -675,13 +675,14 @@ void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64
 
 void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool cut) {
   const auto found = transfers_.find({window_id, matching});
-  if (found == transfers_.end()) {
+  if (found == transfers_.end() || found->second.empty()) {
     process_.out.count("unmatched_completions");
     return;
   }
   const Transfer transfer = found->second.front();
   found->second.pop_front();
-  if (found->second.empty()) transfers_.erase(found);
+  // Tools use few matching numbers again and again; those that do not must not fill memory.
+  if (found->second.empty() && transfers_.size() > 64) transfers_.erase(found);
   const Named* window = process_.definitions.windows.find(window_id);
   const uint32_t comm = window ? window->of : kUndefined;
   const uint64_t other = peer(comm, transfer.remote).location;
@@ -722,7 +723,8 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
   if (stream.stream >= 0) copy.set(kCopyStream, stream.stream);
   copy.set(kCopyBytes, int64_t(transfer.bytes)), copy.set(kCopyKind, shared->second.kind);
   process_.out.attribute(copy);
-  if (other_location) {
+  // Host memory is that of the process, which the location tells.
+  if (other_location && (other_is_stream || other != process_.first_thread())) {
     argument.start(process_.tables[kArguments]);
     argument.set(0, word(get ? "from" : "to")), argument.set(1, process_.location_json(other));
     process_.out.attribute(argument);
@@ -744,8 +746,11 @@ void LocationEvents::finish() {
   if (!sends_.empty()) process_.out.count("sends_not_completed", sends_.size());
   if (!requests_.empty()) process_.out.count("requests_not_completed", requests_.size());
   while (!transfers_.empty()) {
-    const auto [window, matching] = transfers_.begin()->first;
-    transfer_done(window, matching, true);
+    const auto first = transfers_.begin();
+    if (first->second.empty())
+      transfers_.erase(first);
+    else
+      transfer_done(first->first.first, first->first.second, true);
   }
 }
 

@@ -76,6 +76,7 @@ class Process {
   const RegionUse& region(uint32_t id, bool on_stream);
   uint32_t location(uint64_t id);  // number of ours; made when it is asked for
   Stream stream(uint64_t location) const;
+  uint64_t first_thread() const { return first_thread_; }
 
   // Ticks to nanoseconds since the archive's first moment: to the nearest, exactly.
   int64_t nanoseconds(uint64_t ticks);
@@ -102,10 +103,14 @@ class Process {
  private:
   RegionUse describe(uint32_t id, bool on_stream);
   uint32_t group_;
+  uint64_t first_thread_ = kUndefined64;
   std::vector<RegionUse> regions_[2];
   std::unordered_map<uint32_t, RegionUse> undefined_regions_[2];
   std::unordered_map<uint64_t, uint32_t> locations_, location_texts_, location_jsons_;
-  std::unordered_map<uint32_t, ParameterUse> parameters_;
+  std::vector<ParameterUse> parameters_;  // by position
+  std::unordered_map<uint32_t, ParameterUse> undefined_parameters_;
+  uint64_t second_ticks_ = 0;  // the second that was met last, from the first moment on
+  uint64_t second_ns_ = 0;
   std::unordered_map<std::string, uint64_t> metric_owner_;
 };
 

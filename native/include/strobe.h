@@ -22,7 +22,7 @@ enum strobe_paradigm {
   STROBE_MPI,
   STROBE_ONEDNN,
   STROBE_SELF,
-  STROBE_COMPILER,  // from here on: of imported traces only
+  STROBE_COMPILER,
   STROBE_OPENMP,
   STROBE_PTHREAD,
   STROBE_SHMEM,
@@ -45,7 +45,7 @@ enum strobe_role {
   STROBE_ROLE_P2P,
   STROBE_ROLE_COLLECTIVE,
   STROBE_ROLE_DATA,
-  STROBE_ROLE_IDLE  // nothing runs there, as the tool says
+  STROBE_ROLE_IDLE
 };
 
 typedef struct strobe_region_info {

@@ -39,10 +39,8 @@ class TableColumns {
   const TableLayout& layout_;
   size_t rows_ = 0;
   std::vector<int64_t> span_row_;
-  struct Cells {
-    std::vector<uint64_t> present, value;  // 0 or 1 a row; the values of those that are there
-  };
-  std::vector<Cells> cells_;
+  std::vector<uint32_t> present_;             // one bit a column, by row
+  std::vector<std::vector<uint64_t>> cells_;  // by column: the values of those rows that have one
 };
 
 // A table of a process as its chunks hold it, put together.
