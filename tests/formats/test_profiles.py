@@ -540,3 +540,35 @@ def test_very_deep_stacks_keep_their_weight(tmp_path: Path) -> None:
     trace = strobe.open(text_file(tmp_path / "t.folded", f"{deep} 5\n"))
     assert trace.sql("select sum(self_ns)::bigint, max(total_ns) from statistics").rows() == [(5, 5)]
     assert quality(trace)["frames_too_deep"] == 6000 - 4096
+
+
+LPROF = b"".join(
+    [
+        b"\x80\x04cline_profiler.line_profiler\nLineStats\n)\x81}(X\x07\0\0\0timings}",
+        b"X\x04\0\0\0a.pyK\x03X\x01\0\0\0f\x87](K\x04K\x02K\x19\x87es",
+        b"X\x04\0\0\0unitG?PbM\xd2\xf1\xa9\xfcub.",
+    ]
+)
+SAMPLES = {
+    "collapsed": COLLAPSED.encode(),
+    "speedscope": scope({"type": "sampled", "unit": "seconds", "samples": [[0, 1], [2]], "weights": [0.5, 1]}).encode(),
+    "pprof": pprof(),
+    "pstats": marshal.dumps({("a", 1, "f"): (1, 1, 0.5, 0.5, {("~", 0, "g"): (1, 1, 0.25, 0.5)})}),
+    "line_profiler": LPROF,
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_damage_anywhere_ends_in_a_trace_or_a_sentence(tmp_path: Path, name: str) -> None:
+    whole = SAMPLES[name]
+    (tmp_path / "whole").write_bytes(whole)
+    assert strobe.open(tmp_path / "whole").folded_count > 0
+    for i, at in enumerate(range(0, len(whole), max(1, len(whole) // 40))):
+        broken = bytearray(whole)
+        broken[at] ^= (0x55, 0x80, 0xFF, 0x01)[i % 4]
+        path = tmp_path / str(at)
+        path.write_bytes(broken if i % 3 else broken[: at + 1])
+        try:
+            strobe.open(path).profile()
+        except strobe.StrobeError:
+            continue  # a sentence: anything else fails the test
