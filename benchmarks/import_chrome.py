@@ -106,7 +106,7 @@ def large(options: argparse.Namespace, folder: Path) -> None:
             copies += 1
         file.write("]}")
     begun = time.monotonic()
-    imported, opened, peak = measured(sys.executable, STROBE, path, options.memory)
+    _, opened, peak = measured(sys.executable, STROBE, path, options.memory)
     print(f"{os.path.getsize(path) / 1e9:.2f} GB, {copies * len(events)} events, limit {options.memory} GiB: "
           f"{time.monotonic() - begun:.1f} s wall, {opened:.1f} s CPU, peak {peak:.0f} MiB")
 
