@@ -383,7 +383,8 @@ def test_ranks_are_imported_by_name_and_summed_up(tmp_path: Path, capsys: pytest
 
 def test_what_is_no_thread_takes_no_time_of_the_program(tmp_path: Path) -> None:
     """Asynchronous work is in SQL, but in no share of the profile: it does not run while it waits."""
-    waits = [{"ph": p, "cat": "net", "name": "get", "id": 1, "ts": t, "pid": 7, "tid": 1} for p, t in (("b", 0), ("e", 90))]
+    wait = {"cat": "net", "name": "get", "id": 1, "pid": 7, "tid": 1}
+    waits = [{"ph": "b", "ts": 0, **wait}, {"ph": "e", "ts": 90, **wait}]
     both = strobe.open(write(tmp_path / "both.json", [span("main", 0, 10), *waits]))
     assert both.profile().column("name") == ["main"]
     assert both.sql("select count(*) from spans").rows() == [(2,)]
