@@ -82,8 +82,15 @@ def beside(options: argparse.Namespace, folder: Path) -> None:
     rows = []
     for name, results in found.items():
         imported, opened, peak = (statistics.median(column) for column in zip(*results, strict=True))
-        rows.append({"tool": name, "import, s": f"{imported:.2f}", "open, CPU s": f"{opened:.2f}",
-                     "us/event": f"{opened / events * 1e6:.2f}", "peak MiB": f"{peak:.0f}"})
+        rows.append(
+            {
+                "tool": name,
+                "import, s": f"{imported:.2f}",
+                "open, CPU s": f"{opened:.2f}",
+                "us/event": f"{opened / events * 1e6:.2f}",
+                "peak MiB": f"{peak:.0f}",
+            }
+        )
     print(table(rows))
 
 
@@ -106,9 +113,11 @@ def large(options: argparse.Namespace, folder: Path) -> None:
             copies += 1
         file.write("]}")
     begun = time.monotonic()
-    imported, opened, peak = measured(sys.executable, STROBE, path, options.memory)
-    print(f"{os.path.getsize(path) / 1e9:.2f} GB, {copies * len(events)} events, limit {options.memory} GiB: "
-          f"{time.monotonic() - begun:.1f} s wall, {opened:.1f} s CPU, peak {peak:.0f} MiB")
+    _, opened, peak = measured(sys.executable, STROBE, path, options.memory)
+    print(
+        f"{os.path.getsize(path) / 1e9:.2f} GB, {copies * len(events)} events, limit {options.memory} GiB: "
+        f"{time.monotonic() - begun:.1f} s wall, {opened:.1f} s CPU, peak {peak:.0f} MiB"
+    )
 
 
 if __name__ == "__main__":

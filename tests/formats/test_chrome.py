@@ -379,3 +379,14 @@ def test_ranks_are_imported_by_name_and_summed_up(tmp_path: Path, capsys: pytest
     assert main(["import", *files, "-o", str(tmp_path / "y"), "--ranks", "5,3"]) == 0
     asked = strobe.open(tmp_path / "y")
     assert sorted(int(str(row["rank"])) for row in asked.processes.to_pylist()) == [3, 5]
+
+
+def test_what_is_no_thread_takes_no_time_of_the_program(tmp_path: Path) -> None:
+    """Asynchronous work is in SQL, but in no share of the profile: it does not run while it waits."""
+    wait = {"cat": "net", "name": "get", "id": 1, "pid": 7, "tid": 1}
+    waits = [{"ph": "b", "ts": 0, **wait}, {"ph": "e", "ts": 90, **wait}]
+    both = strobe.open(write(tmp_path / "both.json", [span("main", 0, 10), *waits]))
+    assert both.profile().column("name") == ["main"]
+    assert both.sql("select count(*) from spans").rows() == [(2,)]
+    alone = strobe.open(write(tmp_path / "alone.json", waits))
+    assert alone.profile().column("name") == ["get"]

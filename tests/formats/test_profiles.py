@@ -510,7 +510,7 @@ def test_other_tools_read_what_is_written(timed: strobe.Trace, tmp_path: Path) -
             b'{"$schema": "https://www.speedscope.app/file-format-schema.json", ' + b'"x": ' + b"[" * 200_000,
             "nested too deeply",
         ),
-        (b'{"shared": {"frames": []}, "profiles": NaN}', "NaN is no number"),
+        (b'{"shared": {"frames": []}, "profiles": NaN}', "no profiles with shared frames"),
         (marshal.dumps({("a", 1, "b"): (1, 1, 0.0, 0.0, {})})[:-3], "cut off"),
         (b"\xfb\xa9\x03" + b"\xa9\x03" * 100, "nested too deeply"),
         (b"\x80\x04cline_profiler.line_profiler\nLineStats\n)\x81.", "no timings"),
@@ -527,9 +527,11 @@ def test_what_is_no_profile_is_refused_with_a_sentence(tmp_path: Path, content: 
 
 def test_numbers_beyond_what_a_trace_holds_are_counted(tmp_path: Path) -> None:
     sampled = {"type": "sampled", "name": "w", "unit": "seconds", "startValue": 0, "endValue": 6}
-    sampled |= {"samples": [[0], [0], [0, 1]], "weights": [10**30, 1, 10**11]}
-    trace = strobe.open(text_file(tmp_path / "t.json", scope(sampled).replace("100000000000}", "1e999999999]}")))
-    assert quality(trace)["samples_not_understood"] >= 1
+    sampled |= {"samples": [[0], [0], [0, 1], [0], [0], [0]], "weights": [10**30, 1, 10**11, 7.5, 8.5, 9.5]}
+    text = scope(sampled).replace("7.5", "1e99999999999999999999").replace("8.5", "1e999999").replace("9.5", "NaN")
+    trace = strobe.open(text_file(tmp_path / "t.json", text))
+    assert quality(trace)["samples_not_understood"] == 4
+    assert quality(trace)["weights_out_of_range"] == 1
     assert by_path(trace)["f0"] == 1_000_000_000
 
 
@@ -538,3 +540,35 @@ def test_very_deep_stacks_keep_their_weight(tmp_path: Path) -> None:
     trace = strobe.open(text_file(tmp_path / "t.folded", f"{deep} 5\n"))
     assert trace.sql("select sum(self_ns)::bigint, max(total_ns) from statistics").rows() == [(5, 5)]
     assert quality(trace)["frames_too_deep"] == 6000 - 4096
+
+
+LPROF = b"".join(
+    [
+        b"\x80\x04cline_profiler.line_profiler\nLineStats\n)\x81}(X\x07\0\0\0timings}",
+        b"X\x04\0\0\0a.pyK\x03X\x01\0\0\0f\x87](K\x04K\x02K\x19\x87es",
+        b"X\x04\0\0\0unitG?PbM\xd2\xf1\xa9\xfcub.",
+    ]
+)
+SAMPLES = {
+    "collapsed": COLLAPSED.encode(),
+    "speedscope": scope({"type": "sampled", "unit": "seconds", "samples": [[0, 1], [2]], "weights": [0.5, 1]}).encode(),
+    "pprof": pprof(),
+    "pstats": marshal.dumps({("a", 1, "f"): (1, 1, 0.5, 0.5, {("~", 0, "g"): (1, 1, 0.25, 0.5)})}),
+    "line_profiler": LPROF,
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_damage_anywhere_ends_in_a_trace_or_a_sentence(tmp_path: Path, name: str) -> None:
+    whole = SAMPLES[name]
+    (tmp_path / "whole").write_bytes(whole)
+    assert strobe.open(tmp_path / "whole").folded_count > 0
+    for i, at in enumerate(range(0, len(whole), max(1, len(whole) // 40))):
+        broken = bytearray(whole)
+        broken[at] ^= (0x55, 0x80, 0xFF, 0x01)[i % 4]
+        path = tmp_path / str(at)
+        path.write_bytes(broken if i % 3 else broken[: at + 1])
+        try:
+            strobe.open(path).profile()
+        except strobe.StrobeError:
+            continue  # a sentence: anything else fails the test

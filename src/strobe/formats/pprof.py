@@ -329,6 +329,7 @@ def write(trace: Trace, path: Path) -> None:
     # Before the time: the last type that is a time is the one that is read as such.
     types = [("calls", "count"), *kinds, *([("time", "nanoseconds")] if weight_is_time(trace) else [])]
     modules = {module: i + 1 for i, module in enumerate(dict.fromkeys(f.module for f in profile.frames if f.module))}
+    numbers = [protobuf.varint(region + 1) for region in range(len(profile.frames))]
     with gzip.open(path, "wb", compresslevel=6) as out:
         for name, unit in types:
             out.write(protobuf.text(1, protobuf.number(1, texts[name]) + protobuf.number(2, texts[unit])))
@@ -341,7 +342,7 @@ def write(trace: Trace, path: Path) -> None:
                 found = metrics.get((location, each.path), {})
                 values += [round(found.get(kind, 0)) for kind in kinds]
                 values += [each.own_ns] if weight_is_time(trace) else []
-                stack = b"".join(protobuf.varint(region + 1) for region in reversed(profile.regions_of(each.path)))
+                stack = b"".join(numbers[region] for region in reversed(profile.regions_of(each.path)))
                 out.write(
                     protobuf.text(
                         2, protobuf.text(1, stack) + protobuf.text(2, b"".join(map(protobuf.varint, values))) + label

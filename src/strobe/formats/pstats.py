@@ -120,7 +120,10 @@ _Function = tuple[str, int, str]
 def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Raises ValueError where it is no dictionary of functions."""
     data = read_whole(source)
-    found = _Marshal(data).value()
+    try:
+        found = _Marshal(data).value()
+    except TypeError:
+        raise ValueError("a key is no function") from None
     if not isinstance(found, dict):
         raise ValueError("it is no dictionary of functions")
     process = ProfileProcess(source, target)

@@ -43,7 +43,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     """Import a file. Raises ValueError where it is no JSON, or has no profiles."""
     try:
         body = json.loads(
-            read_whole(source).decode("utf-8-sig", "replace"), parse_float=Decimal, parse_constant=_refuse
+            read_whole(source).decode("utf-8-sig", "replace"), parse_float=_decimal, parse_constant=_nothing
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -71,8 +71,15 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     return process.finish(told)
 
 
-def _refuse(name: str) -> object:
-    raise ValueError(f"{name} is no number")
+def _decimal(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except ArithmeticError:  # an exponent beyond all numbers
+        return None
+
+
+def _nothing(_: str) -> None:
+    """Stands for NaN and infinities: what has one is counted."""
 
 
 def _region(process: ProfileProcess, frame: object) -> int:

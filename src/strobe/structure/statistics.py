@@ -62,7 +62,7 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     count = len(region)
     calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
     shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
-    for location in range(len(trace.locations)):
+    for location in _running(trace):
         spans = trace.span_arrays(location)
         path, duration, self_ns = spans["call_path"], spans["duration_ns"], spans["self_ns"]
         mask = selection.keep(location, spans["start_ns"])
@@ -83,6 +83,12 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
         np.maximum.at(longest, folded.call_path[some], folded.max_ns[some])
     shortest[calls == 0] = 0
     return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
+
+
+def _running(trace: Trace) -> list[int]:
+    """Locations whose time is the program's: tasks (a profiler's row, asynchronous work) if there is nothing else."""
+    kinds = trace.locations.column("kind")
+    return [at for at, kind in enumerate(kinds) if kind != "task"] or list(range(len(kinds)))
 
 
 def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:

@@ -166,7 +166,7 @@ def _find(trace: Trace, asked: Asked) -> Steps:
     if having:
         having, note = _agreed(trace, having)
         return Steps(tuple(having), f"{having[0].confidence}: {having[0].reason}{note}")
-    return Steps((), f"none: {found[0].reason}" if found else "none: nothing was recorded")
+    return Steps((), f"none: {found[0].reason if found else _without_threads(trace)}")
 
 
 def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSteps], str]:
@@ -315,3 +315,9 @@ def _none(process: int, reason: str) -> ProcessSteps:
     nothing, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
     parts = np.empty((0, len(PARTS)), dtype=np.int64)
     return ProcessSteps(process, nothing, nothing, (), parts, no, no, no, (), False, "none", reason)
+
+
+def _without_threads(trace: Trace) -> str:
+    if trace.span_count:
+        return "no step can be found: only GPUs were recorded, not the program that used them"
+    return "no step can be found: this is a profile without times" if trace.folded_count else "nothing was recorded"
