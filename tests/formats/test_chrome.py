@@ -390,3 +390,13 @@ def test_what_is_no_thread_takes_no_time_of_the_program(tmp_path: Path) -> None:
     assert both.sql("select count(*) from spans").rows() == [(2,)]
     alone = strobe.open(write(tmp_path / "alone.json", waits))
     assert alone.profile().column("name") == ["get"]
+
+
+def test_files_with_several_processes_each_stay_apart(tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    for number in range(2):
+        write(folder / f"rank{number}.json", [{**span(f"f{number}{pid}", 5, 10), "pid": pid} for pid in (1, 2)])
+    trace = strobe.open(folder)
+    assert sorted(str(name) for name, *_ in spans_of(trace)) == ["f01", "f02", "f11", "f12"]
+    assert [row["rank"] for row in trace.processes.to_pylist()] == [0, 0, 1, 1]

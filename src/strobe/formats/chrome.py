@@ -41,6 +41,8 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         reader.feed(chunk)
     report = json.loads(reader.finish(source.name).decode("utf-8", "replace"))
     processes = report["processes"]
+    for _ in processes[1:]:
+        target.next_number()  # the reader numbered them on from the first
     told: Mapping[str, object] = report["properties"]
     distributed = told.get("distributedInfo")
     rank = distributed.get("rank") if isinstance(distributed, dict) else None
