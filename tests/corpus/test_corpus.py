@@ -24,7 +24,11 @@ def skip_without_what_it_needs(program: Program) -> None:
         pytest.skip("MPICH is not in .venv: ./dev record")
 
 
-@pytest.mark.parametrize("program", programs(), ids=lambda program: f"{program.group}-{program.name}")
+# The third set, `judged`, is left to `./dev bench corpus`: half of what it says was known when rules were made.
+PROGRAMS = programs("design", "sealed")
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.group}-{program.name}")
 def test_steps_are_the_ones_that_the_program_wrote_down(program: Program) -> None:
     skip_without_what_it_needs(program)
     verdict = judge(record(program))
@@ -37,9 +41,9 @@ def test_steps_are_the_ones_that_the_program_wrote_down(program: Program) -> Non
 
 
 def test_nearly_all_programs_are_right() -> None:
-    for program in programs():
+    for program in PROGRAMS:
         skip_without_what_it_needs(program)
-    verdicts = [judge(record(program)) for program in programs()]
+    verdicts = [judge(record(program)) for program in PROGRAMS]
     wrong = [verdict.name for verdict in verdicts if not verdict.first]
     hidden = [verdict.name for verdict in verdicts if not verdict.any_of_five]
     assert len(wrong) <= (1 - RIGHT_FIRST) * len(verdicts), wrong
