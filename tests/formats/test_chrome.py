@@ -89,6 +89,9 @@ def test_every_sum_is_the_one_of_the_file(row: dict[str, str], cache: Path, monk
         ),
     }
     assert found == {key: int(row[key]) for key in found}
+    launches = trace.sql("select count(*) from links join _kernel_spans on location = to_location and row = to_row "
+                         "where kind = 'launch'").rows()
+    assert launches == [(found["kernels"] - found["kernels_without_runtime"],)]
 
 
 # --- files made here -------------------------------------------------------------------------------------------------
@@ -400,3 +403,21 @@ def test_files_with_several_processes_each_stay_apart(tmp_path: Path) -> None:
     trace = strobe.open(folder)
     assert sorted(str(name) for name, *_ in spans_of(trace)) == ["f01", "f02", "f11", "f12"]
     assert sorted(int(str(row["rank"])) for row in trace.processes.to_pylist()) == [0, 0, 1, 1]
+
+
+@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
+def test_forward_operators_are_linked_to_their_backward(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROBE_CACHE", str(cache))
+    path = TRACES / "kineto" / "nccl_data.json.gz"
+    events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]
+    named = {(e["tid"], e["ts"]): e["name"] for e in events if e.get("cat") == "cpu_op"}
+    ends = {(e["id"], e["ph"]): named[e["tid"], e["ts"]] for e in events if e.get("cat") == "fwdbwd"}
+    expected = sorted((ends[number, "s"], ends[number, "f"]) for number, phase in ends if phase == "s")
+    found = strobe.open(path).sql("""
+        select a.name, b.name from links
+        join spans a on a.location = from_location and a.row = from_row
+        join spans b on b.location = to_location and b.row = to_row
+        where kind = 'forward_backward' order by all
+    """)
+    assert found.rows() == expected
+    assert len(expected) == 543

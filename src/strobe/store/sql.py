@@ -42,6 +42,35 @@ VIEWS = {
         ) t join call_paths p using (call_path) join regions r using (region) join locations l using (location)
         group by all
     """,
+    # Cause and effect. A call and what it started on a GPU share a correlation id; of calls inside of each other (runtime
+    # and driver) it is the outer one. Forward and backward operators are tied by flows that begin when they begin.
+    "links": """
+        select * from (
+            select distinct on (g.location, g.row) 'launch' as kind, c.location as from_location, c.row as from_row,
+                g.location as to_location, g.row as to_row
+            from (
+                select location, row, correlation from _kernel_spans
+                union all select location, row, correlation from _copy_spans
+                union all select location, row, correlation from _sync_spans
+            ) g
+            join locations at_gpu on g.location = at_gpu.location
+            join _call_spans c using (correlation)
+            join locations at_host on c.location = at_host.location and at_host.process = at_gpu.process
+            where g.correlation <> 0
+            order by g.location, g.row, c.location, c.row
+        )
+        union all
+        select distinct 'forward_backward', f.location, f.row, b.location, b.row
+        from _flow_ends f join _flow_ends b using (process, flow)
+        where f.phase = 's' and b.phase = 'f'
+    """,
+    "_flow_ends": """
+        select l.process, flows.flow, flows.phase, o.location, o.row
+        from flows join locations l using (location)
+        join _spans s on s.location = flows.location and s.start_ns = flows.time_ns
+        join _operator_spans o on o.location = s.location and o.row = s.row
+        where flows.category = 'fwdbwd'
+    """,
     # Spans with what only they have.
     **{
         name: f"""
