@@ -263,6 +263,8 @@ def test_a_torn_gzip_opens_up_to_where_it_is_torn(tmp_path: Path) -> None:
         (b'{"traceEvents": 5}', "no traceEvents"),
         (b'{"traceEvents" [', "a colon was expected here"),
         (gzip.compress(b"hello", mtime=0), "no format I know"),
+        (b'{"traceEvents": [{"ph":"X"', "holds no event that can be read; it ends in the middle"),
+        (b'{"traceEvents": []}', "holds no event that can be read"),
     ],
 )
 def test_what_is_no_trace_is_refused_with_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:

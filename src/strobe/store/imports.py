@@ -131,6 +131,10 @@ def _import(
             )
         stopped = stop.is_set()
     progress.end("stopped: what was read by then is there" if stopped else "")
+    if not processes:
+        torn = any(cast("dict[str, int]", file["counters"]).get("truncated") for file in files)
+        ends = "; it ends in the middle" if torn else ""
+        raise FormatError(f"'{files[0]['name']}' holds no event that can be read{ends}")
     _name_ranks(files, processes, ranks)
     return {"version": IMPORT_VERSION, "files": files, "processes": processes, "stopped": stopped}
 
