@@ -423,3 +423,28 @@ def test_forward_operators_are_linked_to_their_backward(cache: Path, monkeypatch
     """)
     assert found.rows() == expected
     assert len(expected) == 543
+
+
+def test_clocks_of_ranks_are_aligned_by_their_collectives(tmp_path: Path) -> None:
+    """Rank 1 counts 5 ms ahead, and comes late to every second collective: they end together all the same."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    wobble = [0.4, -1.2, 2.0, 0.0, -0.7, 1.1, -2.0, 0.9]  # us between the ends
+    for rank in range(2):
+        events = [span("step", 100 + rank * 5000, 3000)]
+        for number, apart in enumerate(wobble):
+            end = 1000 + 300 * number + rank * (5000 + apart)
+            begin = end - (20 if rank == number % 2 else 150)
+            name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+            events.append({**span(name, round(begin, 3), round(end - begin, 3), tid=20, cat="kernel"), "pid": rank})
+        write(folder / f"rank{rank}.json", events, distributedInfo={"rank": rank, "world_size": 2})
+    trace = strobe.open(folder)
+    ends = trace.sql("""
+        select rank, start_ns + duration_ns from spans join processes using (process) where role = 'kernel' order by all
+    """).rows()
+    first, second = ([int(str(end)) for rank, end in ends if rank == wanted] for wanted in range(2))
+    apart_ns = [abs(b - a) for a, b in zip(first, second, strict=True)]
+    assert max(apart_ns) < 3000, "of 5 000 000 ns"
+    (told,) = (row for row in trace.quality.to_pylist() if row["what"] == "clock_error_ns" and row["value"] is not None)
+    assert 1000 < int(str(told["value"])) < 3000
+    assert "8 collectives agree" in str(told["text"])

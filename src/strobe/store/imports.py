@@ -84,6 +84,8 @@ def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None
             for name in each.asked
         ]
         _write_job(work, paths, manifest)
+        if len(chosen) > 1:
+            _align(work)
         if known is not None:
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # somebody else was faster
@@ -113,7 +115,12 @@ def _import(
             found = _read(source, plugin, target)
             # A bare list of events may be anything: what it lacks is said where it is asked for.
             for number in range(first, first + found.processes):
-                processes[f"process-{number}"] = {"file": source.name, "rank": found.rank, "base_ns": found.base_ns}
+                processes[f"process-{number}"] = {
+                    "file": source.name,
+                    "rank": found.rank,
+                    "base_ns": found.base_ns,
+                    "first_ns": found.first_ns,
+                }
             told = json.dumps(found.properties)
             files.append(
                 {
@@ -217,6 +224,31 @@ def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -
         "imported": manifest,
     }
     (work / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
+
+
+def _align(work: Path) -> None:
+    """Move the clocks of ranks to that of the first, where collectives tell how; write down how sure that is."""
+    from strobe.store.clocks import alignments
+    from strobe.store.trace import open_trace
+
+    path = work / "job.json"
+    job = json.loads(path.read_text(encoding="utf-8"))
+    processes = job["imported"]["processes"]
+    found = alignments(open_trace(work))
+    reference = min((each["rank"] for each in processes.values() if each["rank"] is not None), default=None)
+    for each in processes.values():
+        alignment = found.get(each["rank"])
+        if alignment is None:
+            each["clock"] = "the others are measured by it" if each["rank"] == reference else "not compared"
+            continue
+        moved = alignment.ahead_ns if alignment.worth_it else 0
+        each["clock_offset_ns"] -= moved
+        each["clock_error_ns"] = alignment.error_ns
+        each["clock"] = f"moved by {-moved} ns; {alignment.matches} collectives agree within {alignment.error_ns} ns"
+    job["zero_ns"] = min(
+        int(each["first_ns"]) + int(each["clock_offset_ns"]) for each in processes.values()
+    )
+    path.write_text(json.dumps(job, indent=1), encoding="utf-8")
 
 
 def _manifest(folder: Path) -> dict[str, object] | None:

@@ -145,6 +145,9 @@ class Trace:
             rows.extend((process, pid, what, value, None) for what, value in sorted(reader.quality().items()))
             if self.files:
                 rows.append((process, pid, "size_bytes", self.files[process].size_bytes, None))
+                note = self.job.processes.get(self.files[process].blocks.stem, {})
+                if "clock" in note:
+                    rows.append((process, pid, "clock_error_ns", _whole(note.get("clock_error_ns")), note["clock"]))
         rows.extend((None, pid, "unreadable", None, why) for pid, why in self._unreadable)
         rows.extend((None, None, "unrecorded", None, note) for note in archive.notes(self.path))
         return make_table("quality", rows)
