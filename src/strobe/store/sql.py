@@ -43,7 +43,7 @@ VIEWS = {
         group by all
     """,
     # Cause and effect. A call and what it started on a GPU share a correlation id; of calls inside of each other
-    # (runtime and driver) it is the outer one. Forward and backward operators are tied by flows that begin when they do.
+    # (runtime and driver) it is the outer one. Forward and backward operators are tied by flows that begin with them.
     "links": """
         select * from (
             select distinct on (g.location, g.row) 'launch' as kind, c.location as from_location, c.row as from_row,
