@@ -89,8 +89,9 @@ def test_every_sum_is_the_one_of_the_file(row: dict[str, str], cache: Path, monk
         ),
     }
     assert found == {key: int(row[key]) for key in found}
-    launches = trace.sql("select count(*) from links join _kernel_spans on location = to_location and row = to_row "
-                         "where kind = 'launch'").rows()
+    launches = trace.sql(
+        "select count(*) from links join _kernel_spans on location = to_location and row = to_row where kind = 'launch'"
+    ).rows()
     assert launches == [(found["kernels"] - found["kernels_without_runtime"],)]
 
 

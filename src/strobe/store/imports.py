@@ -245,9 +245,7 @@ def _align(work: Path) -> None:
         each["clock_offset_ns"] -= moved
         each["clock_error_ns"] = alignment.error_ns
         each["clock"] = f"moved by {-moved} ns; {alignment.matches} collectives agree within {alignment.error_ns} ns"
-    job["zero_ns"] = min(
-        int(each["first_ns"]) + int(each["clock_offset_ns"]) for each in processes.values()
-    )
+    job["zero_ns"] = min(int(each["first_ns"]) + int(each["clock_offset_ns"]) for each in processes.values())
     path.write_text(json.dumps(job, indent=1), encoding="utf-8")
 
 
