@@ -377,7 +377,7 @@ def test_python_functions_and_programs(tmp_path: Path) -> None:
             "train:step",
             region_role=RegionRole.FUNCTION,
             paradigm=Paradigm.USER,
-            source_file="/work/train.py",
+            source_file="/home/user/train.py",
             begin_line_number=12,
         )
         of.group("train", group_type=archives.GroupType.REGIONS, paradigm=Paradigm.UNKNOWN, members=[step])
@@ -399,7 +399,7 @@ def test_python_functions_and_programs(tmp_path: Path) -> None:
     assert_equal(trace, oracle(tmp_path / "a" / "traces.otf2"))
     assert numbers(trace, "select name, paradigm, role, file, line, module from regions order by name") == [
         ("python3", "other", "range", "", 0, ""),
-        ("train:step", "python", "function", "/work/train.py", 12, "train"),
+        ("train:step", "python", "function", "/home/user/train.py", 12, "train"),
         ("user:epoch", "user", "range", "train.py", 0, ""),
     ]
     assert numbers(trace, "select pid, argv from processes where rank = 0") == [(4711, "python3 train.py --fast")]
