@@ -24,7 +24,7 @@ def skip_without_what_it_needs(program: Program) -> None:
         pytest.skip("MPICH is not in .venv: ./dev record")
 
 
-# The sets for judging only, `judged` and `sealed`, are left to `./dev bench corpus`: here it is seen that nothing breaks.
+# The sets for judging only, `judged` and `sealed`, are left to `./dev bench corpus`: this sees that nothing breaks.
 PROGRAMS = programs("design")
 
 
