@@ -89,13 +89,13 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
   std::string_view bytes(static_cast<const char*>(map_), map_bytes_);
   ChunkHeader first{};
   if (!bytes.empty())
-    if (!bytes.empty())
-      memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
+    memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
   if (bytes.size() >= 4 && first.magic != kChunkMagic)
     throw std::runtime_error(blocks_path + " is no strobe block file: it does not begin with SRBK (byte offset 0)");
   if (bytes.size() >= sizeof first && first.version != kFormatVersion)
     throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) +
                              ", this strobe reads version " + std::to_string(kFormatVersion));
+  sound_bytes_ = bytes.size();
   read_chunks(bytes, true);
   if (!rings_path.empty()) {
     if (end_json.size() < process_json.size()) recover_statistics(snapshots);
@@ -142,7 +142,10 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
       memcpy(static_cast<void*>(&header), bytes.data() + next, sizeof header);
       if (sound_header(header)) break;
     }
-    if (of_file) bytes_lost += next - at, chunks_damaged++;
+    if (of_file) {
+      bytes_lost += next - at, chunks_damaged++;
+      if (next == bytes.size()) sound_bytes_ = at;
+    }
     at = next;
   }
 }
@@ -321,6 +324,7 @@ void ProcessFile::recover(const std::string& rings_path) {
     counters["own_cpu_ns"] = uint64_t(header.own_cpu_ns.load());
     PathTable paths;
     for (size_t i = 0; i < path_parent.size(); i++) paths.add(path_parent[i], path_region[i]);
+    bool overwritten = false;  // records that were written down, and are in neither place now
     // One line over the whole run: what the drainer knew of the clock between its rounds died with it.
     ClockLine line = clock_line(header.first_pair, header.last_pair);
     line.origin = header.last_pair;
@@ -355,6 +359,7 @@ void ProcessFile::recover(const std::string& rings_path) {
         }
         builder.resume(location.spans, std::move(stack), location.last_ns);
       }
+      if (ring.tail.load() > position) overwritten = true;
       if (head < position || head - position > ring.capacity) continue;  // nothing new, or a header that makes no sense
       for (uint64_t at = position; at < head; at++) {
         decoder.feed(data[at & (ring.capacity - 1)], builder, [&](uint64_t t) { return line.at(t); });
@@ -372,6 +377,8 @@ void ProcessFile::recover(const std::string& rings_path) {
       }
       append_chunk(recovered_.chunks, kSamplesChunk, 0, n, w.bytes);
     }
+    // A kill can cut a write between two pages. What that chunk was to hold is still in the rings: nothing is lost.
+    if (!overwritten && sound_bytes_ < map_bytes_) bytes_lost -= map_bytes_ - sound_bytes_, chunks_damaged--;
   }
   munmap(map, file.bytes);
   recovered_records = recovered_.records;
@@ -414,6 +421,10 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
     for (const auto& [name, value] : file.counters) json += ", \"" + name + "\": " + std::to_string(value);
     append_chunk(chunks, kEndChunk, 0, 1, json + "}}");
     File out(blocks_path, O_WRONLY | O_APPEND);
+    // Left there, the header of a torn chunk would claim what is appended as its own.
+    if (file.sound_bytes() < out.bytes && ftruncate(out.fd, off_t(file.sound_bytes())) != 0)
+      throw std::system_error(errno, std::generic_category(), blocks_path);
+    out.bytes = file.sound_bytes();
     size_t done = 0;
     while (done < chunks.size()) {
       ssize_t n = write(out.fd, chunks.data() + done, chunks.size() - done);

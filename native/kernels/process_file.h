@@ -90,12 +90,13 @@ class ProcessFile {
   std::map<std::string, std::vector<TableChunk>> tables;
   std::vector<std::string_view> texts;  // by number; views of the file
   int64_t last_ns = 0;                  // the last time stamp in the file
-  uint64_t bytes_lost = 0;              // torn or damaged
+  uint64_t bytes_lost = 0;              // torn or damaged, and nowhere else
   uint64_t chunks_damaged = 0;
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
   const std::string& recovered_chunks() const { return recovered_.chunks; }
+  size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
 
   void spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const;
 
@@ -111,6 +112,7 @@ class ProcessFile {
   void recover_statistics(const std::vector<Snapshot>& snapshots);
   void recover(const std::string& rings_path);
   uint32_t next_iteration_ = 0;
+  size_t sound_bytes_ = 0;  // up to the chunk that was being written when the process was killed
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   Recovered recovered_;

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <fstream>
 
 #include "tests/check.h"
 
@@ -33,7 +34,14 @@ void endless(Told* told, const Folder& folder) {
   }
 }
 
-void killed(Told* told, int after_us, int number) {
+// What a kill in the middle of a write leaves: the beginning of a chunk.
+void tear(const std::string& blocks) {
+  std::string chunk, payload(20000, 'x');
+  append_chunk(chunk, kSpansChunk, 0, 1, payload);
+  std::ofstream(blocks, std::ios::binary | std::ios::app) << chunk.substr(0, size_t(1 + rand() % 20000));
+}
+
+void killed(Told* told, int after_us, int number, bool cut_a_write = false) {
   Folder folder;
   told->entered = told->left = 0;
   pid_t pid = fork();
@@ -46,6 +54,7 @@ void killed(Told* told, int after_us, int number) {
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == number);
 
   std::string blocks = folder.files(".blocks")[0];
+  if (cut_a_write) tear(blocks);
   auto read = [&](size_t& complete) {
     auto file = open_process(blocks);
     Spans spans = all_spans(*file, file->locations.begin()->first);
@@ -53,7 +62,7 @@ void killed(Told* told, int after_us, int number) {
     for (uint8_t c : spans.complete) complete += c;
     // Only spans that were open at the end are incomplete, and they lie on one stack.
     CHECK(spans.row.size() - complete <= 5);
-    CHECK(file->bytes_lost == 0);
+    CHECK(file->bytes_lost == 0 && file->chunks_damaged == 0);
     return spans.row.size();
   };
   size_t complete;
@@ -81,5 +90,6 @@ int main() {
 #endif
   srand(5);
   for (int i = 0; i < rounds; i++) killed(told, rand() % 60000, SIGKILL);
+  for (int i = 0; i < rounds; i++) killed(told, rand() % 60000, SIGKILL, true);
   killed(told, 1000, SIGTERM);
 }
