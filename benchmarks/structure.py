@@ -26,6 +26,8 @@ from strobe.structure.temporal import order_bytes
 
 Ids = npt.NDArray[np.int64]
 ROUNDS = 5
+# What a graph may grow to while a program is recorded (native/core/collector.cpp): nodes, edges, bytes of partitions.
+ONLINE = (32768, 57344, 3 << 18)
 
 
 def sequences(count: int) -> dict[str, Ids]:
@@ -66,8 +68,7 @@ def speed(name: str, ids: Ids) -> dict[str, object]:
     names, times = ids.astype(np.uint64), np.arange(len(ids), dtype=np.int64) * 1000
     small = ids.astype(np.uint32)
     window = 1 << 17
-    limits = (65536, 262144, 2 << 20)
-    graph = core.build_graph(names, times, times, *limits)
+    graph = core.build_graph(names, times, times, *ONLINE)
 
     def levels(events: int) -> float:
         return cpu_ns(lambda: core.find_levels(small[:events], times[:events], 3, 64), 1) / 1e6
@@ -75,7 +76,7 @@ def speed(name: str, ids: Ids) -> dict[str, object]:
     return {
         "sequence": name,
         "edges": len(graph.edges()["count"]),
-        "graph and t-EFG, ns/event": f"{cpu_ns(lambda: core.build_graph(names, times, times, *limits), len(ids)):.1f}",
+        "graph and t-EFG, ns/event": f"{cpu_ns(lambda: core.build_graph(names, times, times, *ONLINE), len(ids)):.1f}",
         "fold, ns/event": f"{cpu_ns(lambda: core.fold(small), len(ids)):.1f}",
         "levels of 2^17, ms": f"{levels(window):.1f}",
         f"levels of {len(ids):,}, ms": f"{levels(len(ids)):.1f}",
@@ -84,13 +85,13 @@ def speed(name: str, ids: Ids) -> dict[str, object]:
 
 
 def instructions(kind: str, events: int) -> float:
-    """Instructions of one enter and leave: the difference of two programs under callgrind, with and without them."""
+    """Instructions of one enter and leave: two programs under callgrind; one has every event nine times."""
     counts = []
-    for build in ("yes", "no"):
+    for passes in ("9", "1"):
         done = subprocess.run(
             [
                 *("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"),
-                *(sys.executable, __file__, "--one", kind, "--events", str(events), "--build", build),
+                *(sys.executable, __file__, "--one", kind, "--events", str(events), "--passes", passes),
             ],
             capture_output=True,
             text=True,
@@ -100,7 +101,7 @@ def instructions(kind: str, events: int) -> float:
         match = re.search(r"Collected : (\d+)", done.stderr)
         assert match is not None, done.stderr
         counts.append(int(match[1]))
-    return (counts[0] - counts[1]) / events
+    return (counts[0] - counts[1]) / events / 8
 
 
 def traced(folder: Path) -> Iterator[tuple[str, Ids]]:
@@ -146,25 +147,25 @@ def main() -> None:
     parser.add_argument("--traces", type=Path)
     parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--build", help=argparse.SUPPRESS)
+    parser.add_argument("--passes", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:  # what callgrind looks at
-        ids = sequences(options.events)[options.one].astype(np.uint64)
-        times = np.arange(options.events, dtype=np.int64) * 1000
-        if options.build == "yes":
-            core.build_graph(ids, times, times, 65536, 262144, 2 << 20)
+        ids = np.tile(sequences(options.events)[options.one].astype(np.uint64), options.passes)
+        times = np.arange(len(ids), dtype=np.int64) * 1000
+        core.build_graph(ids, times, times, *ONLINE)
         return
     shapes = sequences(options.events)
     print("\n## Time\n")
-    print(table([speed(name, ids) for name, ids in shapes.items()]))
+    of_traces = dict(traced(options.traces)) if options.traces else {}
+    # A trace is short: again and again, as a longer run of the same program would go.
+    longer = {name: np.resize(ids, options.events) for name, ids in of_traces.items()}
+    print(table([speed(name, ids) for name, ids in (shapes | longer).items()]))
     if options.instructions:
         print("\n## Instructions of one enter and leave, graph and t-EFG\n")
         print(table([{"sequence": n, "instructions": f"{instructions(n, 300_000):.0f}"} for n in shapes]))
     print("\n## Bytes of the order\n")
     named = {name: ids[:200_000] for name, ids in shapes.items()}
-    if options.traces:
-        named |= dict(traced(options.traces))
-    print(table([size(name, ids) for name, ids in named.items()]))
+    print(table([size(name, ids) for name, ids in (named | of_traces).items()]))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ constexpr uint64_t kOutlierMembers = 5;        // a class with fewer has no usua
 constexpr size_t kLatest = 101;                // iterations that the running median is of
 constexpr size_t kMostTransitions = 1u << 14;  // of one iteration that its hash is of
 constexpr size_t kMostTouched = 1u << 14;      // functions of one iteration that may tell its class
-// Less than usual: the detector's windows and what is known of paths take memory, too. 6.7 MB.
+// Less than usual: the detector's windows and what is known of paths take memory, too. 7.2 MB.
 constexpr structure::GraphLimits kOnlineLimits{.nodes = 32768, .edges = 57344, .partition_bytes = 3u << 18};
 constexpr double kUnusual = 0.5;       // share of the iterations that call an unusual function at most
 constexpr double kWorthAClass = 0.02;  // share of a usual iteration that it costs at least

@@ -52,8 +52,8 @@ class OpenClasses {
   }
 
  private:
-  static constexpr size_t most_probes = 10, buckets = 64, words = 4, block_size = 64 * words;
-  using Set = std::array<uint64_t, words>;
+  static constexpr size_t most_probes = 10, buckets = 64, block_size = 64;
+  using Set = uint64_t;  // of the classes of a block
   struct Block {
     uint32_t over = 0;                                            // no item that begins later fits
     std::array<std::array<Set, buckets + 1>, most_probes> until;  // [k][b]: those with their probe k before bucket b
@@ -87,12 +87,10 @@ class OpenClasses {
     for (size_t i = 0; i < block_size; ++i) {
       const Positions q = representative(size_ - block_size + i);
       closed.over = std::max(closed.over, q[1]);
-      for (size_t k = 0; k < probes_; ++k)
-        closed.until[k][bucket(k, q[probe_[k]]) + 1][i / 64] |= uint64_t{1} << (i % 64);
+      for (size_t k = 0; k < probes_; ++k) closed.until[k][bucket(k, q[probe_[k]]) + 1] |= Set{1} << i;
     }
     for (size_t k = 0; k < probes_; ++k)
-      for (size_t b = 1; b <= buckets; ++b)
-        for (size_t w = 0; w < words; ++w) closed.until[k][b][w] |= closed.until[k][b - 1][w];
+      for (size_t b = 1; b <= buckets; ++b) closed.until[k][b] |= closed.until[k][b - 1];
   }
 
   size_t find_in_blocks(Positions p, size_t oldest) {
@@ -109,17 +107,12 @@ class OpenClasses {
     for (size_t b = over_; b < blocks; ++b) {
       const Block& at = block(b);
       if (at.over < p[0]) continue;
-      Set possible;
-      possible.fill(~uint64_t{0});
-      for (size_t k = 0; k < probes_; ++k) {
-        const Set &before = at.until[k][low[k]], &until = at.until[k][high[k]];
-        for (size_t w = 0; w < words; ++w) possible[w] &= until[w] & ~before[w];
+      Set possible = ~Set{0};
+      for (size_t k = 0; k < probes_; ++k) possible &= at.until[k][high[k]] & ~at.until[k][low[k]];
+      for (; possible != 0; possible &= possible - 1) {
+        const size_t number = b * block_size + static_cast<size_t>(std::countr_zero(possible));
+        if (number >= oldest && alternates(representative(number), p)) return number;
       }
-      for (size_t w = 0; w < words; ++w)
-        for (uint64_t left = possible[w]; left != 0; left &= left - 1) {
-          const size_t number = b * block_size + w * 64 + static_cast<size_t>(std::countr_zero(left));
-          if (number >= oldest && alternates(representative(number), p)) return number;
-        }
     }
     return size_;
   }

@@ -12,8 +12,8 @@ uint64_t key_of(uint32_t source, uint32_t target) { return uint64_t{source} << 3
 
 FlowGraph::FlowGraph(GraphLimits limits)
     : limits_(limits),
-      nodes_(std::max(limits.nodes, 1u)),
-      edges_(std::max(limits.edges, 1u)),
+      nodes_(std::clamp(limits.nodes, 1u, Slots::most)),
+      edges_(std::clamp(limits.edges, 1u, Slots::most)),
       partitions_(
           static_cast<uint32_t>(std::min<size_t>(limits.partition_bytes / sizeof(PartitionRecord), most_partitions))) {
   // Node 0 and edge 0 take what the tables have no room for, so they exist from the start.
@@ -95,7 +95,10 @@ uint32_t FlowGraph::follow(uint64_t signature) {
   } else if (edge != source.only && !source.several) {
     tell_apart(source);
   }
-  if (last_edge_ != no_edge) edges_[last_edge_].next = edge;
+  if (last_edge_ != no_edge) {
+    edges_[last_edge_].next = last_ != 0 ? edge : no_edge;  // <other> is not known by a signature
+    edges_[last_edge_].next_signature = signature;
+  }
   return edge;
 }
 
@@ -111,19 +114,15 @@ inline void FlowGraph::pass(EdgeRecord& edge, int64_t ns) {
 
 uint32_t FlowGraph::enter(uint64_t signature, int64_t ns) {
   if (last_edge_ != no_edge) {
-    const uint32_t expected = edges_[last_edge_].next;
-    if (expected != no_edge) {
-      EdgeRecord& edge = edges_[expected];
-      NodeRecord& target = nodes_[edge.target];
-      if (target.statistics.signature == signature && edge.target != 0) {
-        const NodeRecord& source = nodes_[last_];
-        if (source.several) take_visit(edge, source.statistics.count);
-        pass(edge, ns);
-        ++target.statistics.count;
-        ++events_;
-        last_edge_ = expected;
-        return last_ = edge.target;
-      }
+    const EdgeRecord& latest = edges_[last_edge_];
+    if (latest.next_signature == signature && latest.next != no_edge) {
+      EdgeRecord& edge = edges_[last_edge_ = latest.next];
+      const NodeRecord& source = nodes_[last_];
+      if (source.several) take_visit(edge, source.statistics.count);
+      pass(edge, ns);
+      ++nodes_[edge.target].statistics.count;
+      ++events_;
+      return last_ = edge.target;
     }
   }
   return enter_unexpected(signature, ns);

@@ -20,7 +20,7 @@ namespace strobe::structure {
 // What a graph may grow to. The defaults add up to less than 24 MB; what is not used is not allocated.
 struct GraphLimits {
   uint32_t nodes = 65536;             // later signatures become node 0, <other>
-  uint32_t edges = 262144;            // later transitions are counted in the edge <other> -> <other>
+  uint32_t edges = 229376;            // later transitions are counted in the edge <other> -> <other>
   size_t partition_bytes = 2u << 20;  // for the order of events; then edges become "not replayable"
   uint32_t visits = UINT32_MAX;       // visits of one node whose order is kept, if it has several successors
 };
@@ -111,7 +111,8 @@ class FlowGraph {
     int64_t sum_ns = 0, min_ns = INT64_MAX, max_ns = INT64_MIN;
     double squares_ns2 = 0;
     uint32_t partition = no_partition;  // the open one, or not_replayable
-    uint32_t next = no_edge;            // the edge that was taken after this one last time: probably again
+    uint32_t next = no_edge;            // the edge that was taken after this one last time: probably again, namely
+    uint64_t next_signature = 0;        // if this comes, which is known without a look at that edge
   };
   struct PartitionRecord {
     OpenPartition open;

@@ -51,17 +51,25 @@ class Growing {
   std::unique_ptr<T, Free> rows_;
 };
 
-// A hash table of numbers, for the keys of a table beside it: linear probing, at most half full.
+// A hash table of numbers below `most`, for the keys of a table beside it: linear probing, at most half full. A slot
+// holds some bits of the key's hash, too: most of the other keys that lie in the way are told apart without a look at
+// that table, which is larger than a processor's cache.
 class Slots {
  public:
   static constexpr uint32_t empty = UINT32_MAX;
+  static constexpr uint32_t most = (1u << 24) - 1;
 
   // The number for which equal(number) holds, or empty.
   template <class Equal>
   uint32_t find(uint64_t key, Equal equal) const {
     if (!slots_) return empty;
-    for (size_t at = start(key);; at = (at + 1) & mask_)
-      if (slots_[at] == empty || equal(slots_[at])) return slots_[at];
+    const uint64_t hash = hash_of(key);
+    const uint32_t tag = tag_of(hash);
+    for (size_t at = hash >> shift_;; at = (at + 1) & mask_) {
+      const uint32_t slot = slots_[at];
+      if (slot == empty) return empty;
+      if ((slot & ~most) == tag && equal(slot & most)) return slot & most;
+    }
   }
 
   // Makes room for one more number; false: no memory. key_of(number) is asked when the table grows.
@@ -77,12 +85,15 @@ class Slots {
   size_t bytes() const { return slots_ ? (mask_ + 1) * sizeof(uint32_t) : 0; }
 
  private:
-  // Fibonacci hashing: the upper bits of the product depend on all bits of the key.
-  size_t start(uint64_t key) const { return (key * 0x9E3779B97F4A7C15ull) >> shift_; }
+  // Fibonacci hashing: the upper bits of the product depend on all bits of the key. They choose the slot; the tag is
+  // taken from the middle.
+  static uint64_t hash_of(uint64_t key) { return key * 0x9E3779B97F4A7C15ull; }
+  static uint32_t tag_of(uint64_t hash) { return static_cast<uint32_t>(hash >> 8) & ~most; }
   void put(uint64_t key, uint32_t number) {
-    size_t at = start(key);
+    const uint64_t hash = hash_of(key);
+    size_t at = hash >> shift_;
     while (slots_[at] != empty) at = (at + 1) & mask_;
-    slots_[at] = number;
+    slots_[at] = tag_of(hash) | number;
   }
   template <class KeyOf>
   bool grow(KeyOf key_of) {
@@ -96,7 +107,7 @@ class Slots {
     mask_ = size - 1;
     shift_ = 64 - std::countr_zero(size);
     for (size_t i = 0; i < old_size; ++i)
-      if (old[i] != empty) put(key_of(old[i]), old[i]);
+      if (old[i] != empty) put(key_of(old[i] & most), old[i] & most);
     return true;
   }
 

@@ -132,7 +132,7 @@ void memory() {
   std::mt19937_64 random(6);
   FlowGraph full;
   for (int64_t i = 0; i < 3000000; ++i) full.enter(random() % 60000 * (random() % 3 == 0 ? 3 : 1), i);
-  CHECK(full.edges() == 262144 && full.bytes() < 24000000 && full.bytes() > 20000000);
+  CHECK(full.edges() == 229376 && full.bytes() < 24000000 && full.bytes() > 20000000);
   FlowGraph one;
   for (int64_t i = 0; i < 1000000; ++i) one.enter(42, 2 * i);
   const GraphTables tables = one.tables();
