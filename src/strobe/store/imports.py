@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from strobe.store.inputs import Input, inputs_of
 IMPORT_VERSION = 1
 _BUFFER_BYTES = 64 << 20
 _PROPERTIES_BYTES = 1 << 20
+_FARTHEST_NS = 1 << 62  # as in native/formats/imported_process.h
 
 
 @dataclass
@@ -209,6 +210,8 @@ def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -
     processes = cast("dict[str, dict[str, object]]", manifest["processes"])
     # Where every file knows when its clock was zero, that is what they share.
     bases = [file["base_ns"] for file in files]
+    if any(base is not None and not _is_moment(file, cast(int, base)) for file, base in zip(files, bases, strict=True)):
+        bases = [None] * len(files)
     shared = min(cast("list[int]", bases)) if None not in bases else 0
     for process in processes.values():
         base = cast("int | None", process.pop("base_ns"))
@@ -224,6 +227,12 @@ def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -
         "imported": manifest,
     }
     (work / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
+
+
+def _is_moment(file: Mapping[str, object], base_ns: int) -> bool:
+    """Say whether the times of a file, from the moment when its clock was zero, can be subtracted from each other."""
+    ends = (cast(int, file["first_ns"]) + base_ns, cast(int, file["last_ns"]) + base_ns)
+    return all(abs(each) < _FARTHEST_NS for each in (base_ns, *ends))
 
 
 def _align(work: Path) -> None:
