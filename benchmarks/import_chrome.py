@@ -43,14 +43,15 @@ TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=os.path.dirname(sys.argv[1
 """
 
 
-def measured(python: str, program: str, path: Path, memory_gb: float | None = None) -> tuple[float, float, float, float]:
-    """Return CPU seconds of importing the library and of opening the file, peak MiB, and seconds to a partial answer."""
+def measured(python: str, program: str, path: Path, memory_gb: float | None = None) -> tuple[float, ...]:
+    """Return CPU seconds of importing the library and of opening the file, peak MiB, seconds to a partial answer."""
     words = [python, "-c", program + REPORT, str(path)]
     if memory_gb:
         words = ["bash", "-c", f'ulimit -v {int(memory_gb * 2**20)}; exec "$@"', "bash", *words]
     begun, answered, told = time.monotonic(), float("nan"), ""
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         for line in process.stderr:
             told += line
             if "most time so far" in line and math.isnan(answered):

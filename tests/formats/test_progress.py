@@ -41,15 +41,17 @@ def test_a_partial_answer_comes_before_the_end_and_counts_what_was_read(tmp_path
     for answer in answers:
         assert int(re.match(r"(\d+)%", answer)[1]) < 100
         lines = LINE.findall(answer)
-        assert [name for *_, name in lines] == ["long", "short", "aten::outer", "aten::inner"]  # devices first, most time first
+        assert [name for *_, name in lines] == ["long", "short", "aten::outer", "aten::inner"]  # devices first
         counts = [int(count.replace(" ", "")) for _, count, *_ in lines]
-        assert 0 < counts[0] <= ROUNDS and max(counts) - min(counts) <= 1
+        assert 0 < counts[0] <= ROUNDS
+        assert max(counts) - min(counts) <= 1
         assert int(re.search(r"read, ([\d ]+) spans", answer)[1].replace(" ", "")) == sum(counts)
         for (time, _, role, _), count, each in zip(lines, counts, [30e-6, 10e-6, 1e-6, 0.5e-6], strict=True):
             assert seconds(time) == pytest.approx(count * each, rel=5e-3)
             assert role == ("kernel" if each >= 10e-6 else "operator")
     shown = [int(re.search(r"read, ([\d ]+) spans", answer)[1].replace(" ", "")) for answer in answers]
-    assert shown == sorted(set(shown)) and shown[-1] < 4 * ROUNDS
+    assert shown == sorted(set(shown))
+    assert shown[-1] < 4 * ROUNDS
     assert folder.is_dir()
 
 
