@@ -212,6 +212,7 @@ ImportedProcess::ImportedProcess(std::string blocks_path, size_t buffer_bytes)
       details_spill_(std::make_unique<Spill>(blocks_path + ".details", buffer_bytes / 4)),
       buffer_records_(std::max<size_t>(buffer_bytes / sizeof(SpanRecord), 1)) {
   regions_.first_unsaved = regions_.next = 1;
+  so_far_ = ImportTotals::of(blocks_path);
 }
 
 ImportedProcess::~ImportedProcess() = default;
@@ -244,6 +245,7 @@ uint32_t ImportedProcess::region(std::string_view name, uint8_t paradigm, uint8_
   if (is_new) {
     regions_.unsaved.append(reinterpret_cast<const char*>(&id), 4).append(key.bytes);
     if (regions_.unsaved.size() > kFlushBytes) save_names(regions_, kRegionsChunk);
+    if (so_far_) so_far_->region(id, name, role);
   }
   key.bytes.swap(region_key_);
   return id;
@@ -316,6 +318,7 @@ void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration
   Waiting& at = locations_[location];
   at.records.push_back({start_ns, duration_ns, details, region, place});
   spans_++;
+  if (so_far_) so_far_->span(region, duration_ns);
   first_ns_ = std::min(first_ns_, start_ns), last_ns_ = std::max(last_ns_, start_ns + duration_ns);
   if (++buffered_ >= buffer_records_) spill();
 }

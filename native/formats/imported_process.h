@@ -14,6 +14,7 @@
 #include "core/blocks.h"
 #include "core/builder.h"
 #include "core/statistics.h"
+#include "formats/import_totals.h"
 #include "kernels/side_tables.h"
 
 namespace strobe {
@@ -146,6 +147,7 @@ class ImportedProcess {
   void save_samples();
   Names regions_, texts_;
   std::string region_key_;
+  std::shared_ptr<ProcessTotals> so_far_;  // null: nobody watches
   std::vector<std::unique_ptr<TableLayout>> tables_;
   std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
   std::string samples_;  // rows of the next chunk
