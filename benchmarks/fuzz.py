@@ -2,7 +2,7 @@
 
     ./dev bench fuzz otf2 --minutes 10              coverage-guided (atheris), changes made as the format is built
     ./dev bench fuzz otf2 --tool hypothesis         the same changes, chosen and shrunk by hypothesis
-    ./dev bench fuzz otf2 --native build/fuzz-native  ... with the core built by clang with ASan, UBSan and coverage
+    ./dev bench fuzz otf2 --sanitize                ... with a core that clang builds with ASan, UBSan and coverage
 
 What counts as a finding: any exception but StrobeError, a message that is not one sentence, a signal, more than 10 s of
 CPU, more than 2 GiB of memory, a file read or written outside of the work folder, a file left behind. Each is kept once
@@ -41,7 +41,7 @@ ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build/fuzz"
 READERS = (
     *("chrome", "otf2", "perfetto", "xplane", "nsys", "nvprof", "nvprof-text"),
-    *("speedscope", "pprof", "collapsed", "pstats", "line-profiler", "cube4", "containers", "blocks"),
+    *("speedscope", "pprof", "collapsed", "pstats", "line-profiler", "cube4", "callgrind", "containers", "blocks"),
 )
 MOST_CPU_S = 10.0
 MOST_BYTES = 2 << 30
@@ -285,6 +285,31 @@ def _tar(folder: Path, members: list[Path]) -> bytes:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
+def sanitized_core() -> Path:
+    """Build the core with clang, for atheris: its coverage, AddressSanitizer, UndefinedBehaviorSanitizer."""
+    found = [path for folder in os.environ["PATH"].split(":") for path in Path(folder).glob("clang++*")]
+    if not found:
+        raise SystemExit("--sanitize needs clang++ (Debian: clang-19 and libclang-rt-19-dev)")
+    newest = max(found, key=lambda path: [int(each) for each in re.findall(r"\d+", path.name)])
+    folder = WORK.with_name("fuzz-native")
+    told = {
+        "CMAKE_BUILD_TYPE": "RelWithDebInfo",
+        "CMAKE_C_COMPILER": str(newest).replace("clang++", "clang"),
+        "CMAKE_CXX_COMPILER": str(newest),
+        "CMAKE_C_FLAGS": "-w",  # its warnings are not those that the code is kept free of
+        "CMAKE_CXX_FLAGS": "-w",
+        "SKBUILD": "ON",  # the module, not the core's own tests
+        "SKBUILD_PROJECT_NAME": "strobe",
+        "Python_EXECUTABLE": sys.executable,
+        # The library that atheris has these from lacks the parts that need C++.
+        "STROBE_SANITIZE": "address,undefined,fuzzer-no-link;-fno-sanitize=vptr,function",
+    }
+    options = [f"-D{name}={value}" for name, value in told.items()]
+    subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *options], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", folder, "-j", "2", "--target", "_native"], check=True, stdout=sys.stderr)
+    return folder
+
+
 def with_native(folder: Path | None) -> None:
     """Import strobe from its sources, as atheris can then instrument it, with the core of this or another build."""
     installed = importlib.util.find_spec("strobe._native")
@@ -365,7 +390,8 @@ def fuzz_hypothesis(arguments: argparse.Namespace) -> None:
     target = Target(arguments.reader)
     begun = time.monotonic()
     given_files = [each.read_bytes() for each in sorted((target.folder / "seeds").iterdir())]
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES * 4, MOST_BYTES * 4))
+    if arguments.native is None:  # the sanitizers reserve far more
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES * 4, MOST_BYTES * 4))
 
     @settings(
         max_examples=1000,
@@ -386,6 +412,19 @@ def fuzz_hypothesis(arguments: argparse.Namespace) -> None:
         (target.folder / f"counts-{arguments.run}.json").write_text(json.dumps(counts))
 
 
+def environment(native: Path | None) -> dict[str, str]:
+    """Return what a process that opens inputs starts with: the sanitizers have to be there before Python is."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if native is not None:
+        spec = importlib.util.find_spec("atheris")
+        assert spec is not None
+        assert spec.origin is not None
+        env["LD_PRELOAD"] = str(Path(spec.origin).parents[1] / "asan_with_fuzzer.so")
+        env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16:detect_odr_violation=0"
+        env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
+    return env
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Start the tool, again and again where an input ends it, until the time is up; say what there was."""
     folder = WORK / arguments.reader
@@ -396,14 +435,7 @@ def run(arguments: argparse.Namespace) -> None:
         (folder / f"seeds/{number:03}").write_bytes(data)
     if not any((folder / "seeds").iterdir()):
         raise SystemExit(f"no seeds for {arguments.reader}")
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    if arguments.native is not None:
-        spec = importlib.util.find_spec("atheris")
-        assert spec is not None
-        assert spec.origin is not None
-        env["LD_PRELOAD"] = str(Path(spec.origin).parents[1] / "asan_with_fuzzer.so")
-        env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=16:detect_odr_violation=0"
-        env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
+    env = environment(arguments.native)
     env["TMPDIR"] = tempfile.mkdtemp(prefix="strobe-fuzz-")
     begun = time.monotonic()
     total: Counter[str] = Counter()
@@ -454,13 +486,19 @@ def main() -> None:
     parser.add_argument("reader", choices=READERS)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--tool", choices=("atheris", "hypothesis"), default="atheris")
-    parser.add_argument("--native", type=Path, help="folder of a sanitized build of the core")
+    parser.add_argument("--sanitize", action="store_true", help="build the core with sanitizers, by clang, and use it")
+    parser.add_argument("--native", type=Path, help="folder of such a build, as it is")
     parser.add_argument("--seeds", type=Path, action="append", default=[], help="a folder with more seeds")
     parser.add_argument("--again", type=Path, help="open this one input, and say what happens")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--run", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.sanitize:
+        arguments.native = sanitized_core()
+    if arguments.again and arguments.native and "LD_PRELOAD" not in os.environ:
+        command = [sys.executable, __file__, arguments.reader, "--native", arguments.native, "--again", arguments.again]
+        os.execve(sys.executable, list(map(str, command)), environment(arguments.native))
     if arguments.again:
         with_native(arguments.native)
         target = Target(arguments.reader)

@@ -16,6 +16,7 @@ except ImportError as error:
 
 __all__ = [
     "ChromeReader",
+    "ImportTotals",
     "ImportedProcess",
     "Otf2Reader",
     "PerfettoReader",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 ChromeReader = core.ChromeReader
+ImportTotals = core.ImportTotals
 ImportedProcess = core.ImportedProcess
 Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
