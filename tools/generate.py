@@ -11,6 +11,7 @@ from pathlib import Path
 from strobe import registry
 from strobe.cli.main import main as cli
 from strobe.model.kinds import GROUPS, PARADIGMS, RECORDED_WITH, ROLES
+from strobe.model.losses import LOSSES, REMARKS
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 from strobe.model.verb import Verb
@@ -96,6 +97,21 @@ def adapters() -> str:
     return "\n".join([*parts, ""])
 
 
+def quality() -> str:
+    """Every counter of the quality table that has a meaning in words."""
+    parts = [
+        "# Quality",
+        "",
+        "Counters of the table `quality`, by process; those that are not there are 0.",
+        "",
+        "Something is missing from the trace, or wrong in it; `strobe info`, the summary and the overview say so:",
+    ]
+    for words, title in ((LOSSES, ""), (REMARKS, "Worth knowing, and nothing is missing:")):
+        parts += [*(["", title] if title else []), "", "| counter | what was counted |", "|---|---|"]
+        parts += [f"| `{what}` | {meaning} |" for what, meaning in words.items()]
+    return "\n".join([*parts, ""])
+
+
 def views() -> str:
     """Every page of the view, as the comment at the top of its file describes it."""
     parts = ["# Views", "", "The pages of `strobe view`.", "", "| view | what it shows |", "|---|---|"]
@@ -132,6 +148,7 @@ PAGES = {
     "analyses.md": analyses,
     "command-line.md": command_line,
     "formats.md": formats,
+    "quality.md": quality,
     "rules.md": rules,
     "tables.md": tables,
     "views.md": views,
