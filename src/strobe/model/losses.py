@@ -87,7 +87,6 @@ LOSSES = {
     "frames_not_understood": "frames of the imported profile that could not be read",
     "functions_not_understood": "functions of the imported profile that could not be read",
     "callers_not_understood": "callers of the imported profile that could not be read",
-    "lines_not_understood": "lines of the imported profile that could not be read",
     "lines_out_of_range": "line numbers of the imported profile that are none",
     "frames_too_deep": "frames of the imported profile too deep, counted for their callers",
     "frames_without_function": "frames of the imported profile without a function",
