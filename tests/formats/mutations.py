@@ -207,6 +207,7 @@ def of_sqlite(data: bytes, random: Random) -> bytes:
     with sqlite3.connect(":memory:") as base:
         base.deserialize(data)
         base.execute("PRAGMA journal_mode=OFF")
+        base.execute(f"PRAGMA max_page_count={2 * _SMALL >> 12}")  # long texts in all rows would be larger than memory
         tables = [row[0] for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         table = random.choice(tables)
         # Mostly where there is something.

@@ -380,7 +380,12 @@ def test_a_zip_that_asks_for_a_password_is_refused(tmp_path: Path) -> None:
 
 JOBS: list[object] = [
     *([], "x", {"format_version": "x"}, {"format_version": None}, {"command": 5}, {"zero_ns": 2**70}, {"zero_ns": [1]}),
-    *({"imported": 5}, {"imported": {"processes": 5}}, {"imported": {"processes": {"process-1": 5}}}),
+    *(
+        {"imported": 5},
+        {"imported": {"files": [{}]}},
+        {"imported": {"processes": 5}},
+        {"imported": {"processes": {"process-1": 5}}},
+    ),
 ]
 
 
@@ -397,6 +402,52 @@ def test_a_job_description_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     (folder / "job.json").write_text("[" * 100_000)
     with pytest.raises(TraceError, match="nested too deeply"):
         strobe.open(folder)
+
+
+def test_a_table_whose_name_is_no_text_is_not_read(tmp_path: Path) -> None:
+    export = test_nsys.Export(tmp_path / "t.sqlite")
+    export.table("CUPTI_ACTIVITY_KIND_KERNEL", export.kernel("k", 10, 20))
+    export.table("OTHER", {"a": 1})
+    export.database.execute("PRAGMA writable_schema=ON")
+    export.database.execute("UPDATE sqlite_master SET name = cast(name AS BLOB) WHERE name = 'OTHER'")
+    assert export.open().sql("select name from spans").rows() == [("k",)]
+
+
+def test_a_comment_with_a_negative_number_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "t.pprof"
+    path.write_bytes(test_profiles.pprof() + test_profiles.message((13, 2**64 - 10**6)))
+    assert strobe.open(path).sql("select count(*) from statistics").rows()[0][0] > 0
+
+
+def test_messages_hold_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    path = tmp_path / "t.tar"
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("\x1b[31m\udc80.json")
+        info.size = 6
+        archive.addfile(info, io.BytesIO(b"\x1b[31m{"))
+    with pytest.raises(FormatError) as refused:
+        strobe.open(path)
+    assert str(refused.value).replace("\n", "").isprintable()
+    raised = FormatError("a\x1b[31m\udc80b", do="c\x07")
+    assert str(raised) == "a\\x1b[31m\\udc80b\n  c\\x07"
+
+
+@pytest.mark.parametrize("lost", [2, 3, 4, 14], ids=["regions", "locations", "paths", "texts"])
+def test_what_refers_to_lost_definitions_is_left_out(tmp_path: Path, lost: int) -> None:
+    path = tmp_path / "t.json"
+    folder = Path(strobe.open(write(path, [span("a", 0, 9, args={"x": "y"}), span("b", 1, 2)])).info.path)
+    blocks = folder / "process-1.blocks"
+    data, kept = blocks.read_bytes(), b""
+    while data:  # chunks as docs/format/blocks.md has them
+        size = 32 + int.from_bytes(data[8:12], "little")
+        kept += data[:size] if data[4] != lost else b""
+        data = data[size:]
+    assert kept != blocks.read_bytes()
+    blocks.write_bytes(kept)
+    with suppress(TraceError), strobe.open(folder) as trace:
+        _ = trace.info, trace.quality, trace.regions, trace.call_paths, trace.folded_count
+        assert len(trace.side_table("arguments")) <= 1
+        trace.spans()
 
 
 @pytest.mark.parametrize("offset", [2**62, -(2**62), 2**80, "x", None, 1.5, True])

@@ -65,7 +65,7 @@ def read_job(folder: Path) -> Job:
         raise TraceError(f"cannot read '{path}': it is nested too deeply") from error
     try:
         return _job(raw, folder)
-    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
         raise TraceError(f"'{path}' holds no job description") from error
 
 
@@ -76,6 +76,11 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
             f"'{folder}' has trace format {version}; this strobe reads up to {FORMAT_VERSION}", do="Update strobe."
         )
     zero = raw.get("zero_ns")
+    imported = dict(raw.get("imported") or {})
+    if not all(
+        isinstance(file["name"], str) and isinstance(file["format"], str) for file in imported.get("files") or []
+    ):
+        raise ValueError("a file has no name")
     return Job(
         command=tuple(str(word) for word in raw.get("command", ())),
         working_directory=str(raw.get("working_directory", "")),
@@ -85,8 +90,8 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
         format_version=version,
         ended=dict(raw.get("ended") or {}),
         settings=dict(raw.get("settings") or {}),
-        processes={name: dict(told) for name, told in ((raw.get("imported") or {}).get("processes") or {}).items()},
-        imported=dict(raw.get("imported") or {}),
+        processes={name: dict(told) for name, told in (imported.get("processes") or {}).items()},
+        imported=imported,
     )
 
 

@@ -151,7 +151,9 @@ def _read(source: Input, plugin: Format, target: Target) -> Imported:
     try:
         return plugin.read(source, target)
     except ValueError as error:
-        raise FormatError(f"'{source.name}' cannot be read as {plugin.title}: {error}") from error
+        raise FormatError(
+            f"'{source.name}' cannot be read as {plugin.title}: {' '.join(str(error).split())}"
+        ) from error
     finally:
         source.close()
 

@@ -177,7 +177,7 @@ def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
         raise ValueError("a description in it is incomplete")
     numbers = {name: facts[name] for name in _WHOLE if name in facts} | facts.get("counters", {})
     for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < 1 << 62:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= 1 << 62:
             raise ValueError(f"'{name[:40]}' is no number that fits")
     return cast("dict[str, Any]", facts)
 
