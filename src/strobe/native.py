@@ -17,6 +17,8 @@ except ImportError as error:
 __all__ = [
     "ChromeReader",
     "ImportedProcess",
+    "Otf2DefinitionFile",
+    "Otf2EventFile",
     "Otf2Reader",
     "PerfettoReader",
     "ProcessReader",
@@ -30,6 +32,8 @@ __all__ = [
 
 ChromeReader = core.ChromeReader
 ImportedProcess = core.ImportedProcess
+Otf2DefinitionFile = core.Otf2DefinitionFile
+Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
