@@ -222,6 +222,7 @@ void Otf2Reader::begin_process(size_t process, uint32_t number) {
   s.current = process;
   s.process = std::make_unique<Process>(s.definitions, s.own, s.process_groups.at(process),
                                         s.folder + "/process-" + std::to_string(number) + ".blocks", s.buffer_bytes);
+  if (process == 0 && s.own.archive) s.process->own_regions();
 }
 
 void Otf2Reader::begin_location(uint64_t location, bool has_events) {

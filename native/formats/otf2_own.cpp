@@ -1,6 +1,7 @@
 #include "formats/otf2_own.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "formats/json_text.h"
 
@@ -81,9 +82,14 @@ void Own::describe(const Definitions& definitions, uint32_t group, ProcessDescri
   if (const Value* pid = of("STROBE::PID")) process.pid = int64_t(pid->bits);
   if (const Value* parent = of("STROBE::PARENT_PID")) process.parent_pid = int64_t(parent->bits);
   if (const Value* code = of("STROBE::EXIT_CODE")) process.exit_code = int64_t(code->bits);
-  // Both count from the archive's first moment.
-  if (const Value* started = of("STROBE::STARTED_NS")) process.started_ns = int64_t(started->bits);
-  if (const Value* ended = of("STROBE::ENDED_NS")) process.ended_ns = int64_t(ended->bits);
+  // Both count from the archive's first moment. A damaged file may say anything.
+  const auto time = [](const Value* value) -> std::optional<int64_t> {
+    constexpr int64_t kMost = int64_t(1) << 62;
+    const int64_t ns = value ? int64_t(value->bits) : kMost;
+    return ns < kMost && ns > -kMost ? std::optional(ns) : std::nullopt;
+  };
+  if (const auto started = time(of("STROBE::STARTED_NS"))) process.started_ns = started;
+  if (const auto ended = time(of("STROBE::ENDED_NS"))) process.ended_ns = ended;
   const std::string_view state = text(definitions, of("STROBE::END_STATE"));
   for (const char* known : {"closed", "exited", "lost"})
     if (state == known) end_state = known;

@@ -423,6 +423,11 @@ const Process::ParameterUse& Process::parameter(uint32_t id) {
   return use;
 }
 
+void Process::own_regions() {
+  for (const Region& each : definitions.regions)
+    if (!definitions.string(each.description).empty()) region(each.id, false);
+}
+
 const Own::Cell& Process::own_cell(uint32_t attribute) {
   const auto [at, is_new] = own_cells_.try_emplace(attribute);
   if (is_new) {

@@ -103,6 +103,7 @@ class Process {
   uint32_t location_text(uint64_t location);  // of its label
   uint32_t location_json(uint64_t location);  // the same as JSON
   const Own::Cell& own_cell(uint32_t attribute);
+  void own_regions();  // all of them, in their order: also those that nothing was executed of
 
  private:
   RegionUse describe(uint32_t id, bool on_stream);

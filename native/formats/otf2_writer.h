@@ -1,6 +1,6 @@
 // otf2_writer.h - writes the files of an OTF2 archive: definitions, and the events of one location. What the records
 // mean is up to the caller (formats/otf2.py); this encodes columns of them, merges them by time, and cuts them into
-// chunks. Native because of its speed: 40 times that of the same in Python, per span (`./dev bench export_otf2`).
+// chunks. Native because of its speed: 40 times that of the official writer in Python (`./dev bench export_otf2`).
 #pragma once
 #include <stdint.h>
 #include <optional>

@@ -92,7 +92,8 @@ def new_file(path: Path) -> Iterator[Path]:
 
 def only_files(suffix: str) -> tuple[Callable[[Path], bool], str]:
     """Return the last two arguments of `new_folder` for a folder of files of one kind."""
-    return lambda folder: all(each.name.endswith(suffix) for each in folder.iterdir()), f"it is no folder of {suffix} files"
+    what = f"it is no folder of {suffix} files"
+    return lambda folder: all(each.name.endswith(suffix) for each in folder.iterdir()), what
 
 
 @contextmanager

@@ -115,7 +115,8 @@ def _sorted(batches: list[dict[str, Any]]) -> dict[str, Any]:
         found: npt.NDArray[Any] = np.concatenate(pieces)[order]
         return found
 
-    return {"row": row[order], "columns": {key: (kind, together(key, 1), together(key, 2)) for key, kind in kinds.items()}}
+    columns = {key: (kind, together(key, 1), together(key, 2)) for key, kind in kinds.items()}
+    return {"row": row[order], "columns": columns}
 
 
 class Texts:
@@ -173,7 +174,8 @@ class Texts:
             found.append((attribute, int(of), values, None if valid.all() else valid))
         bare = batch.only_has("time_ns")
         if bare.any():
-            found.append((self._definitions.attribute(f"{batch.name}.", Type.I64), int(Type.I64), 0, bare.astype(np.uint8)))
+            marked = self._definitions.attribute(f"{batch.name}.", Type.I64)
+            found.append((marked, int(Type.I64), 0, bare.astype(np.uint8)))
         return found
 
     def _arguments(self, batch: Batch) -> list[Attribute]:

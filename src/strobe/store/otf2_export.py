@@ -8,8 +8,9 @@ equal (native/formats/otf2_own.h); rows that belong to no event are parameters w
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +30,13 @@ _COLLECTIVE_BEGIN, _COLLECTIVE_END, _COLLECTIVE_REQUEST, _COLLECTIVE_COMPLETE = 
 _METRIC, _SAMPLE = 31, 68
 _TRANSFERS = {"put": 46, "get": 47, "atomic": 48}
 _TRANSFER_COMPLETE = 49
+# Their numbers are those of OTF2_CollectiveOp.
 _COLLECTIVES = (
-    "barrier broadcast gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv alltoallw allreduce "
-    "reduce reduce_scatter scan exscan reduce_scatter_block create_handle destroy_handle allocate deallocate "
-    "create_handle_and_allocate destroy_handle_and_deallocate"
-).split()
+    *("barrier", "broadcast", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv"),
+    *("alltoall", "alltoallv", "alltoallw", "allreduce", "reduce", "reduce_scatter", "scan", "exscan"),
+    *("reduce_scatter_block", "create_handle", "destroy_handle", "allocate", "deallocate"),
+    *("create_handle_and_allocate", "destroy_handle_and_deallocate"),
+)
 _UNDEFINED = -1
 _LARGEST = 2**32 - 4  # above are numbers with a meaning of their own
 
@@ -79,6 +82,14 @@ _MEMORY_BYTES = 32 << 20  # of what waits to be put in order
 _TIMED = ("allocations", "messages", "marks", "flows", "samples")  # in the order in which equal times are written
 
 
+@dataclass(frozen=True)
+class _Recorder:
+    """A location that holds the readings of a process: its metrics by number, name, unit, and location measured."""
+
+    location: int
+    metrics: list[tuple[int, str, str, int | None]]
+
+
 class Writer:
     """One archive in the making, in a folder. `version` 2: nothing that readers before OTF2 3.0 do not know."""
 
@@ -95,6 +106,7 @@ class Writer:
         self._communication = np.array([row["paradigm"] == "mpi" for row in self._regions], dtype=np.uint8)
         self._texts: dict[int, Texts] = {}
         self._events: dict[int, int] = {}  # by location
+        self._metric_count = 0
         self.incomplete = self.attributes_left_out = 0
 
     @property
@@ -123,7 +135,7 @@ class Writer:
 
     # Definitions
 
-    def _define(self, recorders: list[tuple[int, list[tuple[int, str, str, int | None]]] | None]) -> None:
+    def _define(self, recorders: list[_Recorder | None]) -> None:
         define = self._definitions
         define.system_node(0, "machine", "machine", None)
         hosts: dict[str, int] = {}
@@ -141,12 +153,13 @@ class Writer:
             define.location(location, str(row["name"]), kind, self._events[location], groups[location])
         for process, recorder in enumerate(recorders):
             if recorder is not None:
-                define.location(recorder[0], "metrics", _METRICS, self._events[recorder[0]], process)
+                define.location(recorder.location, "metrics", _METRICS, self._events[recorder.location], process)
         self._define_regions()
         self._communicators.define(define, len({str(row["module"]) for row in self._regions}))
         for process, recorder in enumerate(recorders):
-            for number, name, unit, of in recorder[1] if recorder is not None else ():
-                define.metric(number, name, unit, cast("tuple[int, object]", recorder)[0], of, process)
+            if recorder is not None:
+                for number, name, unit, of in recorder.metrics:
+                    define.metric(number, name, unit, recorder.location, of, process)
         for location, row in enumerate(self._rows):
             define.location_property(location, "STROBE::THREAD_ID", int(str(row["thread_id"])))
             if row["kind"] == "task":
@@ -184,9 +197,7 @@ class Writer:
             if role_there == _KERNEL and self._version < 3:
                 role_there = _FUNCTION
             about, place = f"{paradigm} {role}", (str(row["file"] or ""), int(str(row["line"])))
-            self._definitions.region(
-                region, str(row["name"]), about, *place, role_there, _PARADIGMS.get(paradigm, 0)
-            )
+            self._definitions.region(region, str(row["name"]), about, *place, role_there, _PARADIGMS.get(paradigm, 0))
             modules.setdefault(str(row["module"] or ""), []).append(region)
         for group, (module, regions) in enumerate(modules.items()):
             self._definitions.group(group, module, GroupType.REGIONS, 0, regions)
@@ -230,8 +241,8 @@ class Writer:
             self._first = min(self._first, int(out.first_time))
             self._last = max(self._last, int(out.last_time))
 
-    def _metrics(self, process: int) -> tuple[int, list[tuple[int, str, str, int | None]]] | None:
-        """Write the readings of a process, as a location of their own; return its number and the metrics.
+    def _metrics(self, process: int) -> _Recorder | None:
+        """Write the readings of a process, as a location of their own.
 
         Processes without locations get one, too: else they would not be there.
         """
@@ -240,17 +251,17 @@ class Writer:
             return None
         location = len(self._rows) + process
         shift = self._zero - self._trace.zero_of(process)
-        out, found = self._file(location), []
+        out, found = self._file(location), _Recorder(location, [])
         for metric in metrics:
-            number = self._metric_count = getattr(self, "_metric_count", -1) + 1
+            number, self._metric_count = self._metric_count, self._metric_count + 1
             of = self._trace.location_of(process, int(str(metric["location"])))
-            found.append((number, str(metric["name"]), str(metric["unit"]), of))
+            found.metrics.append((number, str(metric["name"]), str(metric["unit"]), of))
             times = np.asarray(metric["time_ns"], dtype=np.int64) + shift
             bits = np.ascontiguousarray(metric["value"], dtype=np.float64).view(np.int64)
             fields: list[Field] = [(U32, 2 * number + 1), (BYTE, 1), (BYTE, int(Type.REAL)), (U64, bits)]
             out.points((_METRIC, np.maximum(times, 0), fields, []))
         self._close(location, out)
-        return location, found
+        return found
 
     def _location(self, location: int) -> None:
         process = int(str(self._rows[location]["process"]))
@@ -410,9 +421,7 @@ class _Collectives:
     Either all of a location are records alone, or all of them have attributes: rows that were read stay in order.
     """
 
-    def __init__(
-        self, trace: Trace, location: int, communicators: Communicators, texts: Texts, version: int
-    ) -> None:
+    def __init__(self, trace: Trace, location: int, communicators: Communicators, texts: Texts, version: int) -> None:
         self._trace, self._location, self._version = trace, location, version
         self._communicators, self._texts = communicators, texts
         self._rank = communicators.rank_of[int(str(trace.locations.column("process")[location]))]
@@ -435,8 +444,8 @@ class _Collectives:
                 pending, known = batch.get("pending_ns")
                 which = asked & known
                 if which.any():
-                    ends = _ends(each, batch.row[which]) + zero
-                    found.append((_COLLECTIVE_REQUEST, np.maximum(ends - pending[which], 0), [(U64, request[which])], []))
+                    asked_at = np.maximum(_ends(each, batch.row[which]) + zero - pending[which], 0)
+                    found.append((_COLLECTIVE_REQUEST, asked_at, [(U64, request[which])], []))
         return found
 
     def write(self, batch: Batch, first: list[Records], last: list[Records]) -> npt.NDArray[np.bool_]:
@@ -448,8 +457,8 @@ class _Collectives:
         root, has_root = batch.get("root")
         request, asked = batch.get("request")
         (sent, has_sent), (received, has_received) = batch.get("sent_bytes"), batch.get("received_bytes")
-        asked = asked & self._exact
-        for which, begin, end in ((fits & ~asked), True, _COLLECTIVE_END), ((fits & asked), False, _COLLECTIVE_COMPLETE):
+        asked = asked & self._exact & (self._version >= 3)
+        for end, which in (_COLLECTIVE_END, fits & ~asked), (_COLLECTIVE_COMPLETE, fits & asked):
             if not which.any():
                 continue
             part = batch.take(which)
@@ -460,7 +469,7 @@ class _Collectives:
                 (U64, np.where(has_sent, sent, _UNDEFINED)[which]),
                 (U64, np.where(has_received, received, _UNDEFINED)[which]),
             ]
-            if begin:
+            if end == _COLLECTIVE_END:
                 first.append((_COLLECTIVE_BEGIN, part.row, [], []))
             else:
                 fields.append((U64, request[which]))

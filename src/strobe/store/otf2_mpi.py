@@ -28,7 +28,7 @@ class Communicator:
 
     def own_rank(self, rank: int | None) -> int | None:
         """Return the rank in it of a rank of the job."""
-        found = np.flatnonzero(self.members == rank) if rank is not None else []
+        found = np.flatnonzero(self.members == (-1 if rank is None else rank))
         return int(found[0]) if len(found) else None
 
 
@@ -39,9 +39,9 @@ class Communicators:
     """
 
     def __init__(self, trace: Trace, group_names: list[str]) -> None:
-        processes = trace.processes.to_pylist()
-        ranks = {row["rank"]: number for number, row in enumerate(processes) if row["rank"] is not None}
-        self.rank_of: list[int | None] = [row["rank"] for row in processes]  # type: ignore[misc]
+        told = [row["rank"] for row in trace.processes.to_pylist()]
+        self.rank_of = [int(str(rank)) if rank is not None else None for rank in told]
+        ranks = {rank: process for process, rank in enumerate(self.rank_of) if rank is not None}
         self._windows: dict[int, str] = {}
         self._found: dict[str, Communicator] = {}
         self.masters: list[int] = []  # by rank: the location that stands for it
@@ -109,18 +109,18 @@ class Communicators:
                     else:
                         meet(texts[name], rank, own)
         job = len(self.masters)
-        for name, known in sorted(members.items()):
-            size = sizes.get(name, set())
+        for comm, known in sorted(members.items()):
+            told = sizes.get(comm, set())
             same = all(rank == of_job for rank, of_job in known.items())
-            if same and (size == {job} or (not size and name == _WORLD)):
+            if same and (told == {job} or (not told and comm == _WORLD)):
                 known = {rank: rank for rank in range(job)}
-            whole = size in (set(), {len(known)}) and sorted(known) == list(range(len(known)))
+            whole = told in (set(), {len(known)}) and sorted(known) == list(range(len(known)))
             fits = len(set(known.values())) == len(known) and all(0 <= rank < job for rank in known.values())
-            if name in doubtful or not whole or not fits:
+            if comm in doubtful or not whole or not fits:
                 continue
-            is_world = name == _WORLD and list(known.values()) == list(range(job))
-            number = 0 if is_world else 1 + len(self._found)
-            self._found[name] = Communicator(number, name, np.array([known[rank] for rank in range(len(known))]))
+            is_world = comm == _WORLD and list(known.values()) == list(range(job))
+            number = 0 if is_world else 1 + sum(each.number > 0 for each in self._found.values())
+            self._found[comm] = Communicator(number, comm, np.array([known[rank] for rank in range(len(known))]))
 
 
 def _distinct(raw: dict[str, Any], names: tuple[str, str, str]) -> list[list[int]]:
