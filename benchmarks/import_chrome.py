@@ -9,6 +9,7 @@ CPU seconds and peak memory of a process each, imports of the libraries apart; m
 import argparse
 import gzip
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -42,16 +43,24 @@ TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=os.path.dirname(sys.argv[1
 """
 
 
-def measured(python: str, program: str, path: Path, memory_gb: float | None = None) -> tuple[float, float, float]:
-    """Return CPU seconds of importing the library and of opening the file, and peak MiB."""
+def measured(python: str, program: str, path: Path, memory_gb: float | None = None) -> tuple[float, ...]:
+    """Return CPU seconds of importing the library and of opening the file, peak MiB, seconds to a partial answer."""
     words = [python, "-c", program + REPORT, str(path)]
     if memory_gb:
         words = ["bash", "-c", f'ulimit -v {int(memory_gb * 2**20)}; exec "$@"', "bash", *words]
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr[-2000:])
-    imported, opened, peak = json.loads(done.stdout.splitlines()[-1])
-    return imported, opened, peak
+    begun, answered, told = time.monotonic(), float("nan"), ""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line in process.stderr:
+            told += line
+            if "most time so far" in line and math.isnan(answered):
+                answered = time.monotonic() - begun
+        output = process.stdout.read()
+    if process.returncode:
+        raise SystemExit(told[-2000:])
+    imported, opened, peak = json.loads(output.splitlines()[-1])
+    return imported, opened, peak, answered
 
 
 def main() -> None:
@@ -73,7 +82,7 @@ def beside(options: argparse.Namespace, folder: Path) -> None:
     """One file, opened in turn by each."""
     events = len(json.loads(gzip.decompress(options.file.read_bytes()))["traceEvents"])
     tools = {"strobe": (sys.executable, STROBE)} | ({"HTA": (options.hta, HTA)} if options.hta else {})
-    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in tools}
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in tools}
     for number in range(options.rounds):
         for name, (python, program) in tools.items():
             copy = folder / f"{name}{number}.json.gz"
@@ -81,7 +90,7 @@ def beside(options: argparse.Namespace, folder: Path) -> None:
             found[name].append(measured(python, program, copy))
     rows = []
     for name, results in found.items():
-        imported, opened, peak = (statistics.median(column) for column in zip(*results, strict=True))
+        imported, opened, peak, _ = (statistics.median(column) for column in zip(*results, strict=True))
         rows.append(
             {
                 "tool": name,
@@ -113,10 +122,11 @@ def large(options: argparse.Namespace, folder: Path) -> None:
             copies += 1
         file.write("]}")
     begun = time.monotonic()
-    _, opened, peak = measured(sys.executable, STROBE, path, options.memory)
+    _, opened, peak, answered = measured(sys.executable, STROBE, path, options.memory)
     print(
         f"{os.path.getsize(path) / 1e9:.2f} GB, {copies * len(events)} events, limit {options.memory} GiB: "
-        f"{time.monotonic() - begun:.1f} s wall, {opened:.1f} s CPU, peak {peak:.0f} MiB"
+        f"{time.monotonic() - begun:.1f} s wall, {opened:.1f} s CPU, peak {peak:.0f} MiB, "
+        f"first partial answer after {answered:.1f} s"
     )
 
 

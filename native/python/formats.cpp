@@ -116,6 +116,16 @@ void register_formats(nb::module_& m) {
   nb::class_<ZstdStream>(m, "ZstdStream")
       .def(nb::init<>())
       .def("decompress", &ZstdStream::decompress, nb::arg("packed"), nb::arg("most"));
+  nb::class_<ImportTotals>(m, "ImportTotals")
+      .def(nb::init<std::string>(), nb::arg("folder"))
+      .def_prop_ro("span_count", &ImportTotals::spans)
+      .def("regions", [](const ImportTotals& self) {
+        nb::list out;
+        for (const auto& each : self.regions())
+          out.append(
+              nb::make_tuple(nb::bytes(each.name.data(), each.name.size()), each.role, each.count, each.total_ns));
+        return out;
+      });
   nb::class_<ImportedProcess>(m, "ImportedProcess")
       .def(
           "__init__",

@@ -16,6 +16,7 @@ except ImportError as error:
 
 __all__ = [
     "ChromeReader",
+    "ImportTotals",
     "ImportedProcess",
     "Otf2DefinitionFile",
     "Otf2EventFile",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 ChromeReader = core.ChromeReader
+ImportTotals = core.ImportTotals
 ImportedProcess = core.ImportedProcess
 Otf2DefinitionFile = core.Otf2DefinitionFile
 Otf2EventFile = core.Otf2EventFile

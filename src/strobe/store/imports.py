@@ -9,10 +9,8 @@ import os
 import re
 import shutil
 import signal
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +22,10 @@ from strobe.model.plugins import Format, Imported
 from strobe.model.units import format_bytes
 from strobe.store.archive import FORMAT_VERSION, SUFFIX
 from strobe.store.inputs import Input, inputs_of
+from strobe.store.progress import Progress
 
 # What an import writes may change: a cache of another version is made anew.
-IMPORT_VERSION = 1
+IMPORT_VERSION = 2
 _BUFFER_BYTES = 64 << 20
 _PROPERTIES_BYTES = 1 << 20
 
@@ -105,7 +104,7 @@ def _import(
     """Read every file; return what the manifest says about it."""
     processes: dict[str, dict[str, object]] = {}
     files: list[dict[str, object]] = []
-    progress = _Progress(lambda: sum(each.total_bytes() for each, _ in chosen), talk)
+    progress = Progress(target.folder, lambda: sum(each.total_bytes() for each, _ in chosen), talk)
     with _stoppable() as stop:
         for source, plugin in chosen:
             if stop.is_set() and files:
@@ -156,17 +155,23 @@ def _read(source: Input, plugin: Format, target: Target) -> Imported:
         source.close()
 
 
+def _readable() -> Iterator[Format]:
+    """Yield the formats that can be read; each is loaded when its turn comes."""
+    for name in registry.names("formats"):
+        plugin = cast(Format, registry.load("formats", name))
+        if plugin.read is not None:
+            yield plugin
+
+
 def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tuple[Input, Format]], list[str]]:
     """Return the files that a format knows, and the names of those that none does."""
-    plugins = [cast(Format, registry.load("formats", name)) for name in registry.names("formats")]
-    readable = [plugin for plugin in plugins if plugin.read is not None]
     chosen, ignored = [], []
     for each in inputs:
         try:
             head = each.head()
         except OSError as error:
             raise TraceError(f"cannot read '{each.name}': {error.strerror or error}") from error
-        plugin = next((plugin for plugin in readable if plugin.sniff(head)), None)
+        plugin = next((plugin for plugin in _readable() if plugin.sniff(head)), None)
         if plugin is None:
             ignored.append(each.name)
         else:
@@ -177,7 +182,7 @@ def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tu
         chosen = [each for each, inside in zip(chosen, own, strict=True) if each[1].whole_folder or not inside]
         ignored = [each for each in ignored if not any(Path(each).is_relative_to(folder) for folder in whole)]
     if not chosen:
-        tried = ", ".join(["strobe", *(plugin.name for plugin in readable)])
+        tried = ", ".join(["strobe", *(plugin.name for plugin in _readable())])
         if len(inputs) == 1 and inputs[0].path in paths:
             one = inputs[0]
             what = f"'{one.name}' ({format_bytes(one.size_bytes)}) is no format I know. Tried: {tried}."
@@ -324,30 +329,3 @@ def _stoppable() -> Iterator[threading.Event]:
         yield stop
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-class _Progress:
-    """A line on stderr, where that is a terminal."""
-
-    def __init__(self, total_bytes: Callable[[], int], talk: bool) -> None:
-        self._total, self._done, self._shown_s = total_bytes, 0, 0.0
-        self._talk = talk and sys.stderr.isatty()
-        self._begun_s = time.monotonic()
-
-    def add(self, n: int) -> bool:
-        self._done += n
-        now = time.monotonic()
-        if self._talk and now - self._shown_s > 0.1 and now - self._begun_s > 0.3:
-            self._shown_s = now
-            total = max(self._total(), 1)
-            part = min(self._done / total, 1.0)
-            bar = "#" * int(30 * part)
-            sys.stderr.write(f"\rimporting {format_bytes(total)} [{bar:30}] {part:4.0%} ")
-            sys.stderr.flush()
-        return True
-
-    def end(self, why: str) -> None:
-        if self._talk and self._shown_s:
-            sys.stderr.write("\r" + " " * 70 + "\r")
-        if why:
-            sys.stderr.write(f"strobe: import {why}\n")

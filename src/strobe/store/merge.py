@@ -59,7 +59,7 @@ def _merge_regions(
     used = reader.call_paths()["region"]
     described = {row[0] for row in rows}
     # A damaged block may have held the description of a region: its spans are shown all the same.
-    rows += [(int(region), LOST, 0, 0, "", 0, "") for region in np.unique(used) if int(region) not in described]
+    rows += [(region, LOST, 0, 0, "", 0, "") for region in sorted(set(used.tolist()) - described)]
     local_to_global = np.full(max((row[0] for row in rows), default=-1) + 1, NO_REGION, dtype=np.uint32)
     for local_id, name, paradigm, role, file, line, module in rows:
         key = (name, paradigm, role, file, line, module)

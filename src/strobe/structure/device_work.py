@@ -1,0 +1,175 @@
+"""What GPUs did: kernels, copies and memory sets of all streams of a device, stretch by stretch in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+# What an activity does. A set of kinds is a mask: bit k stands for KINDS[k].
+KINDS = ("computation", "communication", "copy")
+COMPUTATION, COMMUNICATION, COPY = (1 << k for k in range(3))
+MASKS = 1 << len(KINDS)
+_KIND_OF_GROUP = {"compute": 0, "communication": 1, "copy": 2}
+_ROLES = ("kernel", "copy")
+# Why a table about GPUs has no rows.
+NO_DEVICE = (
+    "no GPU did anything in this trace; profiles of PyTorch, Nsight Systems, nvprof and Score-P hold what GPUs did"
+)
+# Activities that a stretch holds about.
+_STRETCH = 1 << 19
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU as one process used it. `number` is None where the trace does not say which."""
+
+    process: int
+    rank: int | None
+    number: int | None
+    locations: tuple[int, ...]
+    spans: int
+    first_ns: int
+    last_ns: int
+
+    @property
+    def name(self) -> str:
+        """How it is called in tables: `GPU 0`."""
+        return "GPU" if self.number is None else f"GPU {self.number}"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Activities of a device in order of start; equally long columns. `kind` counts from 0, as KINDS does."""
+
+    location: npt.NDArray[np.uint32]
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+    region: npt.NDArray[np.uint32]
+    kind: npt.NDArray[np.int8]
+
+    def __len__(self) -> int:
+        """Return the number of activities."""
+        return len(self.row)
+
+
+def devices(trace: Trace) -> list[Device]:
+    """Return the GPUs of every process, in order of process and number."""
+    ranks = cast("list[int | None]", trace.processes.column("rank"))
+    found: dict[tuple[int, int], list[dict[str, object]]] = {}
+    for location in trace.locations.to_arrow().to_pylist():
+        if location["kind"] == "stream" and location["span_count"]:
+            number = -1 if location["device"] is None else int(location["device"])
+            found.setdefault((int(location["process"]), number), []).append(location)
+    return [
+        Device(
+            process,
+            ranks[process],
+            None if number < 0 else number,
+            tuple(cast(int, each["location"]) for each in streams),
+            sum(cast(int, each["span_count"]) for each in streams),
+            min(cast(int, each["first_ns"]) for each in streams),
+            max(cast(int, each["last_ns"]) for each in streams),
+        )
+        for (process, number), streams in sorted(found.items())
+    ]
+
+
+def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
+    """Return the kind of every region as a number; -1 for those that are no work of a device (ranges, waits)."""
+
+    def make() -> npt.NDArray[np.int8]:
+        regions = trace.regions.to_arrow().to_pylist()
+        kinds = [_KIND_OF_GROUP.get(r["group"], -1) if r["role"] in _ROLES else -1 for r in regions]
+        return np.array(kinds, dtype=np.int8)
+
+    return trace.once("kind of region", make)
+
+
+def work(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Work:
+    """Return the activities that overlap [start_ns, end_ns), all of them by default, in order of start."""
+    kinds = kind_of_region(trace)
+    parts = []
+    for location in device.locations:
+        spans = trace.span_arrays(location, start_ns, end_ns)
+        chosen = kinds[spans["region"]] >= 0
+        begin = spans["start_ns"][chosen]
+        region = spans["region"][chosen]
+        where = np.full(len(begin), location, dtype=np.uint32)
+        parts.append((where, spans["row"][chosen], begin, begin + spans["duration_ns"][chosen], region, kinds[region]))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[2], kind="stable")
+    return Work(*(column[order] for column in columns))
+
+
+def stretches(device: Device, most: int = _STRETCH) -> Iterator[tuple[int, int]]:
+    """Cut the device's time into stretches [start, end) that hold about `most` activities each."""
+    width = (device.last_ns - device.first_ns) // max(1, -(-device.spans // most)) + 1
+    for begin in range(device.first_ns, device.last_ns + 1, width):
+        yield begin, min(begin + width, device.last_ns + 1)
+
+
+def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
+    """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
+
+    Without them: from the first start to the last end of its activities, zeros where it has none.
+    """
+    first, last = device.last_ns, device.first_ns
+    sums = np.zeros(MASKS, dtype=np.int64)
+    for begin, end in stretches(device):
+        begin = begin if start_ns is None else max(begin, start_ns)
+        end = end if end_ns is None else min(end, end_ns)
+        if begin >= end:
+            continue
+        found = work(trace, device, begin, end)
+        if len(found):
+            first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
+            sums += divide(found, begin, end)
+    begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
+    sums[0] = max(0, end - begin) - int(sums[1:].sum())
+    return sums
+
+
+def divide(found: Work, start_ns: int, end_ns: int) -> Ints:
+    """Return how long each set of kinds ran in [start_ns, end_ns): nanoseconds by mask, MASKS of them.
+
+    Element 0 is the time in which nothing ran, element COMPUTATION that of computation alone, element
+    COMPUTATION | COMMUNICATION that of both at once. They add up to the length of the stretch.
+    """
+    begin, end = np.clip(found.start_ns, start_ns, end_ns), np.clip(found.end_ns, start_ns, end_ns)
+    out = np.zeros(MASKS, dtype=np.int64)
+    edges, mask = _edges(begin, end, found.kind)
+    times = np.concatenate(([start_ns], edges, [end_ns]))
+    np.add.at(out, np.concatenate(([0], mask)), np.diff(times))
+    return out
+
+
+def busy(found: Work) -> tuple[Ints, Ints]:
+    """Return the stretches in which anything runs: starts and ends, disjoint and in order."""
+    if not len(found):
+        return found.start_ns, found.end_ns
+    reach = np.maximum.accumulate(found.end_ns)
+    first = np.concatenate(([True], found.start_ns[1:] > reach[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return found.start_ns[first], reach[last]
+
+
+def _edges(begin: Ints, end: Ints, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
+    """Return the moments at which something begins or ends, in order, and which kinds run from there on."""
+    times = np.concatenate((begin, end))
+    order = np.argsort(times, kind="stable")
+    mask = np.zeros(len(times), dtype=np.int64)
+    for k in range(len(KINDS)):
+        of_kind = (kind == k).astype(np.int64)
+        running = np.cumsum(np.concatenate((of_kind, -of_kind))[order])
+        mask |= (running > 0).astype(np.int64) << k
+    return times[order], mask
