@@ -75,6 +75,7 @@ def ours(path: Path) -> dict[str, Any]:
 
 def official(path: Path) -> dict[str, Any]:
     import otf2
+
     import strobe
 
     trace = strobe.open(path)

@@ -159,3 +159,14 @@ def test_all_of_a_trace_is_where_users_of_otf2_look_for_it(tmp_path: Path) -> No
     assert attributes["no length"] | {"n": -5, "t": "plain é", "arguments.x": '[1,"y"]'} == attributes["no length"]
     assert ("strobe.marks", "mark") in parameters
     assert ("strobe.flows", "ac2g") in parameters
+
+
+def test_names_that_are_no_text_are_shown(tmp_path: Path) -> None:
+    anchor = archives.write(tmp_path / "first", archives.random_job(1), ranks=1)
+    definitions = anchor.with_suffix(".def")
+    data = definitions.read_bytes()
+    assert data.count(b"node07") == 1
+    definitions.write_bytes(data.replace(b"node07", b"node\xff7"))
+    trace = strobe.open(anchor)
+    assert trace.processes.column("host") == ["node\\xff7"]
+    assert_equal(trace, exported(trace, tmp_path / "again"))
