@@ -78,14 +78,14 @@ def formats() -> str:
         "",
         "Files of other tools.",
         "",
-        "| format | what it is | suffixes | writes |",
-        "|---|---|---|---|",
+        "| format | what it is | suffixes | reads | writes |",
+        "|---|---|---|---|---|",
     ]
     for name in registry.names("formats"):
         form = registry.load("formats", name)
         assert isinstance(form, Format)
-        writes = "yes" if form.write else "no"
-        parts.append(f"| `{form.name}` | {form.title} | {' '.join(form.suffixes)} | {writes} |")
+        both = " | ".join("yes" if each else "no" for each in (form.read, form.write))
+        parts.append(f"| `{form.name}` | {form.title} | {' '.join(form.suffixes)} | {both} |")
     return "\n".join([*parts, ""])
 
 
