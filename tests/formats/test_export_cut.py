@@ -164,10 +164,11 @@ def test_no_byte_tells_what_was_private(tmp_path: Path, part: list[str]) -> None
 def test_nothing_of_the_machine_that_nsight_systems_saw_is_left(tmp_path: Path) -> None:
     export = Export(tmp_path / "t.sqlite")
     export.table("CUPTI_ACTIVITY_KIND_KERNEL", export.kernel("secret_kernel", 100, 200))
-    export.table("PROCESSES", {"globalPid": global_pid(7), "pid": 7, "name": "/secret/solver --secret"})
+    texts = {"name": "TEXT", "value": "TEXT"}
+    export.table("PROCESSES", {"globalPid": global_pid(7), "pid": 7, "name": "/secret/solver --secret"}, types=texts)
     said = {"Hostname": "secret-host", "CommandLine": "/secret/solver --secret", "Environment": "SECRET_TOKEN=secret"}
     for name in ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "TARGET_INFO_GPU"):
-        export.table(name, *({"name": each, "value": value} for each, value in said.items()))
+        export.table(name, *({"name": each, "value": value} for each, value in said.items()), types=texts)
     trace = export.open()
     plain = (Path(trace.info.path) / "job.json").read_bytes()
     assert b"secret-host" in plain

@@ -234,8 +234,9 @@ class _Writer:
                 for batch in rows.before(int(spans["row"][-1]) + 1):
                     _collect(name, batch, details)
             pieces = []
-            names = ("row", "start_ns", "duration_ns", "depth", "region", "complete")
-            columns = (spans[name].tolist() for name in names)
+            columns = (
+                spans[name].tolist() for name in ("row", "start_ns", "duration_ns", "depth", "region", "complete")
+            )
             for row, start, duration, depth, region, complete in zip(*columns, strict=True):
                 if before is None:
                     pieces.append(self._begin_sequence(location, start))
