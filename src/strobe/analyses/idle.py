@@ -19,9 +19,9 @@ def run(trace: Trace, *, by: str = "device", kernel_gap_ns: int = _KERNEL_GAP_NS
     data, sync, copy, host: it was launched only after the gap had begun; until then the launching thread waited for
     data (`data`), for the GPU (`sync`), in a copy that blocks it (`copy`), or did something else (`host`, with the time
     from the launch to the start). kernel: it was launched before, and began less than `kernel_gap_ns` after the one
-    before it. other: it was launched before and waited longer (for another stream, mostly), or its launch is unknown. The
-    sum of the first four is the `host_wait` of Holistic Trace Analysis, kernel its `kernel_wait`, other its `other`,
-    without its rounding to microseconds.
+    before it. other: it was launched before and waited longer (for another stream, mostly), or its launch is unknown.
+    The sum of the first four is the `host_wait` of Holistic Trace Analysis, kernel its `kernel_wait`, other its
+    `other`, without its rounding to microseconds.
     """
     import numpy as np
 
@@ -45,8 +45,9 @@ def run(trace: Trace, *, by: str = "device", kernel_gap_ns: int = _KERNEL_GAP_NS
                 for cause in np.unique(found.cause).tolist():
                     at = np.flatnonzero(found.cause == cause)
                     at = at[np.argmax((found.end_ns - found.start_ns)[at])]
-                    one = (found.end_ns[at] - found.start_ns[at], found.start_ns[at], found.location[at], found.row[at])
-                    longest[key, cause] = max(longest.get((key, cause), (0, 0, 0, 0)), tuple(map(int, one)))
+                    start = int(found.start_ns[at])
+                    one = (int(found.end_ns[at]) - start, start, int(found.location[at]), int(found.row[at]))
+                    longest[key, cause] = max(longest.get((key, cause), (0, 0, 0, 0)), one)
         for key in sorted(time_ns):
             whole = max(1, int(time_ns[key].sum()))
             rows += [

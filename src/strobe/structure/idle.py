@@ -42,15 +42,16 @@ class Gaps:
     @property
     def cause(self) -> Ints:
         """The cause that takes most of each gap."""
-        return self.time_ns.argmax(axis=0)
+        most: Ints = self.time_ns.argmax(axis=0)
+        return most
 
 
 def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) -> Iterator[Gaps]:
     """Yield the gaps of a device, or of each of its streams, stretch by stretch.
 
-    A gap lies between the last end so far and the start of the next activity. Where the call that launched that activity
-    began after the gap had, the host was late: what the launching thread did until then (waiting for data, waiting for
-    the GPU, copying while it waits, anything else) takes its part of the gap, and what follows the call is the host's.
+    A gap lies between the last end so far and the start of the next activity. Where the call that launched that
+    activity began after the gap had, the host was late: what the launching thread did until then (waiting for data, for
+    the GPU, in a copy, anything else) takes its part of the gap, and what follows the call is the host's.
     Where the launch came before, the gap is the GPU's own if shorter than `kernel_gap_ns` (one kernel after the other);
     else, or where the launch is unknown, it is `other` (waits between streams, above all). Sums of the first four are
     Holistic Trace Analysis' `host_wait`.
