@@ -184,14 +184,17 @@ class Texts:
     def numbers(self, column: pa.ChunkedArray) -> Ints:
         """Return the number of each text of a column."""
         coded = column.combine_chunks().dictionary_encode()
-        known = np.array([self._of(text) for text in coded.dictionary.to_pylist()] + [-1], dtype=np.int64)
+        known = np.array([self.number(text) for text in coded.dictionary.to_pylist()] + [-1], dtype=np.int64)
         return cast(Ints, known[coded.indices.fill_null(-1).to_numpy()])
 
     def text(self, number: int) -> str | None:
         """Return the text of a number."""
         return self.texts[number] if number >= 0 else None
 
-    def _of(self, text: str) -> int:
+    def number(self, text: str | None) -> int:
+        """Return the number of one text."""
+        if text is None:
+            return -1
         if text not in self._number:
             self._number[text] = len(self.texts)
             self.texts.append(text)
