@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strobe.advice import rank
-from strobe.model.losses import LOSSES, NOT_RECORDED
+from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
-from strobe.model.units import format_count, format_share
+from strobe.model.units import format_share
 from strobe.structure.selection import select
 from strobe.structure.statistics import path_statistics
 from strobe.structure.steps import find_steps
@@ -262,12 +262,7 @@ def _quality(trace: Trace) -> Quality:
             total[str(row["what"])] += row["value"]
     recorded_ns = sum(int(str(row["ended_ns"])) - int(str(row["started_ns"])) for row in trace.processes.to_pylist())
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
-    losses = [f"{format_count(total[what])} {words}" for what, words in LOSSES.items() if total[what]]
-    losses += [
-        f"{what.removeprefix(NOT_RECORDED)} not recorded"
-        for what in sorted(total)
-        if what.startswith(NOT_RECORDED) and total[what]
-    ]
+    losses = loss_sentences(total)
     losses += [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] in ("unreadable", "unrecorded")]
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(

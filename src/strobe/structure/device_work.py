@@ -61,6 +61,11 @@ class Work:
         """Return the number of activities."""
         return len(self.row)
 
+    def chosen(self, which: npt.NDArray[np.bool_]) -> Work:
+        """Return the activities for which `which` holds."""
+        spans = self.location[which], self.row[which], self.start_ns[which], self.end_ns[which]
+        return Work(*spans, self.region[which], self.kind[which])
+
 
 def devices(trace: Trace) -> list[Device]:
     """Return the GPUs of every process, in order of process and number."""
