@@ -1,4 +1,4 @@
-"""What the time of steps went into: by hand, counted microsecond by microsecond, and as the TensorBoard plugin has it."""
+"""What the time of steps went into: by hand, counted one by one, and as the TensorBoard plugin has it."""
 
 import json
 import random
@@ -55,8 +55,8 @@ def test_a_step_lasts_until_its_work_is_done(tmp_path):
 
 def test_a_last_step_without_all_its_kernels_does_not_count(tmp_path):
     events = [step(n, 100 * n, 100) for n in range(4)]
-    for n, k in [(n, k) for n in range(4) for k in range(5 if n < 3 else 3)]:
-        at, number = 100 * n + 10 * k, 10 * n + k + 1
+    for at in [*range(0, 50, 10), *range(100, 150, 10), *range(200, 250, 10), *range(300, 330, 10)]:
+        number = at + 1
         events += [call(at, 1, correlation=number), kernel("gemm", at + 2, 4, correlation=number)]
     trace = profile(tmp_path, *events)
     assert [row["counted"] for row in rows_of(trace.step_time(by="step"))] == [True, True, True, False]

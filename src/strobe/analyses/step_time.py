@@ -20,11 +20,10 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
 
     Where several run at once, the first of these takes the time: kernels that compute, copies, memory sets,
     communication (kernels of NCCL and its like, collectives and messages on the host), calls of CUDA or HIP, waits for
-    the data loader, operators and ranges on the host. `other` is what is left: Python, mostly. So the eight columns add
-    up to `duration_ns`, and a column says what would be saved at most if only that kind of work took no time.
-    Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate are told by their own
-    names. A step lasts until the work that it launched is done on the GPU; where the profiler marked
-    steps, its marks are the steps. The rows of ranks and classes are means over steps that were recorded as a whole.
+    the data loader, operators and ranges on the host. `other` is what is left: Python, mostly. So the eight columns
+    add up to `duration_ns`. Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate
+    are told by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
+    marked steps, its marks are the steps. The rows of ranks and classes are means over steps that are complete.
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
@@ -45,7 +44,10 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
         ),
         Column("duration_ns", "int64", "ns", "how long the step takes"),
         *(Column(f"{role}_ns", "int64", "ns", _MEANINGS[role]) for role in ROLES),
-        *(Column(f"{role}_share", "float64", "", f"{role} as a part of the step, 0 to 1", extra=True) for role in ROLES),
+        *(
+            Column(f"{role}_share", "float64", "", f"{role} as a part of the step, 0 to 1", extra=True)
+            for role in ROLES
+        ),
         *((Column("counted", "bool", "", "whether it enters the means", extra=True),) if by == "step" else ()),
     )
     about = "; ".join(dict.fromkeys(each.said for each in processes))

@@ -72,9 +72,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     kept = np.flatnonzero(steps.kept)
     classes = tuple(steps.classes[k] for k in kept.tolist())
     number = kept + steps.first_number
-    return StepSpans(
-        steps.process, ranks[steps.process], number, start[kept], end[kept], classes, complete[kept], said
-    )
+    return StepSpans(steps.process, ranks[steps.process], number, start[kept], end[kept], classes, complete[kept], said)
 
 
 def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:

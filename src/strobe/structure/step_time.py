@@ -12,11 +12,15 @@ from strobe.structure.step_spans import StepSpans
 from strobe.structure.stream import Ints, outermost
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from collections.abc import Iterator
+
+    from strobe.store.trace import SpanArrays, Trace
+
+Kinds = npt.NDArray[np.int8]
 
 # In order of priority, as torch-tb-profiler 0.4.3 has them (event_parser.py, ProfileRole); the last is what is left.
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "cpu_exec", "other")
-_KERNEL, _MEMCPY, _MEMSET, _COMMUNICATION, _RUNTIME, DATA_LOADER, _CPU_EXEC, _OTHER = range(8)
+_KERNEL, _MEMCPY, _MEMSET, _COMMUNICATION, _RUNTIME, _DATA_LOADER, _CPU_EXEC = range(7)
 _NONE = -1
 _GPU_LIBRARIES = ("cuda", "hip", "opencl")
 # Python calls are around everything else, and say nothing about what the time went into.
@@ -28,61 +32,78 @@ _STRETCH = 1 << 19
 
 
 def split_by_priority(trace: Trace, steps: StepSpans) -> Ints:
-    """Return the nanoseconds of each step by role: an array (steps, ROLES) whose rows add up to the durations.
+    """Return the nanoseconds of each step by role: an array (steps, ROLES) whose rows add up to the durations."""
+    first, _ = divide_steps(trace, steps, *roles(trace), len(ROLES))
+    return first
 
-    Everything counts that the process did: on all its threads, and on all streams of all its GPUs.
+
+def divide_steps(trace: Trace, steps: StepSpans, on_stream: Kinds, on_thread: Kinds, count: int) -> tuple[Ints, Ints]:
+    """Return how long each kind of work ran in each step while no kind before it did, and how long it ran at all.
+
+    `on_stream`, `on_thread`: the kind of every region where it runs there, from 0 to `count` - 2, or -1 for none. Both
+    results are arrays (steps, count) in nanoseconds. The last column of the first is when nothing ran, so that its rows
+    add up to the durations; that of the second is 0. Everything counts that the process did: on all its threads, and
+    on all streams of all its GPUs.
     """
-    of_region = _roles(trace)
     locations = [
-        (each["location"], of_region[0 if each["kind"] == "stream" else 1], each["span_count"])
+        (each["location"], on_stream if each["kind"] == "stream" else on_thread, each["span_count"])
         for each in trace.locations.to_arrow().to_pylist()
         if each["process"] == steps.process and each["kind"] in ("stream", "thread") and each["span_count"]
     ]
-    out = np.zeros((len(steps), len(ROLES)), dtype=np.int64)
-    first, last = int(steps.start_ns[0]), int(steps.end_ns[-1])
-    width = (last - first) // max(1, -(-sum(count for _, _, count in locations) // _STRETCH)) + 1
-    for begin in range(first, last, width):
-        end = min(begin + width, last)
+    first, at_all = (np.zeros((len(steps), count), dtype=np.int64) for _ in range(2))
+    begin, last = int(steps.start_ns[0]), int(steps.end_ns[-1])
+    width = (last - begin) // max(1, -(-sum(spans for _, _, spans in locations) // _STRETCH)) + 1
+    for low in range(begin, last, width):
+        high = min(low + width, last)
         parts = [np.zeros((3, 0), dtype=np.int64)]
-        for location, roles, _ in locations:
-            spans = trace.span_arrays(location, begin, end)
-            role, start = roles[spans["region"]], np.maximum(spans["start_ns"], begin)
-            until = np.minimum(spans["start_ns"] + spans["duration_ns"], end)
-            for each in range(_OTHER):
-                (at,) = np.nonzero(role == each)
-                at = at[outermost(start[at], until[at])]
-                parts.append(np.stack((start[at], until[at], role[at].astype(np.int64))))
-        _add(out, steps, begin, end, *np.concatenate(parts, axis=1))
-    return out
+        for location, kinds, _ in locations:
+            parts += _running(trace.span_arrays(location, low, high), kinds, low, high, count)
+        _add(first, at_all, steps, low, high, *np.concatenate(parts, axis=1))
+    return first, at_all
 
 
-def _add(out: Ints, steps: StepSpans, begin: int, end: int, start: Ints, until: Ints, role: Ints) -> None:
+def _running(spans: SpanArrays, kinds: Kinds, low: int, high: int, count: int) -> Iterator[Ints]:
+    """Yield start, end and kind of what runs in [low, high), without what lies inside of others of its kind."""
+    kind = kinds[spans["region"]]
+    start, end = np.maximum(spans["start_ns"], low), np.minimum(spans["start_ns"] + spans["duration_ns"], high)
+    for each in range(count - 1):
+        (at,) = np.nonzero(kind == each)
+        at = at[outermost(start[at], end[at])]
+        yield np.stack((start[at], end[at], np.full(len(at), each)))
+
+
+def _add(first: Ints, at_all: Ints, steps: StepSpans, low: int, high: int, start: Ints, end: Ints, kind: Ints) -> None:
     """Add the time of a stretch to the steps that it lies in."""
-    low, high = np.searchsorted(steps.end_ns, begin, side="right"), np.searchsorted(steps.start_ns, end)
-    bounds = np.concatenate((steps.start_ns[low:high], steps.end_ns[low:high], [begin, end]))
-    times = np.concatenate((start, until, np.clip(bounds, begin, end)))
+    touched = slice(np.searchsorted(steps.end_ns, low, side="right"), np.searchsorted(steps.start_ns, high))
+    bounds = np.clip(np.concatenate((steps.start_ns[touched], steps.end_ns[touched], [low, high])), low, high)
+    times = np.concatenate((start, end, bounds))
     order = np.argsort(times, kind="stable")
-    change = np.concatenate((np.ones_like(start), -np.ones_like(until), np.zeros_like(bounds)))[order]
-    of_role = np.concatenate((role, role, np.full(len(bounds), _NONE)))[order]
     times = times[order]
-    highest = np.full(len(times), _OTHER)
-    for each in reversed(range(_OTHER)):
-        if (of_role == each).any():
-            highest[np.cumsum(np.where(of_role == each, change, 0)) > 0] = each
     lasting = np.diff(times)
     step = np.searchsorted(steps.start_ns, times[:-1], side="right") - 1
     inside = (step >= 0) & (lasting > 0)
     inside &= times[:-1] < steps.end_ns[step]
-    np.add.at(out, (step[inside], highest[:-1][inside]), lasting[inside])
+    step, lasting = step[inside], lasting[inside]
+    taken = np.zeros(len(step), dtype=bool)
+    last = first.shape[1] - 1
+    for each in range(last):
+        of_kind = (kind == each).astype(np.int64)
+        change = np.concatenate((of_kind, -of_kind, np.zeros_like(bounds)))[order]
+        runs = (np.cumsum(change) > 0)[:-1][inside]
+        np.add.at(at_all[:, each], step[runs], lasting[runs])
+        runs &= ~taken
+        np.add.at(first[:, each], step[runs], lasting[runs])
+        taken |= runs
+    np.add.at(first[:, last], step[~taken], lasting[~taken])
 
 
-def _roles(trace: Trace) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+def roles(trace: Trace) -> tuple[Kinds, Kinds]:
     """Return the role of every region where it runs on a stream, and where it runs on a thread; -1 for none."""
 
-    def make() -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
+    def make() -> tuple[Kinds, Kinds]:
         regions = trace.regions.to_arrow().to_pylist()
-        on_stream = np.array([_role_on_stream(r) for r in regions], dtype=np.int8)
-        return on_stream, np.array([_role_on_thread(r) for r in regions], dtype=np.int8)
+        on_stream = np.array([_role_on_stream(each) for each in regions], dtype=np.int8)
+        return on_stream, np.array([_role_on_thread(each) for each in regions], dtype=np.int8)
 
     return trace.once("roles of step time", make)
 
@@ -98,7 +119,7 @@ def _role_on_stream(region: dict[str, str]) -> int:
 def _role_on_thread(region: dict[str, str]) -> int:
     name, paradigm = region["name"], region["paradigm"]
     if region["group"] == "data":
-        return DATA_LOADER
+        return _DATA_LOADER
     if paradigm == "mpi" or name.startswith(_COLLECTIVES):
         return _COMMUNICATION
     if paradigm in _GPU_LIBRARIES:
