@@ -376,6 +376,11 @@ def of_pstats(path: Path) -> Path:
     return path
 
 
+def of_callgrind(path: Path) -> Path:
+    header = "# callgrind format\ncreator: callgrind-3.19.0\nevents: Ir\n"
+    return test_profiles.text_file(path, f"{header}fn=(1) {NAME}\n1 20\nfn=(2) b\n5 7\n\ntotals: 27\n")
+
+
 def of_line_profiler(path: Path) -> Path:
     stats = pytest.importorskip("line_profiler").line_profiler.LineStats({("f.py", 1, NAME): [(2, 3, 40)]}, 1e-9)
     path.write_bytes(pickle.dumps(stats, protocol=2))
@@ -393,6 +398,7 @@ FORMATS = (
     of_speedscope,
     of_pprof,
     of_pstats,
+    of_callgrind,
     of_line_profiler,
 )
 

@@ -186,6 +186,7 @@ def test_names_and_positions_may_be_short(tmp_path: Path) -> None:
             "main;func1": [1, 400, 100],
             "func2": [5, 700, 700],
         }
+        assert quality(trace)["functions_of_several_callers"] == 1, "func2"
         regions = trace.sql("select name, file, line from regions order by name").rows()
         assert regions == [("func1", "file1.c", 50), ("func2", "file2.c", 20), ("main", "file1.c", 0)]
         lines = trace.sql("select file, line, total_ns from lines order by all").rows()

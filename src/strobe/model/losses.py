@@ -20,11 +20,8 @@ LOSSES = {
     "threads_without_torch_operators": "threads older than torch without operators",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
     "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
-    "weights_are_no_time": "call paths weighed by samples or bytes (each shown as 1 ns: no time is known)",
-    "functions_in_circles": "functions that call each other in circles (their total is at most the one shown)",
-    "calls_not_counted": "functions whose calls the file does not count (each shown as 1)",
+    "weights_are_no_time": "call paths weighed by samples, bytes or events (each shown as 1 ns: no time is known)",
     "weights_by_function_only": "other weights known by function, not by line and call",
-    "lines_not_understood": "lines of the imported file that are not of its format left out",
     "packets_dropped": "gaps in the recording of a Perfetto trace",
     "packets_without_state": "packets of a Perfetto trace that refer to what was lost",
     "events_without_clock": "events with times of a clock that nothing relates to the others",
@@ -90,7 +87,6 @@ LOSSES = {
     "frames_not_understood": "frames of the imported profile that could not be read",
     "functions_not_understood": "functions of the imported profile that could not be read",
     "callers_not_understood": "callers of the imported profile that could not be read",
-    "lines_not_understood": "lines of the imported profile that could not be read",
     "lines_out_of_range": "line numbers of the imported profile that are none",
     "frames_too_deep": "frames of the imported profile too deep, counted for their callers",
     "frames_without_function": "frames of the imported profile without a function",
@@ -118,6 +114,9 @@ REMARKS = {
     "threads_folded": "threads of the imported profile shown as one (too many)",
     "frame_addresses_left_out": "addresses of sampled frames left out: their functions have names",
     "statistics_left_out": "rows of statistics left out: they cannot be divided",
+    "functions_in_circles": "functions that call each other in circles (their total is at most the one shown)",
+    "functions_of_several_callers": "functions with several callers, shown beside these (whose totals hold them, too)",
+    "calls_not_counted": "functions whose calls the file does not count (each shown as 1)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
 NOT_RECORDED = "not_recorded_"

@@ -14,6 +14,7 @@ from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_share
+from strobe.present.gpus import Gpu, gpu_verdict, gpus
 from strobe.structure.selection import select
 from strobe.structure.statistics import path_statistics
 from strobe.structure.steps import find_steps
@@ -42,7 +43,10 @@ _REPORTING_NS = 130
 
 @dataclass(frozen=True)
 class Verdict:
-    """Where the time goes, in a sentence. `kind`: input-bound, host-bound, compute-bound, no-steps, or empty."""
+    """Where the time goes, in a sentence.
+
+    `kind`: input-bound, communication-bound, host-bound, compute-bound, no-steps, or empty.
+    """
 
     kind: str
     text: str
@@ -137,6 +141,7 @@ class Summary:
     duration_ns: int
     verdict: Verdict
     step: StepSummary | None
+    gpus: tuple[Gpu, ...]
     classes: tuple[StepClass, ...]
     findings: tuple[Finding, ...]
     hot_kind: str
@@ -159,6 +164,7 @@ def summarise(trace: Trace) -> Summary:
     info = trace.info
     usual = usual_steps(trace)
     hot_kind, hot = _hot(trace)
+    on_gpus = gpus(trace)
     return Summary(
         schema_version=SCHEMA_VERSION,
         name=trace.path.name,
@@ -169,8 +175,9 @@ def summarise(trace: Trace) -> Summary:
         process_count=info.process_count,
         started_unix_ns=info.started_unix_ns,
         duration_ns=info.duration_ns,
-        verdict=_verdict(trace, usual, hot),
+        verdict=_verdict(trace, usual, hot, on_gpus),
         step=_step(usual) if usual else None,
+        gpus=on_gpus,
         classes=_classes(usual) if usual else (),
         findings=tuple(rank.findings(trace)),
         hot_kind=hot_kind,
@@ -179,7 +186,7 @@ def summarise(trace: Trace) -> Summary:
     )
 
 
-def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...]) -> Verdict:
+def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: tuple[Gpu, ...]) -> Verdict:
     if not trace.span_count + trace.folded_count:
         return Verdict("empty", "nothing was recorded: the program ran no Python function and no operator of its own")
     if usual is None:
@@ -189,6 +196,8 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...]) -> Verdict
     if share["data_wait"] >= INPUT_BOUND:
         text = f"input-bound: the loop waits {format_share(share['data_wait'])} of every step for its next batch"
         return Verdict("input-bound", text, share["data_wait"])
+    if on_gpus:
+        return Verdict(*gpu_verdict(on_gpus))
     if share["rest"] == 1.0:
         most_of_it = f"{format_share(hot[0].share)} of a step is in {hot[0].name} itself" if hot else "of unknown parts"
         return Verdict("host-bound", f"a loop without operators of a framework; {most_of_it}", 1.0)

@@ -65,7 +65,8 @@ class CallGraph:
         circle_of = strong_components(self._calls)
         circles = self._circles(circle_of)
         numbers = sorted({*self._own, *self._calls, *called})
-        paths = self._paths(process, functions, numbers, circle_of)
+        callers = self._callers(circle_of)
+        paths = _paths(process, functions, numbers, callers)
         is_time = self._weights[self._shown].ns is not None
         for number in numbers:
             path, bound = paths[number], circles.get(number)
@@ -91,6 +92,7 @@ class CallGraph:
         for what, number in (
             ("weights_are_no_time", 0 if is_time else len(self._own)),
             ("functions_in_circles", len(circles)),
+            ("functions_of_several_callers", sum(len(found) > 1 for found in callers.values())),
             ("calls_not_counted", 0 if self._calls else len(self._own)),
             ("weights_by_function_only", len(self._weights) - 1),
         ):
@@ -145,31 +147,14 @@ class CallGraph:
                     total[i] += value
         return total
 
-    def _paths(
-        self,
-        process: ProfileProcess,
-        functions: Sequence[Function],
-        numbers: Iterable[int],
-        circle_of: Mapping[int, int],
-    ) -> dict[int, int]:
-        """Return the call path of every function: below its caller, where only one from outside its circle calls it."""
+    def _callers(self, circle_of: Mapping[int, int]) -> dict[int, set[int]]:
+        """Return, for functions that are called from outside of their circle, by whom."""
         callers: dict[int, set[int]] = {}
         for number, callees in self._calls.items():
             for callee in callees:
                 if circle_of[number] != circle_of[callee]:
                     callers.setdefault(callee, set()).add(number)
-        above = {number: next(iter(found)) for number, found in callers.items() if len(found) == 1}
-        paths: dict[int, int] = {}
-        for number in numbers:
-            chain = [number]
-            while chain[-1] in above and chain[-1] not in paths:
-                chain.append(above[chain[-1]])
-            for each in reversed(chain):
-                if each not in paths:
-                    function = functions[each]
-                    region = process.region(function.name, function.file, function.line, function.module)
-                    paths[each] = process.path(paths[above[each]] if each in above else ROOT, region)
-        return paths
+        return callers
 
     def _circles(self, circle_of: Mapping[int, int]) -> dict[int, list[int]]:
         """Return, for functions that call each other in a circle, what the whole circle costs."""
@@ -178,6 +163,24 @@ class CallGraph:
             members.setdefault(first, set()).add(number)
         costs = {first: self._total(inside, inside) for first, inside in members.items() if len(inside) > 1}
         return {number: cost for first, cost in costs.items() for number in members[first]}
+
+
+def _paths(
+    process: ProfileProcess, functions: Sequence[Function], numbers: Iterable[int], callers: Mapping[int, set[int]]
+) -> dict[int, int]:
+    """Return the call path of every function: below its caller, where there is but one."""
+    above = {number: next(iter(found)) for number, found in callers.items() if len(found) == 1}
+    paths: dict[int, int] = {}
+    for number in numbers:
+        chain = [number]
+        while chain[-1] in above and chain[-1] not in paths:
+            chain.append(above[chain[-1]])
+        for each in reversed(chain):
+            if each not in paths:
+                function = functions[each]
+                region = process.region(function.name, function.file, function.line, function.module)
+                paths[each] = process.path(paths[above[each]] if each in above else ROOT, region)
+    return paths
 
 
 def strong_components(edges: Mapping[int, Iterable[int]]) -> dict[int, int]:

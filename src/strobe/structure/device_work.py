@@ -123,6 +123,27 @@ def stretches(device: Device, most: int = _STRETCH) -> Iterator[tuple[int, int]]
         yield begin, min(begin + width, device.last_ns + 1)
 
 
+def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
+    """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
+
+    Without them: from the first start to the last end of its activities, zeros where it has none.
+    """
+    first, last = device.last_ns, device.first_ns
+    sums = np.zeros(MASKS, dtype=np.int64)
+    for begin, end in stretches(device):
+        begin = begin if start_ns is None else max(begin, start_ns)
+        end = end if end_ns is None else min(end, end_ns)
+        if begin >= end:
+            continue
+        found = work(trace, device, begin, end)
+        if len(found):
+            first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
+            sums += divide(found, begin, end)
+    begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
+    sums[0] = max(0, end - begin) - int(sums[1:].sum())
+    return sums
+
+
 def divide(found: Work, start_ns: int, end_ns: int) -> Ints:
     """Return how long each set of kinds ran in [start_ns, end_ns): nanoseconds by mask, MASKS of them.
 
