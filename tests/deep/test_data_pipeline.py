@@ -100,6 +100,9 @@ def test_the_queue_tells_processing_from_transmission(done, empty, verdict):
     assert stages["queue"]["utilisation"] == 1 - empty / 8
     assert stages["fetch"]["utilisation"] == pytest.approx(20 / (2 * row["duration_ns"]))
     assert stages["fetch" if empty else "queue"]["bottleneck"]
+    # 20 of fetching in the 70 that the rest of a step takes: one worker is enough on average.
+    assert row["needed_workers"] == 1
+    assert ("prefetch_factor" if empty else "larger tensors") in row["advice"]
 
 
 def test_published_pairs_have_their_verdicts_and_the_second_is_predicted_from_the_first(public):

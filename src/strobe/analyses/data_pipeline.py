@@ -124,12 +124,14 @@ def _advice(found: Pipeline) -> str:
     if found.verdict == "neither":
         return "the data pipeline keeps up: look at compute and host"
     if found.verdict == "data transmission":
-        return (
-            "let batches travel while the GPU computes: DataLoader(pin_memory=True) and .to(gpu, non_blocking=True)"
-        )
+        if not found.has_gpu:
+            return "batches are ready, but take long to reach the loop: return fewer and larger tensors from a fetch"
+        return "let batches travel while the GPU computes: DataLoader(pin_memory=True) and .to(gpu, non_blocking=True)"
     if found.workers == 0:
         enough = 1 + (found.needed_workers or 1)  # one more evens out slow batches
         return f"let worker processes fetch: DataLoader(num_workers={enough}, persistent_workers=True)"
+    if found.workers and found.needed_workers is not None and found.needed_workers <= found.workers:
+        return "workers keep up on average, slow batches hold the loop up: raise prefetch_factor"
     return "raise num_workers while cores are free, or make a fetch cheaper (decoding, transforms)"
 
 
