@@ -303,6 +303,6 @@ def test_a_terminal_gets_units_and_the_first_rows_and_is_told_of_the_rest(run):
 def test_questions_do_not_wait_for_pandas(run, tmp_path):
     # pyarrow imports it, where it is installed, to see whether its first array is one of pandas.
     (tmp_path / "pandas.py").write_text("import sys\nsys.exit('pandas was imported')\n")
-    done = strobe("operators", "--csv", cwd=run[0], env={"PYTHONPATH": str(tmp_path)})
+    done = strobe("profile", "--csv", cwd=run[0], env={"PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("name,calls,")
+    assert done.stdout.startswith("name,paradigm,")
