@@ -139,6 +139,7 @@ struct ChromeReader::State {
   enum { kStart, kInObject, kInEvents, kEnded } where = kStart;
   bool bare_list = false, events_seen = false, damaged = false;
   std::string properties = "{";
+  bool on_hip = false;                       // the devices are AMD's
   std::map<std::string, uint64_t> counters;  // of no process
   std::vector<char> pool;
   std::string spare;  // the value that is being parsed
@@ -295,6 +296,10 @@ struct ChromeReader::State {
       counters["properties_not_kept"]++;
     }
     const std::string_view key = std::string_view(text).substr(key_at, key_size);
+    // Kineto's categories say cuda of AMD's devices, too.
+    const std::string_view told = std::string_view(text).substr(at, size);
+    if (key == "\"deviceProperties\"" && (told.find("AMD") != told.npos || told.find("Radeon") != told.npos))
+      on_hip = true;
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
       if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc.get()), "rank")), rank)) {
@@ -441,7 +446,7 @@ struct ChromeReader::State {
       return;
     }
     yyjson_val *ph = nullptr, *cat = nullptr, *name = nullptr, *pid = nullptr, *tid = nullptr, *ts = nullptr,
-               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr;
+               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr, *cut = nullptr;
     size_t i, n;
     yyjson_val *key, *value;
     yyjson_obj_foreach(yyjson_doc_get_root(doc.get()), i, n, key, value) {
@@ -480,6 +485,9 @@ struct ChromeReader::State {
         case tag("met"):
           met = value;
           break;
+        case tag("cut"):
+          cut = value;
+          break;
       }
     }
     const std::string_view phase = raw(ph);
@@ -510,6 +518,7 @@ struct ChromeReader::State {
         Process& p = processes[row.process];
         attributes(p, category, args);
         int64_t own;
+        if (cut) p.out->next_is_cut();
         const bool known = reg && integer(raw(reg), own) && own >= 0 && size_t(own) < own_regions.size();
         p.out->span(row.location, start_ns, duration_ns,
                     known ? own_region(p, size_t(own)) : region(p, category, category_name, raw(name)));
@@ -761,6 +770,8 @@ struct ChromeReader::State {
 
   uint32_t new_region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
     uint8_t paradigm = category.paradigm, role = category.role;
+    if (paradigm == STROBE_CUDA && (on_hip || (role == STROBE_ROLE_FUNCTION && starts_with(name, "hip"))))
+      paradigm = STROBE_HIP;
     if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) return p.out->region(name, paradigm, role);
     if (paradigm == STROBE_TORCH) {
       // As our own recorder tells ranges from operators, see native/adapters/itt.cpp.
@@ -775,7 +786,7 @@ struct ChromeReader::State {
       if (role == STROBE_ROLE_RANGE && (starts_with(name, "ProfilerStep#") ||
                                         (category.name == "user_annotation" && !starts_with(name, "Optimizer."))))
         paradigm = STROBE_USER;
-    } else if (paradigm == STROBE_CUDA && role == STROBE_ROLE_FUNCTION) {
+    } else if ((paradigm == STROBE_CUDA || paradigm == STROBE_HIP) && role == STROBE_ROLE_FUNCTION) {
       if (name.find("Synchronize") != name.npos || name.find("EventQuery") != name.npos) role = STROBE_ROLE_SYNC;
     } else if (category.name == "fee") {
       // "function (file.py:12)"
@@ -880,13 +891,13 @@ struct ChromeReader::State {
       if (const auto found = rows.find(key); found != rows.end())
         while (!stack.empty()) {
           Process& p = processes[found->second.process];
-          p.out->count("spans_cut");
+          p.out->next_is_cut();
           end_of(p, found->second, stack, std::max(p.out->last_ns(), stack.back().start_ns));
         }
     for (auto& [key, opens] : open_async)
       for (const Async& open : opens) {
         Process& p = processes[open.process];
-        p.out->count("spans_cut");
+        p.out->next_is_cut();
         const int64_t end_ns = std::max(p.out->last_ns(), open.start_ns);
         p.out->span(open.location, open.start_ns, end_ns - open.start_ns, open.region);
       }

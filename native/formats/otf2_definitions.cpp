@@ -164,7 +164,9 @@ bool Definitions::record(uint8_t type, Bytes in) {
       break;
     }
     case kRegion: {
-      Region& region = regions.add(in.id());
+      const uint32_t id = in.id();
+      Region& region = regions.add(id);
+      region.id = id;
       region.name = in.id();
       region.description = in.id();
       in.u8();  // what version 1.0 had instead of a role and a paradigm
@@ -294,6 +296,13 @@ bool Definitions::record(uint8_t type, Bytes in) {
       break;  // names of paradigms, call sites, topologies, I/O properties: nothing here refers to them
   }
   return in.ok();
+}
+
+uint64_t Definitions::repeated() const {
+  const auto sum = [](const auto&... kinds) { return (kinds.repeated() + ...); };
+  return sum(strings, regions, locations, location_groups, system_nodes, groups, comms, metric_members, metric_classes,
+             metric_instances, parameters, attributes, windows, interrupt_generators, io_files, io_handles,
+             source_locations, calling_contexts);
 }
 
 void Definitions::finish() {

@@ -82,9 +82,9 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
     ):
         raise ValueError("a file has no name")
     return Job(
-        command=tuple(str(word) for word in raw.get("command", ())),
-        working_directory=str(raw.get("working_directory", "")),
-        host=str(raw.get("host", "")),
+        command=tuple(sound_text(word) for word in raw.get("command", ())),
+        working_directory=sound_text(raw.get("working_directory", "")),
+        host=sound_text(raw.get("host", "")),
         zero_ns=_fitting(zero) if zero is not None else None,
         started_unix_ns=_fitting(raw.get("started_unix_ns", 0)),
         format_version=version,
@@ -93,6 +93,11 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
         processes={name: dict(told) for name, told in (imported.get("processes") or {}).items()},
         imported=imported,
     )
+
+
+def sound_text(value: object) -> str:
+    """Return a text that UTF-8 can hold: JSON can name halves of characters, which no table and no terminal takes."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
 def _fitting(value: Any) -> int:

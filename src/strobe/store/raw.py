@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from strobe.errors import TraceError
-from strobe.store.archive import ProcessFiles
+from strobe.store.archive import ProcessFiles, sound_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,16 +130,17 @@ class RecordedProcess:
         unfinished: dict[str, Any] = {"end_state": "running" if self._alive else "lost"}
         last = self._ended[-1] if finished else unfinished
         exit_code = last.get("exit_code", -1)
+        argv = description.get("argv", [])
         return {
             "pid": first["pid"],
             "parent_pid": first["parent_pid"],
             "started_ns": first["started_ns"],
             "ended_ns": max(first["started_ns"], last.get("ended_ns", 0) or self._last_ns),
-            "end_state": str(last.get("end_state", "lost")),
+            "end_state": sound_text(last.get("end_state", "lost")),
             "exit_code": exit_code if exit_code >= 0 else None,
-            "argv": description.get("argv", []),
-            "host": str(description.get("host", "")),
-            "python": str(description.get("python", "")),
+            "argv": [sound_text(word) for word in argv] if isinstance(argv, list) else sound_text(argv),
+            "host": sound_text(description.get("host", "")),
+            "python": sound_text(description.get("python", "")),
             "main": bool(description.get("main")) and not first.get("forked"),
             "rank": self._notes.get("rank"),
             "ranks": self._notes.get("ranks"),

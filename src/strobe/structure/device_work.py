@@ -61,6 +61,11 @@ class Work:
         """Return the number of activities."""
         return len(self.row)
 
+    def chosen(self, which: npt.NDArray[np.bool_]) -> Work:
+        """Return the activities for which `which` holds."""
+        spans = self.location[which], self.row[which], self.start_ns[which], self.end_ns[which]
+        return Work(*spans, self.region[which], self.kind[which])
+
 
 def devices(trace: Trace) -> list[Device]:
     """Return the GPUs of every process, in order of process and number."""
@@ -118,6 +123,13 @@ def stretches(device: Device, most: int = _STRETCH) -> Iterator[tuple[int, int]]
         yield begin, min(begin + width, device.last_ns + 1)
 
 
+def beginning(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Work:
+    """Return the activities that begin in [start_ns, end_ns), in order of start: in stretches each is there once."""
+    # From the moment before, so that an activity without any length is in it.
+    found = work(trace, device, start_ns - 1, end_ns)
+    return found.chosen((found.start_ns >= start_ns) & (found.start_ns < end_ns))
+
+
 def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
     """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
 
@@ -147,7 +159,7 @@ def divide(found: Work, start_ns: int, end_ns: int) -> Ints:
     """
     begin, end = np.clip(found.start_ns, start_ns, end_ns), np.clip(found.end_ns, start_ns, end_ns)
     out = np.zeros(MASKS, dtype=np.int64)
-    edges, mask = _edges(begin, end, found.kind)
+    edges, mask = sweep(begin, end, found.kind)
     times = np.concatenate(([start_ns], edges, [end_ns]))
     np.add.at(out, np.concatenate(([0], mask)), np.diff(times))
     return out
@@ -163,7 +175,7 @@ def busy(found: Work) -> tuple[Ints, Ints]:
     return found.start_ns[first], reach[last]
 
 
-def _edges(begin: Ints, end: Ints, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
+def sweep(begin: Ints, end: Ints, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
     """Return the moments at which something begins or ends, in order, and which kinds run from there on."""
     times = np.concatenate((begin, end))
     order = np.argsort(times, kind="stable")
