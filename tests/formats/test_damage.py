@@ -435,7 +435,7 @@ def test_messages_hold_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
 def test_half_a_character_in_a_name_is_a_question_mark(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(_speedscope(tmp_path).replace(b'"$schema"', b'"name": "\\udc80", "$schema"'))
-    assert strobe.open(path).processes.to_pylist()[0]["command"] == "?"
+    assert strobe.open(path).processes.to_pylist()[0]["argv"] == "?"
 
 
 @pytest.mark.parametrize("lost", [2, 3, 4, 14], ids=["regions", "locations", "paths", "texts"])
