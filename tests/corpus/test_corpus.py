@@ -24,8 +24,9 @@ def skip_without_what_it_needs(program: Program) -> None:
         pytest.skip("MPICH is not in .venv: ./dev record")
 
 
-# The sets for judging only, `judged` and `sealed`, are left to `./dev bench corpus`: this sees that nothing breaks.
-PROGRAMS = programs("design")
+# The sets for judging only, `judged` and `sealed`, and every fourth of the others are left to `./dev bench corpus`: this
+# sees that nothing breaks, within the time that all tests may take.
+PROGRAMS = [program for number, program in enumerate(programs("design")) if number % 4 != 3]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: f"{program.group}-{program.name}")
