@@ -20,8 +20,20 @@ strobe records a program, finds the loop that dominates it, and shows where the 
 _ORDER = ("summary", "steps", "operators", "profile", "sql", "info", "view")
 
 
+class _PandasLater:
+    """Says no to the first import of pandas: that is pyarrow's, which only wants to know whether its first array is one
+    of pandas, and waits a second for the answer. Whoever needs pandas asks again, and gets it.
+    """
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            sys.meta_path.remove(self)
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+
+
 def entry_point() -> None:
     """Run the command line and leave with its exit code."""
+    sys.meta_path.insert(0, _PandasLater())
     sys.exit(main(sys.argv[1:]))
 
 
