@@ -101,7 +101,9 @@ def test_nsys_calls_and_copies_are_those_of_plain_sql(public, name):
         sizes[key].append(size)
     table = {(row["kind"], row["source"], row["destination"]): row for row in rows(trace.copies())}
     assert {key: summary(row) for key, row in table.items()} == {key: summed(ran) for key, ran in times.items()}
-    assert {key: summary(row, "size_bytes") for key, row in table.items()} == {key: summed(n) for key, n in sizes.items()}
+    assert {key: summary(row, "size_bytes") for key, row in table.items()} == {
+        key: summed(n) for key, n in sizes.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["ns_resolution", "diff_test"])

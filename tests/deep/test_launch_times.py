@@ -92,13 +92,15 @@ def test_nsys_executions_are_those_of_plain_sql(public):
 
 @pytest.mark.parametrize("name", ["nccl_data", "ns_resolution"])
 def test_holistic_trace_analysis_says_the_same(as_hta_sees_it, name):
+    # HTA keeps microseconds since 1970 in floats, which hold a quarter of one: two events may change their order.
+    within = {"nccl_data": 1e-4, "ns_resolution": 5e-4}[name]
     trace, hta = as_hta_sees_it(name)
     theirs = {f"GPU 0 stream {row['stream']}": row for row in hta["queue_length_summary_rank0"]["out"]["data"]}
     keys = {"count": "count", "mean": "mean", "stddev": "std", "min": "min", "quarter": "25%", "median": "50%",
             "three_quarters": "75%", "max": "max"}  # fmt: skip
     ours = {row["stream"]: row for row in rows(trace.launches(by="stream"))}
     assert {stream: {key: row[key] for key in keys} for stream, row in ours.items()} == {
-        stream: {key: pytest.approx(row[f"queue_length.{theirs}"], abs=1e-4) for key, theirs in keys.items()}
+        stream: {key: pytest.approx(row[f"queue_length.{theirs}"], abs=within) for key, theirs in keys.items()}
         for stream, row in theirs.items()
     }
     stats, table = hta["cuda_launch_stats_rank0"]["out"], rows(trace.launches())
@@ -106,7 +108,6 @@ def test_holistic_trace_analysis_says_the_same(as_hta_sees_it, name):
     for part, key in (("call", "cpu_duration"), ("run", "gpu_duration"), ("queue", "launch_delay")):
         count = "queued" if part == "queue" else "launches"
         total = sum(row[count] * (row[f"{part}_avg_ns"] or 0) for row in table)
-        # HTA keeps microseconds since 1970 in floats: a launch may be off by a quarter.
         assert total / US == pytest.approx(stats[key]["sum"], abs=0.25 * stats["rows"] ** 0.5 + 0.01)
 
 

@@ -62,7 +62,9 @@ def run(trace: Trace) -> Table:
         Column("peak_gb_s", "float64", "GB/s", "the same of the fastest copy", extra=True),
     )
     note = "" if rows else "no GPU copied or set memory in this trace" if there else NO_DEVICE
-    return make_table(columns, rows, name="copies", about="copies and memory sets of all GPUs", note=note).sort("total_ns")
+    return make_table(columns, rows, name="copies", about="copies and memory sets of all GPUs", note=note).sort(
+        "total_ns"
+    )
 
 
 def _of_device(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:

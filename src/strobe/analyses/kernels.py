@@ -104,9 +104,7 @@ def run(trace: Trace, *, by: str = "name") -> Table:
         if nothing
         else ""
     )
-    return make_table(columns, ranked, name="kernels", about="kernels of all GPUs", note=note).sort(
-        "total_ns"
-    )
+    return make_table(columns, ranked, name="kernels", about="kernels of all GPUs", note=note).sort("total_ns")
 
 
 def _of_device(trace: Trace, device: Device, by: str) -> Iterator[tuple[object, ...]]:
