@@ -1,6 +1,7 @@
 """Kernels: by hand, against plain SQL of an nsys file, exact sums and Kineto's own estimates of occupancy."""
 
 import csv
+import json
 import sqlite3
 import statistics
 from collections import defaultdict
@@ -132,6 +133,19 @@ def test_public_traces_have_their_exact_sums(public, expected):
     )
     assert (table[0]["calls"], table[0]["total_ns"]) == (int(expected["top_count"]), int(expected["top_sum_ns"]))
     assert table[0]["name"].startswith(expected["top_kernel"])
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+def test_the_tensorboard_plugin_says_the_same(public, workers):
+    told = json.loads((PUBLIC / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())
+    trace = public(f"kineto/resnet50_loader_workers{workers}.json.gz")
+    ours = {row["name"]: row for row in rows(trace.kernels())}
+    assert len(told["kernel_table_top"]) >= 10
+    for name, tensor_cores, calls, total, _, most, least, _, occupancy in told["kernel_table_top"]:
+        row = ours[name]
+        assert (row["calls"], row["total_ns"]) == (calls, total * US)
+        assert (row["max_ns"], row["min_ns"], row["tensor_cores"]) == (most * US, least * US, tensor_cores == "Yes")
+        assert row["occupancy"] * 100 == pytest.approx(occupancy, abs=0.006)
 
 
 def test_theoretical_occupancy_is_what_kineto_estimates_for_full_grids(public):
