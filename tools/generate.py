@@ -11,6 +11,7 @@ from pathlib import Path
 from strobe import registry
 from strobe.cli.main import main as cli
 from strobe.model.kinds import GROUPS, PARADIGMS, RECORDED_WITH, ROLES
+from strobe.model.losses import LOSSES, REMARKS
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 from strobe.model.verb import Verb
@@ -77,14 +78,14 @@ def formats() -> str:
         "",
         "Files of other tools.",
         "",
-        "| format | what it is | suffixes | writes |",
-        "|---|---|---|---|",
+        "| format | what it is | suffixes | reads | writes |",
+        "|---|---|---|---|---|",
     ]
     for name in registry.names("formats"):
         form = registry.load("formats", name)
         assert isinstance(form, Format)
-        writes = "yes" if form.write else "no"
-        parts.append(f"| `{form.name}` | {form.title} | {' '.join(form.suffixes)} | {writes} |")
+        both = " | ".join("yes" if each else "no" for each in (form.read, form.write))
+        parts.append(f"| `{form.name}` | {form.title} | {' '.join(form.suffixes)} | {both} |")
     return "\n".join([*parts, ""])
 
 
@@ -93,6 +94,21 @@ def adapters() -> str:
     parts = ["# Adapters", "", "What `strobe run --trace` switches.", "", "| adapter | what it records |", "|---|---|"]
     for name in registry.names("record.adapters"):
         parts.append(f"| `{name}` | {first_line(import_module(f'strobe.record.adapters.{name}').__doc__ or '')} |")
+    return "\n".join([*parts, ""])
+
+
+def quality() -> str:
+    """Every counter of the quality table that has a meaning in words."""
+    parts = [
+        "# Quality",
+        "",
+        "Counters of the table `quality`, by process; those that are not there are 0.",
+        "",
+        "Something is missing from the trace, or wrong in it; `strobe info`, the summary and the overview say so:",
+    ]
+    for words, title in ((LOSSES, ""), (REMARKS, "Worth knowing, and nothing is missing:")):
+        parts += [*(["", title] if title else []), "", "| counter | what was counted |", "|---|---|"]
+        parts += [f"| `{what}` | {meaning} |" for what, meaning in words.items()]
     return "\n".join([*parts, ""])
 
 
@@ -132,6 +148,7 @@ PAGES = {
     "analyses.md": analyses,
     "command-line.md": command_line,
     "formats.md": formats,
+    "quality.md": quality,
     "rules.md": rules,
     "tables.md": tables,
     "views.md": views,

@@ -15,7 +15,7 @@ SKELETONS = Path(__file__).with_name("skeletons")
 AFTERWARDS = {
     "analysis": "./dev unit -k {name}; then docs/how-to/new-analysis.md",
     "adapter": "./dev record -k {name}; then docs/how-to/new-adapter.md",
-    "format": "./dev unit -k {name}; then docs/how-to/new-format.md",
+    "format": "./dev unit tests/formats -k {name}; then docs/how-to/new-format.md",
     "rule": "./dev unit -k {name}; then docs/how-to/new-rule.md",
     "view": "./dev web; then docs/how-to/new-view.md",
 }

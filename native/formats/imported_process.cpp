@@ -54,11 +54,10 @@ void TableRow::append_to(std::string& out) const {
   out.append(reinterpret_cast<const char*>(bytes), size_t(at - bytes));
 }
 
-void TableRow::add_to(TableColumns& columns, int64_t span_row) const {
-  uint64_t cells[kMaxColumns];
+uint32_t TableRow::present_cells(uint64_t* cells) const {
   size_t n = 0;
   for (uint32_t left = present_; left; left &= left - 1) cells[n++] = cells_[__builtin_ctz(left)];
-  columns.add(span_row, present_, cells);
+  return present_;
 }
 
 // The block file: appended to in large pieces.
@@ -243,6 +242,7 @@ uint32_t ImportedProcess::region(std::string_view name, uint8_t paradigm, uint8_
   bool is_new;
   const uint32_t id = intern(regions_, key.bytes, is_new);
   if (is_new) {
+    checks_.define_region(id, name, paradigm, role);
     regions_.unsaved.append(reinterpret_cast<const char*>(&id), 4).append(key.bytes);
     if (regions_.unsaved.size() > kFlushBytes) save_names(regions_, kRegionsChunk);
     if (so_far_) so_far_->region(id, name, role);
@@ -255,6 +255,7 @@ uint32_t ImportedProcess::text(std::string_view value) {
   bool is_new;
   const uint32_t id = intern(texts_, value, is_new);
   if (is_new) {
+    checks_.define_text(id, value);
     const uint32_t size = uint32_t(value.size());
     texts_.unsaved.append(reinterpret_cast<const char*>(&size), 4).append(value);
     if (texts_.unsaved.size() > kFlushBytes) save_names(texts_, kTextsChunk);
@@ -270,6 +271,7 @@ uint32_t ImportedProcess::location(std::string_view name, uint64_t thread_id, Lo
 void ImportedProcess::name_location(uint32_t location, std::string_view name) { locations_[location].name = name; }
 
 uint32_t ImportedProcess::table(TableLayout layout) {
+  checks_.define_table(layout);
   tables_.push_back(std::make_unique<TableLayout>(std::move(layout)));
   return uint32_t(tables_.size() - 1);
 }
@@ -318,6 +320,7 @@ void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration
   Waiting& at = locations_[location];
   at.records.push_back({start_ns, duration_ns, details, region, place});
   spans_++;
+  checks_.seen(start_ns, region);
   if (so_far_) so_far_->span(region, duration_ns);
   first_ns_ = std::min(first_ns_, start_ns), last_ns_ = std::max(last_ns_, start_ns + duration_ns);
   if (++buffered_ >= buffer_records_) spill();
@@ -339,7 +342,10 @@ void ImportedProcess::row(uint32_t location, const TableRow& row) {
   if (location >= locations_.size()) throw std::runtime_error("a row of a location that was not defined");
   if (row.table() >= tables_.size()) return;
   TableColumns& columns = columns_of(locations_[location].rows, row.table());
-  row.add_to(columns, -1);
+  uint64_t cells[kMaxColumns];
+  const uint32_t present = row.present_cells(cells);
+  columns.add(-1, present, cells);
+  checks_.row(row.table(), present, cells);
   if (columns.rows() == kChunkRows) save_rows(columns, location);
 }
 
@@ -352,46 +358,6 @@ TableColumns& ImportedProcess::columns_of(Columns& tables, uint32_t table) {
 void ImportedProcess::save_rows(TableColumns& columns, uint32_t location) {
   columns.append_to(out_->bytes, location);
   out_->flush(kFlushBytes);
-}
-
-// Reads rows as TableRow wrote them into columns; writes those that are full.
-void ImportedProcess::decode_rows(Columns& tables, uint32_t location, int64_t row, std::string_view bytes) {
-  const char *at = bytes.data(), *end = at + bytes.size();
-  bool ok = true;
-  const auto number = [&]() -> uint64_t {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && at < end; shift += 7) {
-      const uint8_t byte = uint8_t(*at++);
-      value |= uint64_t(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    return ok = false, 0;
-  };
-  uint64_t cells[kMaxColumns];
-  while (at < end) {
-    const uint64_t table = number();
-    const uint32_t present = uint32_t(number());
-    size_t n = 0;
-    for (uint32_t left = present; left; left &= left - 1) cells[n++] = uint64_t(unzigzag(number()));
-    if (!ok || table >= tables_.size()) return;
-    TableColumns& columns = columns_of(tables, uint32_t(table));
-    columns.add(row, present, cells);
-    if (columns.rows() == kChunkRows) save_rows(columns, location);
-  }
-}
-
-void ImportedProcess::write_details(Columns& tables, uint32_t location, int64_t row, uint64_t details) {
-  const std::string_view head = details_spill_->read(details - 1, 10);
-  structure::VarintReader in{head};
-  const uint64_t size = in.number();
-  const size_t length_bytes = head.size() - in.bytes.size();
-  decode_rows(tables, location, row, details_spill_->read(details - 1 + length_bytes, size));
-}
-
-void ImportedProcess::write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name) {
-  Writer w;
-  w.u64(waiting.thread_id), w.u8(uint8_t(waiting.kind)), w.text(name), w.u64(uint64_t(waiting.device));
-  append_chunk(out_->bytes, kLocationChunk, id, 1, w.bytes);
 }
 
 // Spans that nest properly, and their attributes.
@@ -410,8 +376,50 @@ struct ImportedProcess::Lane {
   }
 };
 
+// Reads rows as TableRow wrote them into columns; writes those that are full.
+void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t row, std::string_view bytes) {
+  const char *at = bytes.data(), *end = at + bytes.size();
+  bool ok = true;
+  const auto number = [&]() -> uint64_t {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && at < end; shift += 7) {
+      const uint8_t byte = uint8_t(*at++);
+      value |= uint64_t(byte & 0x7F) << shift;
+      if (byte < 0x80) return value;
+    }
+    return ok = false, 0;
+  };
+  uint64_t cells[kMaxColumns];
+  while (at < end) {
+    const uint64_t table = number();
+    const uint32_t present = uint32_t(number());
+    size_t n = 0;
+    for (uint32_t left = present; left; left &= left - 1) cells[n++] = uint64_t(unzigzag(number()));
+    if (!ok || table >= tables_.size()) return;
+    TableColumns& columns = columns_of(lane.tables, uint32_t(table));
+    columns.add(row, present, cells);
+    checks_.row_of_span(walk, uint32_t(table), present, cells);
+    if (columns.rows() == kChunkRows) save_rows(columns, lane.id);
+  }
+}
+
+void ImportedProcess::write_details(Lane& lane, TraceChecks::Walk& walk, int64_t row, uint64_t details) {
+  const std::string_view head = details_spill_->read(details - 1, 10);
+  structure::VarintReader in{head};
+  const uint64_t size = in.number();
+  const size_t length_bytes = head.size() - in.bytes.size();
+  decode_rows(lane, walk, row, details_spill_->read(details - 1 + length_bytes, size));
+}
+
+void ImportedProcess::write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name) {
+  Writer w;
+  w.u64(waiting.thread_id), w.u8(uint8_t(waiting.kind)), w.text(name), w.u64(uint64_t(waiting.device));
+  append_chunk(out_->bytes, kLocationChunk, id, 1, w.bytes);
+}
+
 void ImportedProcess::write_location(uint32_t location) {
   Waiting& waiting = locations_[location];
+  checks_.see_text(waiting.name);
   write_location_chunk(location, waiting, waiting.name);
   std::deque<Lane> lanes;  // a builder does not move
   const auto add_lane = [&](uint32_t id) {
@@ -419,6 +427,8 @@ void ImportedProcess::write_location(uint32_t location) {
     lanes.back().builder.resume(0, {}, first_ns_);  // times may be below 0
   };
   add_lane(location);
+  TraceChecks::Walk walk;
+  walk.stream = waiting.kind == LocationKind::stream, walk.host = waiting.device < 0;
   Merge merge(waiting, *spans_spill_);
   for (SpanRecord record; merge.next(record);) {
     const int64_t end_ns = record.start_ns + record.duration_ns;
@@ -434,12 +444,13 @@ void ImportedProcess::write_location(uint32_t location) {
       fits = &lanes.back();
     }
     if (fits != &lanes.front()) count("overlapping_spans");
+    checks_.span(walk, record.start_ns, end_ns, record.region);
     // A block ends before a span begins, so that what is open there is what encloses it.
     if (fits->builder.full()) fits->builder.seal(out_->bytes, 0, 0), out_->flush(kFlushBytes);
     const int64_t row = int64_t(fits->builder.spans());
     fits->builder.enter(record.region, record.start_ns);
     fits->stack.push_back({end_ns, record.region});
-    if (record.details) write_details(fits->tables, fits->id, row, record.details);
+    if (record.details) write_details(*fits, walk, row, record.details);
   }
   for (Lane& lane : lanes) {
     lane.leave_until(INT64_MAX);
@@ -484,7 +495,9 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   save_names(regions_, kRegionsChunk);
   save_names(texts_, kTextsChunk);
   location_ids_ = uint32_t(locations_.size());
+  checks_.sort();
   for (uint32_t location = 0; location < locations_.size(); location++) write_location(location);
+  checks_.add_to(counters_);
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
   save_samples();

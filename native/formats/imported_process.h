@@ -15,6 +15,7 @@
 #include "core/builder.h"
 #include "core/statistics.h"
 #include "formats/import_totals.h"
+#include "formats/trace_checks.h"
 #include "kernels/side_tables.h"
 
 namespace strobe {
@@ -32,7 +33,7 @@ class TableRow {
   uint32_t table() const { return table_; }
   bool empty() const { return present_ == 0; }
   void append_to(std::string& out) const;
-  void add_to(TableColumns& columns, int64_t span_row) const;
+  uint32_t present_cells(uint64_t* cells) const;  // one bit a column; `cells` (kMaxColumns) get those that are set
 
  private:
   uint32_t table_ = kNoTable, present_ = 0;
@@ -83,6 +84,8 @@ class ImportedProcess {
   uint32_t path(uint32_t parent, uint32_t region) { return paths_->child(parent, region); }
   void totals(uint32_t location, uint32_t path, const SpanTotals& totals);
   void sample(uint32_t metric, int64_t time_ns, double value);
+  // On a TPU an operation holds others: what overlaps there is sound.
+  void work_nests() { checks_.work_nests(); }
   void count(const std::string& what, uint64_t n = 1) { counters_[what] += n; }
 
   // Writes everything; afterwards the file is complete. `ended` as in docs/format/blocks.md.
@@ -123,8 +126,8 @@ class ImportedProcess {
   void write_location(uint32_t location);
   TableColumns& columns_of(Columns& tables, uint32_t table);
   void save_rows(TableColumns& columns, uint32_t location);
-  void decode_rows(Columns& tables, uint32_t location, int64_t row, std::string_view bytes);
-  void write_details(Columns& tables, uint32_t location, int64_t row, uint64_t details);
+  void decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t row, std::string_view bytes);
+  void write_details(Lane& lane, TraceChecks::Walk& walk, int64_t row, uint64_t details);
   void save_totals();
   void write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name);
 
@@ -156,6 +159,7 @@ class ImportedProcess {
   std::unique_ptr<PathTable> paths_ = std::make_unique<PathTable>();
   StatisticsTable totals_;
   std::map<std::string, uint64_t> counters_;
+  TraceChecks checks_;
   uint64_t spans_ = 0;
   uint32_t places_ = 0;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;

@@ -253,6 +253,7 @@ class Reader {
     // Streams run work; other rows of a device repeat it by module, step or scope.
     stream_ = on_device_ && starts_with(name, "Stream");
     ops_ = tpu_ && (name == "XLA Ops" || name == "Async XLA Ops");
+    if (ops_) out_.work_nests();
     const LocationKind kind = !on_device_       ? LocationKind::thread
                               : stream_ || ops_ ? LocationKind::stream
                                                 : LocationKind::task;

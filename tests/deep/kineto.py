@@ -55,9 +55,14 @@ def step(number: int, start_us: float, duration_us: float, *, thread: int = 1) -
 
 def profile(folder: Path, *events: Event, rank: int | None = None, **top: object) -> strobe.Trace:
     """Write the events into a file of `folder`, and open it."""
+    path = folder / f"profile{len(list(folder.iterdir()))}.json"
+    write(path, *events, rank=rank, **top)
+    return strobe.open(opened(path, talk=False))
+
+
+def write(path: Path, *events: Event, rank: int | None = None, **top: object) -> None:
+    """Write the events into a file: several in a folder are the ranks of a run."""
     whole = {"schemaVersion": 1, **top, "traceEvents": list(events)}
     if rank is not None:
         whole["distributedInfo"] = {"rank": rank, "world_size": rank + 1}
-    path = folder / f"profile{len(list(folder.iterdir()))}.json"
     path.write_text(json.dumps(whole))
-    return strobe.open(opened(path, talk=False))

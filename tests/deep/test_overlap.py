@@ -75,6 +75,21 @@ def test_public_traces_have_their_exact_sums(public, expected):
     }.items() <= {name: int(value) for name, value in expected.items() if value.isdigit()}.items()
 
 
+# Those of which HTA's results are there without its rounding to whole microseconds.
+@pytest.mark.parametrize("name", ["nccl_data", "ns_resolution"])
+def test_holistic_trace_analysis_says_the_same(as_hta_sees_it, name):
+    trace, hta = as_hta_sees_it(name)
+    (row,) = trace.overlap().to_arrow().to_pylist()
+    (temporal,) = hta["temporal_breakdown"]["out"]["data"]
+    assert row["duration_ns"] / US == pytest.approx(temporal["kernel_time(us)"], abs=0.01)
+    assert row["idle_ns"] / US == pytest.approx(temporal["idle_time(us)"], abs=0.01)
+    assert row["computation_ns"] / US == pytest.approx(temporal["compute_time(us)"], abs=0.01)
+    rest = row["busy_ns"] - row["computation_ns"]
+    assert rest / US == pytest.approx(temporal["non_compute_time(us)"], abs=0.01)
+    share = hta["comm_comp_overlap"]["out"]["data"][0]["comp_comm_overlap_pctg"]
+    assert row["overlap"] == (None if share is None else pytest.approx(share / 100, abs=5e-5))
+
+
 activities = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(0, 2)), max_size=25)
 
 

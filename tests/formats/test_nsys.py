@@ -475,6 +475,17 @@ def test_gpu_metrics_become_metrics(export: Export) -> None:
     ]
 
 
+def test_attributes_from_several_tables_come_in_order_of_their_spans(export: Export) -> None:
+    calls = [export.call("cudaLaunchKernel_v7000", 100 * k, 100 * k + 10, correlationId=k + 1) for k in range(3)]
+    export.table("CUPTI_ACTIVITY_KIND_RUNTIME", *calls)
+    waits = [{"start": 100 * k + 50, "end": 100 * k + 60, "globalTid": calls[0]["globalTid"]} for k in range(3)]
+    export.table("OSRT_API", *({**wait, "nameId": export.string("poll"), "returnValue": 7} for wait in waits))
+    (batch,) = export.open().side_batches("call_spans", 0)
+    assert batch.column("row").to_pylist() == list(range(6))
+    assert batch.column("correlation").to_pylist() == [1, None, 2, None, 3, None]
+    assert batch.column("return_value").to_pylist() == [0, 7] * 3
+
+
 def test_many_readings_come_in_order(export: Export) -> None:
     count = 20_000
     export.table(  # every two are the wrong way round

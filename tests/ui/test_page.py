@@ -20,7 +20,8 @@ from starlette.routing import Mount
 
 import strobe
 from strobe.server.app import create_app
-from tests.ui.conftest import STROBE
+from tests.deep.kineto import kernel, operator, profile, step
+from tests.ui.conftest import STROBE, view, watched_page
 from tests.ui.driving import open_timeline, wait_until
 
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
@@ -37,6 +38,20 @@ def test_the_overview_says_what_the_summary_says(page: Page, address: str, trace
         expect(page.get_by_role("region", name="Most worth fixing")).to_contain_text(finding["what"], ignore_case=True)
     expect(page.get_by_role("region", name="Can it be trusted?")).to_contain_text("complete")
     expect(page.get_by_role("img", name=re.compile("^Steps: "))).to_be_visible()
+
+
+def test_the_overview_shows_what_gpus_do(browser: Browser, tmp_path: Path) -> None:
+    events = [step(n, 1000 * n, 1000) for n in range(6)]
+    events += [operator("aten::mm", 1000 * n + at, 100) for n in range(6) for at in (0, 300, 600)]
+    events += [kernel("gemm", 1000 * n, 250) for n in range(6)]
+    trace = profile(tmp_path, *events)
+    with view(trace.path) as address, watched_page(browser, address) as page:
+        page.goto(address)
+        expect(page.get_by_role("region", name="Verdict")).to_contain_text("The GPU has nothing to do 75 % of the time")
+        bar = page.get_by_role("region", name="1 GPU").get_by_role("img")
+        expect(bar).to_have_accessible_name(re.compile("GPU 0: computes 25 %.*idle 75 %"))
+        width = {kind: bar.get_by_title(kind).evaluate("bar => bar.clientWidth") for kind in ("computes", "idle")}
+        assert width["idle"] == pytest.approx(3 * width["computes"], rel=0.02)
 
 
 def test_the_overview_draws_metrics(page: Page, address: str) -> None:

@@ -121,7 +121,7 @@ def test_info_lists_what_was_recorded_and_lost():
     facts = dict(table.rows())
     assert facts["spans"] == "6"
     assert facts["recorded"] == "python, torch"
-    assert facts["lost"] == "records_lost 7"
+    assert facts["lost"] == "7 records lost (buffers were full)"
     assert facts["ended"] == "ended with exit code 0"
 
 

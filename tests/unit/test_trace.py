@@ -121,7 +121,8 @@ def test_sql_stops_at_its_time_limit():
 def test_quality_says_how_a_process_ended(end_state, exit_code, ended, words):
     process = HandMadeProcess({"main": TRAIN}, end_state=end_state, exit_code=exit_code, quality={"records_lost": 2})
     trace = make_trace(process, job=Job(zero_ns=ZERO_NS, ended=ended))
-    assert trace.quality.rows() == [(0, 100, "ended", None, words), (0, 100, "records_lost", 2, None)]
+    lost = "2 records lost (buffers were full)"
+    assert trace.quality.rows() == [(0, 100, "ended", None, words), (0, 100, "records_lost", 2, lost)]
 
 
 def test_an_unknown_question_lists_the_known_ones():

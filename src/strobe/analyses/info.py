@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 def run(trace: Trace) -> Table:
     """Return (what, value) rows, for people; rows whose name ends in a unit hold plain numbers."""
+    from collections import Counter
     from datetime import datetime
 
+    from strobe.model.losses import loss_sentences
     from strobe.model.schema import Column
     from strobe.model.units import format_bytes, format_ns
     from strobe.store.table import make_table
@@ -23,11 +25,10 @@ def run(trace: Trace) -> Table:
     started = (
         datetime.fromtimestamp(info.started_unix_ns / 1e9).isoformat(" ", "seconds") if info.started_unix_ns else ""
     )
-    losses = {
-        str(what): value
-        for _, _, what, value, _ in trace.quality.rows()
-        if isinstance(value, int) and value and str(what).startswith(("records_lost", "bytes_lost", "spans_cut"))
-    }
+    counted: Counter[str] = Counter()
+    for _, _, what, value, _ in trace.quality.rows():
+        if isinstance(value, int):
+            counted[str(what)] += value
     rows = [
         ("path", info.path),
         ("command", " ".join(info.command)),
@@ -48,7 +49,7 @@ def run(trace: Trace) -> Table:
         ("recorded", ", ".join(sorted({str(name) for name in trace.regions.column("paradigm")}))),
         ("size", f"{format_bytes(info.size_bytes)}, {_density(info.size_bytes, info.span_count, info.folded_count)}"),
         ("size_bytes", str(info.size_bytes)),
-        ("lost", ", ".join(f"{what} {value}" for what, value in losses.items()) or "nothing"),
+        ("lost", "; ".join(loss_sentences(counted)) or "nothing"),
         ("format_version", str(info.format_version)),
     ]
     columns = (Column("what", "string", "", "property"), Column("value", "string", "", "its value, as text"))

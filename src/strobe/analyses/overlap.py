@@ -26,13 +26,14 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
-    from strobe.structure.device_work import KINDS, MASKS, NO_DEVICE, devices
+    from strobe.structure.device_work import KINDS, MASKS, NO_DEVICE, devices, divided
 
     per_step = by == "step"
     rows = [
         (device.rank, device.process, device.number, *((step,) if per_step else ()), *_cells(sums))
         for device in devices(trace)
-        for step, sums in (_of_steps(trace, device) if per_step else _of_run(trace, device))
+        for step, sums in (_of_steps(trace, device) if per_step else [(None, divided(trace, device))])
+        if sums.any()
     ]
     columns = (
         Column("rank", "int64", "", "rank of the process, null where it has none"),
@@ -56,32 +57,14 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     return make_table(columns, rows, name="overlap", about=about, note="" if rows else NO_DEVICE)
 
 
-def _of_run(trace: Trace, device: Device) -> Iterator[tuple[None, Ints]]:
-    """Yield the times of a device from the first start to the last end of its work."""
-    import numpy as np
-
-    from strobe.structure.device_work import MASKS, divide, stretches, work
-
-    first, last = device.last_ns, device.first_ns
-    sums = np.zeros(MASKS, dtype=np.int64)
-    for begin, end in stretches(device):
-        found = work(trace, device, begin, end)
-        if len(found):
-            first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
-            sums += divide(found, begin, end)
-    if last >= first:
-        sums[0] = last - first - int(sums[1:].sum())
-        yield None, sums
-
-
 def _of_steps(trace: Trace, device: Device) -> Iterator[tuple[int, Ints]]:
     """Yield the times of a device in each step of its process."""
-    from strobe.structure.device_work import divide, work
+    from strobe.structure.device_work import divided
 
     for step in trace.steps().to_arrow().to_pylist():
         if step["process"] == device.process:
             begin, end = step["start_ns"], step["start_ns"] + step["duration_ns"]
-            yield step["step"], divide(work(trace, device, begin, end), begin, end)
+            yield step["step"], divided(trace, device, begin, end)
 
 
 def _cells(sums: Ints) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ import csv
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 from strobe.store.import_process import Cells, ImportProcess, present
 from strobe.store.import_tables import as_json_text
 from strobe.store.sqlite_input import BATCH_ROWS, NONE, Whole
+from strobe.store.text_input import lines_of
 
 # What nvprof prints. As CSV the units have a row of their own; as text they stand behind each number.
 
@@ -36,8 +37,8 @@ _RATES = {f"{unit}/s": scale for unit, scale in _SIZES.items()}
 _NOTHING = ("", "-")
 _MOST_SHAPES = 1 << 15
 _UNITS = {"", "%", *_TIMES, *_SIZES, *_RATES}
-_LONGEST_LINE = 1 << 20
 _MOST_MESSAGES = 100
+_LONGEST_MESSAGE = 1 << 10
 _SAME = {
     "Regs": "Registers Per Thread",
     "SSMem": "Static SMem",
@@ -175,8 +176,8 @@ class _Printed:
         self._messages: list[str] = []
 
     def read(self) -> Imported:
-        for line in self._lines():
-            self._line(line)
+        for line in lines_of(self._source):
+            self._line(self._decoded(line))
         if not self._rows:
             self._of_process()
         for rows in self._rows.values():
@@ -195,16 +196,6 @@ class _Printed:
             properties={"devices": self._devices, "messages": self._messages},
             counters=counted,
         )
-
-    def _lines(self) -> Iterator[str]:
-        left = b""
-        for chunk in self._source.chunks():
-            *lines, left = (left + chunk).split(b"\n")
-            yield from map(self._decoded, lines)
-            if len(left) > _LONGEST_LINE:
-                raise ValueError("a line is longer than 1 MiB")
-        if left:
-            yield self._decoded(left)
 
     def _decoded(self, line: bytes) -> str:
         try:
@@ -247,7 +238,7 @@ class _Printed:
 
     def _note(self, text: str) -> None:
         if len(self._messages) < _MOST_MESSAGES:
-            self._messages.append(text[: _LONGEST_LINE >> 10])
+            self._messages.append(text[:_LONGEST_MESSAGE])
         else:
             self._counters["rows_left_out"] += 1
 

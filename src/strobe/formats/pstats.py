@@ -75,9 +75,9 @@ class _Marshal:
         if kind == "f":  # as text: versions 0 and 1
             return float(self._take(self._take(1)[0]))
         if kind in "zZ":
-            return self._take(self._take(1)[0]).decode("latin-1")
+            return self._take(self._take(1)[0]).decode("ascii", "replace")
         if kind in "aA":
-            return self._take(self._size()).decode("latin-1")
+            return self._take(self._size()).decode("ascii", "replace")
         if kind in "ust":
             return self._take(self._size()).decode("utf-8", "replace")
         constants = {"N": None, "T": True, "F": False}

@@ -1,8 +1,13 @@
-"""What the counters of the quality table mean when they are not zero: something is missing from the trace."""
+"""What the counters of the quality table mean when they are not zero."""
 
 from __future__ import annotations
 
-# Counter, and the words after its number. `records_lost` and the like are counted by the core, the rest by adapters.
+from collections.abc import Mapping
+
+from strobe.model.units import format_count
+
+# Something is missing from the trace, or wrong in it: the counter, and the words after its number. `records_lost` and
+# the like are counted by the core, the rest by adapters and by imports.
 LOSSES = {
     "records_lost": "records lost (buffers were full)",
     "bytes_lost": "bytes of damaged blocks skipped",
@@ -15,7 +20,8 @@ LOSSES = {
     "threads_without_torch_operators": "threads older than torch without operators",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
     "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
-    "weights_are_no_time": "call paths weighed by samples or bytes (each shown as 1 ns: no time is known)",
+    "weights_are_no_time": "call paths weighed by samples, bytes or events (each shown as 1 ns: no time is known)",
+    "weights_by_function_only": "other weights known by function, not by line and call",
     "packets_dropped": "gaps in the recording of a Perfetto trace",
     "packets_without_state": "packets of a Perfetto trace that refer to what was lost",
     "events_without_clock": "events with times of a clock that nothing relates to the others",
@@ -44,7 +50,90 @@ LOSSES = {
     "unmatched_leaves": "ends without a begin",
     "spans_cut": "spans without an end, cut where the file ends",
     "negative_durations": "spans that end before they begin, taken as 0",
+    # What native/formats/trace_checks.cpp finds in a file of whatever format.
+    "orphan_kernels": "kernels whose launch is not in the trace (kept, linked to nothing)",
+    "orphan_copies": "copies and sets of memory whose call is not in the trace (kept, linked to nothing)",
+    "orphan_launches": "launches whose kernel is not in the trace (kept, linked to nothing)",
+    "overlaps_on_streams": (
+        "kernels and copies that begin before an earlier one on their stream ends (kept; those that do not nest have "
+        "lanes of their own)"
+    ),
+    "missing_steps": "steps that the numbers of the step marks leave out",
+    "duplicate_correlation_ids": "correlation ids of several launches, or of several kernels of one launch (all kept)",
+    "duplicate_operator_ids": "operators with the external id of another one (kept)",
+    "duplicate_flow_ids": "flows that begin with the number of another one (kept)",
+    "duplicate_definition_ids": "definitions with the number of another one (the last one counts)",
+    "ids_not_compared": "ids not looked at for launches and duplicates (too many)",
+    "texts_not_utf8": "names and texts that are not UTF-8 (kept, with replacements where they are shown)",
+    # Of single formats.
+    "bytes_behind_the_end": "bytes behind the end of the imported file's events left out",
+    "repaired_events": "imported events that are no sound JSON, mended",
+    "times_backwards": "imported times before the one that comes before, kept",
+    "interned_texts_lost": "tables of texts of a Perfetto trace that could not be read",
+    "unreadable_packets": "packets of a Perfetto trace that could not be read",
+    "unreadable_planes": "planes of an XPlane file that could not be read",
+    "unreadable_lines": "lines of an XPlane file that could not be read",
+    "unreadable_properties": "facts about the imported file that could not be read",
+    "unreadable_rows": "rows of the imported file that could not be read",
+    "unmatched_completions": "ends of messages without a begin",
+    "undefined_regions": "imported spans of regions that are not defined",
+    "sends_not_completed": "non-blocking sends without an end",
+    "requests_not_completed": "non-blocking receives without an end",
+    "profiles_not_understood": "profiles of the imported file that could not be read",
+    "samples_not_understood": "samples of the imported profile that could not be read",
+    "samples_without_stack": "samples of the imported profile without a call stack left out",
+    "samples_without_weight": "samples of the imported profile without a weight left out",
+    "events_not_understood": "events of the imported profile that could not be read",
+    "frames_not_understood": "frames of the imported profile that could not be read",
+    "functions_not_understood": "functions of the imported profile that could not be read",
+    "callers_not_understood": "callers of the imported profile that could not be read",
+    "lines_out_of_range": "line numbers of the imported profile that are none",
+    "frames_too_deep": "frames of the imported profile too deep, counted for their callers",
+    "frames_without_function": "frames of the imported profile without a function",
+    "frames_without_location": "frames of the imported profile without a location left out",
+    "weights_out_of_range": "weights of the imported profile that are too large left out",
+    "metrics_damaged": "metrics of the imported profile that could not be read",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
+}
+# Worth knowing, and nothing is missing.
+REMARKS = {
+    "overlapping_spans": "spans that overlap others of their location without nesting: in lanes of their own",
+    "times_rounded": "times rounded to whole nanoseconds",
+    "sizes_rounded": "sizes that the imported file has rounded",
+    "weights_rounded": "weights of the imported profile rounded to whole numbers",
+    "processes_joined": "processes that the imported file cannot tell apart",
+    "aggregated_events": "events that the imported file has summed up: marks without a time",
+    "clock_unknown": "archives that do not say how fast their clock is: nanoseconds are assumed",
+    "tracks_described_late": "tracks of a Perfetto trace that were described after their first event",
+    "unknown_fields": "fields of a Perfetto trace that are not known",
+    "event_details_of_other_kinds": "details of events of a Perfetto trace that are not kept",
+    "long_values_not_kept": "long values of an XPlane file that are not kept",
+    "labels_not_kept": "labels of the imported profile that are not kept",
+    "columns_not_kept": "columns of the imported profile that are not kept",
+    "metrics_not_kept": "metrics of the imported profile that are not kept",
+    "threads_folded": "threads of the imported profile shown as one (too many)",
+    "frame_addresses_left_out": "addresses of sampled frames left out: their functions have names",
+    "statistics_left_out": "rows of statistics left out: they cannot be divided",
+    "functions_in_circles": "functions that call each other in circles (their total is at most the one shown)",
+    "functions_of_several_callers": "functions with several callers, shown beside these (whose totals hold them, too)",
+    "calls_not_counted": "functions whose calls the file does not count (each shown as 1)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
 NOT_RECORDED = "not_recorded_"
+
+
+def loss_sentences(counted: Mapping[str, int]) -> list[str]:
+    """Say what is missing from a trace, or wrong in it, in a sentence a counter; nothing for counters that are 0."""
+    known = [sentence(what, counted[what]) for what in LOSSES if counted.get(what)]
+    adapters = [what for what in sorted(counted) if what.startswith(NOT_RECORDED) and counted[what]]
+    return known + [sentence(what, counted[what]) for what in adapters]
+
+
+def sentence(what: str, value: int) -> str:
+    """Return a counter of the quality table in words, empty where it is 0 or there are none for it."""
+    if not value:
+        return ""
+    if what.startswith(NOT_RECORDED):
+        return f"{what.removeprefix(NOT_RECORDED)} not recorded"
+    words = LOSSES.get(what) or REMARKS.get(what)
+    return f"{format_count(value)} {words}" if words else ""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strobe.advice import rank
-from strobe.model.losses import LOSSES, NOT_RECORDED
+from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
-from strobe.model.units import format_count, format_share
+from strobe.model.units import format_share
+from strobe.present.gpus import Gpu, gpu_verdict, gpus
 from strobe.structure.selection import select
 from strobe.structure.statistics import path_statistics
 from strobe.structure.steps import find_steps
@@ -42,7 +43,10 @@ _REPORTING_NS = 130
 
 @dataclass(frozen=True)
 class Verdict:
-    """Where the time goes, in a sentence. `kind`: input-bound, host-bound, compute-bound, no-steps, or empty."""
+    """Where the time goes, in a sentence.
+
+    `kind`: input-bound, communication-bound, host-bound, compute-bound, no-steps, or empty.
+    """
 
     kind: str
     text: str
@@ -137,6 +141,7 @@ class Summary:
     duration_ns: int
     verdict: Verdict
     step: StepSummary | None
+    gpus: tuple[Gpu, ...]
     classes: tuple[StepClass, ...]
     findings: tuple[Finding, ...]
     hot_kind: str
@@ -159,6 +164,7 @@ def summarise(trace: Trace) -> Summary:
     info = trace.info
     usual = usual_steps(trace)
     hot_kind, hot = _hot(trace)
+    on_gpus = gpus(trace)
     return Summary(
         schema_version=SCHEMA_VERSION,
         name=trace.path.name,
@@ -169,8 +175,9 @@ def summarise(trace: Trace) -> Summary:
         process_count=info.process_count,
         started_unix_ns=info.started_unix_ns,
         duration_ns=info.duration_ns,
-        verdict=_verdict(trace, usual, hot),
+        verdict=_verdict(trace, usual, hot, on_gpus),
         step=_step(usual) if usual else None,
+        gpus=on_gpus,
         classes=_classes(usual) if usual else (),
         findings=tuple(rank.findings(trace)),
         hot_kind=hot_kind,
@@ -179,7 +186,7 @@ def summarise(trace: Trace) -> Summary:
     )
 
 
-def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...]) -> Verdict:
+def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: tuple[Gpu, ...]) -> Verdict:
     if not trace.span_count + trace.folded_count:
         return Verdict("empty", "nothing was recorded: the program ran no Python function and no operator of its own")
     if usual is None:
@@ -189,6 +196,8 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...]) -> Verdict
     if share["data_wait"] >= INPUT_BOUND:
         text = f"input-bound: the loop waits {format_share(share['data_wait'])} of every step for its next batch"
         return Verdict("input-bound", text, share["data_wait"])
+    if on_gpus:
+        return Verdict(*gpu_verdict(on_gpus))
     if share["rest"] == 1.0:
         most_of_it = f"{format_share(hot[0].share)} of a step is in {hot[0].name} itself" if hot else "of unknown parts"
         return Verdict("host-bound", f"a loop without operators of a framework; {most_of_it}", 1.0)
@@ -262,12 +271,7 @@ def _quality(trace: Trace) -> Quality:
             total[str(row["what"])] += row["value"]
     recorded_ns = sum(int(str(row["ended_ns"])) - int(str(row["started_ns"])) for row in trace.processes.to_pylist())
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
-    losses = [f"{format_count(total[what])} {words}" for what, words in LOSSES.items() if total[what]]
-    losses += [
-        f"{what.removeprefix(NOT_RECORDED)} not recorded"
-        for what in sorted(total)
-        if what.startswith(NOT_RECORDED) and total[what]
-    ]
+    losses = loss_sentences(total)
     losses += [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] in ("unreadable", "unrecorded")]
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
+from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _BAR = 26
 _PART_WORDS = {"data_wait": "waits data", "rest": "other"}
 _ASCII = str.maketrans({"─": "-", "█": "#", "▌": "=", "·": "-", "…": "."})
 _MOST_FINDINGS = 5
+_MOST_GPUS = 4
 _AUTOGRAD = "autograd::engine::evaluate_function: "  # in front of the name of every node of the backward graph
 
 
@@ -29,7 +31,7 @@ def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) 
     rule = "─" * width
     blocks = [
         [*_head(summary, width)],
-        _step(summary.step, width) if summary.step else [],
+        [*(_step(summary.step, width) if summary.step else []), *_gpus(summary.gpus, width)],
         _findings(summary, width),
         _hot(summary, width),
         _tail(summary, width),
@@ -88,6 +90,19 @@ def _kept(step: StepSummary) -> str:
     return kept + (
         "" if step.representativeness is None else f"; usual kept ones take {step.representativeness:.2f} x the mean"
     )
+
+
+def _gpus(found: Sequence[Gpu], width: int) -> list[str]:
+    """Return a line each GPU, those with the most idle time first where there are too many."""
+    lines = []
+    for gpu in sorted(found, key=lambda each: -each.idle)[:_MOST_GPUS] if len(found) > _MOST_GPUS else found:
+        rank = "" if gpu.rank is None or len(found) == 1 else f"rank {gpu.rank} "
+        parts = [("computes", gpu.computation), ("only communicates", gpu.communication), ("only copies", gpu.copy)]
+        told = "   ".join(f"{word} {format_share(share)}" for word, share in parts if share)
+        lines.append(_cut(f"  {rank + gpu.name:<12} {told}   idle {format_share(gpu.idle)}", width))
+    if len(found) > _MOST_GPUS:
+        lines.append(f"  ... {len(found) - _MOST_GPUS} more GPUs with less idle time: strobe overlap")
+    return lines
 
 
 def _findings(summary: Summary, width: int) -> list[str]:

@@ -28,7 +28,18 @@ _BUFFER_BYTES = 64 << 20
 _TYPES = {"float64": 1, "string": 2}  # CellType of native/kernels/side_tables.h; everything else is an integer
 # What has no time goes with statistics: it cannot be divided.
 _TIMED = [name for name in EVENT_TABLES if any(column.name == "time_ns" for column in TABLES[name])]
-_NOT_COUNTED = {"estimated_cost_ns"}  # a reader finds them itself
+# A reader finds the first itself, and the others are found again in what is written.
+_NOT_COUNTED = {
+    "estimated_cost_ns",
+    "orphan_kernels",
+    "orphan_copies",
+    "orphan_launches",
+    "missing_steps",
+    "duplicate_correlation_ids",
+    "duplicate_operator_ids",
+    "duplicate_flow_ids",
+    "ids_not_compared",
+}
 _Columns = list[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8] | None]]
 
 

@@ -18,6 +18,8 @@ from strobe.store.sqlite_input import NONE, Batch, combinations, factor
 
 Whole = npt.NDArray[np.int64]
 Cells = tuple[Whole, npt.NDArray[np.uint8] | None]  # values, and which of them are there
+_Column = tuple[int, Whole, npt.NDArray[np.uint8] | None]  # the same, behind the place of the column
+_Layout = tuple[int, dict[str, int]]  # number of the table, and the places of its columns
 
 # Several processes of one file wait for their order at once: each gets a part of the buffer.
 _BUFFERS = 8
@@ -42,7 +44,7 @@ class ImportProcess:
         self._locations: dict[object, int] = {}
         self._stream_names: dict[str, int] = {}  # the context whose stream has the name
         self._used = False
-        self._layouts: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._layouts: dict[str, _Layout] = {}
 
     @property
     def first_ns(self) -> int:
@@ -154,14 +156,10 @@ class ImportProcess:
         if open_end.any():
             self.count("spans_without_end", int(open_end.sum()))
             end_ns = np.where(open_end, start_ns, end_ns)
-        given = [
-            (self._layout(name, tuple(columns)), _columns(tuple(columns.values())))
-            for name, columns in (tables or {}).items()
-            if columns
-        ]
+        given = [self._given(name, columns) for name, columns in (tables or {}).items() if columns]
         for key, (values, valid) in arguments:
             constant = np.full(len(values), self.text(key), dtype=np.int64)
-            given.append((self._layout("arguments", ("key", "value")), _columns(((constant, valid), (values, valid)))))
+            given.append(self._given("arguments", {"key": (constant, valid), "value": (values, valid)}))
         self._used = self._used or len(start_ns) > 0
         self._out.spans(location, start_ns, end_ns - start_ns, region, given)
 
@@ -173,7 +171,8 @@ class ImportProcess:
             keep = ~far
             location = location[keep]
             columns = {name: _kept(cells, keep) for name, cells in columns.items()}
-        self._out.rows(self._layout(table, tuple(columns)), location, _columns(tuple(columns.values())))
+        layout, cells = self._given(table, columns)
+        self._out.rows(layout, location, cells)
 
     def samples(self, name: str, unit: str, time_ns: Whole, value: npt.NDArray[np.float64]) -> None:
         """Add readings of a metric of the whole process."""
@@ -197,13 +196,21 @@ class ImportProcess:
         note = "" if rank is None else json.dumps({"rank": rank})
         self._out.finish(self.pid, 0, json.dumps(description), note)
 
-    def _layout(self, table: str, columns: tuple[str, ...]) -> int:
-        known = self._layouts.get((table, columns))
-        if known is None:
-            types = {column.name: column.type for column in TABLES[table]}
-            layout = [(column, _CELL_TYPES.get(types[column], 0)) for column in columns]
-            known = self._layouts[table, columns] = self._out.table(table, layout, table not in EVENT_TABLES)
-        return known
+    def _given(self, table: str, columns: Mapping[str, Cells]) -> tuple[int, list[_Column]]:
+        """Return the number of a table, and columns as the native side takes them; one without any cell stays here.
+
+        A table has one layout, whatever columns come: only so are its rows written in order of the spans.
+        """
+        if table not in self._layouts:
+            layout = [(c.name, _CELL_TYPES.get(c.type, 0)) for c in TABLES[table] if c.name not in ("location", "row")]
+            number = self._out.table(table, layout, table not in EVENT_TABLES)
+            self._layouts[table] = number, {name: at for at, (name, _) in enumerate(layout)}
+        number, place = self._layouts[table]
+        return number, [
+            (place[name], np.ascontiguousarray(values), None if valid is None else np.ascontiguousarray(valid))
+            for name, (values, valid) in columns.items()
+            if valid is None or valid.any()
+        ]
 
 
 def present(values: Whole) -> Cells:
@@ -219,12 +226,3 @@ def _far(times: Whole) -> npt.NDArray[np.bool_]:
 def _kept(cells: Cells, keep: npt.NDArray[np.bool_]) -> Cells:
     values, valid = cells
     return values[keep], None if valid is None else valid[keep]
-
-
-def _columns(cells: Sequence[Cells]) -> list[tuple[int, Whole, npt.NDArray[np.uint8] | None]]:
-    """Return columns as the native side takes them; those without any cell need not travel."""
-    return [
-        (number, np.ascontiguousarray(values), None if valid is None else np.ascontiguousarray(valid))
-        for number, (values, valid) in enumerate(cells)
-        if valid is None or valid.any()
-    ]

@@ -25,7 +25,7 @@ from strobe.store.inputs import Input, inputs_of
 from strobe.store.progress import Progress
 
 # What an import writes may change: a cache of another version is made anew.
-IMPORT_VERSION = 1
+IMPORT_VERSION = 3
 _BUFFER_BYTES = 64 << 20
 _PROPERTIES_BYTES = 1 << 20
 

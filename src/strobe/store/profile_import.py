@@ -161,7 +161,7 @@ class ProfileProcess:
             "imported_from": self._source,
         }
         note = "" if rank is None else json.dumps({"rank": rank, "ranks": ranks})
-        self.core.finish(pid, description_json=json.dumps(description), note_json=note)
+        self.core.finish(pid if abs(pid) < _LARGEST else 0, description_json=json.dumps(description), note_json=note)
         # Without spans and metrics there is no first moment.
         first_ns = self.core.first_ns if self.core.first_ns <= self.core.last_ns else 0
         last_ns = max(self.core.last_ns, first_ns)

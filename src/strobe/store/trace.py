@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from strobe import registry
 from strobe.errors import TraceError, UsageError
 from strobe.model.kinds import RECORDED_WITH
+from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
 from strobe.store import archive, cut, engine, exports, parts, recover, side_tables, sql
@@ -142,7 +143,10 @@ class Trace:
         for process, (reader, described) in enumerate(zip(self.readers, self._described, strict=True)):
             pid = described["pid"]
             rows.append((process, pid, "ended", None, recover.ending(described, self.job, self.zero_ns)))
-            rows.extend((process, pid, what, value, None) for what, value in sorted(reader.quality().items()))
+            counted = sorted(reader.quality().items())
+            rows.extend(
+                (process, pid, what, value, (value and sentence(what, value)) or None) for what, value in counted
+            )
             if self.files:
                 rows.append((process, pid, "size_bytes", self.files[process].size_bytes, None))
                 note = self.job.processes.get(self.files[process].blocks.stem, {})

@@ -61,6 +61,11 @@ class Work:
         """Return the number of activities."""
         return len(self.row)
 
+    def chosen(self, which: npt.NDArray[np.bool_]) -> Work:
+        """Return the activities for which `which` holds."""
+        spans = self.location[which], self.row[which], self.start_ns[which], self.end_ns[which]
+        return Work(*spans, self.region[which], self.kind[which])
+
 
 def devices(trace: Trace) -> list[Device]:
     """Return the GPUs of every process, in order of process and number."""
@@ -116,6 +121,27 @@ def stretches(device: Device, most: int = _STRETCH) -> Iterator[tuple[int, int]]
     width = (device.last_ns - device.first_ns) // max(1, -(-device.spans // most)) + 1
     for begin in range(device.first_ns, device.last_ns + 1, width):
         yield begin, min(begin + width, device.last_ns + 1)
+
+
+def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
+    """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
+
+    Without them: from the first start to the last end of its activities, zeros where it has none.
+    """
+    first, last = device.last_ns, device.first_ns
+    sums = np.zeros(MASKS, dtype=np.int64)
+    for begin, end in stretches(device):
+        begin = begin if start_ns is None else max(begin, start_ns)
+        end = end if end_ns is None else min(end, end_ns)
+        if begin >= end:
+            continue
+        found = work(trace, device, begin, end)
+        if len(found):
+            first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
+            sums += divide(found, begin, end)
+    begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
+    sums[0] = max(0, end - begin) - int(sums[1:].sum())
+    return sums
 
 
 def divide(found: Work, start_ns: int, end_ns: int) -> Ints:

@@ -44,6 +44,17 @@ const decodeStep = object({
 });
 export type StepSummary = ReturnType<typeof decodeStep>;
 
+const decodeGpu = object({
+  name: text,
+  rank: maybe(number),
+  duration_ns: number,
+  computation: number,
+  communication: number,
+  copy: number,
+  idle: number,
+});
+export type Gpu = ReturnType<typeof decodeGpu>;
+
 const decodeHot = object({
   name: text,
   calls: number,
@@ -70,6 +81,7 @@ const decodeSummary = object({
   program: text,
   verdict: object({ kind: text, text, share: maybe(number) }),
   step: maybe(decodeStep),
+  gpus: list(decodeGpu),
   findings: list(decodeFinding),
   hot_kind: text,
   hot: list(decodeHot),

@@ -8,6 +8,7 @@ import { load, useSession } from "../data/session";
 import { type Evidence, fetchSummary, type Hot, type Quality, type Summary } from "../data/summary";
 import type { View } from "../data/view";
 import { evidenceRange, Findings } from "../widgets/Findings";
+import { GpuBars } from "../widgets/GpuBars";
 import { Await, Missing } from "../widgets/Loading";
 import { RunChart } from "../widgets/RunChart";
 import { StepBar } from "../widgets/StepBar";
@@ -15,6 +16,7 @@ import { StepStrip } from "../widgets/StepStrip";
 
 const KINDS: Readonly<Record<string, string>> = {
   "input-bound": "waits for data",
+  "communication-bound": "bound by communication",
   "host-bound": "bound by the host",
   "compute-bound": "bound by compute",
   "no-steps": "no steps",
@@ -55,6 +57,7 @@ function Overview({ summary }: { summary: Summary }) {
         <Missing what="There is nothing to show. Record functions and operators with" option="--preset auto SCRIPT" />
       )}
       {summary.step && <StepBar step={summary.step} />}
+      {summary.gpus.length > 0 && <GpuBars gpus={summary.gpus} />}
       <Await of={session.steps.value} what="Finding the steps">
         {(steps) => <StepsCard steps={steps} onSteps={show} />}
       </Await>

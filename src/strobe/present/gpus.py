@@ -1,0 +1,76 @@
+"""What the GPUs of a run did during its steps: a line each in the summary, and a verdict where they are the problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strobe.model.units import format_share
+from strobe.structure.device_work import COMMUNICATION, COMPUTATION, COPY, devices, divided
+from strobe.structure.steps import find_steps
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+# The main problem is that GPUs wait, or communicate while nothing computes, from these parts of the time on
+# (torch_tb_profiler advises on a utilisation below 50 % and on communication above 10 %; we name the main problem).
+IDLE, EXPOSED = 0.3, 0.2
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU during the steady steps of its process, or the whole run where there are none; shares of that, 0 to 1.
+
+    computation: a kernel computes; communication, copy: it does that and nothing else; idle: nothing. They add up to 1.
+    """
+
+    name: str
+    rank: int | None
+    duration_ns: int
+    computation: float
+    communication: float
+    copy: float
+    idle: float
+
+
+def gpus(trace: Trace) -> tuple[Gpu, ...]:
+    """Return every GPU of every process that did anything."""
+    found = []
+    steps = {each.process: each for each in find_steps(trace).processes} if (there := devices(trace)) else {}
+    for device in there:
+        start_ns = end_ns = None
+        if device.process in steps and (steady := steps[device.process].steady).any():
+            own = steps[device.process]
+            start_ns = int(own.start_ns[steady].min())
+            end_ns = int((own.start_ns + own.duration_ns)[steady].max())
+        sums = divided(trace, device, start_ns, end_ns)
+        duration = int(sums.sum())
+        if not int(sums[1:].sum()):
+            continue
+        computes = sum(int(time) for mask, time in enumerate(sums) if mask & COMPUTATION)
+        alone = sums[COMMUNICATION] + sums[COMMUNICATION | COPY]
+        parts = (computes, int(alone), int(sums[COPY]), int(sums[0]))
+        found.append(Gpu(device.name, device.rank, duration, *(part / duration for part in parts)))
+    return tuple(found)
+
+
+def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
+    """Return kind, sentence and share of the main thing that the GPUs do; `found` is not empty."""
+    idle, exposed, computing = (
+        sum(getattr(each, name) for each in found) / len(found) for name in ("idle", "communication", "computation")
+    )
+    one = len(found) == 1
+    who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
+    if exposed >= EXPOSED and exposed >= idle:
+        text = f"{who} {'communicates' if one else 'communicate'} and {'computes' if one else 'compute'} nothing"
+        return (
+            "communication-bound",
+            f"communication-bound: {text} {format_share(exposed)} of the time{average}",
+            exposed,
+        )
+    if idle >= IDLE:
+        text = f"{who} {'has' if one else 'have'} nothing to do {format_share(idle)} of the time{average}"
+        return "host-bound", f"host-bound: {text}", idle
+    text = f"{who} {'computes' if one else 'compute'} {format_share(computing)} of the time{average}"
+    return "compute-bound", f"compute-bound: {text}", computing

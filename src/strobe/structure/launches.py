@@ -1,0 +1,193 @@
+"""Who launched what a GPU did: the call of CUDA or HIP, and the operator that was innermost at that call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.structure.attributes import Attributes, integers
+from strobe.structure.device_work import Work, work
+
+if TYPE_CHECKING:
+    from strobe.store.trace import SpanArrays, Trace
+    from strobe.structure.device_work import Device
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# Spans of a process, on its threads and on the GPU, that a stretch holds about.
+_STRETCH = 1 << 19
+# Calls and operators that are kept until what they launched begins. A stream takes 1024 launches before the next call
+# blocks, so what was not seen after that many calls was launched by none of them.
+_KEPT = 1 << 18
+# How far the clock of a GPU may be behind that of the host: so much later, a launching call is still looked for.
+_SKEW_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
+
+    `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call.
+    """
+
+    call_location: Ints
+    call_row: Ints
+    call_region: Ints
+    call_start_ns: Ints
+    call_end_ns: Ints
+    operator_location: Ints
+    operator_row: Ints
+    operator_region: Ints
+
+    def __len__(self) -> int:
+        """Return the number of activities."""
+        return len(self.call_row)
+
+
+def launches(trace: Trace, device: Device, most: int = _STRETCH) -> Iterator[tuple[Work, Launches]]:
+    """Yield what a GPU did, stretch by stretch in constant memory, and who launched it; each activity once.
+
+    A call and what it launched share a correlation within their process; all kernels of a CUDA graph share that of
+    the graph's launch. Of several calls with the same correlation (the driver's inside the runtime's) the outermost
+    counts. The operator is the one that was innermost when the call began, on the thread of the call; where the trace
+    does not have the call, the one with the external id of the activity. `most`: spans that a stretch holds about.
+    """
+    host = _Host(trace, device.process)
+    streams = {
+        location: [Attributes(trace, table, location, ("correlation", "external_id")) for table in _OF_ACTIVITY]
+        for location in device.locations
+    }
+    first, last = min(device.first_ns, host.first_ns), device.last_ns
+    width = (last - first) // max(1, -(-(device.spans + host.spans) // most)) + 1
+    for begin in range(first, last + 1, width):
+        end = min(begin + width, last + 1)
+        host.read(begin, end)
+        # From the moment before, so that an activity without any length is in it; then only what begins here.
+        found = work(trace, device, begin - 1, end)
+        found = found.chosen((found.start_ns >= begin) & (found.start_ns < end))
+        if len(found):
+            yield found, host.launches(*_numbers(found, streams))
+
+
+_OF_ACTIVITY = ("kernel_spans", "copy_spans")
+
+
+def _numbers(found: Work, streams: dict[int, list[Attributes]]) -> tuple[Ints, Ints]:
+    """Return correlation and external id of every activity, -1 where it has none."""
+    correlation, external = (np.full(len(found), -1, dtype=np.int64) for _ in range(2))
+    for location, tables in streams.items():
+        (at,) = np.nonzero(found.location == location)
+        at = at[np.argsort(found.row[at])]
+        for table in tables:
+            known = table.of(found.row[at])
+            for column, name in ((correlation, "correlation"), (external, "external_id")):
+                values = integers(known.column(name))
+                column[at[values > 0]] = values[values > 0]
+    # Kineto before 2022 wrote the correlation there, too: that is no operator's number.
+    external[external == correlation] = -1
+    return correlation, external
+
+
+class _Host:
+    """Calls and operators of a process, read in order of time; the latest are at hand by their numbers."""
+
+    def __init__(self, trace: Trace, process: int) -> None:
+        threads = [
+            each
+            for each in trace.locations.to_arrow().to_pylist()
+            if each["process"] == process and each["kind"] == "thread" and each["span_count"]
+        ]
+        self._trace = trace
+        self._calls = {t["location"]: Attributes(trace, "call_spans", t["location"], ("correlation",)) for t in threads}
+        self._operators = {
+            t["location"]: Attributes(trace, "operator_spans", t["location"], ("external_id",)) for t in threads
+        }
+        roles = trace.regions.to_arrow().column("role").to_pylist()
+        self._is_operator = np.array([role == "operator" for role in roles], dtype=bool)
+        # What waits launches nothing; a thread may ask a million times whether its kernel is done.
+        self._waits = np.array([role in ("sync", "wait") for role in roles], dtype=bool)
+        # Rows of both: start, number, then columns of Launches; in order of start.
+        self._latest_calls = np.zeros((10, 0), dtype=np.int64)
+        self._latest_operators = np.zeros((5, 0), dtype=np.int64)
+        self._seen_ns = min((t["first_ns"] for t in threads), default=0)
+        self.first_ns = min((t["first_ns"] for t in threads), default=2**62)
+        self.spans = sum(t["span_count"] for t in threads)
+
+    def read(self, begin: int, end: int) -> None:
+        """Read on to all calls that may have launched what begins in [begin, end)."""
+        start, self._seen_ns = self._seen_ns, max(self._seen_ns, end + _SKEW_NS)
+        if start >= self._seen_ns:
+            return
+        calls, operators = [self._latest_calls[:, :0]], [self._latest_operators[:, :0]]
+        for location in self._calls:
+            spans = self._trace.span_arrays(location, start - 1, self._seen_ns)
+            new = np.flatnonzero((spans["start_ns"] >= start) & (spans["start_ns"] < self._seen_ns))
+            if len(new):
+                calls.append(self._new_calls(location, spans, new))
+                operators.append(self._new_operators(location, spans, new))
+        self._latest_calls = _with_latest(self._latest_calls, calls)
+        self._latest_operators = _with_latest(self._latest_operators, operators)
+
+    def launches(self, correlation: Ints, external: Ints) -> Launches:
+        """Return who launched the activities with these numbers, -1 where one has none."""
+        out = np.full((8, len(correlation)), -1, dtype=np.int64)
+        at, known = _find(self._latest_calls[1], correlation)
+        out[:, known] = self._latest_calls[2:, at[known]]
+        at, known = _find(self._latest_operators[1], np.where(known, -1, external))
+        out[5:, known] = self._latest_operators[2:, at[known]]
+        return Launches(*out)
+
+    def _new_calls(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
+        """Return the columns of the calls among the spans `new` of a thread."""
+        correlation = integers(self._calls[location].of(spans["row"][new]).column("correlation"))
+        chosen = (correlation > 0) & ~self._waits[spans["region"][new]]
+        correlation, new = correlation[chosen], new[chosen]
+        inside, start = self._innermost(spans, new), spans["start_ns"][new]
+        return np.stack((start, correlation, *_names(location, spans, new), start, start + spans["duration_ns"][new],
+                         *_names(location, spans, inside)))  # fmt: skip
+
+    def _new_operators(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
+        """Return the columns of the operators with an external id among the spans `new` of a thread."""
+        external = integers(self._operators[location].of(spans["row"][new]).column("external_id"))
+        chosen = (external > 0) & self._is_operator[spans["region"][new]]
+        external, new = external[chosen], new[chosen]
+        return np.stack((spans["start_ns"][new], external, *_names(location, spans, new)))
+
+    def _innermost(self, spans: SpanArrays, at: Ints) -> Ints:
+        """Return the index of the innermost operator around each of the spans `at`, -1 where there is none."""
+        operator, at = self._is_operator[spans["region"]], at.copy()
+        (left,) = np.nonzero(at >= 0)
+        while len(left):
+            parent = spans["parent"][at[left]]
+            at[left] = np.where(parent < 0, -1, np.searchsorted(spans["row"], parent))
+            left = left[parent >= 0]
+            left = left[~operator[at[left]]]
+        return at
+
+
+def _names(location: int, spans: SpanArrays, at: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return location, row and region of the spans `at`, -1 where that is -1."""
+    known = at >= 0
+    row, region = (np.where(known, spans[name][at].astype(np.int64), -1) for name in ("row", "region"))
+    return np.where(known, location, -1), row, region
+
+
+def _with_latest(kept: Ints, new: list[Ints]) -> Ints:
+    """Return the columns of `new` in order of time, behind the latest of those that were kept."""
+    columns = np.concatenate(new, axis=1)
+    return np.concatenate((kept[:, -_KEPT:], columns[:, np.argsort(columns[0], kind="stable")]), axis=1)
+
+
+def _find(numbers: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+    """Return the first place of each number that is wanted, and whether it is there at all; no number is below 1."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    at = np.searchsorted(ordered, wanted)
+    at[at == len(ordered)] = 0
+    known = ordered[at] == wanted if len(ordered) else np.zeros(len(wanted), dtype=bool)
+    return (order[at] if len(ordered) else at), known & (wanted > 0)

@@ -1,0 +1,133 @@
+"""Who launched what a GPU did: by hand, against plain SQL and JSON of public traces, and whatever the stretches are."""
+
+import gzip
+import json
+import sqlite3
+
+import numpy as np
+import pytest
+
+import strobe
+from strobe.store.imports import opened
+from strobe.structure.device_work import devices
+from strobe.structure.launches import launches
+from tests.deep.conftest import PUBLIC
+from tests.deep.kineto import US, call, copy, kernel, operator, profile, write
+
+
+def launched(trace, most=1 << 19):
+    """Return what, who called it and which operator it belongs to, by activity: names and starts in microseconds."""
+    names = trace.regions.to_arrow().column("name").to_pylist()
+
+    def span(location, row, region):
+        if row < 0:
+            assert location == region == -1
+            return None
+        spans = trace.span_arrays(int(location))
+        assert spans["region"][row] == region
+        return names[region], int(spans["start_ns"][row]) // US
+
+    out = []
+    for device in devices(trace):
+        for found, by in launches(trace, device, most):
+            for k in range(len(found)):
+                called = span(by.call_location[k], by.call_row[k], by.call_region[k])
+                assert called is None or called[1] == by.call_start_ns[k] // US
+                operator_of = span(by.operator_location[k], by.operator_row[k], by.operator_region[k])
+                end = int(by.call_end_ns[k]) // US if called else None
+                out.append((names[found.region[k]], int(found.start_ns[k]) // US, called, end, operator_of))
+    return out
+
+
+@pytest.mark.parametrize("most", [1, 3, 1 << 19])
+def test_calls_are_found_by_correlation_and_operators_by_time(tmp_path, most):
+    trace = profile(
+        tmp_path,
+        operator("aten::linear", 0, 50, External_id=1),
+        operator("aten::addmm", 2, 40, External_id=2),
+        call(5, 9, correlation=11),
+        call(6, 7, "cuLaunchKernel", correlation=11),  # the driver's, inside the runtime's
+        operator("aten::add", 44, 4, External_id=3),
+        call(45, 2, correlation=12),
+        call(60, 5, "cudaGraphLaunch", correlation=13),  # outside of every operator, launches two kernels
+        operator("aten::copy_", 61, 20, thread=2, External_id=4),
+        call(62, 3, "cudaMemcpyAsync", thread=2, correlation=14),
+        call(70, 3, "cudaStreamSynchronize", correlation=15),
+        kernel("gemm", 20, 10, correlation=11, External_id=2),
+        kernel("add", 400, 10, correlation=12, External_id=3),
+        kernel("first of graph", 500, 10, correlation=13),
+        kernel("second of graph", 900, 10, correlation=13),
+        copy("Memcpy HtoD (Pageable -> Device)", 70, 5, stream=9, correlation=14),
+        kernel("call unknown", 950, 5, correlation=99, External_id=3),
+        kernel("nothing known", 960, 5),
+    )
+    assert launched(trace, most) == [
+        ("gemm", 20, ("cudaLaunchKernel", 5), 14, ("aten::addmm", 2)),
+        ("Memcpy HtoD (Pageable -> Device)", 70, ("cudaMemcpyAsync", 62), 65, ("aten::copy_", 61)),
+        ("add", 400, ("cudaLaunchKernel", 45), 47, ("aten::add", 44)),
+        ("first of graph", 500, ("cudaGraphLaunch", 60), 65, None),
+        ("second of graph", 900, ("cudaGraphLaunch", 60), 65, None),
+        ("call unknown", 950, None, None, ("aten::add", 44)),
+        ("nothing known", 960, None, None, None),
+    ]
+
+
+def test_a_call_launches_in_its_own_process_only(tmp_path):
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in range(2):
+        events = (call(0, 2, correlation=7 + rank), kernel("gemm", 30, 5, device=rank, correlation=7))
+        write(folder / f"rank{rank}.json", *events, rank=rank)
+    assert launched(strobe.open(opened(folder, talk=False))) == [
+        ("gemm", 30, ("cudaLaunchKernel", 0), 2, None),
+        ("gemm", 30, None, None, None),
+    ]
+
+
+def test_nsys_calls_are_those_of_plain_sql(public):
+    name = "nsys/perlmutter-cloverleaf-cuda.sqlite"
+    with sqlite3.connect(f"file:{PUBLIC / name}?mode=ro", uri=True) as database:
+        (expected,) = database.execute(
+            "select count(*), sum(a.start - r.start), sum(a.end - r.end) from ("
+            " select correlationId c, globalPid p, start, end from CUPTI_ACTIVITY_KIND_KERNEL union all"
+            " select correlationId, globalPid, start, end from CUPTI_ACTIVITY_KIND_MEMCPY) a"
+            " join CUPTI_ACTIVITY_KIND_RUNTIME r on r.correlationId = a.c"
+            " and r.globalTid / 0x1000000 = a.p / 0x1000000"
+        ).fetchall()
+    trace = public(name)
+    (device,) = devices(trace)
+    for most in (500, 1 << 19):
+        sums = np.zeros(3, dtype=np.int64)
+        for found, by in launches(trace, device, most):
+            known = by.call_row >= 0
+            sums += (
+                known.sum(),
+                (found.start_ns - by.call_start_ns)[known].sum(),
+                (found.end_ns - by.call_end_ns)[known].sum(),
+            )
+        assert tuple(sums.tolist()) == expected
+
+
+@pytest.mark.parametrize("name", ["ns_resolution", "nccl_data"])
+def test_kineto_operators_are_those_that_it_names_itself(public, name):
+    # But for NCCL's kernels: Kineto names an operator that only describes the collective, and ends before the launch.
+    with gzip.open(PUBLIC / "kineto" / f"{name}.json.gz") as file:
+        events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X" and "args" in e]
+    calls = {e["args"].get("correlation") for e in events if e["cat"] == "cuda_runtime"}
+    operators = {e["args"].get("External id"): e["name"] for e in events if e["cat"] == "cpu_op"}
+    work = [e for e in events if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
+    expected = sorted(
+        (e["name"], operators.get(e["args"].get("External id"), "")) for e in work if "nccl" not in e["name"]
+    )
+    trace = public(f"kineto/{name}.json.gz")
+    names = trace.regions.to_arrow().column("name").to_pylist()
+    found, known = [], 0
+    for device in devices(trace):
+        for done, by in launches(trace, device, 5000):
+            known += int((by.call_row >= 0).sum())
+            pairs = zip([names[k] for k in done.region], by.operator_region, strict=True)
+            found += [
+                (name, names[operator] if operator >= 0 else "") for name, operator in pairs if "nccl" not in name
+            ]
+    assert known == sum(e["args"]["correlation"] in calls for e in work)
+    assert sorted(found) == expected

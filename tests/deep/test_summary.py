@@ -1,0 +1,57 @@
+"""What the summary says of GPUs: shares of the steady steps, and the verdict."""
+
+from dataclasses import replace
+
+import pytest
+
+from strobe.present.gpus import Gpu, gpu_verdict
+from strobe.present.summary import summarise
+from strobe.present.summary_text import summary_text
+from tests.deep.kineto import kernel, operator, profile, step
+
+
+def training(folder, *per_step):
+    """Six steps of 1 ms with three operators each; `per_step`: name, start and duration of kernels in every one."""
+    events = [step(n, 1000 * n, 1000) for n in range(6)]
+    events += [operator(name, 1000 * n + at, 200) for n in range(6)
+               for at, name in [(0, "aten::conv2d"), (300, "aten::mm"), (600, "aten::sum")]]  # fmt: skip
+    events += [
+        kernel(name, 1000 * n + at, us, stream=7 + k) for n in range(6) for k, (name, at, us) in enumerate(per_step)
+    ]
+    return profile(folder, *events)
+
+
+def test_the_summary_says_what_the_gpu_does_during_the_steps(tmp_path):
+    # 500 us computing, of which the last 100 beside nccl's 400: 300 only communicating, 200 idle.
+    summary = summarise(training(tmp_path, ("gemm", 100, 500), ("ncclDevKernel_AllReduce", 500, 400)))
+    (gpu,) = summary.gpus
+    parts = (gpu.computation, gpu.communication, gpu.copy, gpu.idle)
+    assert parts == pytest.approx((0.5, 0.3, 0.0, 0.2), abs=0.03)
+    assert sum(parts) == pytest.approx(1)
+    assert summary.verdict.kind == "communication-bound"
+    assert summary.verdict.share == gpu.communication
+    told = summary_text(summary)
+    assert "only communicates" in told
+    assert "only copies" not in told
+
+
+@pytest.mark.parametrize(
+    ("kernels", "kind"), [([("gemm", 0, 300)], "host-bound"), ([("gemm", 0, 950)], "compute-bound")]
+)
+def test_the_verdict_is_about_the_gpu_where_there_is_one(tmp_path, kernels, kind):
+    assert summarise(training(tmp_path, *kernels)).verdict.kind == kind
+
+
+def test_the_verdict_of_several_gpus_is_about_their_mean():
+    two = [Gpu("GPU 0", rank, 100, compute, 0.0, 0.0, 1 - compute) for rank, compute in [(0, 0.9), (1, 0.3)]]
+    kind, text, share = gpu_verdict(two)
+    assert (kind, share) == ("host-bound", pytest.approx(0.4))
+    assert "2 GPUs have nothing to do 40 % of the time on average" in text
+
+
+def test_many_gpus_take_few_lines(tmp_path):
+    summary = summarise(training(tmp_path, ("gemm", 0, 300)))
+    many = tuple(Gpu("GPU 0", rank, 100, 0.5, 0.0, 0.0, 0.3 + rank / 100) for rank in range(64))
+    lines = [line for line in summary_text(replace(summary, gpus=many)).splitlines() if "GPU 0" in line]
+    assert ["rank 63" in lines[0], len(lines)] == [True, 4]
+    assert "60 more GPUs" in summary_text(replace(summary, gpus=many))
