@@ -164,14 +164,13 @@ def sums(found: Found) -> list[Sum]:
     """Sum what is alike on the same GPU, over all threads of a process."""
     rows: dict[tuple[int, int, str, str, str, bool], Sum] = {}
     for gemms in found.threads:
-        alike = np.stack((gemms.device, gemms.kind, gemms.dtype_kind, gemms.tf32.astype(np.int64)), axis=1)
-        different, which = np.unique(alike, axis=0, return_inverse=True)
-        which = which.reshape(-1)
+        columns = (gemms.device, gemms.kind, gemms.dtype_kind, gemms.tf32.astype(np.int64))
+        first, which = _alike(columns)
         calls = np.bincount(which)
-        device_ns, host_ns = (np.zeros(len(different), dtype=np.int64) for _ in range(2))
+        device_ns, host_ns = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
         np.add.at(device_ns, which, gemms.device_ns)
         np.add.at(host_ns, which, gemms.end_ns - gemms.start_ns)
-        for at, (device, number, innermost, tf32) in enumerate(different.tolist()):
+        for at, (device, number, innermost, tf32) in enumerate(np.stack(columns, axis=1)[first].tolist()):
             kind, dtype = found.kinds[number], found.dtype(number, innermost)
             gpu = found.devices[device] if device >= 0 else None
             on_tensor_cores = bool(tf32) and dtype == "float32"
@@ -253,15 +252,25 @@ def _numbered(
     table = attributes.of(rows)
     texts = [table.column(name).combine_chunks().dictionary_encode() for name in _TEXTS]
     codes = [text.indices.fill_null(-1).to_numpy() for text in texts]
-    different, which = np.unique(np.stack((regions, *codes), axis=1), axis=0, return_inverse=True)
-    numbers = np.full(len(different), -1, dtype=np.int64)
-    for at, (region, *code) in enumerate(different.tolist()):
+    first, which = _alike((regions, *codes))
+    numbers = np.full(len(first), -1, dtype=np.int64)
+    for number, at in enumerate(first.tolist()):
         shapes, types, values = (
-            text.dictionary[i].as_py() if i >= 0 else "" for text, i in zip(texts, code, strict=True)
+            text.dictionary[int(code[at])].as_py() if code[at] >= 0 else ""
+            for text, code in zip(texts, codes, strict=True)
         )
         if shapes:
-            numbers[at] = inputs.setdefault((names[region], shapes, types, values), len(inputs))
-    return numbers[which.reshape(-1)]
+            numbers[number] = inputs.setdefault((names[regions[at]], shapes, types, values), len(inputs))
+    return numbers[which]
+
+
+def _alike(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return the first of each set of equal rows, and of which set every row is. Numbers count from -1 up."""
+    first = which = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        key = which * (int(column.max()) + 2) + column + 1
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return first, which
 
 
 def _kinds(inputs: Sequence[_Inputs]) -> list[Kind]:
