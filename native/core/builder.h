@@ -99,6 +99,8 @@ class LocationBuilder {
   uint64_t spans() const { return base_row_ + columns_.size(); }
   size_t depth() const { return stack_.size(); }
   int64_t last_ns() const { return last_ns_; }
+  // Spans that stay open reach up to there.
+  void last_at(int64_t ns) { last_ns_ = std::max(last_ns_, ns); }
   uint32_t location() const { return location_; }
   // Leaves without an enter; spans ended by the end of a span that encloses them.
   uint64_t unmatched = 0, cut = 0;

@@ -138,6 +138,7 @@ struct ChromeReader::State {
   enum { kStart, kInObject, kInEvents, kEnded } where = kStart;
   bool bare_list = false, events_seen = false, damaged = false;
   std::string properties = "{";
+  bool on_hip = false;                       // the devices are AMD's
   std::map<std::string, uint64_t> counters;  // of no process
   std::vector<char> pool;
   std::string spare;  // the value that is being parsed
@@ -286,10 +287,15 @@ struct ChromeReader::State {
       return;
     }
     if (properties.size() > 1) properties += ',';
+    const size_t before = properties.size();
     properties.append(text, key_at, key_size);
     properties += ':';
     append_json(properties, yyjson_doc_get_root(doc.get()));
     const std::string_view key = std::string_view(text).substr(key_at, key_size);
+    // Kineto's categories say cuda of AMD's devices, too.
+    const std::string_view told = std::string_view(properties).substr(before);
+    if (key == "\"deviceProperties\"" && (told.find("AMD") != told.npos || told.find("Radeon") != told.npos))
+      on_hip = true;
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
       if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc.get()), "rank")), rank)) {
@@ -436,7 +442,7 @@ struct ChromeReader::State {
       return;
     }
     yyjson_val *ph = nullptr, *cat = nullptr, *name = nullptr, *pid = nullptr, *tid = nullptr, *ts = nullptr,
-               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr;
+               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr, *cut = nullptr;
     size_t i, n;
     yyjson_val *key, *value;
     yyjson_obj_foreach(yyjson_doc_get_root(doc.get()), i, n, key, value) {
@@ -475,6 +481,9 @@ struct ChromeReader::State {
         case tag("met"):
           met = value;
           break;
+        case tag("cut"):
+          cut = value;
+          break;
       }
     }
     const std::string_view phase = raw(ph);
@@ -501,6 +510,7 @@ struct ChromeReader::State {
         Process& p = processes[row.process];
         attributes(p, category, args);
         int64_t own;
+        if (cut) p.out->next_is_cut();
         const bool known = reg && integer(raw(reg), own) && own >= 0 && size_t(own) < own_regions.size();
         p.out->span(row.location, start_ns, duration_ns,
                     known ? own_region(p, size_t(own)) : region(p, category, category_name, raw(name)));
@@ -748,6 +758,8 @@ struct ChromeReader::State {
 
   uint32_t new_region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
     uint8_t paradigm = category.paradigm, role = category.role;
+    if (paradigm == STROBE_CUDA && (on_hip || (role == STROBE_ROLE_FUNCTION && starts_with(name, "hip"))))
+      paradigm = STROBE_HIP;
     if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) return p.out->region(name, paradigm, role);
     if (paradigm == STROBE_TORCH) {
       // As our own recorder tells ranges from operators, see native/adapters/itt.cpp.
@@ -762,7 +774,7 @@ struct ChromeReader::State {
       if (role == STROBE_ROLE_RANGE && (starts_with(name, "ProfilerStep#") ||
                                         (category.name == "user_annotation" && !starts_with(name, "Optimizer."))))
         paradigm = STROBE_USER;
-    } else if (paradigm == STROBE_CUDA && role == STROBE_ROLE_FUNCTION) {
+    } else if ((paradigm == STROBE_CUDA || paradigm == STROBE_HIP) && role == STROBE_ROLE_FUNCTION) {
       if (name.find("Synchronize") != name.npos || name.find("EventQuery") != name.npos) role = STROBE_ROLE_SYNC;
     } else if (category.name == "fee") {
       // "function (file.py:12)"
@@ -867,13 +879,13 @@ struct ChromeReader::State {
       if (const auto found = rows.find(key); found != rows.end())
         while (!stack.empty()) {
           Process& p = processes[found->second.process];
-          p.out->count("spans_cut");
+          p.out->next_is_cut();
           end_of(p, found->second, stack, std::max(p.out->last_ns(), stack.back().start_ns));
         }
     for (auto& [key, opens] : open_async)
       for (const Async& open : opens) {
         Process& p = processes[open.process];
-        p.out->count("spans_cut");
+        p.out->next_is_cut();
         p.out->span(open.location, open.start_ns, std::max<int64_t>(p.out->last_ns() - open.start_ns, 0), open.region);
       }
     for (const auto& [key, row] : rows) {

@@ -317,6 +317,12 @@ void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration
     details_spill_->append(pending_.data(), pending_.size());
     pending_.clear();
   }
+  if (next_is_cut_) {
+    count("spans_cut");
+    if (checks_.is_step(region)) count("steps_cut");
+    details |= kCut;
+    next_is_cut_ = false;
+  }
   Waiting& at = locations_[location];
   at.records.push_back({start_ns, duration_ns, details, region, place});
   spans_++;
@@ -367,12 +373,20 @@ struct ImportedProcess::Lane {
   struct Open {
     int64_t end_ns;
     uint32_t region;
+    bool cut;
   };
   std::vector<Open> stack;
   Columns tables;
   void leave_until(int64_t ns) {
     for (; !stack.empty() && stack.back().end_ns <= ns; stack.pop_back())
       builder.leave(stack.back().region, stack.back().end_ns);
+  }
+  // What has no end in the file stays open in ours, if it reaches to the end and nothing around it ends.
+  void leave_rest(int64_t last_ns) {
+    size_t open = 0;
+    while (open < stack.size() && stack[open].cut && stack[open].end_ns == last_ns) open++;
+    for (; stack.size() > open; stack.pop_back()) builder.leave(stack.back().region, stack.back().end_ns);
+    if (open) builder.last_at(last_ns);
   }
 };
 
@@ -449,12 +463,12 @@ void ImportedProcess::write_location(uint32_t location) {
     if (fits->builder.full()) fits->builder.seal(out_->bytes, 0, 0), out_->flush(kFlushBytes);
     const int64_t row = int64_t(fits->builder.spans());
     fits->builder.enter(record.region, record.start_ns);
-    fits->stack.push_back({end_ns, record.region});
-    if (record.details) write_details(*fits, walk, row, record.details);
+    fits->stack.push_back({end_ns, record.region, (record.details & kCut) != 0});
+    if (const uint64_t details = record.details & ~kCut) write_details(*fits, walk, row, details);
   }
   for (Lane& lane : lanes) {
-    lane.leave_until(INT64_MAX);
-    if (lane.builder.dirty()) lane.builder.seal(out_->bytes, 0, 0);
+    lane.leave_rest(last_ns_);
+    if (lane.builder.dirty() || !lane.stack.empty()) lane.builder.seal(out_->bytes, 0, 0);
     for (auto& columns : lane.tables)
       if (columns) columns->append_to(out_->bytes, lane.id);
   }

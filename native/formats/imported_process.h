@@ -75,6 +75,8 @@ class ImportedProcess {
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
     span(location, start_ns, duration_ns, region, place());
   }
+  // The next span has no end in the file, or is the rest of one: counted, and left open where it reaches to the end.
+  void next_is_cut() { next_is_cut_ = true; }
   // Of spans with equal times the one with the lower place is outside: for those that are told of when they end.
   uint32_t place() { return places_++; }
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region, uint32_t place);
@@ -98,11 +100,12 @@ class ImportedProcess {
  private:
   struct SpanRecord {
     int64_t start_ns, duration_ns;
-    uint64_t details;  // where its attributes lie, 0: none
+    uint64_t details;  // where its attributes lie, 0: none; with kCut
     uint32_t region;
     uint32_t order;  // as it came, among equal times
   };
   static_assert(sizeof(SpanRecord) == 32);
+  static constexpr uint64_t kCut = uint64_t(1) << 63;
   struct Run {  // sorted, in the spill file
     uint64_t offset, count;
   };
@@ -163,7 +166,7 @@ class ImportedProcess {
   uint64_t spans_ = 0;
   uint32_t places_ = 0;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
-  bool finished_ = false;
+  bool finished_ = false, next_is_cut_ = false;
 };
 
 }  // namespace strobe

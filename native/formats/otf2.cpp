@@ -195,6 +195,7 @@ void Otf2Reader::end_definitions() {
     s.definitions.ticks_per_second = 1'000'000'000;
   }
   s.definitions.finish();
+  if (const uint64_t n = s.definitions.repeated()) s.counters["duplicate_definition_ids"] = n;
   s.list_processes();
 }
 

@@ -296,6 +296,13 @@ bool Definitions::record(uint8_t type, Bytes in) {
   return in.ok();
 }
 
+uint64_t Definitions::repeated() const {
+  const auto sum = [](const auto&... kinds) { return (kinds.repeated() + ...); };
+  return sum(strings, regions, locations, location_groups, system_nodes, groups, comms, metric_members, metric_classes,
+             metric_instances, parameters, attributes, windows, interrupt_generators, io_files, io_handles,
+             source_locations, calling_contexts);
+}
+
 void Definitions::finish() {
   process_of_group_.resize(location_groups.size());
   for (uint32_t i = 0; i < location_groups.size(); i++) {

@@ -18,13 +18,18 @@ class Defined {
  public:
   Value& add(uint64_t id) {
     const auto [at, is_new] = index_.try_emplace(id, uint32_t(values_.size()));
-    if (is_new) values_.emplace_back();
+    if (is_new)
+      values_.emplace_back();
+    else
+      repeated_++;
     if (id < kDense) {
       if (dense_.size() <= id) dense_.resize(size_t(id) + 1, kUndefined);
       dense_[size_t(id)] = at->second;
     }
     return values_[at->second];
   }
+  // Definitions with the number of an earlier one: the last one counts.
+  uint64_t repeated() const { return repeated_; }
   // Position in order of definition, kUndefined where there is none.
   uint32_t position(uint64_t id) const {
     if (id < dense_.size()) return dense_[size_t(id)];
@@ -46,6 +51,7 @@ class Defined {
   std::vector<Value> values_;
   std::vector<uint32_t> dense_;
   std::unordered_map<uint64_t, uint32_t> index_;
+  uint64_t repeated_ = 0;
 };
 
 // Numbers of the format; only those that are told apart here.
@@ -191,7 +197,8 @@ class Definitions {
  public:
   // One record of the file of global definitions. False: it is damaged. Records of other kinds are counted.
   bool record(uint8_t type, Bytes in);
-  void finish();  // everything was read: what refers to each other is looked up
+  void finish();              // everything was read: what refers to each other is looked up
+  uint64_t repeated() const;  // see Defined; of all kinds
 
   const std::string& string(uint32_t id) const;
   // "Name", or "Name [7]" where several have that name or none is given.

@@ -729,18 +729,18 @@ void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool c
     argument.set(0, word(get ? "from" : "to")), argument.set(1, process_.location_json(other));
     process_.out.attribute(argument);
   }
-  if (cut) process_.out.count("spans_cut");
+  if (cut) process_.out.next_is_cut();
   process_.out.span(location_, transfer.ns, ns_ - transfer.ns, shared->second.region);
 }
 
 void LocationEvents::finish() {
   if (!attributes_.empty()) give_attributes();
-  if (depth_) process_.out.count("spans_cut", depth_);
-  while (depth_) close_top(ns_);
+  while (depth_) process_.out.next_is_cut(), close_top(ns_);
   if (off_) {
-    process_.out.count("spans_cut");
-    process_.out.span(location_ = process_.location(id_), off_since_, ns_ - off_since_,
-                      process_.out.region("MEASUREMENT OFF", STROBE_SELF, STROBE_ROLE_OTHER));
+    location_ = process_.location(id_);
+    const uint32_t region = process_.out.region("MEASUREMENT OFF", STROBE_SELF, STROBE_ROLE_OTHER);
+    process_.out.next_is_cut();
+    process_.out.span(location_, off_since_, ns_ - off_since_, region);
   }
   for (auto& [request, waiting] : sends_) message(waiting.row);
   if (!sends_.empty()) process_.out.count("sends_not_completed", sends_.size());

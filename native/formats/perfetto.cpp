@@ -123,6 +123,7 @@ struct PerfettoReader::State {
     int64_t start_ns;
     uint32_t region, place;
     std::string rows;  // of side tables
+    bool cut = false;
   };
   struct Track {
     std::string name, unit, description;
@@ -719,7 +720,7 @@ struct PerfettoReader::State {
         return;
       }
       track.open.push_back({ns, region(sequence_id, sequence, track.process), p.out->place(), {}});
-      details(sequence_id, p, track.open.back().rows);
+      track.open.back().cut = details(sequence_id, p, track.open.back().rows);
     } else if (e.type == kEnd) {
       end(sequence_id, track, ns);
     } else if (!only_flows) {
@@ -747,6 +748,7 @@ struct PerfettoReader::State {
 
   void close(Process& p, const Track& track, const Open& open, int64_t ns) {
     p.out->attributes(open.rows);
+    if (open.cut) p.out->next_is_cut();
     p.out->span(track.location, open.start_ns, ns - open.start_ns, open.region, open.place);
   }
 
@@ -945,8 +947,9 @@ struct PerfettoReader::State {
 
   // Annotations of an event as rows of side tables: `table.column` is what this program exported, the others are
   // arguments.
-  void details(uint32_t sequence_id, Process& p, std::string& rows) {
+  bool details(uint32_t sequence_id, Process& p, std::string& rows) {
     const Event& e = event;
+    bool cut = false;
     TableRow row;
     uint32_t table = kNoTable;
     uint8_t before = 0;  // the column before: a table's columns come in order
@@ -964,7 +967,8 @@ struct PerfettoReader::State {
     };
     for (const std::string_view annotation : e.annotations) {
       const std::string_view key = key_of(sequence_id, annotation);
-      if (key == kFlowKey) continue;
+      cut = cut || key == kCutKey;
+      if (key == kFlowKey || key == kCutKey) continue;
       const auto& [in, column] = column_of(key);
       if (in == kNoTable || !tables.layouts()[in].of_spans) {
         value.clear();
@@ -1000,10 +1004,12 @@ struct PerfettoReader::State {
       value += ']';
       argument("callstack");
     }
+    return cut;
   }
 
   // Annotations of this program's exports: an end of a flow, and arguments of a mark that no other way gives again.
-  static constexpr std::string_view kFlowKey = "strobe.flow", kArgumentsKey = "strobe.arguments";
+  static constexpr std::string_view kFlowKey = "strobe.flow", kCutKey = "strobe.cut",
+                                    kArgumentsKey = "strobe.arguments";
   std::unordered_map<std::string, std::pair<uint32_t, uint8_t>> known_columns;
   const std::pair<uint32_t, uint8_t>& column_of(std::string_view key) {
     static constexpr std::pair<uint32_t, uint8_t> kNone{kNoTable, 0};
@@ -1141,7 +1147,7 @@ struct PerfettoReader::State {
     }
     for (; next < track.open.size(); next++) stack.push_back(&track.open[next]);
     for (; !stack.empty(); stack.pop_back()) {
-      p.out->count("spans_cut");
+      p.out->next_is_cut();
       close(p, track, *stack.back(), std::max(p.out->last_ns(), stack.back()->start_ns));
     }
     track.open.clear(), track.ends.clear();

@@ -66,6 +66,8 @@ class TraceChecks {
   void seen(int64_t start_ns, uint32_t region) {
     if (region < classes_.size() && (classes_[region] & kCapture)) capture(start_ns, region);
   }
+  // Whether it is the mark of a step that was not seen on a host yet.
+  bool is_step(uint32_t region) const { return region < classes_.size() && (classes_[region] & kStep); }
   // A row of a table whose rows are no spans; cells as TableColumns::add takes them.
   void row(uint32_t table, uint32_t present, const uint64_t* cells) {
     if (columns_[table].kind == kFlows) flow(columns_[table], present, cells);

@@ -157,12 +157,13 @@ class Reader {
       }
     }
     if (!first.ok()) counters_["unreadable_planes"]++;
-    device_ = -1, on_device_ = starts_with(plane_name_, "/device:");
+    device_ = -1, gpu_paradigm_ = STROBE_CUDA, on_device_ = starts_with(plane_name_, "/device:");
     tpu_ = starts_with(plane_name_, "/device:TPU");
     if (const size_t colon = plane_name_.rfind(':'); on_device_ && colon > 7)
       device_ = strtoll(std::string(plane_name_.substr(colon + 1)).c_str(), nullptr, 10);
     for (const std::string_view each : stats) {
       const Stat stat = read_stat(each);
+      if (stat.name == "device_vendor" && stat.text.find("AMD") != stat.text.npos) gpu_paradigm_ = STROBE_HIP;
       if (stat.name == "profile_start_time" && stat.whole()) profile_start_ns_ = int64_t(stat.number);
       std::string value;
       append(value, stat);
@@ -429,7 +430,7 @@ class Reader {
 
   uint32_t new_region(std::string_view name) {
     if (role_ != STROBE_ROLE_RANGE || on_device_)
-      return out_.region(name, stream_ || ops_ ? STROBE_CUDA : STROBE_OTHER, role_);
+      return out_.region(name, stream_ || ops_ ? gpu_paradigm_ : uint8_t(STROBE_OTHER), role_);
     // "$file.py:12 function", or "$module function" of what is not written in Python.
     if (const size_t space = name.rfind(' '); starts_with(name, "$") && space != name.npos) {
       const std::string_view where = name.substr(1, space - 1);
@@ -442,7 +443,7 @@ class Reader {
     for (const std::string_view prefix : {"cuda", "cu", "hip"})
       if (starts_with(name, prefix) && name.size() > prefix.size() && isupper(uint8_t(name[prefix.size()])) &&
           name.find_first_of(" :(") == name.npos)
-        return out_.region(name, STROBE_CUDA,
+        return out_.region(name, prefix == "hip" ? STROBE_HIP : STROBE_CUDA,
                            name.find("Synchronize") != name.npos ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION);
     return out_.region(name, STROBE_OTHER, stat("hlo_op") ? STROBE_ROLE_OPERATOR : STROBE_ROLE_RANGE);
   }
@@ -454,6 +455,7 @@ class Reader {
   std::string_view host_, plane_name_;
   size_t planes_ = 0, said_ = 0;
   int64_t profile_start_ns_ = 0, device_ = -1, line_id_ = 0;
+  uint8_t gpu_paradigm_ = STROBE_CUDA;  // of the plane's streams
   bool on_device_ = false, tpu_ = false, stream_ = false, ops_ = false;
   uint32_t location_ = kNoTable;
   uint8_t role_ = STROBE_ROLE_RANGE;

@@ -168,9 +168,11 @@ void register_formats(nb::module_& m) {
            })
       .def(
           "spans",
-          [](ImportedProcess& self, Ids location, Whole start_ns, Whole duration_ns, Ids region, nb::list tables) {
+          [](ImportedProcess& self, Ids location, Whole start_ns, Whole duration_ns, Ids region, nb::list tables,
+             std::optional<Flags> cut) {
             const size_t n = location.shape(0);
-            if (start_ns.shape(0) != n || duration_ns.shape(0) != n || region.shape(0) != n)
+            if (start_ns.shape(0) != n || duration_ns.shape(0) != n || region.shape(0) != n ||
+                (cut && cut->shape(0) != n))
               throw nb::value_error("every column of a batch has one value a row");
             std::vector<BatchTable> batches;
             for (nb::handle each : tables) {
@@ -182,12 +184,13 @@ void register_formats(nb::module_& m) {
               for (size_t i = 0; i < n; i++) {
                 for (const BatchTable& batch : batches)
                   if (batch.fill(row, i)) self.attribute(row);
+                if (cut && cut->data()[i]) self.next_is_cut();
                 self.span(location.data()[i], start_ns.data()[i], duration_ns.data()[i], region.data()[i]);
               }
             });
           },
           nb::arg("location"), nb::arg("start_ns"), nb::arg("duration_ns"), nb::arg("region"),
-          nb::arg("tables") = nb::list())
+          nb::arg("tables") = nb::list(), nb::arg("cut") = nb::none())
       .def("rows",
            [](ImportedProcess& self, uint32_t table, Ids location, nb::list columns) {
              const size_t n = location.shape(0);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -42,15 +43,13 @@ def as_hta_sees_it(tmp_path_factory):
 
     def cut(name: str) -> tuple[strobe.Trace, dict[str, object]]:
         if name not in known:
-            whole = json.loads(gzip.decompress((PUBLIC / "kineto" / f"{name}.json.gz").read_bytes()))
+            # Times as texts: a float does not hold nanoseconds.
+            whole = json.loads(gzip.decompress((PUBLIC / "kineto" / f"{name}.json.gz").read_bytes()), parse_float=str)
             events = [e for e in whole["traceEvents"] if e.get("ph") == "X" and "cat" in e]
+            marks = [e for e in events if re.match(r"ProfilerStep#\d+$", e["name"]) and e["cat"] == "user_annotation"]
+            last = max(Decimal(e["ts"]) for e in marks)
             on_gpu = [e.get("args", {}).get("stream", -1) != -1 and e["cat"] != "cuda_runtime" for e in events]
-            last = max(
-                float(e["ts"])
-                for e in events
-                if re.match(r"ProfilerStep#\d+$", e["name"]) and e["cat"] != "gpu_user_annotation"
-            )
-            host = [e for e, gpu in zip(events, on_gpu, strict=True) if not gpu and float(e["ts"]) < last]
+            host = [e for e, gpu in zip(events, on_gpu, strict=True) if not gpu and Decimal(e["ts"]) < last]
             launched = {e["args"]["correlation"] for e in host if "correlation" in e.get("args", {})}
             gpu = [e for e, on in zip(events, on_gpu, strict=True) if on and e["args"].get("correlation") in launched]
             path = folder / f"{name}.json"

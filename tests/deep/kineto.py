@@ -61,8 +61,12 @@ def profile(folder: Path, *events: Event, rank: int | None = None, **top: object
 
 
 def write(path: Path, *events: Event, rank: int | None = None, **top: object) -> None:
-    """Write the events into a file: several in a folder are the ranks of a run."""
-    whole = {"schemaVersion": 1, **top, "traceEvents": list(events)}
+    """Write the events into a file: several in a folder are the ranks of a run.
+
+    As in Kineto's files, the host's events come before those of GPUs.
+    """
+    in_order = sorted(events, key=lambda each: each["cat"] in ("kernel", "gpu_memcpy", "gpu_memset"))
+    whole = {"schemaVersion": 1, **top, "traceEvents": in_order}
     if rank is not None:
         whole["distributedInfo"] = {"rank": rank, "world_size": rank + 1}
     path.write_text(json.dumps(whole))

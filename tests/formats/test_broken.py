@@ -1,6 +1,7 @@
 """What is broken in files of other tools is counted, said in words, and kept where it is sound: in every format."""
 
 import cProfile
+import json
 import pickle
 import shutil
 import sqlite3
@@ -134,6 +135,23 @@ def test_operators_and_flows_with_one_number(tmp_path: Path) -> None:
     assert len(trace.side_table("flows")) == 5
 
 
+def test_definitions_with_one_number(tmp_path: Path) -> None:
+    # Appended messages of protobuf are read as one; the texts of the second are those behind the first's.
+    (tmp_path / "t.pb").write_bytes(test_profiles.pprof() * 2)
+    assert quality(strobe.open(tmp_path / "t.pb"))["duplicate_definition_ids"] == 3 + 4  # functions and locations
+
+
+def test_definitions_of_an_archive_with_one_number(tmp_path: Path) -> None:
+    anchor = of_otf2(tmp_path / "archive")
+    assert "duplicate_definition_ids" not in quality(strobe.open(anchor))
+    path = anchor.with_suffix(".def")
+    data = bytearray(path.read_bytes())
+    one, other = (data.index(name + b"\0") - 1 for name in (NAME.encode(), b"MPI_COMM_WORLD"))
+    data[other] = data[one]  # the number of a text comes before it
+    path.write_bytes(data)
+    assert quality(strobe.open(anchor))["duplicate_definition_ids"] == 1
+
+
 def test_far_more_numbers_than_are_compared_are_counted(tmp_path: Path) -> None:
     # A page of states holds 64 neighbours, and there are 2^18 pages: numbers that lie apart fill them.
     pages, more = 1 << 18, 5
@@ -263,6 +281,74 @@ def test_calls_of_other_libraries_launch_nothing(tmp_path: Path) -> None:
         export.kernel("not of poll", 30, 40, correlationId=3),
     )
     assert breakage(export.open()) == {"orphan_kernels": 1}
+
+
+# --- spans without an end ---------------------------------------------------------------------------------------------
+
+
+def begin(name: str, ts: int, tid: int = 1) -> dict[str, object]:
+    return {"ph": "B", "name": name, "ts": ts, "pid": 7, "tid": tid, "cat": "user_annotation"}
+
+
+def unfinished(trace: strobe.Trace) -> list[tuple[object, ...]]:
+    question = "select name, start_ns, duration_ns, complete, depth from spans order by thread_id, start_ns, depth"
+    return trace.sql(question.replace("thread_id", "thread")).rows()
+
+
+def of_a_killed_program(path: Path) -> strobe.Trace:
+    events = [begin("ProfilerStep#3", 0), span("sound", 5, 10), begin("open", 20), begin("elsewhere", 30, tid=2)]
+    return strobe.open(write(path, [*events, span("last", 25, 15)]))
+
+
+def test_what_has_no_end_is_not_complete(tmp_path: Path) -> None:
+    trace = of_a_killed_program(tmp_path / "t.json")
+    assert unfinished(trace) == [
+        ("ProfilerStep#3", 0, 40_000, False, 0),
+        ("sound", 5_000, 10_000, True, 1),
+        ("open", 20_000, 20_000, False, 1),
+        ("last", 25_000, 15_000, True, 2),
+        ("elsewhere", 30_000, 10_000, False, 0),
+    ]
+    assert (quality(trace)["spans_cut"], quality(trace)["steps_cut"]) == (3, 1)
+    assert trace.locations.column("last_ns") == [40_000, 40_000]
+
+
+@pytest.mark.parametrize("form", ["chrome", "perfetto"])
+def test_exports_keep_what_has_no_end(tmp_path: Path, form: str) -> None:
+    trace = of_a_killed_program(tmp_path / "t.json")
+    assert main(["export", str(tmp_path / "t.json"), "--to", form, "-o", str(tmp_path / "again")]) == 0
+    again = strobe.open(tmp_path / "again")
+    assert unfinished(again) == unfinished(trace)
+    assert quality(again)["spans_cut"] == 3
+    part = trace.part(time_ns=(0, 28_000))
+    part.export(tmp_path / "part", to=form)
+    read = strobe.open(tmp_path / "part")
+    assert unfinished(read) == unfinished(part)
+    assert [row[3] for row in unfinished(read)] == [False, True, False, False]
+
+
+def test_a_part_of_its_own_keeps_what_has_no_end(tmp_path: Path) -> None:
+    part = of_a_killed_program(tmp_path / "t.json").part(time_ns=(0, 28_000))
+    part.cut(tmp_path / "part.strobe")
+    kept = strobe.open(tmp_path / "part.strobe")
+    assert unfinished(kept) == unfinished(part)
+    assert quality(kept)["spans_cut"] == 3
+
+
+# --- AMD's devices ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("device", "paradigm"), [("AMD Instinct MI300X", "hip"), ("NVIDIA H100", "cuda")])
+def test_work_of_an_amd_device_is_of_hip(tmp_path: Path, device: str, paradigm: str) -> None:
+    prefix = "hip" if paradigm == "hip" else "cuda"
+    events = [call(f"{prefix}LaunchKernel", 0, 1, 1), kernel("k", 5, 1, 1), call(f"{prefix}LaunchKernel", 8, 1, 2)]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"deviceProperties": [{"id": 0, "name": device}], "traceEvents": events}))
+    trace = strobe.open(path)
+    assert {*trace.regions.column("paradigm")} == {paradigm}
+    assert breakage(trace) == {"orphan_launches": 1}
+    trace.export(tmp_path / "again.json")
+    assert {*strobe.open(tmp_path / "again.json").regions.column("paradigm")} == {paradigm}
 
 
 # --- where it is said ------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 import strobe
 from strobe.cli.main import main
 from strobe.errors import TraceError
+from tests.formats.test_nsys import Export, global_pid
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
 ROOT = Path(__file__).parents[2]
@@ -158,6 +159,24 @@ def test_no_byte_tells_what_was_private(tmp_path: Path, part: list[str]) -> None
     assert new.sql("select count(distinct shapes) from operator_spans").rows() == [(len(new.steps()),)]
     assert {row["file"] for row in new.regions.to_pylist()} == {"", "file_1.py"}
     assert new.processes.to_pylist()[0]["argv"] == "program_1"
+
+
+def test_nothing_of_the_machine_that_nsight_systems_saw_is_left(tmp_path: Path) -> None:
+    export = Export(tmp_path / "t.sqlite")
+    export.table("CUPTI_ACTIVITY_KIND_KERNEL", export.kernel("secret_kernel", 100, 200))
+    texts = {"name": "TEXT", "value": "TEXT"}
+    export.table("PROCESSES", {"globalPid": global_pid(7), "pid": 7, "name": "/secret/solver --secret"}, types=texts)
+    said = {"Hostname": "secret-host", "CommandLine": "/secret/solver --secret", "Environment": "SECRET_TOKEN=secret"}
+    for name in ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "TARGET_INFO_GPU"):
+        export.table(name, *({"name": each, "value": value} for each, value in said.items()), types=texts)
+    trace = export.open()
+    plain = (Path(trace.info.path) / "job.json").read_bytes()
+    assert b"secret-host" in plain
+    assert b"SECRET_TOKEN" in plain
+    trace.cut(tmp_path / "new.strobe", anonymise=True)
+    held = b"".join(each.read_bytes() for each in (tmp_path / "new.strobe").rglob("*") if each.is_file())
+    assert b"secret" not in held.lower()
+    assert strobe.open(tmp_path / "new.strobe").span_count == 1
 
 
 def test_a_recorded_run_has_no_names_either(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_details_of_a_real_file_are_in_the_side_tables(tmp_path: Path) -> None:
     assert dict(arguments)["hlo_op"] == '"custom-call.1"'  # type: ignore[arg-type]
     assert dict(arguments)["hlo_module"] == '"jit_dot"'  # type: ignore[arg-type]
     launch = trace.sql("select name, paradigm from call_spans where correlation = 754").rows()
-    assert launch == [("hipExtModuleLaunchKernel", "cuda")]
+    assert launch == [("hipExtModuleLaunchKernel", "hip")]
     streams = trace.sql("select name, kind, device, span_count from locations where kind = 'stream' order by 1").rows()
     assert streams == [("GPU:0 Stream #16(Kernel)", "stream", 0, 42), ("GPU:0 Stream #17(Kernel)", "stream", 0, 12)]
     python = trace.sql("select paradigm, file, line from regions where name = 'run_gemms'").rows()

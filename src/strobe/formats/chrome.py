@@ -225,7 +225,7 @@ class _Writer:
         self._counters()
         self._out.write(b"\n]")
         if self._incomplete:
-            self._notes.append(f"{self._incomplete} spans that were cut off look like whole ones in Chrome's format")
+            self._notes.append(f"{self._incomplete} spans that were cut off look like whole ones in other viewers")
         if self._notes:
             self._out.write(f',\n"strobe_left_out": {_json(self._notes)}'.encode())
         self._out.write(b"\n}\n")
@@ -372,13 +372,14 @@ class _Writer:
             self._incomplete += int((~spans["complete"]).sum())
             starts = (spans["start_ns"] + self._zero_ns).tolist()
             events = []
-            for row, start, duration, region in zip(
-                spans["row"].tolist(), starts, spans["duration_ns"].tolist(), spans["region"].tolist(), strict=True
-            ):
+            columns = (spans[name].tolist() for name in ("row", "duration_ns", "region", "complete"))
+            for start, row, duration, region, complete in zip(starts, *columns, strict=True):
                 head = self._head(region, asked.get(row, ""), gpu)
                 found = args.get(row)
                 tail = f', "args": {{{", ".join(found)}}}}}' if found else "}"
-                events.append(f'{head}, "pid": {pid}, "tid": {tid}, "ts": {_us(start)}, "dur": {_us(duration)}{tail}')
+                cut = "" if complete else ', "cut": 1'
+                times = f'"ts": {_us(start)}, "dur": {_us(duration)}'
+                events.append(f'{head}, "pid": {pid}, "tid": {tid}, {times}{cut}{tail}')
             self._events(events)
 
     def _head(self, region: int, table: str, gpu: bool) -> str:
@@ -504,7 +505,7 @@ def _shown(kind: pa.DataType, *, lists: bool) -> Callable[[Any], str]:
 def _category(region: Mapping[str, object], gpu: bool) -> str:
     """Return Kineto's category of a region (on a `gpu`); a name of our own where Kineto knows no such thing."""
     name, paradigm, role = (str(region[key]) for key in ("name", "paradigm", "role"))
-    if paradigm == "cuda":
+    if paradigm in ("cuda", "hip"):
         if role == "kernel":
             return "kernel"
         if role == "copy":

@@ -107,6 +107,7 @@ class _Anchor:
     def __init__(self) -> None:
         self.metrics: list[_Metric] = []
         self.regions: dict[int, dict[str, str]] = {}
+        self.repeated = 0  # regions with the number of an earlier one
         self.paths: list[_CallPath] = []
         self.groups: list[_Group] = []
         self.attributes: dict[str, str] = {}
@@ -136,6 +137,7 @@ class _Anchor:
             self.metrics.append(metric)
             texts = metric.texts
         elif name == "region":
+            self.repeated += _whole(given.get("id")) in self.regions
             texts = self.regions[_whole(given.get("id"))] = dict(given)
         elif name == "cnode":
             parent = self._path_stack[-1] if self._path_stack else ROOT
@@ -338,6 +340,8 @@ class _Process:
     def __init__(self, anchor: _Anchor, group: _Group, source: ImportSource, target: ImportTarget) -> None:
         self.process = process = ProfileProcess(source, target)
         self._anchor, self._group = anchor, group
+        if anchor.repeated:
+            process.core.count("duplicate_definition_ids", anchor.repeated)
         self._columns = [column for column, _ in group.locations]
         self._locations = [
             process.location(texts.get("name") or f"location {column}", i + 1)

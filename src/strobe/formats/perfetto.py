@@ -128,6 +128,7 @@ _MOST_FLOWS = 1 << 18  # of a location; further ones are events of their own
 _LARGEST_ID = 1 << 31
 _BATCH = 1 << 16
 _number, _text = protobuf.number, protobuf.text
+_CUT = _text(4, _text(10, "strobe.cut") + _number(2, 1))  # annotation of a span without an end
 
 
 class _Writer:
@@ -233,8 +234,10 @@ class _Writer:
                 for batch in rows.before(int(spans["row"][-1]) + 1):
                     _collect(name, batch, details)
             pieces = []
-            columns = (spans[name].tolist() for name in ("row", "start_ns", "duration_ns", "depth", "region"))
-            for row, start, duration, depth, region in zip(*columns, strict=True):
+            columns = (
+                spans[name].tolist() for name in ("row", "start_ns", "duration_ns", "depth", "region", "complete")
+            )
+            for row, start, duration, depth, region, complete in zip(*columns, strict=True):
                 if before is None:
                     pieces.append(self._begin_sequence(location, start))
                     before = start
@@ -243,6 +246,8 @@ class _Writer:
                     pieces.append(_timed(ends - before, end))
                     before = ends
                 more = b"".join(details[row]) if row in details else b""
+                if not complete:
+                    more += _CUT
                 if start in flows.at:
                     more += b"".join(_flow(each) for each in flows.at.pop(start))
                 if more or region not in begins:

@@ -209,6 +209,8 @@ class _Reader:
         for data in self._message.functions:
             told = dict(_sound(data))
             name = text(told.get(2, 0)) or text(told.get(3, 0))
+            if _signed(told.get(1, 0)) in functions:
+                process.core.count("duplicate_definition_ids")
             functions[_signed(told.get(1, 0))] = (name, text(told.get(4, 0)), max(0, _signed(told.get(5, 0))))
         found: dict[int, list[_Frame]] = {}
         for data in self._message.locations:
@@ -229,6 +231,8 @@ class _Reader:
             if not frames:
                 shown = f"0x{address:x}" if isinstance(address, int) else ""
                 frames = [_Frame(process.region(shown, "", 0, module), ("", 0, shown, 0))]
+            if _signed(told.get(1, 0)) in found:
+                process.core.count("duplicate_definition_ids")
             found[_signed(told.get(1, 0))] = frames[::-1]
         return found
 

@@ -58,6 +58,7 @@ LOSSES = {
         "kernels and copies that begin before an earlier one on their stream ends (kept; those that do not nest have "
         "lanes of their own)"
     ),
+    "steps_cut": "step marks without an end, cut where the file ends",
     "missing_steps": "steps that the numbers of the step marks leave out",
     "duplicate_correlation_ids": "correlation ids of several launches, or of several kernels of one launch (all kept)",
     "duplicate_operator_ids": "operators with the external id of another one (kept)",

@@ -31,6 +31,8 @@ _TIMED = [name for name in EVENT_TABLES if any(column.name == "time_ns" for colu
 # A reader finds the first itself, and the others are found again in what is written.
 _NOT_COUNTED = {
     "estimated_cost_ns",
+    "spans_cut",
+    "steps_cut",
     "orphan_kernels",
     "orphan_copies",
     "orphan_launches",
@@ -131,7 +133,9 @@ def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path:
         details = list(_details(trace, location, tables, out, count))
         where = np.full(count, at, dtype=np.uint32)
         starts = np.ascontiguousarray(spans["start_ns"] + trace.zero_ns)
-        out.spans(where, starts, np.ascontiguousarray(spans["duration_ns"]), regions[spans["region"]], details)
+        durations = np.ascontiguousarray(spans["duration_ns"])
+        cut_off = np.ascontiguousarray(~spans["complete"]).view(np.uint8)
+        out.spans(where, starts, durations, regions[spans["region"]], details, cut_off)
         for name in _TIMED:
             for batch in trace.side_batches(name, location):
                 cells = _cells(name, batch, out, trace.zero_ns)

@@ -152,7 +152,7 @@ def divide(found: Work, start_ns: int, end_ns: int) -> Ints:
     """
     begin, end = np.clip(found.start_ns, start_ns, end_ns), np.clip(found.end_ns, start_ns, end_ns)
     out = np.zeros(MASKS, dtype=np.int64)
-    edges, mask = _edges(begin, end, found.kind)
+    edges, mask = sweep(begin, end, found.kind)
     times = np.concatenate(([start_ns], edges, [end_ns]))
     np.add.at(out, np.concatenate(([0], mask)), np.diff(times))
     return out
@@ -168,7 +168,7 @@ def busy(found: Work) -> tuple[Ints, Ints]:
     return found.start_ns[first], reach[last]
 
 
-def _edges(begin: Ints, end: Ints, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
+def sweep(begin: Ints, end: Ints, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
     """Return the moments at which something begins or ends, in order, and which kinds run from there on."""
     times = np.concatenate((begin, end))
     order = np.argsort(times, kind="stable")

@@ -12,7 +12,7 @@ from strobe.structure.stream import Bools, Ints, Stream
 # The sequences of a stream, in the order in which they are believed.
 CALLS, OPERATORS, KERNELS, MPI = "calls", "operators", "kernels", "mpi"
 KINDS = (CALLS, OPERATORS, KERNELS, MPI)
-_KIND_OF_PARADIGM = {"torch": OPERATORS, "cuda": KERNELS, "mpi": MPI}
+_KIND_OF_PARADIGM = {"torch": OPERATORS, "cuda": KERNELS, "hip": KERNELS, "mpi": MPI}
 
 # How far up a function is looked for among its own callers.
 _RECURSION_DEPTH = 32

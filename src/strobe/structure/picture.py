@@ -144,9 +144,8 @@ def _name(stream: Stream, events: Events, at: int) -> str:
 
 def _group(stream: Stream, row: int) -> str:
     name, paradigm = stream.names[stream.region[row]], stream.paradigms[stream.region[row]]
-    return group_of(
-        name, paradigm, "operator" if paradigm == "torch" else "kernel" if paradigm == "cuda" else "function"
-    )
+    role = "operator" if paradigm == "torch" else "kernel" if paradigm in ("cuda", "hip") else "function"
+    return group_of(name, paradigm, role)
 
 
 def _levels_of(ids: Ints, starts_ns: Ints, levels: Sequence[TreeLevel]) -> Ints:
