@@ -48,8 +48,8 @@ def test_the_worked_example(tmp_path):
     assert (small["flop"], large["flop"]) == (33_554_432, 134_217_728)
     assert (small["device_ns"], large["device_ns"]) == (575_712, 198_114)
     assert (small["avg_ns"], large["avg_ns"]) == (71_964, 99_057)
-    assert (round(small["gflop_s"]), round(100 * small["efficiency"], 1)) == (466, 7.8)
-    assert (round(large["gflop_s"]), round(100 * large["efficiency"], 1)) == (1355, 22.6)
+    assert (round(small["gflops"]), round(100 * small["efficiency"], 1)) == (466, 7.8)
+    assert (round(large["gflops"]), round(100 * large["efficiency"], 1)) == (1355, 22.6)
     assert round(small["device_ns"] / large["device_ns"], 2) == 2.91
 
 
@@ -112,11 +112,11 @@ def test_only_the_outermost_operator_counts_with_the_type_of_the_innermost(tmp_p
     assert (row["device_ns"], row["host_ns"], row["tf32"]) == (10 * US, 100 * US, False)
     moved = 2 * (64 * 32 + 32 * 16 + 64 * 16 + 16)
     assert (row["moved_bytes"], row["intensity"]) == (moved, 2 * 64 * 32 * 16 / moved)
-    assert row["gflop_s"] == 2 * 64 * 32 * 16 / 10_000
+    assert row["gflops"] == 2 * 64 * 32 * 16 / 10_000
     # 108 multiprocessors x 1410 MHz x 2048; so few operations a byte are bound by 1555 GB/s.
-    assert row["peak_gflop_s"] == pytest.approx(108 * 1.41 * 2048)
+    assert row["peak_gflops"] == pytest.approx(108 * 1.41 * 2048)
     assert row["bound"] == "memory"
-    assert row["of_roofline"] == pytest.approx(row["gflop_s"] / (row["intensity"] * 1555))
+    assert row["of_roofline"] == pytest.approx(row["gflops"] / (row["intensity"] * 1555))
 
 
 def test_compute_bound_float32_is_measured_against_tf32_where_kernels_say_so(tmp_path):
@@ -125,8 +125,8 @@ def test_compute_bound_float32_is_measured_against_tf32_where_kernels_say_so(tmp
         2, 2000, dims, 9000, kernel_name="sm80_xmma_gemm_f32f32_tf32f32_f32_nn"
     )
     by_tf32 = {r["tf32"]: r for r in rows(profile(tmp_path, *events, deviceProperties=A100).gemm())}
-    assert round(by_tf32[False]["peak_gflop_s"]) == 19492
-    assert round(by_tf32[True]["peak_gflop_s"]) == 155935
+    assert round(by_tf32[False]["peak_gflops"]) == 19492
+    assert round(by_tf32[True]["peak_gflops"]) == 155935
     assert {r["bound"] for r in by_tf32.values()} == {"compute"}
     assert by_tf32[True]["of_roofline"] == by_tf32[True]["efficiency"]
 

@@ -16,10 +16,10 @@ def run(trace: Trace, *, peak_gflops: float | None = None, bandwidth_gb_s: float
 
     Of operators inside each other (linear, addmm) the outermost counts. FLOPs follow from the shapes: a product of
     (m, k) and (k, n) takes 2 m n k (formulas: `strobe.structure.flops`); bytes are those of the operands and the
-    result, each once. device_ns = sum of the durations of the kernels launched inside. gflop_s = FLOPs / device_ns, or
-    / host_ns where the process used no GPU. efficiency = gflop_s / peak of the type; it may exceed 1 where a
+    result, each once. device_ns = sum of the durations of the kernels launched inside. gflops = FLOPs / device_ns, or
+    / host_ns where the process used no GPU. efficiency = gflops / peak of the type; it may exceed 1 where a
     convolution multiplies less than its definition says (Winograd, FFT). bound: `compute` where FLOPs a
-    byte (intensity) reach peak / bandwidth, else `memory`; of_roofline = gflop_s / min(peak, intensity x bandwidth).
+    byte (intensity) reach peak / bandwidth, else `memory`; of_roofline = gflops / min(peak, intensity x bandwidth).
     Peaks are as stated in the options, else those of the GPU's data sheet, where it is a known one; float32 is measured
     against TF32 where the names of the kernels say that tensor cores computed it.
     """
@@ -76,8 +76,8 @@ def run(trace: Trace, *, peak_gflops: float | None = None, bandwidth_gb_s: float
         Column("device_ns", "int64", "ns", "durations of the kernels launched inside, of all calls"),
         Column("host_ns", "int64", "ns", "durations of the operators on the host, of all calls", extra=True),
         Column("avg_ns", "float64", "ns", "kernels of a call (operator, without a GPU), mean"),
-        Column("gflop_s", "float64", "GFLOP/s", "speed that was reached"),
-        Column("peak_gflop_s", "float64", "GFLOP/s", "what the GPU does at most with this type", extra=True),
+        Column("gflops", "float64", "GFLOP/s", "speed that was reached"),
+        Column("peak_gflops", "float64", "GFLOP/s", "what the GPU does at most with this type", extra=True),
         Column("efficiency", "float64", "", "speed as a part of the peak, 0 to 1"),
         Column("bound", "string", "", "what limits it at best: compute or memory"),
         Column("of_roofline", "float64", "", "speed as a part of what peak and bandwidth allow, 0 to 1", extra=True),
