@@ -11,6 +11,7 @@ import gzip
 import json
 import math
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -106,28 +107,55 @@ def beside(options: argparse.Namespace, folder: Path) -> None:
 def large(options: argparse.Namespace, folder: Path) -> None:
     """The events of a file repeated, each time later, until the text has so many gigabytes."""
     path = folder / "large.json"
-    whole = json.loads(gzip.decompress(options.file.read_bytes()))
-    events = [e for e in whole["traceEvents"] if e.get("ph") != "M" and "ts" in e]
-    starts = [float(e["ts"]) for e in events]
-    period = max(starts) - min(starts) + 1000
-    # Each event as text around its time.
-    pieces = [json.dumps({**event, "ts": "TIME"}).split('"TIME"') for event in events]
-    written, copies = 0, 0
-    with path.open("w") as file:
-        file.write('{"schemaVersion": 1, "traceEvents": [')
-        while written < options.gigabytes * 1e9:
-            moved = copies * period
-            text = ",\n".join(f"{a}{at + moved:.3f}{b}" for (a, b), at in zip(pieces, starts, strict=True))
-            written += file.write((",\n" if copies else "") + text)
-            copies += 1
-        file.write("]}")
+    events = repeat(options.file, path, int(options.gigabytes * 1e9))
     begun = time.monotonic()
     _, opened, peak, answered = measured(sys.executable, STROBE, path, options.memory)
     print(
-        f"{os.path.getsize(path) / 1e9:.2f} GB, {copies * len(events)} events, limit {options.memory} GiB: "
+        f"{os.path.getsize(path) / 1e9:.2f} GB, {events} events, limit {options.memory} GiB: "
         f"{time.monotonic() - begun:.1f} s wall, {opened:.1f} s CPU, peak {peak:.0f} MiB, "
         f"first partial answer after {answered:.1f} s"
     )
+
+
+def repeat(source: Path, path: Path, size_bytes: int) -> int:
+    """Write the events of a trace over and over, each time later, until there are so many bytes; return how many.
+
+    Each copy has correlations and external ids of its own, and its steps other numbers.
+    """
+    whole = json.loads(gzip.decompress(source.read_bytes()))
+    events = [e for e in whole["traceEvents"] if e.get("ph") != "M" and "ts" in e]
+    starts = [float(e["ts"]) for e in events]
+    period = max(starts) - min(starts) + 1000
+    ids = ("correlation", "External id")
+    stride = 1 + max(int(e["args"].get(i) or 0) for e in events if "args" in e for i in ids)
+    steps = len({e["name"] for e in events if str(e["name"]).startswith("ProfilerStep#")})
+
+    def text_of(event: dict[str, object]) -> tuple[str, int, int]:
+        """The event as a template of `str.format`."""
+        args = dict(event.get("args") or {})  # type: ignore[call-overload]
+        held = {i: args[i] for i in ids if isinstance(args.get(i), int) and args[i] > 0}
+        for i in held:
+            args[i] = f"@{i}@"
+        found = json.dumps({**event, "args": args, "ts": "@ts@"}).replace("{", "{{").replace("}", "}}")
+        found = found.replace('"@ts@"', "{0:.3f}")
+        for i in held:
+            found = found.replace(f'"@{i}@"', f"{{{1 if i == ids[0] else 2}}}")
+        return re.sub(r"ProfilerStep#\d+", "ProfilerStep#{3}", found), *(held.get(i, 0) for i in ids)
+
+    pieces = [text_of(event) for event in events]
+    numbers = [int(m[1]) if (m := re.match(r"ProfilerStep#(\d+)", str(e["name"]))) else 0 for e in events]
+    written, copies = 0, 0
+    with path.open("w") as file:
+        file.write('{"schemaVersion": 1, "traceEvents": [')
+        while written < size_bytes:
+            text = ",\n".join(
+                piece.format(at + copies * period, a + copies * stride, b + copies * stride, n + copies * steps)
+                for (piece, a, b), at, n in zip(pieces, starts, numbers, strict=True)
+            )
+            written += file.write((",\n" if copies else "") + text)
+            copies += 1
+        file.write("]}")
+    return copies * len(events)
 
 
 if __name__ == "__main__":

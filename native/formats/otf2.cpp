@@ -50,6 +50,7 @@ struct Otf2Reader::State {
   size_t buffer_bytes;
   Anchor anchor;
   Definitions definitions;
+  Own own{SchemaTables({}), {}, {}};
   std::optional<Chunks> definition_chunks;
   std::map<std::string, uint64_t> counters;      // since the last process
   std::map<std::string, uint64_t> all_counters;  // of the archive as a whole
@@ -110,6 +111,19 @@ struct Otf2Reader::State {
     const LocationGroup* group = at == kUndefined ? nullptr : &definitions.location_groups[at];
     const int64_t rank = definitions.rank_of(processes[current].front());
     JsonObject about(description);
+    if (own.archive && group) {
+      own.describe(definitions, group->id,
+                   [&](std::string_view key, std::string_view json) { about.key(key) += json; });
+      about.text("imported_from", source);
+      about.end();
+      if (const auto found = own.rank(definitions, group->id); found.rank >= 0) {
+        JsonObject ranks(note);
+        ranks.number("rank", found.rank);
+        if (found.ranks >= 0) ranks.number("ranks", found.ranks);
+        ranks.end();
+      }
+      return;
+    }
     std::string& argv = about.key("argv");
     argv += '[';
     json::append_text(argv, !process->program.empty() ? process->program
@@ -170,11 +184,14 @@ struct Otf2Reader::State {
   }
 };
 
-Otf2Reader::Otf2Reader(std::string folder, size_t buffer_bytes, std::string_view anchor)
+Otf2Reader::Otf2Reader(std::string folder, size_t buffer_bytes, std::string_view anchor, SchemaTables tables,
+                       std::vector<std::string> paradigms, std::vector<std::string> roles)
     : state_(std::make_unique<State>()) {
   state_->folder = std::move(folder);
   state_->buffer_bytes = buffer_bytes;
   state_->anchor = read_anchor(anchor);
+  state_->own = {std::move(tables), std::move(paradigms), std::move(roles)};
+  for (const auto& [name, value] : state_->anchor.properties) state_->own.archive |= name == kOwnProperty;
   state_->definition_chunks.emplace(state_->anchor.definition_chunk_bytes);
 }
 
@@ -204,8 +221,9 @@ const std::vector<std::vector<uint64_t>>& Otf2Reader::processes() const { return
 void Otf2Reader::begin_process(size_t process, uint32_t number) {
   State& s = *state_;
   s.current = process;
-  s.process = std::make_unique<Process>(s.definitions, s.process_groups.at(process),
+  s.process = std::make_unique<Process>(s.definitions, s.own, s.process_groups.at(process),
                                         s.folder + "/process-" + std::to_string(number) + ".blocks", s.buffer_bytes);
+  if (process == 0 && s.own.archive) s.process->own_regions();
 }
 
 void Otf2Reader::begin_location(uint64_t location, bool has_events) {
@@ -250,7 +268,12 @@ void Otf2Reader::end_process(const std::string& source) {
   s.counters.clear();
   std::string description, note;
   s.describe(source, description, note);
-  s.process->out.finish({s.process->pid, 0, description, note});
+  ProcessDescription about{s.process->pid, 0, description, note};
+  std::string end_state = "closed";
+  if (const uint32_t at = s.process_groups[s.current]; s.own.archive && at != kUndefined)
+    s.own.describe(s.definitions, s.definitions.location_groups[at].id, about, end_state);
+  s.process->pid = about.pid;
+  s.process->out.finish(about, end_state);
   if (!s.process_report.empty()) s.process_report += ", ";
   JsonObject object(s.process_report);
   object.number("pid", s.process->pid);

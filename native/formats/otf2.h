@@ -7,13 +7,17 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/schema_tables.h"
+
 namespace strobe {
 
 class Otf2Reader {
  public:
   // Block files go to `folder`. `anchor` is the whole anchor file. Throws std::runtime_error with a sentence where it
-  // is none, or one that is not read; everything throws std::system_error where the cache cannot be written.
-  Otf2Reader(std::string folder, size_t buffer_bytes, std::string_view anchor);
+  // is none, or one that is not read; everything throws std::system_error where the cache cannot be written. `tables`,
+  // `paradigms`, `roles`: what archives that we wrote name (model/schema.py, model/kinds.py).
+  Otf2Reader(std::string folder, size_t buffer_bytes, std::string_view anchor, SchemaTables tables,
+             std::vector<std::string> paradigms, std::vector<std::string> roles);
   ~Otf2Reader();
   Otf2Reader(const Otf2Reader&) = delete;
 

@@ -164,7 +164,9 @@ bool Definitions::record(uint8_t type, Bytes in) {
       break;
     }
     case kRegion: {
-      Region& region = regions.add(in.id());
+      const uint32_t id = in.id();
+      Region& region = regions.add(id);
+      region.id = id;
       region.name = in.id();
       region.description = in.id();
       in.u8();  // what version 1.0 had instead of a role and a paradigm

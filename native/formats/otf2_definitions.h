@@ -128,7 +128,7 @@ struct Value {  // of an attribute or a property
 Value read_value(Bytes& in, Type type);
 
 struct Region {
-  uint32_t name, canonical_name, description, file;
+  uint32_t id, name, canonical_name, description, file;
   uint32_t line = 0;
   Role role = Role::unknown;
   Paradigm paradigm = Paradigm::unknown;

@@ -115,7 +115,50 @@ void LocationEvents::attributes(Bytes in) {
   }
 }
 
+// In archives of ours, attributes are cells of side tables. Takes those; true where there was one.
+bool LocationEvents::own_rows() {
+  own_rows_.clear();
+  size_t others = 0;
+  for (size_t i = 0; i < attributes_.size(); i++) {
+    const auto& [id, value] = attributes_[i];
+    const Own::Cell& cell = process_.own_cell(id);
+    if (cell.table == Own::kNone) {
+      attributes_[others++] = attributes_[i];
+      continue;
+    }
+    const bool text = value.type == Type::string;
+    if (cell.is_argument) {
+      if (text && top()) argument(process_.out.text(cell.key), process_.definitions.string(uint32_t(value.bits)));
+      continue;
+    }
+    const TableLayout& layout = process_.own.tables.layouts()[cell.table];
+    auto row =
+        std::find_if(own_rows_.begin(), own_rows_.end(), [&](const auto& each) { return each.first == cell.table; });
+    if (row == own_rows_.end()) {
+      own_rows_.emplace_back(cell.table, TableRow());
+      row = own_rows_.end() - 1;
+      row->second.start(process_.first_own_table + cell.table);
+    }
+    if (cell.column >= layout.columns.size() || text != (layout.columns[cell.column].type == CellType::text)) continue;
+    row->second.set(cell.column,
+                    text ? process_.out.text(process_.definitions.string(uint32_t(value.bits))) : int64_t(value.bits));
+  }
+  const bool found = others < attributes_.size();
+  attributes_.resize(others);
+  for (auto& [table, row] : own_rows_) {
+    if (process_.own.tables.layouts()[table].of_spans) {
+      if (top()) row.append_to(top()->rows);
+      continue;
+    }
+    if (location_ == kUndefined) location_ = process_.location(id_);
+    row.set(process_.own.tables.column(table, "time_ns"), ns_);
+    process_.out.row(location_, row);
+  }
+  return found;
+}
+
 void LocationEvents::give_attributes() {
+  if (process_.own.archive) own_rows();
   std::string others;
   for (const auto& [id, value] : attributes_) {
     const Named* attribute = process_.definitions.attributes.find(id);
@@ -157,9 +200,9 @@ void LocationEvents::enter(uint32_t region, uint32_t number) {
   if (location_ == kUndefined) location_ = process_.location(id_);
   if (depth_ == stack_.size()) stack_.emplace_back();
   Frame& frame = stack_[depth_++];
-  frame.start_ns = ns_, frame.region = region, frame.number = number;
+  frame.start_ns = ns_, frame.region = region, frame.number = number, frame.place = process_.out.place();
   frame.rows.clear();
-  if (!on_stream_ || region == kProgram) return;
+  if (!on_stream_ || region == kProgram || process_.own.archive) return;
   const RegionUse& use = process_.region(region, true);
   if (!use.kernel) return;
   kernel_depth_ = depth_;
@@ -179,7 +222,7 @@ void LocationEvents::close_top(int64_t end_ns) {
     kernel_depth_ = 0;
   }
   if (!frame.rows.empty()) process_.out.attributes(frame.rows);
-  process_.out.span(location_, frame.start_ns, end_ns - frame.start_ns, frame.number);
+  process_.out.span(location_, frame.start_ns, end_ns - frame.start_ns, frame.number, frame.place);
   depth_--;
 }
 
@@ -198,6 +241,11 @@ void LocationEvents::leave(uint32_t region) {
 
 bool LocationEvents::event(uint8_t type, Bytes in) {
   events_++;
+  if (process_.own.archive && !attributes_.empty() && own_rows()) {
+    // They say all that there is to say; the record itself is for other readers.
+    if (type == kMpiCollectiveEnd && !collective_begins_.empty()) collective_begins_.pop_back();
+    return true;
+  }
   switch (type) {
     case kBufferFlush: {
       const int64_t until = process_.nanoseconds(local_.corrected(in.fixed(8)));
@@ -526,7 +574,7 @@ void LocationEvents::calling_context(uint8_t type, Bytes& in) {
     row.start(process_.tables[kSamples]);
     row.set(0, ns_), row.set(1, process_.out.text(process_.definitions.call_stack(id)));
     process_.out.row(location_, row);
-    if (interrupt != kUndefined) {
+    if (interrupt != kUndefined && !process_.own.archive) {
       const Named* generator = process_.definitions.interrupt_generators.find(interrupt);
       std::string text = "{\"interrupt_generator\": ";
       json::append_text(

@@ -28,6 +28,7 @@ class LocationEvents {
     int64_t start_ns;
     uint32_t region;  // of the archive; kProgram: the program itself
     uint32_t number;  // ours
+    uint32_t place;
     std::string rows;
   };
   static constexpr uint32_t kProgram = kUndefined - 1;
@@ -65,6 +66,7 @@ class LocationEvents {
   void close_top(int64_t end_ns);
   Frame* top() { return depth_ ? &stack_[depth_ - 1] : nullptr; }
   void give_attributes();
+  bool own_rows();
   void argument(uint32_t key, std::string_view value);
   void mark(std::string_view name, std::string_view arguments);
 
@@ -100,7 +102,8 @@ class LocationEvents {
   size_t kernel_depth_ = 0;
   int64_t static_shared_ = 0, dynamic_shared_ = 0, blocks_ = 0, threads_ = 0;
   const Stream stream_;
-  std::vector<std::pair<uint32_t, Value>> attributes_;  // of the next event
+  std::vector<std::pair<uint32_t, Value>> attributes_;   // of the next event
+  std::vector<std::pair<uint32_t, TableRow>> own_rows_;  // that attributes of one event are cells of, by table
   std::string scratch_;
 
   std::unordered_map<uint32_t, std::vector<Process::MetricUse>> metrics_;

@@ -163,9 +163,13 @@ int64_t trailing_number(std::string_view text) {
 
 }  // namespace
 
-Process::Process(const Definitions& all, uint32_t group, const std::string& path, size_t buffer_bytes)
-    : definitions(all), out(path, buffer_bytes), group_(group) {
+Process::Process(const Definitions& all, const Own& ours, uint32_t group, const std::string& path, size_t buffer_bytes)
+    : definitions(all), own(ours), out(path, buffer_bytes), group_(group) {
   for (size_t i = 0; i < kTables; i++) tables[i] = out.table(kLayouts[i]);
+  if (own.archive) {
+    first_own_table = kTables;
+    for (const TableLayout& each : own.tables.layouts()) out.table(each);
+  }
   pid = group == kUndefined ? 0 : int64_t(all.location_groups[group].id);
   for (auto& each : regions_) each.resize(all.regions.size());
   parameters_.resize(all.parameters.size());
@@ -191,6 +195,11 @@ RegionUse Process::describe(uint32_t id, bool on_stream) {
   }
   const std::string name = definitions.label("region", region->name, id);
   const std::string &file = definitions.string(region->file), &group = definitions.region_group(id);
+  if (own.archive) {
+    const Own::Kind kind = own.kind(definitions.string(region->description));
+    use.number = out.region(definitions.string(region->name), kind.paradigm, kind.role, file, region->line, group);
+    return use;
+  }
   uint8_t paradigm = paradigm_of(*region, name, file, group);
   uint8_t role = role_of(*region, name, paradigm, on_stream);
   if (region->role == Role::artificial) {
@@ -213,6 +222,10 @@ uint32_t Process::location(uint64_t id) {
                     : type == LocationType::metric ? LocationKind::task
                                                    : LocationKind::thread;
   const std::string name = definitions.label("location", location ? location->name : kUndefined, id);
+  if (own.archive && location) {
+    const Own::Row row = own.row(definitions, id, kind);
+    return at->second = out.location(definitions.string(location->name), row.thread_id, row.kind, row.device);
+  }
   at->second = out.location(name, id, kind, type == LocationType::stream ? stream(id).device : -1);
   return at->second;
 }
@@ -408,6 +421,20 @@ const Process::ParameterUse& Process::parameter(uint32_t id) {
   for (const KernelParameter& each : kKernelParameters)
     if (name == each.name) use.column = each.column;
   return use;
+}
+
+void Process::own_regions() {
+  for (const Region& each : definitions.regions)
+    if (!definitions.string(each.description).empty()) region(each.id, false);
+}
+
+const Own::Cell& Process::own_cell(uint32_t attribute) {
+  const auto [at, is_new] = own_cells_.try_emplace(attribute);
+  if (is_new) {
+    const Named* found = definitions.attributes.find(attribute);
+    at->second = own.cell(definitions.string(found ? found->name : kUndefined));
+  }
+  return at->second;
 }
 
 uint32_t Process::location_text(uint64_t id) {

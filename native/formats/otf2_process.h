@@ -8,6 +8,7 @@
 
 #include "formats/imported_process.h"
 #include "formats/otf2_definitions.h"
+#include "formats/otf2_own.h"
 
 namespace strobe::otf2 {
 
@@ -64,11 +65,13 @@ struct Stream {  // of an accelerator, as far as names tell
 
 class Process {
  public:
-  Process(const Definitions& definitions, uint32_t group, const std::string& path, size_t buffer_bytes);
+  Process(const Definitions& definitions, const Own& own, uint32_t group, const std::string& path, size_t buffer_bytes);
 
   const Definitions& definitions;
+  const Own& own;
   ImportedProcess out;
   uint32_t tables[kTables];
+  uint32_t first_own_table = 0;  // those of the schema follow each other
   int64_t pid;
   std::string program;                 // as the file names it
   std::vector<std::string> arguments;  // of the program
@@ -99,6 +102,8 @@ class Process {
   const ParameterUse& parameter(uint32_t id);
   uint32_t location_text(uint64_t location);  // of its label
   uint32_t location_json(uint64_t location);  // the same as JSON
+  const Own::Cell& own_cell(uint32_t attribute);
+  void own_regions();  // all of them, in their order: also those that nothing was executed of
 
  private:
   RegionUse describe(uint32_t id, bool on_stream);
@@ -109,6 +114,7 @@ class Process {
   std::unordered_map<uint64_t, uint32_t> locations_, location_texts_, location_jsons_;
   std::vector<ParameterUse> parameters_;  // by position
   std::unordered_map<uint32_t, ParameterUse> undefined_parameters_;
+  std::unordered_map<uint32_t, Own::Cell> own_cells_;
   uint64_t second_ticks_ = 0;  // the second that was met last, from the first moment on
   uint64_t second_ns_ = 0;
   std::unordered_map<std::string, uint64_t> metric_owner_;

@@ -278,12 +278,15 @@ void register_formats(nb::module_& m) {
   nb::class_<Otf2Reader>(m, "Otf2Reader")
       .def(
           "__init__",
-          [](Otf2Reader* self, std::string folder, size_t buffer_bytes, nb::bytes anchor) {
+          [](Otf2Reader* self, std::string folder, size_t buffer_bytes, nb::bytes anchor, const GivenTables& tables,
+             std::vector<std::string> paradigms, std::vector<std::string> roles) {
             translated([&, file = std::string_view(anchor.c_str(), anchor.size())] {
-              new (self) Otf2Reader(std::move(folder), buffer_bytes, file);
+              new (self) Otf2Reader(std::move(folder), buffer_bytes, file, schema_tables(tables), std::move(paradigms),
+                                    std::move(roles));
             });
           },
-          nb::arg("folder"), nb::arg("buffer_bytes"), nb::arg("anchor"))
+          nb::arg("folder"), nb::arg("buffer_bytes"), nb::arg("anchor"), nb::arg("tables"), nb::arg("paradigms"),
+          nb::arg("roles"))
       .def("definitions",
            [](Otf2Reader& self, nb::bytes bytes) {
              translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.definitions(file); });

@@ -15,6 +15,7 @@ namespace nb = nanobind;
 
 void register_reader(nb::module_& m);
 void register_formats(nb::module_& m);
+void register_otf2_writer(nb::module_& m);
 void register_structure(nb::module_& m);
 
 namespace {
@@ -134,5 +135,6 @@ NB_MODULE(_native, m) {
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   register_reader(m);
   register_formats(m);
+  register_otf2_writer(m);
   register_structure(m);
 }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from numpy import float64, generic, int64, uint8, uint32, uint64
+from numpy import float64, generic, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 # Recording control.
@@ -88,7 +88,15 @@ class PerfettoReader:
 def read_xplane(file: NDArray[uint8], blocks_path: str, buffer_bytes: int, tables: _Tables, source: str) -> bytes: ...
 
 class Otf2Reader:
-    def __init__(self, folder: str, buffer_bytes: int, anchor: bytes) -> None: ...
+    def __init__(
+        self,
+        folder: str,
+        buffer_bytes: int,
+        anchor: bytes,
+        tables: _Tables,
+        paradigms: Sequence[str],
+        roles: Sequence[str],
+    ) -> None: ...
     def definitions(self, bytes: bytes, /) -> None: ...
     def end_definitions(self) -> None: ...
     def processes(self) -> list[list[int]]: ...
@@ -99,6 +107,42 @@ class Otf2Reader:
     def end_location(self) -> None: ...
     def end_process(self, source: str, /) -> None: ...
     def report(self) -> bytes: ...
+
+class Otf2DefinitionFile:
+    def __init__(self, path: str, chunk_bytes: int) -> None: ...
+    def record(self, type: int, body: bytes, /) -> bool: ...
+    records: int
+    def finish(self) -> None: ...
+
+_Numbers = NDArray[int64] | int
+_Records = tuple[
+    int,
+    NDArray[int64],
+    list[tuple[int, _Numbers]],
+    list[tuple[_Numbers, _Numbers, _Numbers, NDArray[uint8] | None]],
+]
+
+class Otf2EventFile:
+    def __init__(
+        self, path: str, chunk_bytes: int, spill_path: str, memory_bytes: int, communication: NDArray[uint8]
+    ) -> None: ...
+    def points(self, records: _Records, /) -> None: ...
+    def spans(
+        self,
+        row: NDArray[int64],
+        start: NDArray[int64],
+        duration: NDArray[int64],
+        depth: NDArray[uint16],
+        region: NDArray[uint32],
+        details: list[_Records],
+        first: list[_Records],
+        last: list[_Records],
+    ) -> None: ...
+    def finish(self) -> None: ...
+    events: int
+    attributes_left_out: int
+    first_time: int | None
+    last_time: int
 
 _Columns = Sequence[tuple[int, NDArray[int64], NDArray[uint8] | None]]
 

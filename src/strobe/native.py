@@ -18,6 +18,8 @@ __all__ = [
     "ChromeReader",
     "ImportTotals",
     "ImportedProcess",
+    "Otf2DefinitionFile",
+    "Otf2EventFile",
     "Otf2Reader",
     "PerfettoReader",
     "ProcessReader",
@@ -32,6 +34,8 @@ __all__ = [
 ChromeReader = core.ChromeReader
 ImportTotals = core.ImportTotals
 ImportedProcess = core.ImportedProcess
+Otf2DefinitionFile = core.Otf2DefinitionFile
+Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader

@@ -298,3 +298,11 @@ def test_a_terminal_gets_units_and_the_first_rows_and_is_told_of_the_rest(run):
     assert "the whole run" in err
     out, err = on_a_terminal(folder, "sql", "select * from range(300)")
     assert out.count("\n") == 301
+
+
+def test_questions_do_not_wait_for_pandas(run, tmp_path):
+    # pyarrow imports it, where it is installed, to see whether its first array is one of pandas.
+    (tmp_path / "pandas.py").write_text("import sys\nsys.exit('pandas was imported')\n")
+    done = strobe("profile", "--csv", cwd=run[0], env={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("name,paradigm,")

@@ -20,8 +20,20 @@ strobe records a program, finds the loop that dominates it, and shows where the 
 _ORDER = ("summary", "steps", "operators", "profile", "sql", "info", "view")
 
 
+class _PandasLater:
+    """Says no to the first import of pandas: that is pyarrow's, which only wants to know whether its first array is one
+    of pandas, and waits a second for the answer. Whoever needs pandas asks again, and gets it.
+    """
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            sys.meta_path.remove(self)
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+
+
 def entry_point() -> None:
     """Run the command line and leave with its exit code."""
+    sys.meta_path.insert(0, _PandasLater())
     sys.exit(main(sys.argv[1:]))
 
 
@@ -85,13 +97,23 @@ def short_help() -> str:
     ordered = [verb for verb in _ORDER if verb in looking] + sorted(looking - {*_ORDER})
     return f"""{EXAMPLES}
 record   run [options] SCRIPT [arguments]   also: -m MODULE, -c CODE, -- COMMAND
-look     {" ".join(ordered)}
+look     {_wrapped(ordered)}
 
 Names of runs: a path, last, last~1. `strobe FILE` is `strobe summary FILE`.
 Readers take --json --csv --format --where --sort --top --columns -o; stdout is data, stderr is talk.
 Exit codes of readers: 0 ok, 1 finding, 2 usage, 3 inconclusive, 4 unreadable input, 5 partial.
 `run` ends as the program ended; 125 if recording could not start, 126 or 127 if the program could not.
 More: strobe VERB --help, strobe --help-all"""
+
+
+def _wrapped(verbs: list[str]) -> str:
+    """Return the verbs in lines that fit a terminal; without textwrap, which imports regular expressions."""
+    lines = [""]
+    for verb in verbs:
+        if len(lines[-1]) + len(verb) > 100:
+            lines.append("")
+        lines[-1] += f"{verb} "
+    return "\n         ".join(line.rstrip() for line in lines)
 
 
 def long_help() -> str:

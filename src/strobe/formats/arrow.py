@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from strobe.model.plugins import Format
-from strobe.store.exports import every_table, new_folder
+from strobe.store.exports import every_table, new_folder, only_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def write(trace: Trace, path: Path) -> list[str]:
     """Write every table of model/schema.py as TABLE.arrow, in batches of at most 64 k rows, packed with zstd."""
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with new_folder(path, ".arrow") as work:
+    with new_folder(path, *only_files(".arrow")) as work:
         for name, schema, pieces in every_table(trace):
             with pa.ipc.new_file(work / f"{name}.arrow", schema, options=options) as out:
                 for piece in pieces:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from strobe.model.plugins import Format
-from strobe.store.exports import every_table, new_folder
+from strobe.store.exports import every_table, new_folder, only_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def write(trace: Trace, path: Path) -> list[str]:
     """
     import pyarrow.csv as pa_csv
 
-    with new_folder(path, ".csv") as work:
+    with new_folder(path, *only_files(".csv")) as work:
         for name, schema, pieces in every_table(trace):
             plain = pa.schema([_plain(field) for field in schema])
             with pa_csv.CSVWriter(work / f"{name}.csv", plain) as out:

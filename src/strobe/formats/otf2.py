@@ -11,13 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strobe import native
-from strobe.model.plugins import Format, Imported
+from strobe.errors import UsageError
+from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.plugins import Format, Imported, Option
+from strobe.store.exports import new_folder
+from strobe.store.import_layouts import layouts
 
 if TYPE_CHECKING:
     from strobe.model.plugins import ImportSource, ImportTarget
+    from strobe.store.trace import Trace
 
 _SUFFIX = ".otf2"
 _ANCHOR_BYTES = 64 << 20
+_LONGEST_NUMBER = 19
+_NO_PLACE = ("lines", "call_edges", "path_metrics")  # of profiles: they have no times
 
 
 def sniff(head: bytes) -> bool:
@@ -32,7 +39,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         anchor += chunk
         if len(anchor) > _ANCHOR_BYTES:
             raise ValueError("the anchor file is longer than any")
-    reader = native.Otf2Reader(str(target.folder), target.buffer_bytes, anchor)
+    reader = native.Otf2Reader(str(target.folder), target.buffer_bytes, anchor, layouts(), PARADIGMS, ROLES)
     name = Path(source.name.rpartition(":")[2]).name
     stem = name[: -len(_SUFFIX)] if name.endswith(_SUFFIX) else name
     definitions = source.beside(f"{stem}.def")
@@ -64,9 +71,11 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     report = json.loads(reader.report().decode("utf-8", "replace"))
     told = report["properties"]
     found = [each for each in report["processes"] if each["spans"]] or report["processes"]
+    first = min((each["first_ns"] for each in found), default=0)
+    zero = str(told.get("STROBE::ZERO_NS", ""))
     return Imported(
         processes=len(processes),
-        first_ns=min((each["first_ns"] for each in found), default=0),
+        first_ns=int(zero) if zero.isdecimal() and len(zero) < _LONGEST_NUMBER else first,
         last_ns=max((each["last_ns"] for each in found), default=0),
         base_ns=told.get("unix_ns"),
         host=told["machine"],
@@ -75,11 +84,51 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     )
 
 
+def write(trace: Trace, path: Path, *, otf2_version: int = 3) -> list[str]:
+    """Write a trace as an archive: a folder with the anchor `traces.otf2`, which Vampir and otf2-print open.
+
+    `otf2_version` 2 leaves out what readers before OTF2 3.0 (2022) do not know: the role of kernels, groups of
+    accelerators, records of collectives that do not block. Returns sentences about what the archive cannot hold.
+    """
+    from strobe.store.otf2_export import Writer
+
+    if otf2_version not in (2, 3):
+        raise UsageError(f"no version {otf2_version} of OTF2 can be written", do="--otf2-version 2 or 3")
+    notes = []
+    if trace.folded_count:
+        what = "executions of steps that were folded into statistics"
+        notes.append(f"{trace.folded_count} {what} are left out: OTF2 has no place for sums")
+    for name in _NO_PLACE:
+        rows = sum(reader.tables().get(name, 0) for reader in trace.readers)
+        if rows:
+            notes.append(f"{rows} rows of the table {name} are left out: OTF2 has no place for them")
+    with new_folder(path, _is_ours, "it is no archive that strobe wrote") as work:
+        writer = Writer(trace, work, otf2_version)
+        writer.write()
+    if writer.incomplete:
+        notes.append(f"{writer.incomplete} spans that were cut off look like whole ones in OTF2")
+    if writer.attributes_left_out:
+        notes.append(f"{writer.attributes_left_out} events have more attributes than OTF2 holds: they are left out")
+    if writer.texts_cut:
+        notes.append(f"{writer.texts_cut} texts are longer than OTF2 holds: they are cut")
+    return notes
+
+
+def _is_ours(folder: Path) -> bool:
+    anchor = folder / "traces.otf2"
+    if not any(folder.iterdir()):
+        return True
+    there = {each.name for each in folder.iterdir()} == {"traces.otf2", "traces.def", "traces"}
+    return there and b"STROBE::ZERO_NS" in anchor.read_bytes()
+
+
 FORMAT = Format(
     "otf2",
     "OTF2 archive: Score-P, Extrae, TAU, EZTrace",
     suffixes=(".otf2",),
     sniff=sniff,
     read=read,
+    write=write,
     whole_folder=True,
+    options=(Option("otf2_version", "otf2: 2 for readers before OTF2 3.0 of 2022 (default: 3)", int, 3),),
 )

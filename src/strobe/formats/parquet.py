@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from strobe.model.plugins import Format, Option
-from strobe.store.exports import every_table, new_folder
+from strobe.store.exports import every_table, new_folder, only_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ def write(trace: Trace, path: Path, *, small: bool = False) -> list[str]:
     """
     import pyarrow.parquet as pq
 
-    with new_folder(path, ".parquet") as work:
+    with new_folder(path, *only_files(".parquet")) as work:
         for name, schema, pieces in every_table(trace):
             sorting = [pq.SortingColumn(i) for i, field in enumerate(schema) if field.name in ("location", "start_ns")]
             with pq.ParquetWriter(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -90,14 +90,20 @@ def new_file(path: Path) -> Iterator[Path]:
         work.unlink(missing_ok=True)
 
 
-@contextmanager
-def new_folder(path: Path, suffix: str) -> Iterator[Path]:
-    """Give a folder to write to, which appears when it is complete. One of an earlier export is replaced.
+def only_files(suffix: str) -> tuple[Callable[[Path], bool], str]:
+    """Return the last two arguments of `new_folder` for a folder of files of one kind."""
+    what = f"it is no folder of {suffix} files"
+    return lambda folder: all(each.name.endswith(suffix) for each in folder.iterdir()), what
 
-    Raises UsageError where something else is in the way: a folder with files that do not end in `suffix`.
+
+@contextmanager
+def new_folder(path: Path, is_ours: Callable[[Path], bool], else_why: str) -> Iterator[Path]:
+    """Give a folder to write to, which appears when it is complete. One of an earlier export is replaced: `is_ours`.
+
+    Raises UsageError where something else is in the way; `else_why` says what it is not.
     """
-    if path.exists() and not (path.is_dir() and all(each.name.endswith(suffix) for each in path.iterdir())):
-        raise UsageError(f"'{path}' is in the way: it is no folder of {suffix} files", do="Choose another one: -o")
+    if path.exists() and not (path.is_dir() and is_ours(path)):
+        raise UsageError(f"'{path}' is in the way: {else_why}", do="Choose another one: -o")
     work = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
         work.mkdir(parents=True)

@@ -297,6 +297,20 @@ class Trace:
             for raw in side_tables.raw_batches(name, reader, home.local_id):
                 yield self._side_rows(name, home.process, raw)
 
+    def raw_side_batches(self, name: str, location: int) -> Iterator[dict[str, Any]]:
+        """Return the same as the block file has it: texts by their number in `texts`, times on the process's clock.
+
+        Every piece is `row`, and `columns`: type (integer, real, text), values, and whether they are there, by name.
+        """
+        home = self._home(location)
+        reader = self.readers[home.process]
+        if reader.tables().get(name):
+            yield from side_tables.raw_batches(name, reader, home.local_id)
+
+    def texts(self, process: int) -> list[str]:
+        """Return the texts of a process that `raw_side_batches` refers to."""
+        return self.once(("list of texts", process), self.readers[process].texts)
+
     def _side_rows(self, name: str, process: int, raw: Mapping[str, Any]) -> pa.Table:
         def texts() -> pa.Array:
             return self.once(("texts", process), lambda: pa.array(self.readers[process].texts(), type=pa.string()))

@@ -59,5 +59,10 @@ def integers(column: pa.ChunkedArray, missing: int = -1) -> Ints:
     return cast(Ints, column.cast(pa.int64()).fill_null(missing).to_numpy())
 
 
+def reals(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
+    """Return a column of numbers as numpy has them, NaN for null."""
+    return cast("npt.NDArray[np.float64]", column.cast(pa.float64()).fill_null(float("nan")).to_numpy())
+
+
 def _last(batch: pa.Table) -> int:
     return int(batch.column("row")[-1].as_py())

@@ -123,6 +123,13 @@ def stretches(device: Device, most: int = _STRETCH) -> Iterator[tuple[int, int]]
         yield begin, min(begin + width, device.last_ns + 1)
 
 
+def beginning(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Work:
+    """Return the activities that begin in [start_ns, end_ns), in order of start: in stretches each is there once."""
+    # From the moment before, so that an activity without any length is in it.
+    found = work(trace, device, start_ns - 1, end_ns)
+    return found.chosen((found.start_ns >= start_ns) & (found.start_ns < end_ns))
+
+
 def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
     """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
 

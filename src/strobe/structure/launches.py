@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.structure.attributes import Attributes, integers
-from strobe.structure.device_work import Work, work
+from strobe.structure.device_work import Work, beginning
 
 if TYPE_CHECKING:
     from strobe.store.trace import SpanArrays, Trace
@@ -67,9 +67,7 @@ def launches(trace: Trace, device: Device, most: int = _STRETCH) -> Iterator[tup
     for begin in range(first, last + 1, width):
         end = min(begin + width, last + 1)
         host.read(begin, end)
-        # From the moment before, so that an activity without any length is in it; then only what begins here.
-        found = work(trace, device, begin - 1, end)
-        found = found.chosen((found.start_ns >= begin) & (found.start_ns < end))
+        found = beginning(trace, device, begin, end)
         if len(found):
             yield found, host.launches(*_numbers(found, streams))
 

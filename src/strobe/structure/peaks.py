@@ -47,7 +47,8 @@ _BOARDS: tuple[tuple[str, int, int, int], ...] = (
     (r"H100.*HBM3|H100-SXM", 1980, 1830, 3350),
     (r"H200(?! NVL)", 1980, 1830, 4800),
 )
-# Kernels for float32 that compute with tensor cores (in TF32): names in cuBLAS, cuDNN and CUTLASS.
+# Kernels for float32 that compute with tensor cores (in TF32): names in cuBLAS, cuDNN and CUTLASS. Stricter than
+# `kernel_names.uses_tensor_cores`: sm80_xmma_gemm_f32f32_f32f32_f32 does without.
 _TF32 = re.compile(r"tf32|1688|16816|tensorop|wgmma|nvjet", re.IGNORECASE)
 
 

@@ -1,0 +1,98 @@
+"""Which calls of CUDA or HIP the host spends its time in: launches, copies, allocations, and waits for the GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Analysis, Option
+
+if TYPE_CHECKING:
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+
+_LIBRARIES = ("cuda", "hip")
+
+
+def run(trace: Trace, *, by: str = "name") -> Table:
+    """Sum the calls of the runtime and the driver of CUDA or HIP, of every process; by name, or by name and thread.
+
+    share = total / total of all calls of the process (Nsight Systems, cuda_api_sum); a driver's call inside a runtime's
+    counts in both. stddev is that of a sample, 0 for one call. A call that waits lasts until the GPU, or a part of its
+    work, is done: kernels that ran meanwhile are in its time.
+    """
+    import numpy as np
+
+    from strobe.model.schema import Column
+    from strobe.store.table import make_table
+    from strobe.structure.groups import Groups, Spread
+
+    regions = trace.regions.to_arrow().to_pylist()
+    wanted = np.array(
+        [r["paradigm"] in _LIBRARIES and r["role"] not in ("kernel", "copy") for r in regions], dtype=bool
+    )
+    ranks = trace.processes.column("rank")
+    threads = trace.locations.to_arrow().to_pylist()
+    groups, durations = Groups(), Spread()
+    for thread in threads if wanted.any() else ():
+        location = thread["location"]
+        if thread["kind"] != "thread":
+            continue
+        for spans in trace.span_batches(location):
+            (at,) = np.nonzero(wanted[spans["region"]])
+            process, where = (np.full(len(at), number, dtype=np.int64) for number in (thread["process"], location))
+            key = [process, spans["region"][at].astype(np.int64), *([where] if by == "thread" else [])]
+            durations.add(groups.numbers(key), spans["duration_ns"][at])
+    sums = durations.summary(len(groups))
+    everything = Counter[int]()
+    for key_of, total in zip(groups.keys, sums.total.tolist(), strict=True):
+        everything[key_of[0]] += total
+    rows = [
+        (
+            ranks[process],
+            process,
+            regions[region]["name"],
+            *(threads[at]["name"] for at in thread),
+            regions[region]["role"] in ("sync", "wait"),
+            int(sums.total[k]) / max(1, everything[process]),
+            int(sums.total[k]),
+            int(sums.count[k]),
+            float(sums.average[k]),
+            float(sums.median[k]),
+            int(sums.least[k]),
+            int(sums.most[k]),
+            float(sums.stddev[k]),
+            regions[region]["module"],
+        )
+        for k, (process, region, *thread) in enumerate(groups.keys)
+    ]
+    columns = (
+        Column("rank", "int64", "", "rank of the process, null where it has none"),
+        Column("process", "uint32", "", "process that called", extra=True),
+        Column("name", "string", "", "function that was called"),
+        *((Column("thread", "string", "", "thread that called"),) if by == "thread" else ()),
+        Column("waits", "bool", "", "whether it waits for the GPU, or asks whether it is done"),
+        Column("share", "float64", "", "part of the time of all calls of the process, 0 to 1"),
+        Column("total_ns", "int64", "ns", "sum of the durations"),
+        Column("calls", "int64", "", "executions"),
+        Column("avg_ns", "float64", "ns", "mean duration"),
+        Column("median_ns", "float64", "ns", "median duration"),
+        Column("min_ns", "int64", "ns", "shortest"),
+        Column("max_ns", "int64", "ns", "longest"),
+        Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
+        Column("library", "string", "", "CUDA runtime or driver, where the file says so", extra=True),
+    )
+    note = "" if rows else (
+        "no calls of CUDA or HIP are in this trace; profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them"
+    )  # fmt: skip
+    return make_table(columns, rows, name="calls", about="calls of CUDA or HIP of all processes", note=note).sort(
+        "total_ns"
+    )
+
+
+ANALYSIS = Analysis(
+    "calls",
+    "Which calls of CUDA or HIP take the time of the host?",
+    run,
+    options=(Option("by", "one row a function, or a function and thread", default="name", choices=("name", "thread")),),
+)

@@ -1,0 +1,204 @@
+"""Which kernels take the time of each GPU: sums, launch delays, and how full they make it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Analysis, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+    from strobe.structure.device_work import Device, Ints
+    from strobe.structure.groups import Texts
+
+_SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")
+# Columns that kernels of a name are split by, and why all of them may be empty.
+_SPLIT = {
+    "name": (),
+    "shape": (("grid", "blocks of the launch"), ("block", "threads of a block")),
+    "stream": (("stream", "stream that it ran on"),),
+    "operator": (("operator", "innermost operator when it was launched"),),
+    "collective": (("collective", "which collective it is"), ("dtype", "type of its elements")),
+}
+_MISSING = {
+    "shape": "no kernel says how it was launched",
+    "operator": "no kernel was launched by an operator; profiles of PyTorch hold operators",
+    "collective": "no kernel says which collective it is; profiles of PyTorch 2 with NCCL do",
+}
+
+
+def run(trace: Trace, *, by: str = "name") -> Table:
+    """Sum the kernels of every GPU by name; `by` splits them further: by launch shape, stream, operator, collective.
+
+    share = total / total of all kernels of the GPU; stddev that of a sample (0 for one call). launch delay = from the
+    start of the launching call to the start of the kernel; queue time = from the end of that call to the start of the
+    kernel, of those that start after it (Nsight Systems, cuda_kern_exec_sum). occupancy = mean of the estimates of
+    PyTorch's profiler, theoretical occupancy = what registers, shared memory and block size allow (NVIDIA's
+    calculator), SM efficiency = part of the multiprocessors that have a block: min(blocks / multiprocessors, 1); all
+    weighted with durations. priority = total * (1 - occupancy), the highest in the table being 100 and none below 1:
+    the longest kernels that fill the GPU least come first. Where no occupancy is estimated the theoretical one counts,
+    and where none is known, time alone.
+    """
+    import numpy as np
+
+    from strobe.model.schema import Column
+    from strobe.store.table import make_table
+    from strobe.structure.device_work import NO_DEVICE, devices
+
+    rows: list[tuple[object, ...]] = []
+    there = devices(trace)
+    for device in there:
+        rows.extend(_of_device(trace, device, by))
+    score = np.array([row[-1] for row in rows], dtype=np.float64)
+    highest = score.max(initial=0.0) or 1.0
+    ranked = [(*row[:-1], max(1, round(100 * each / highest))) for row, each in zip(rows, score, strict=True)]
+    columns = (
+        Column("rank", "int64", "", "rank of the process, null where it has none"),
+        Column("process", "uint32", "", "process that used the GPU", extra=True),
+        Column("device", "int64", "", "number of the GPU, null where unknown"),
+        Column("kernel", "string", "", "name without result, name spaces, templates and arguments"),
+        *(Column(name, "string", "", meaning) for name, meaning in _SPLIT[by]),
+        Column("share", "float64", "", "part of the time of all kernels of the GPU, 0 to 1"),
+        Column("total_ns", "int64", "ns", "sum of the durations"),
+        Column("calls", "int64", "", "executions"),
+        Column("avg_ns", "float64", "ns", "mean duration"),
+        Column("median_ns", "float64", "ns", "median duration"),
+        Column("min_ns", "int64", "ns", "shortest"),
+        Column("max_ns", "int64", "ns", "longest"),
+        Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
+        Column("launch_delay_avg_ns", "float64", "ns", "mean of call's start to kernel's start, null where unknown"),
+        Column("queue_avg_ns", "float64", "ns", "mean of call's end to kernel's start, of those that start later"),
+        Column("queued", "int64", "", "kernels that start after the end of the call that launched them", extra=True),
+        Column("kind", "string", "", "computation or communication", extra=True),
+        Column("tensor_cores", "bool", "", "whether its name says that it computes on tensor cores"),
+        Column("occupancy", "float64", "", "estimated achieved occupancy, 0 to 1, null where unknown"),
+        Column("theoretical_occupancy", "float64", "", "occupancy that its launch allows at most, 0 to 1", extra=True),
+        Column("sm_efficiency", "float64", "", "estimated part of the multiprocessors at work, 0 to 1", extra=True),
+        Column("name", "string", "", "full name", extra=True),
+        Column("priority", "int64", "", "100 (improve this first) to 1"),
+    )
+    split = len(_SPLIT[by])
+    nothing = all(cell is None for row in rows for cell in row[4 : 4 + split]) if split else not rows
+    note = (
+        ("no kernel ran on the GPUs of this trace" if there else NO_DEVICE)
+        if not rows
+        else _MISSING.get(by, "")
+        if nothing
+        else ""
+    )
+    return make_table(columns, ranked, name="kernels", about=f"kernels of {len(there)} GPUs", note=note).sort(
+        "total_ns"
+    )
+
+
+def _of_device(trace: Trace, device: Device, by: str) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a GPU; the last column is what priorities are made of: nanoseconds times unused share."""
+    import numpy as np
+
+    from strobe.structure.attributes import Attributes, integers, reals
+    from strobe.structure.device_work import COMMUNICATION, COPY, kind_of_region
+    from strobe.structure.gpu_model import gpu_model
+    from strobe.structure.groups import Groups, Spread, Texts, Weighted
+    from strobe.structure.kernel_names import short_name, uses_tensor_cores
+    from strobe.structure.launches import launches
+
+    model = gpu_model(trace, device.number)
+    kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
+    collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
+    groups, texts, durations = Groups(), Texts(), Spread()
+    delay, queue, occupancy, theoretical, efficiency = (Weighted() for _ in range(5))
+    for found, by_whom in launches(trace, device):
+        for location in device.locations:
+            (at,) = np.nonzero((found.location == location) & (1 << found.kind != COPY))
+            if not len(at):
+                continue
+            launch = kernels[location].of(found.row[at])
+            if by == "collective":
+                split = [texts.numbers(column) for column in collectives[location].of(found.row[at]).columns[1:]]
+            elif by == "shape":
+                split = [integers(launch.column(name)) for name in _SHAPE]
+            else:
+                column = {"operator": by_whom.operator_region, "stream": found.location.astype(np.int64)}.get(by)
+                split = [] if column is None else [column[at]]
+            group = groups.numbers([found.region[at].astype(np.int64), *split])
+            start, duration = found.start_ns[at], (found.end_ns - found.start_ns)[at]
+            durations.add(group, duration)
+            called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
+            known = by_whom.call_row[at] >= 0
+            delay.add(group, np.where(known, start - called, np.nan))
+            queue.add(group, np.where(known & (start >= returned), start - returned, np.nan))
+            occupancy.add(group, reals(launch.column("occupancy_percent")) / 100, duration)
+            blocks = reals(launch.column("blocks_per_sm"))
+            if model:
+                grid, block = (_product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
+                used = (integers(launch.column(name), 0) for name in ("registers_per_thread", "shared_memory_bytes"))
+                theoretical.add(group, model.occupancy(block, *used), duration)
+                blocks = np.where(np.isnan(blocks) & (grid > 0), grid / model.multiprocessors, blocks)
+            efficiency.add(group, np.minimum(blocks, 1), duration)
+    count = len(groups)
+    sums = durations.summary(count)
+    names = trace.regions.to_arrow().column("name").to_pylist()
+    streams = trace.locations.to_arrow().column("name").to_pylist()
+    means = [each.mean(count) for each in (delay, queue, occupancy, theoretical, efficiency)]
+    queued, kinds, everything = queue.count(count), kind_of_region(trace), max(1, int(sums.total.sum()))
+    for k, (region, *key) in enumerate(groups.keys):
+        delay_ns, queue_ns, achieved, possible, busy = (mean[k] for mean in means)
+        full = achieved if achieved is not None else possible or 0.0
+        yield (
+            device.rank,
+            device.process,
+            device.number,
+            short_name(names[region]),
+            *_labels(by, key, names, streams, texts),
+            int(sums.total[k]) / everything,
+            int(sums.total[k]),
+            int(sums.count[k]),
+            float(sums.average[k]),
+            float(sums.median[k]),
+            int(sums.least[k]),
+            int(sums.most[k]),
+            float(sums.stddev[k]),
+            delay_ns,
+            queue_ns,
+            queued[k],
+            "communication" if 1 << int(kinds[region]) == COMMUNICATION else "computation",
+            uses_tensor_cores(names[region]),
+            achieved,
+            possible,
+            busy,
+            names[region],
+            int(sums.total[k]) * max(0.0, 1 - full),
+        )
+
+
+def _labels(by: str, key: list[int], names: list[str], streams: list[str], texts: Texts) -> tuple[str | None, ...]:
+    """Return the cells of the columns that kernels are split by."""
+    if by == "collective":
+        return tuple(texts.text(number) for number in key)
+    if by == "shape":
+        return tuple("x".join(map(str, part)) if part[0] >= 0 else None for part in (key[:3], key[3:]))
+    return tuple((streams if by == "stream" else names)[number] if number >= 0 else None for number in key)
+
+
+def _product(launch: pa.Table, columns: tuple[str, ...]) -> Ints:
+    """Return the product of columns, 0 where one is unknown."""
+    import numpy as np
+
+    from strobe.structure.attributes import integers
+
+    product: Ints = np.prod([integers(launch.column(name), 0) for name in columns], axis=0, dtype=np.int64)
+    return product
+
+
+ANALYSIS = Analysis(
+    "kernels",
+    "Which kernels take the time of each GPU, and which of them should be improved first?",
+    run,
+    options=(Option("by", "one row a kernel's name, or split further", default="name", choices=tuple(_SPLIT)),),
+)

@@ -1,0 +1,82 @@
+"""What GPUs can do, as the imported file says; and how many warps of a kernel fit onto them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Blocks that a multiprocessor holds, by compute capability (CUDA C++ Programming Guide, technical specifications).
+_MOST_BLOCKS = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24}
+_WARP = 32
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """Multiprocessors of a GPU, and what one of them holds at once."""
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    blocks: int
+
+    def occupancy(self, threads_per_block: Ints, registers_per_thread: Ints, shared_bytes: Ints) -> Floats:
+        """Return the part of a multiprocessor's warps that blocks like these can fill at most, 0 to 1.
+
+        As NVIDIA's occupancy calculator has it, for compute capability 7 and later: registers are given to warps in
+        units of 256 and to four warps at a time; shared memory in units of 256 bytes (128 from 8.0 on, and 1 KiB of
+        each block belongs to the system). NaN for what is no launch.
+        """
+        warps_there = self.threads // _WARP
+        warps = -(-threads_per_block // _WARP)
+        per_warp = -(-np.maximum(registers_per_thread, 1) * _WARP // 256) * 256
+        by_registers = self.registers // per_warp // 4 * 4 // np.maximum(warps, 1)
+        unit, own = (128, 1024) if self.capability >= (8, 0) else (256, 0)
+        shared = -(-(np.maximum(shared_bytes, 0) + own) // unit) * unit
+        by_shared = np.where(shared > 0, self.shared_bytes // np.maximum(shared, 1), self.blocks)
+        blocks = np.minimum(np.minimum(by_registers, by_shared), warps_there // np.maximum(warps, 1))
+        share = np.minimum(blocks, self.blocks) * warps / warps_there
+        return np.where((warps > 0) & (share > 0), share, np.nan)
+
+
+def gpu_model(trace: Trace, number: int | None) -> GpuModel | None:
+    """Return what the first imported file that knows GPU `number` says of it; None where none does, or not enough."""
+    files = trace.job.imported.get("files")
+    for file in files if isinstance(files, list) else ():
+        properties = file.get("properties") or {}
+        for each in properties.get("deviceProperties") or properties.get("TARGET_INFO_GPU") or ():
+            if isinstance(each, dict) and each.get("id") == number and number is not None:
+                return _model(each)
+    return None
+
+
+def _model(said: Mapping[str, Any]) -> GpuModel | None:
+    """Return the model from the keys of Kineto or of Nsight Systems."""
+
+    def number(*names: str) -> int:
+        return next((int(said[name]) for name in names if isinstance(said.get(name), int)), 0)
+
+    capability = number("computeMajor"), number("computeMinor")
+    model = GpuModel(
+        str(said.get("name", "")),
+        capability,
+        number("numSms", "smCount"),
+        number("maxThreadsPerMultiprocessor") or number("maxWarpsPerSm") * _WARP,
+        number("regsPerMultiprocessor", "maxRegistersPerSm"),
+        number("sharedMemPerMultiprocessor", "maxShmemPerSm"),
+        number("maxBlocksPerSm") or _MOST_BLOCKS.get(capability, 32),
+    )
+    whole = all((model.multiprocessors, model.threads, model.registers, model.shared_bytes))
+    return model if whole and capability >= (7, 0) else None

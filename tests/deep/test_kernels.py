@@ -1,0 +1,193 @@
+"""Kernels: by hand, against plain SQL of an nsys file, exact sums and Kineto's own estimates of occupancy."""
+
+import csv
+import sqlite3
+import statistics
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strobe.structure.attributes import integers
+from strobe.structure.gpu_model import gpu_model
+from strobe.structure.groups import Groups, Spread
+from strobe.structure.kernel_names import short_name, uses_tensor_cores
+from tests.deep.conftest import PUBLIC
+from tests.deep.kineto import US, call, copy, kernel, operator, profile
+
+SUMS = PUBLIC / "expected.csv"
+EXPECTED = [r for r in csv.DictReader(SUMS.open()) if r["file"].startswith("kineto")] if SUMS.exists() else []
+VOLTA = {
+    "id": 0, "name": "Tesla V100", "computeMajor": 7, "computeMinor": 0, "maxThreadsPerMultiprocessor": 2048,
+    "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 98304, "numSms": 80,
+}  # fmt: skip
+
+
+def rows(table):
+    return table.to_arrow().to_pylist()
+
+
+def launch(percent, grid, block):
+    return {"grid": grid, "block": block, "registers_per_thread": 32, "shared_memory": 0,
+            "est. achieved occupancy %": percent}  # fmt: skip
+
+
+def test_sums_delays_and_priorities(tmp_path):
+    gemm = "void cutlass::Kernel<float, (int)2>(cutlass::Params)"
+    events = [
+        operator("aten::mm", 0, 30),
+        call(1, 4, correlation=1),
+        call(6, 4, correlation=2),
+        kernel(gemm, 3, 6, correlation=1, **launch(50, [40, 1, 1], [256, 1, 1])),  # begins before its call returns
+        kernel(gemm, 20, 10, correlation=2, **launch(100, [80, 2, 1], [256, 1, 1])),
+        kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgs)", 20, 4, stream=9),
+        copy("Memset (Device)", 50, 3),
+    ]
+    trace = profile(tmp_path, *events, deviceProperties=[VOLTA], rank=2)
+    by_name = {row["kernel"]: row for row in rows(trace.kernels())}
+    assert list(by_name) == ["Kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"]  # the longest first
+    found = by_name["Kernel"]
+    assert {key: found[key] for key in ("rank", "device", "calls", "name", "kind", "share")} == {
+        "rank": 2, "device": 0, "calls": 2, "name": gemm, "kind": "computation", "share": 0.8,
+    }  # fmt: skip
+    durations = {"total": 16, "avg": 8, "median": 8, "min": 6, "max": 10, "launch_delay_avg": 8, "queue_avg": 10}
+    assert {key: found[f"{key}_ns"] for key in durations} == {key: us * US for key, us in durations.items()}
+    assert found["stddev_ns"] == pytest.approx(statistics.stdev([6 * US, 10 * US]))
+    assert found["queued"] == 1
+    # Weighted with 6 and 10 us: 50 and 100 %; 8 blocks of 8 warps fill a multiprocessor; half of those have a block.
+    assert found["occupancy"] == pytest.approx((6 * 0.5 + 10) / 16)
+    assert found["theoretical_occupancy"] == 1
+    assert found["sm_efficiency"] == pytest.approx((6 * 0.5 + 10) / 16)
+    other = by_name["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]
+    assert (other["kind"], other["launch_delay_avg_ns"], other["occupancy"]) == ("communication", None, None)
+    # Unused: 6 us * 0.5 = 3 us of the first, all 4 us of the second.
+    assert (found["priority"], other["priority"]) == (75, 100)
+    shapes = [(row["grid"], row["block"], row["total_ns"]) for row in rows(trace.kernels(by="shape"))]
+    assert shapes == [("80x2x1", "256x1x1", 10 * US), ("40x1x1", "256x1x1", 6 * US), (None, None, 4 * US)]
+    assert [(row["operator"], row["calls"]) for row in rows(trace.kernels(by="operator"))] == [
+        ("aten::mm", 2),
+        (None, 1),
+    ]
+    assert [row["stream"] for row in rows(trace.kernels(by="stream"))] == ["GPU 0 stream 7", "GPU 0 stream 9"]
+    table = trace.kernels(by="collective")
+    assert "no kernel says which collective" in table.note
+    assert len(table) == 2
+
+
+def test_without_kernels_a_sentence_says_so(tmp_path):
+    assert "no GPU did anything" in profile(tmp_path, operator("aten::mm", 0, 5)).kernels().note
+    assert "no kernel ran" in profile(tmp_path, copy("Memset (Device)", 0, 5)).kernels().note
+
+
+def test_collectives_are_told_apart(tmp_path):
+    said = {"Collective_name": "allreduce", "dtype": "Float", "Group_size": 2}
+    name = "ncclDevKernel_Generic(ncclDevKernelArgs)"
+    other = {**said, "Collective_name": "_allgather_base", "dtype": "BFloat16"}
+    trace = profile(tmp_path, kernel(name, 0, 5, **said), kernel(name, 10, 4, **other), kernel(name, 20, 3, **said))
+    found = [
+        (row["collective"], row["dtype"], row["calls"], row["total_ns"]) for row in rows(trace.kernels(by="collective"))
+    ]
+    assert found == [("allreduce", "Float", 2, 8 * US), ("_allgather_base", "BFloat16", 1, 4 * US)]
+
+
+def test_nsys_kernels_are_those_of_plain_sql(public):
+    name = "nsys/perlmutter-cloverleaf-cuda.sqlite"
+    with sqlite3.connect(f"file:{PUBLIC / name}?mode=ro", uri=True) as database:
+        runs = database.execute(
+            "select s.value, k.start - r.end, k.end - k.start from CUPTI_ACTIVITY_KIND_KERNEL k"
+            " join StringIds s on s.id = k.demangledName join CUPTI_ACTIVITY_KIND_RUNTIME r"
+            " on r.correlationId = k.correlationId and r.globalTid / 0x1000000 = k.globalPid / 0x1000000"
+        ).fetchall()
+        short = dict(
+            database.execute(
+                "select d.value, s.value from CUPTI_ACTIVITY_KIND_KERNEL join StringIds d on d.id = demangledName"
+                " join StringIds s on s.id = shortName"
+            ).fetchall()
+        )
+    by_name, queues = defaultdict(list), defaultdict(list)
+    for kernel_name, queue, duration in runs:
+        by_name[kernel_name].append(duration)
+        queues[kernel_name] += [queue] if queue >= 0 else []
+    table = rows(public(name).kernels())
+    assert len(table) == len(by_name)
+    whole = sum(map(sum, by_name.values()))
+    for row in table:
+        ran, queued = by_name[row["name"]], queues[row["name"]]
+        exact = (len(ran), sum(ran), min(ran), max(ran), statistics.median(ran), len(queued))
+        assert tuple(row[key] for key in ("calls", "total_ns", "min_ns", "max_ns", "median_ns", "queued")) == exact
+        assert row["share"] == pytest.approx(sum(ran) / whole)
+        assert row["stddev_ns"] == pytest.approx(statistics.stdev(ran) if len(ran) > 1 else 0)
+        assert row["queue_avg_ns"] == (pytest.approx(statistics.fmean(queued)) if queued else None)
+        assert row["kernel"] == short[row["name"]]
+
+
+@pytest.mark.parametrize("expected", EXPECTED, ids=lambda row: row["file"].rpartition("/")[2])
+def test_public_traces_have_their_exact_sums(public, expected):
+    table = rows(public(expected["file"]).kernels())
+    assert (sum(row["calls"] for row in table), sum(row["total_ns"] for row in table), len(table)) == tuple(
+        int(expected[key]) for key in ("kernels", "kernel_sum_ns", "distinct_kernels")
+    )
+    assert (table[0]["calls"], table[0]["total_ns"]) == (int(expected["top_count"]), int(expected["top_sum_ns"]))
+    assert table[0]["name"].startswith(expected["top_kernel"])
+
+
+def test_theoretical_occupancy_is_what_kineto_estimates_for_full_grids(public):
+    trace = public("kineto/ns_resolution.json.gz")
+    model = gpu_model(trace, 0)
+    said = trace.side_table("kernel_spans").to_arrow()
+    block = np.prod([integers(said.column(f"block_{axis}")) for axis in "xyz"], axis=0)
+    ours = model.occupancy(
+        block, *(integers(said.column(name)) for name in ("registers_per_thread", "shared_memory_bytes"))
+    )
+    # Kineto takes the blocks that a multiprocessor gets on average where these are fewer than fit.
+    full = said.column("warps_per_sm").to_numpy() >= model.threads / 32
+    assert full.sum() > 1000
+    assert np.abs(ours * 100 - said.column("occupancy_percent").to_numpy())[full].max() <= 1
+
+
+def test_short_names_and_tensor_cores():
+    for name, short in (
+        ("void at::native::(anonymous namespace)::reduce<4, f<int>(int)>(int, float)", "reduce"),
+        ("ampere_sgemm_32x32_sliced1x4_tn", "ampere_sgemm_32x32_sliced1x4_tn"),
+    ):
+        assert short_name(name) == short, name
+    assert uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn")
+    assert uses_tensor_cores("Cijk_Alik_Bljk_HHS_BH_MT128x64x64_MI32x32")
+    assert not uses_tensor_cores("volta_sgemm_128x32_nt")
+
+
+pairs = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2), st.integers(-5, 2**45)), max_size=60)
+
+
+@given(pairs, st.integers(1, 20))
+def test_sums_by_group_do_not_depend_on_the_stretches(given_rows, size):
+    groups, spread = Groups(), Spread()
+    for begin in range(0, len(given_rows), size):
+        a, b, value = (np.array(part, dtype=np.int64) for part in zip(*given_rows[begin : begin + size], strict=True))
+        spread.add(groups.numbers([a, b]), value)
+    summary = spread.summary(len(groups))
+    expected = defaultdict(list)
+    for a, b, value in given_rows:
+        expected[a, b].append(value)
+    assert set(groups.keys) == set(expected)
+    for k, key in enumerate(groups.keys):
+        values = expected[key]
+        assert (summary.count[k], summary.total[k], summary.least[k], summary.most[k]) == (
+            len(values), sum(values), min(values), max(values)
+        )  # fmt: skip
+        assert summary.median[k] == statistics.median(values)
+        assert summary.stddev[k] == pytest.approx(statistics.stdev(values) if len(values) > 1 else 0)
+
+
+def test_medians_of_very_many_values_are_close(monkeypatch):
+    monkeypatch.setattr("strobe.structure.groups._MOST_PAIRS", 4000)
+    values = np.random.default_rng(1).integers(1, 10**9, 50_000)
+    spread = Spread()
+    for part in np.split(values, 50):
+        spread.add(np.zeros(len(part), dtype=np.int64), part)
+    summary = spread.summary(1)
+    assert (summary.total[0], summary.least[0], summary.most[0]) == (values.sum(), values.min(), values.max())
+    assert summary.median[0] == pytest.approx(np.median(values), rel=1e-3)
+    assert summary.stddev[0] == pytest.approx(values.std(ddof=1), rel=1e-3)
