@@ -29,9 +29,8 @@ def summed(values):
 
 
 def summary(row, unit="ns"):
-    count = row["calls"]
-    exact = tuple(row[f"{key}_{unit}"] for key in ("median", "min", "max", "avg", "stddev"))
-    return row[f"total_{unit}"], count, *exact
+    exact = (row[f"{key}_{unit}"] for key in ("median", "min", "max", "avg", "stddev"))
+    return row["size_bytes" if unit == "size_bytes" else "total_ns"], row["calls"], *exact
 
 
 def test_calls_by_name_and_thread(tmp_path):
@@ -61,10 +60,10 @@ def test_copies_by_direction_and_memory(tmp_path):
     up, down, fill = rows(trace.copies())
     assert (up["kind"], up["source"], up["destination"], up["pageable"]) == ("HtoD", "Pageable", "Device", True)
     assert summary(up) == summed([10 * US, 5 * US])
-    assert summary(up, "bytes") == summed([40_000, 80_000])
+    assert summary(up, "size_bytes") == summed([40_000, 80_000])
     assert (up["bandwidth_gb_s"], up["peak_gb_s"], up["share"]) == (8, 16, 15 / 16)
     assert (down["device"], down["kind"], down["destination"], down["pageable"]) == (1, "DtoH", "Pinned", False)
-    assert (fill["kind"], fill["source"], fill["destination"], fill["total_bytes"]) == ("set", None, "Device", 500)
+    assert (fill["kind"], fill["source"], fill["destination"], fill["size_bytes"]) == ("set", None, "Device", 500)
 
 
 def test_what_is_missing_is_said(tmp_path):
@@ -102,7 +101,9 @@ def test_nsys_calls_and_copies_are_those_of_plain_sql(public, name):
         sizes[key].append(size)
     table = {(row["kind"], row["source"], row["destination"]): row for row in rows(trace.copies())}
     assert {key: summary(row) for key, row in table.items()} == {key: summed(ran) for key, ran in times.items()}
-    assert {key: summary(row, "bytes") for key, row in table.items()} == {key: summed(n) for key, n in sizes.items()}
+    assert {key: summary(row, "size_bytes") for key, row in table.items()} == {
+        key: summed(n) for key, n in sizes.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["ns_resolution", "diff_test"])
@@ -117,6 +118,6 @@ def test_kineto_copies_are_those_of_the_json(public, name):
     found = defaultdict(lambda: [0, 0])
     for row in rows(public(f"kineto/{name}.json.gz").copies()):
         found[row["kind"]][0] += row["calls"]
-        found[row["kind"]][1] += row["total_bytes"]
+        found[row["kind"]][1] += row["size_bytes"]
         assert row["pageable"] == ("Pageable" in (row["source"], row["destination"]))
     assert found == expected

@@ -2,6 +2,7 @@
 
 import pytest
 
+from strobe.advice.rank import findings
 from tests.deep.kineto import US, call, copy, kernel, operator, profile, step
 from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
@@ -115,6 +116,23 @@ def test_published_pairs_have_their_verdicts_and_the_second_is_predicted_from_th
     assert four["duration_ns"] == pytest.approx(141_068_000, abs=500)
     assert alone["predicted_step_ns"] == pytest.approx(four["duration_ns"], rel=0.1)
     assert alone["best_step_ns"] <= four["duration_ns"] <= alone["duration_ns"]
+
+
+def test_the_advice_counts_what_the_gpu_does_not_hide(public, tmp_path):
+    (finding,) = [
+        each for each in findings(public("kineto/resnet50_loader_workers0.json.gz")) if each.rule == "data.wait"
+    ]
+    # What four workers gained: 177 592 - 141 068 us a step (*.tensorboard.json).
+    assert finding.gain_low_ns < 36_524_000 < finding.gain_high_ns < 62_000_000
+    assert "fetched in the loop itself" in finding.what
+    rules = {each.rule for each in findings(public("kineto/resnet50_loader_workers4.json.gz"))}
+    assert "data.wait" not in rules
+    # The wait of 15 ms lies behind a kernel of the step before, all of it.
+    hidden = [event for n in range(12) for event in (step(n, 50000 * n, 50000), operator(ALONE, 50000 * n, 15000))]
+    hidden += [call(50000 * n + 16000, 10, correlation=n + 1) for n in range(12)]
+    hidden += [operator("aten::mm", 50000 * n + 15500, 30000) for n in range(12)]
+    hidden += [kernel("gemm", 50000 * n + 17000, 49900, correlation=n + 1) for n in range(12)]
+    assert "data.wait" not in {each.rule for each in findings(profile(tmp_path, *hidden))}
 
 
 def test_without_a_loader_a_sentence_says_so(tmp_path):

@@ -202,3 +202,18 @@ def test_a_part_is_exported_alone(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["export", str(tmp_path / "t.json"), "--time", "115us-120us", "-o", str(target)]) == 0
     rows = strobe.open(target).sql("select name, start_ns, duration_ns from spans order by all").rows()
     assert rows == [("ProfilerStep#1", 115_000, 5000), ("main", 115_000, 5000)], "times stay those of the run"
+
+
+@pytest.mark.skipif(not PUBLIC.exists(), reason="the folder of public traces is not here")
+def test_columns_that_kineto_has_no_name_for_are_told(tmp_path, capsys):
+    source = PUBLIC.parent / "nsys" / "saxpy-mpi-cuda_nsys_perlmutter0.sqlite"
+    (tmp_path / "report.sqlite").write_bytes(source.read_bytes())
+    assert main(["export", str(tmp_path / "report.sqlite"), "--to", "chrome", "-o", str(tmp_path / "out.json")]) == 0
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if "in `arguments`" in line]
+    trace, again = strobe.open(tmp_path / "report.sqlite"), strobe.open(tmp_path / "out.json")
+    values = Counter(str(row["value"]) for row in again.side_table("arguments").to_pylist() if "." in str(row["key"]))
+    limits = [row["shared_limit"] for row in trace.side_table("kernel_spans").to_pylist() if row["shared_limit"]]
+    assert "kernel_spans.shared_limit" in told or not limits
+    assert "call_spans.return_value" in told
+    assert values["0"] >= sum(row["return_value"] == 0 for row in trace.side_table("call_spans").to_pylist())
+    assert again.span_count == trace.span_count

@@ -214,6 +214,7 @@ def make_trace(
 
 MS = 1_000_000
 FETCH = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+FETCH_ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"  # without workers
 
 
 def train_steps(
@@ -226,6 +227,7 @@ def train_steps(
     python_ns: int = 1 * MS,
     stalls: Mapping[int, int] | None = None,
     extras: Mapping[int, tuple[str, int]] | None = None,
+    loader: str = FETCH,
 ) -> list[Span]:
     """The main thread of a training: `count` steps, `stalls` adds ns to a step's wait, `extras` a function at its end.
 
@@ -242,7 +244,7 @@ def train_steps(
             into.append(span(name, now, now + duration_ns, paradigm=paradigm, role=role))
             now += duration_ns
 
-        add(FETCH, wait_ns + jitter + (stalls or {}).get(step, 0), paradigm="torch", role="wait")
+        add(loader, wait_ns + jitter + (stalls or {}).get(step, 0), paradigm="torch", role="wait")
         begin, inside = now, []
         add("Optimizer.zero_grad#SGD.zero_grad", 1000, paradigm="torch", role="range", into=inside)
         now += python_ns

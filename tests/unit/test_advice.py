@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strobe import registry
 from strobe.advice.outlier import ordinal, rhythm
 from strobe.advice.rank import findings
-from tests.unit.hand_made import FETCH, MS, HandMadeProcess, make_trace, span, train_steps
+from tests.unit.hand_made import FETCH, FETCH_ALONE, MS, HandMadeProcess, make_trace, span, train_steps
 
 
 def by_rule(trace):
@@ -23,7 +23,7 @@ def test_a_sound_training_gets_no_advice():
 
 def test_waiting_for_data_without_workers_gains_what_a_worker_could_do_beside_the_step():
     # 8 ms of 19 ms are the fetch; a worker would hide all 8 behind the 11 of the step; half of that for sure
-    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=8 * MS)}))["data.wait"]
+    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=8 * MS, loader=FETCH_ALONE)}))["data.wait"]
     assert (finding.gain_low_ns, finding.gain_high_ns) == (
         pytest.approx(4 * MS, rel=0.01),
         pytest.approx(8 * MS, rel=0.01),
@@ -34,7 +34,7 @@ def test_waiting_for_data_without_workers_gains_what_a_worker_could_do_beside_th
 
 def test_waiting_longer_than_the_step_computes_gains_at_most_the_computing():
     # 30 ms fetch, 11 ms step: beside each other they take 30 instead of 41
-    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=30 * MS)}))["data.wait"]
+    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=30 * MS, loader=FETCH_ALONE)}))["data.wait"]
     assert finding.gain_high_ns == pytest.approx(11 * MS, rel=0.01)
 
 
@@ -46,6 +46,13 @@ def test_waiting_for_busy_workers_advises_more_of_them_and_promises_nothing_for_
     finding = by_rule(make_trace(main, worker))["data.wait"]
     assert finding.gain_low_ns == 0
     assert "num_workers above 1" in finding.do
+
+
+def test_workers_that_were_not_recorded_are_known_by_the_name_of_the_wait():
+    finding = by_rule(make_trace({"main": train_steps(60, wait_ns=8 * MS)}))["data.wait"]
+    assert (finding.gain_low_ns, finding.confidence) == (0, "medium")
+    assert "some loader workers" in finding.what
+    assert "raise num_workers while" in finding.do
 
 
 def test_a_loader_that_stalls_sometimes_is_an_outlier_and_not_a_data_wait():

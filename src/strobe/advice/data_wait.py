@@ -21,6 +21,7 @@ FETCH = "DataLoader.fetch"
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield one finding if waiting is at least 5 % of the usual step, in at least 20 % of the usual steps.
 
+    Only time in which the GPU, where there is one, has nothing to do counts: what it computes meanwhile is no loss.
     Without worker processes, the wait is the fetch itself. Workers do it beside the step, so at most the shorter of
     fetch and rest of the step is saved; at least half of that, as long as a core is free. With workers, the wait is
     what they fall short by: more of them save it all (upper bound) unless the machine has no core left (lower bound:
@@ -29,6 +30,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     import numpy as np
 
     from strobe.structure.activities import DATA_WAIT
+    from strobe.structure.data_pipeline import pipelines
     from strobe.structure.usual import evidence, usual_steps
 
     usual = usual_steps(trace)
@@ -40,24 +42,32 @@ def run(trace: Trace) -> Iterator[Finding]:
     share = typical / usual.median_ns
     if share < LEAST_SHARE or np.mean(wait >= LEAST_SHARE * duration) < LEAST_STEPS:
         return
+    found = next((each for each in pipelines(trace) if each.steps.process == steps.process), None)
+    if found is not None and found.has_gpu and found.wait:
+        typical *= found.wait_exposed / found.wait
+        share = typical / usual.median_ns
+        if share < LEAST_SHARE:
+            return
     workers = _workers(trace)
-    if workers:
-        low, high = 0.0, typical
-        do = f"raise num_workers above {workers} while cores are free, or make a fetch cheaper (decoding, transforms)"
-    else:
+    alone = not workers and (found is None or found.workers == 0)
+    if alone:
         high = min(typical, usual.median_ns - typical)
         low = high / 2
         do = "let worker processes fetch while the step computes: DataLoader(num_workers=2, persistent_workers=True)"
+    else:
+        low, high = 0.0, typical
+        above = f" above {workers}" if workers else ""
+        do = f"raise num_workers{above} while cores are free, or make a fetch cheaper (decoding, transforms)"
     process = np.flatnonzero(usual.usual)
     worst = process[np.argsort(-wait)[:5]]
     yield Finding(
         rule="data.wait",
         what=f"the loop waits {format_ns(typical)} ({format_share(share)}) of every step for its next batch"
-        + (f", with {workers} loader workers" if workers else ", fetched in the loop itself"),
+        + (", fetched in the loop itself" if alone else f", with {workers or 'some'} loader workers"),
         do=do,
         gain_low_ns=round(low),
         gain_high_ns=round(high),
-        confidence="medium" if workers else "high",
+        confidence="high" if alone else "medium",
         evidence=evidence(trace, steps, worst),
     )
 

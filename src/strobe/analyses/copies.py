@@ -39,29 +39,32 @@ def run(trace: Trace) -> Table:
         Column("process", "uint32", "", "process that used the GPU", extra=True),
         Column("device", "int64", "", "number of the GPU, null where unknown"),
         Column("kind", "string", "", "from where to where: HtoD, DtoH, DtoD, PtoP, ...; set where memory was set"),
-        Column("source", "string", "", "memory copied from: Pageable, Pinned, Device, ..., null where unknown"),
-        Column("destination", "string", "", "memory copied to, or set"),
+        Column(
+            "source", "string", "", "memory copied from: Pageable, Pinned, Device, ..., null where unknown", extra=True
+        ),
+        Column("destination", "string", "", "memory copied to, or set", extra=True),
         Column("pageable", "bool", "", "whether memory of the host took part that was not pinned, null where unknown"),
         Column("share", "float64", "", "part of the time of all copies and sets of the GPU, 0 to 1"),
         Column("total_ns", "int64", "ns", "sum of the durations"),
         Column("calls", "int64", "", "copies or sets"),
-        Column("avg_ns", "float64", "ns", "mean duration"),
+        Column("avg_ns", "float64", "ns", "mean duration", extra=True),
         Column("median_ns", "float64", "ns", "median duration", extra=True),
         Column("min_ns", "int64", "ns", "shortest", extra=True),
-        Column("max_ns", "int64", "ns", "longest"),
+        Column("max_ns", "int64", "ns", "longest", extra=True),
         Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
-        Column("total_bytes", "int64", "bytes", "bytes copied or set; null where no size is known"),
-        Column("avg_bytes", "float64", "bytes", "mean size"),
-        Column("median_bytes", "float64", "bytes", "median size", extra=True),
-        Column("min_bytes", "int64", "bytes", "smallest", extra=True),
-        Column("max_bytes", "int64", "bytes", "largest", extra=True),
-        Column("stddev_bytes", "float64", "bytes", "standard deviation of the sizes", extra=True),
+        Column("size_bytes", "int64", "bytes", "bytes copied or set; null where no size is known"),
+        Column("avg_size_bytes", "float64", "bytes", "mean size", extra=True),
+        Column("median_size_bytes", "float64", "bytes", "median size", extra=True),
+        Column("min_size_bytes", "int64", "bytes", "smallest", extra=True),
+        Column("max_size_bytes", "int64", "bytes", "largest", extra=True),
+        Column("stddev_size_bytes", "float64", "bytes", "standard deviation of the sizes", extra=True),
         Column("bandwidth_gb_s", "float64", "GB/s", "bytes by time in it"),
         Column("peak_gb_s", "float64", "GB/s", "the same of the fastest copy", extra=True),
     )
     note = "" if rows else "no GPU copied or set memory in this trace" if there else NO_DEVICE
-    about = f"copies and memory sets of {len(there)} GPUs"
-    return make_table(columns, rows, name="copies", about=about, note=note).sort("total_ns")
+    return make_table(columns, rows, name="copies", about="copies and memory sets of all GPUs", note=note).sort(
+        "total_ns"
+    )
 
 
 def _of_device(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:

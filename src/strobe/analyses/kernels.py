@@ -68,16 +68,28 @@ def run(trace: Trace, *, by: str = "name") -> Table:
         Column("total_ns", "int64", "ns", "sum of the durations"),
         Column("calls", "int64", "", "executions"),
         Column("avg_ns", "float64", "ns", "mean duration"),
-        Column("median_ns", "float64", "ns", "median duration"),
-        Column("min_ns", "int64", "ns", "shortest"),
-        Column("max_ns", "int64", "ns", "longest"),
+        Column("median_ns", "float64", "ns", "median duration", extra=True),
+        Column("min_ns", "int64", "ns", "shortest", extra=True),
+        Column("max_ns", "int64", "ns", "longest", extra=True),
         Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
-        Column("launch_delay_avg_ns", "float64", "ns", "mean of call's start to kernel's start, null where unknown"),
-        Column("queue_avg_ns", "float64", "ns", "mean of call's end to kernel's start, of those that start later"),
+        Column(
+            "launch_delay_avg_ns",
+            "float64",
+            "ns",
+            "mean of call's start to kernel's start, null where unknown",
+            extra=True,
+        ),
+        Column(
+            "queue_avg_ns",
+            "float64",
+            "ns",
+            "mean of call's end to kernel's start, of those that start later",
+            extra=True,
+        ),
         Column("queued", "int64", "", "kernels that start after the end of the call that launched them", extra=True),
         Column("kind", "string", "", "computation or communication", extra=True),
-        Column("tensor_cores", "bool", "", "whether its name says that it computes on tensor cores"),
-        Column("occupancy", "float64", "", "estimated achieved occupancy, 0 to 1, null where unknown"),
+        Column("tensor_cores", "bool", "", "whether its name says that it computes on tensor cores", extra=True),
+        Column("occupancy", "float64", "", "estimated achieved occupancy, 0 to 1, null where unknown", extra=True),
         Column("theoretical_occupancy", "float64", "", "occupancy that its launch allows at most, 0 to 1", extra=True),
         Column("sm_efficiency", "float64", "", "estimated part of the multiprocessors at work, 0 to 1", extra=True),
         Column("name", "string", "", "full name", extra=True),
@@ -92,9 +104,7 @@ def run(trace: Trace, *, by: str = "name") -> Table:
         if nothing
         else ""
     )
-    return make_table(columns, ranked, name="kernels", about=f"kernels of {len(there)} GPUs", note=note).sort(
-        "total_ns"
-    )
+    return make_table(columns, ranked, name="kernels", about="kernels of all GPUs", note=note).sort("total_ns")
 
 
 def _of_device(trace: Trace, device: Device, by: str) -> Iterator[tuple[object, ...]]:

@@ -211,6 +211,7 @@ class _Writer:
         self._rows = self._name_rows()
         self._heads: dict[tuple[int, str, bool], str] = {}
         self._incomplete = 0
+        self._as_arguments: set[str] = set()  # columns that Kineto has no name for
 
     def write(self) -> None:
         """Write everything."""
@@ -226,6 +227,9 @@ class _Writer:
         self._out.write(b"\n]")
         if self._incomplete:
             self._notes.append(f"{self._incomplete} spans that were cut off look like whole ones in other viewers")
+        if self._as_arguments:
+            columns = ", ".join(sorted(self._as_arguments))
+            self._notes.append(f"{columns} are no columns any more when this file is read: they are in `arguments`")
         if self._notes:
             self._out.write(f',\n"strobe_left_out": {_json(self._notes)}'.encode())
         self._out.write(b"\n}\n")
@@ -365,7 +369,7 @@ class _Writer:
             asked: dict[int, str] = {}
             for name, rows in tables.items():
                 for batch in rows.before(until):
-                    _collect(name, batch, args)
+                    self._as_arguments |= _collect(name, batch, args)
                     if name in _CATEGORY_OF_TABLE:
                         for row in batch.column("row").to_pylist():
                             asked.setdefault(row, name)
@@ -462,20 +466,26 @@ class _Rows:
             self._left = None
 
 
-def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> None:
-    """Add the arguments that rows of a table are, as JSON, by the row of their spans."""
+def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> set[str]:
+    """Add the arguments that rows of a table are, as JSON, by the row of their spans.
+
+    Return the columns with values that Kineto has no name for.
+    """
     rows = batch.column("row").to_pylist()
     if name == "arguments":
         for row, key, value in zip(
             rows, batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
         ):
             args.setdefault(row, []).append(f"{_json(key or '')}: {_as_json(value or 'null')}")
-        return
+        return set()
+    unknown = set()
     own: list[list[str]] = [args.setdefault(row, []) for row in rows]
     for column, key in _keys(name).items():
         values = batch.column(column)
         if values.null_count == len(values):
             continue
+        if key == f"{name}.{column}":
+            unknown.add(key)
         head, shown = f'"{key}": ', _shown(values.type, lists=name != "collective_spans")
         for cells, value in zip(own, values.to_pylist(), strict=True):
             if value is not None:
@@ -485,6 +495,7 @@ def _collect(name: str, batch: pa.Table, args: dict[int, list[str]]) -> None:
         for cells, *three in zip(own, *sides, strict=True):
             if None not in three:
                 cells.append(f'"{side}": [{three[0]}, {three[1]}, {three[2]}]')
+    return unknown
 
 
 @functools.cache

@@ -87,8 +87,9 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
 def write(trace: Trace, path: Path, *, otf2_version: int = 3) -> list[str]:
     """Write a trace as an archive: a folder with the anchor `traces.otf2`, which Vampir and otf2-print open.
 
-    `otf2_version` 2 leaves out what readers before OTF2 3.0 (2022) do not know: the role of kernels, groups of
-    accelerators, records of collectives that do not block. Returns sentences about what the archive cannot hold.
+    `otf2_version` 2 leaves out what readers before OTF2 3.0 do not know (groups of accelerators, records of
+    collectives that do not block), and what those before 3.1 do not know (the role of kernels).
+    Returns sentences about what the archive cannot hold.
     """
     from strobe.store.otf2_export import Writer
 
@@ -130,5 +131,5 @@ FORMAT = Format(
     read=read,
     write=write,
     whole_folder=True,
-    options=(Option("otf2_version", "otf2: 2 for readers before OTF2 3.0 of 2022 (default: 3)", int, 3),),
+    options=(Option("otf2_version", "otf2: 2 for readers before OTF2 3.1 (default: 3)", int, 3),),
 )

@@ -8,6 +8,7 @@ equal (native/formats/otf2_own.h); rows that belong to no event are parameters w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,7 +92,7 @@ class _Recorder:
 
 
 class Writer:
-    """One archive in the making, in a folder. `version` 2: nothing that readers before OTF2 3.0 do not know."""
+    """One archive in the making, in a folder. `version` 2: nothing that readers before OTF2 3 do not know."""
 
     def __init__(self, trace: Trace, folder: Path, version: int) -> None:
         self._trace, self._folder, self._version = trace, folder, version
@@ -432,11 +433,10 @@ class _Collectives:
                 batch = Batch("collective_spans", raw, slice(None))
                 self._exact = self._exact and bool(self._fits(batch)[1].all())
 
-    def requests(self, zero: int) -> list[Records]:
-        """Return the requests of collectives that did not block: some time before the spans that completed them."""
-        found: list[Records] = []
+    def requests(self, zero: int) -> Iterator[Records]:
+        """Yield the requests of collectives that did not block: some time before the spans that completed them."""
         if not self._exact or self._version < 3:
-            return found
+            return
         rows = Rows(self._trace, "collective_spans", self._location)
         for each in self._trace.span_batches(self._location):
             for batch in rows.before(int(each["row"][-1]) + 1):
@@ -445,15 +445,14 @@ class _Collectives:
                 which = asked & known
                 if which.any():
                     asked_at = np.maximum(_ends(each, batch.row[which]) + zero - pending[which], 0)
-                    found.append((_COLLECTIVE_REQUEST, asked_at, [(U64, request[which])], []))
-        return found
+                    yield _COLLECTIVE_REQUEST, asked_at, [(U64, request[which])], []
 
     def write(self, batch: Batch, first: list[Records], last: list[Records]) -> npt.NDArray[np.bool_]:
         """Write what can be a record: it begins with its span and ends with it. Returns which rows that were."""
         if not self._is_mpi:
             return np.zeros(len(batch), dtype=bool)
         fits, _ = self._fits(batch)
-        operation, comm = self._operations(batch), self._numbers(batch)
+        operation, comm = self._operations(batch), self._in_communicator(batch, lambda comm: comm.number)
         root, has_root = batch.get("root")
         request, asked = batch.get("request")
         (sent, has_sent), (received, has_received) = batch.get("sent_bytes"), batch.get("received_bytes")
@@ -476,24 +475,30 @@ class _Collectives:
             last.append((end, part.row, fields, [] if self._exact else self._texts.attributes(part)))
         return fits
 
-    def _of(self, batch: Batch, name: str) -> list[str | None]:
+    def _looked_up(self, batch: Batch, name: str, what: Callable[[str], int]) -> Whole:
+        """Return what the texts of a column stand for, -1 where there is none."""
         values, there = batch.get(name)
-        return [self._texts.text(value) if known else None for value, known in zip(values.tolist(), there, strict=True)]
+        distinct, at = np.unique(np.where(there, values, -1), return_inverse=True)
+        known = [what(self._texts.text(value)) if value >= 0 else -1 for value in distinct.tolist()]
+        found: Whole = np.array(known, dtype=np.int64)[at.reshape(-1)]
+        return found
 
     def _operations(self, batch: Batch) -> Whole:
         numbers = {name: number for number, name in enumerate(_COLLECTIVES)}
-        return np.array([numbers.get(name or "", -1) for name in self._of(batch, "collective")], dtype=np.int64)
+        return self._looked_up(batch, "collective", lambda name: numbers.get(name, -1))
 
-    def _numbers(self, batch: Batch) -> Whole:
-        found = [self._communicators.find(name) for name in self._of(batch, "communicator")]
-        return np.array([each.number if each is not None else -1 for each in found], dtype=np.int64)
+    def _in_communicator(self, batch: Batch, what: Callable[[Communicator], int | None]) -> Whole:
+        def of(name: str) -> int:
+            found = self._communicators.find(name)
+            said = what(found) if found is not None else None
+            return -1 if said is None else said
+
+        return self._looked_up(batch, "communicator", of)
 
     def _fits(self, batch: Batch) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Say of each row whether it can be a record of MPI, and whether that holds all of it."""
-        comms = [self._communicators.find(name) for name in self._of(batch, "communicator")]
-        sizes = np.array([len(each.members) if each is not None else -1 for each in comms], dtype=np.int64)
-        own = [each.own_rank(self._rank) if each is not None else None for each in comms]
-        ranks = np.array([-1 if each is None else each for each in own], dtype=np.int64)
+        sizes = self._in_communicator(batch, lambda comm: len(comm.members))
+        ranks = self._in_communicator(batch, lambda comm: comm.own_rank(self._rank))
         fits = (self._operations(batch) >= 0) & (sizes >= 0) & (ranks >= 0)
         for name, most in ("root", _LARGEST), ("sent_bytes", 2**62), ("received_bytes", 2**62):
             value, there = batch.get(name)

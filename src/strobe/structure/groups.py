@@ -101,15 +101,24 @@ class Spread:
         )
         average = total / np.maximum(count, 1)
         squares = np.bincount(group, times * (value - average[group]) ** 2, groups)
-        end = np.cumsum(times)  # of each value, among all values in order of group
-        before = np.concatenate(([0], np.cumsum(count)[:-1])) if groups else count
-        middle = np.zeros((2, groups))
-        if len(value):
-            for k, half in enumerate(((count - 1) // 2, count // 2)):
-                at = np.searchsorted(end, before + half, side="right")
-                middle[k] = np.where(count > 0, value[np.minimum(at, len(value) - 1)], 0)
-        median = np.clip(middle.mean(axis=0), least, most)
+        median = np.clip(self.quantile(0.5, count), least, most)
         return Summary(count, total, least, most, average, median, np.sqrt(squares / np.maximum(count - 1, 1)))
+
+    def quantile(self, part: float, count: Ints) -> Floats:
+        """Return the value below which `part` of the values of each group are, between two of them as in numpy.
+
+        `count`: how many values each of the groups has.
+        """
+        self._merge()
+        if not len(self._value):
+            return np.zeros(len(count))
+        end = np.cumsum(self._times)  # of each value, among all values in order of group
+        place = part * np.maximum(count - 1, 0)
+        ends = []
+        for near in (np.floor(place), np.ceil(place)):
+            at = np.searchsorted(end, np.cumsum(count) - count + near, side="right")
+            ends.append(np.where(count > 0, self._value[np.minimum(at, len(self._value) - 1)], 0).astype(np.float64))
+        return ends[0] + (ends[1] - ends[0]) * (place - np.floor(place))
 
     def _merge(self) -> None:
         if not self._waiting:

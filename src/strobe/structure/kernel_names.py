@@ -24,11 +24,12 @@ def short_name(name: str) -> str:
     `void at::native::reduce_kernel<512, 1>(int)` is `reduce_kernel`.
     """
     plain, depth = [], 0
-    for at, letter in enumerate(name.replace("(anonymous namespace)", "")):
-        if letter in "<(" and not (letter == "(" and at == 0):
+    name = name.replace("(anonymous namespace)", "")
+    for at, letter in enumerate(name):
+        if letter in "<(":
             depth += 1
         elif letter in ">)" and depth:
-            depth -= 1
+            depth -= name[at - 1 : at + 1] != "->"
         elif not depth:
             plain.append(letter)
     words = "".join(plain).strip().split(" ")

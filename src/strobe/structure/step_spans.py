@@ -27,8 +27,9 @@ _WHOLE = 0.8
 class StepSpans:
     """The steps of a process whose spans are all in the trace; columns of equal length. Nanoseconds.
 
-    They follow each other and never overlap. counted: those that enter an average: complete, and with their work on
-    the GPU recorded to its end. said: what bounds a step.
+    They follow each other and never overlap. host_start_ns, host_end_ns: the same on the host alone, where launching
+    runs ahead. counted: those that enter an average: complete, and with their work on the GPU recorded to its end.
+    said: what bounds a step.
     """
 
     process: int
@@ -36,6 +37,8 @@ class StepSpans:
     number: Ints
     start_ns: Ints
     end_ns: Ints
+    host_start_ns: Ints
+    host_end_ns: Ints
     classes: tuple[str, ...]
     counted: Bools
     said: str
@@ -65,14 +68,25 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     if launched.any():
         said += _DEVICE
         complete &= _with_all_work(launched)
-        end = np.maximum.accumulate(np.maximum(end, device_end))
-        start = np.maximum(start, np.concatenate(([before_ns], end[:-1])))
-        end = np.maximum(start, end)
+        done = np.maximum.accumulate(np.maximum(end, device_end))
+        begun = np.maximum(start, np.concatenate(([before_ns], done[:-1])))
+        done = np.maximum(begun, done)
+    else:
+        begun, done = start, end
     ranks = cast("list[int | None]", trace.processes.column("rank"))
     kept = np.flatnonzero(steps.kept)
-    classes = tuple(steps.classes[k] for k in kept.tolist())
-    number = kept + steps.first_number
-    return StepSpans(steps.process, ranks[steps.process], number, start[kept], end[kept], classes, complete[kept], said)
+    return StepSpans(
+        process=steps.process,
+        rank=ranks[steps.process],
+        number=kept + steps.first_number,
+        start_ns=begun[kept],
+        end_ns=done[kept],
+        host_start_ns=start[kept],
+        host_end_ns=end[kept],
+        classes=tuple(steps.classes[k] for k in kept.tolist()),
+        counted=complete[kept],
+        said=said,
+    )
 
 
 def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:
