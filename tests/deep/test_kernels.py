@@ -61,7 +61,8 @@ def test_sums_delays_and_priorities(tmp_path):
     assert found["theoretical_occupancy"] == 1
     assert found["sm_efficiency"] == pytest.approx((6 * 0.5 + 10) / 16)
     other = by_name["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]
-    assert (other["kind"], other["launch_delay_avg_ns"], other["occupancy"]) == ("communication", None, None)
+    assert (other["kind"], other["launch_delay_avg_ns"], other["queued"]) == ("communication", None, None)
+    assert other["occupancy"] is None
     # Unused: 6 us * 0.5 = 3 us of the first, all 4 us of the second.
     assert (found["priority"], other["priority"]) == (75, 100)
     shapes = [(row["grid"], row["block"], row["total_ns"]) for row in rows(trace.kernels(by="shape"))]
@@ -151,6 +152,7 @@ def test_short_names_and_tensor_cores():
     for name, short in (
         ("void at::native::(anonymous namespace)::reduce<4, f<int>(int)>(int, float)", "reduce"),
         ("ampere_sgemm_32x32_sliced1x4_tn", "ampere_sgemm_32x32_sliced1x4_tn"),
+        ("void loop<f(int)->g<float>, 2>(int)", "loop"),
     ):
         assert short_name(name) == short, name
     assert uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn")
