@@ -22,7 +22,8 @@ using namespace chrome;
 
 namespace {
 
-constexpr size_t kLongestEvent = 64u << 20;
+constexpr size_t kLongestEvent = 16u << 20;  // parsing takes twelve times as much memory
+constexpr size_t kMostProperties = 16u << 20;
 constexpr size_t kPadding = 4;  // YYJSON_PADDING_SIZE
 constexpr yyjson_read_flag kFlags =
     YYJSON_READ_INSITU | YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE | YYJSON_READ_ALLOW_INF_AND_NAN;
@@ -218,7 +219,7 @@ struct ChromeReader::State {
       if (size == 0) fail("a value was expected here");
       if (size == rest.npos) size = 0;
     }
-    if (!size && rest.size() > kLongestEvent) fail("a single value is longer than 64 MiB");
+    if (!size && rest.size() > kLongestEvent) fail("a single value is longer than 16 MiB");
     return size;
   }
 
@@ -286,14 +287,17 @@ struct ChromeReader::State {
       counters["unreadable_properties"]++;
       return;
     }
-    if (properties.size() > 1) properties += ',';
-    const size_t before = properties.size();
-    properties.append(text, key_at, key_size);
-    properties += ':';
-    append_json(properties, yyjson_doc_get_root(doc.get()));
+    if (properties.size() + size < kMostProperties) {
+      if (properties.size() > 1) properties += ',';
+      properties.append(text, key_at, key_size);
+      properties += ':';
+      append_json(properties, yyjson_doc_get_root(doc.get()));
+    } else {
+      counters["properties_not_kept"]++;
+    }
     const std::string_view key = std::string_view(text).substr(key_at, key_size);
     // Kineto's categories say cuda of AMD's devices, too.
-    const std::string_view told = std::string_view(properties).substr(before);
+    const std::string_view told = std::string_view(text).substr(at, size);
     if (key == "\"deviceProperties\"" && (told.find("AMD") != told.npos || told.find("Radeon") != told.npos))
       on_hip = true;
     if (key == "\"distributedInfo\"") {
@@ -318,7 +322,7 @@ struct ChromeReader::State {
     spare.append(kPadding, '\0');
     yyjson_alc alc;
     const size_t need = value.size() * 12 + 256;  // yyjson_read_max_memory_usage
-    if (pool.size() < need) pool.resize(need * 2);
+    if (pool.size() < need) pool.resize(need + need / 4);
     yyjson_alc_pool_init(&alc, pool.data(), pool.size());
     Doc doc(yyjson_read_opts(spare.data(), value.size(), kFlags, &alc, nullptr));
     if (doc) return doc;
@@ -497,6 +501,10 @@ struct ChromeReader::State {
       counters["events_without_time"]++;
       return;
     }
+    if (out_of_range(start_ns)) {
+      counters["times_out_of_range"]++;
+      return;
+    }
     const std::string_view category_name = raw(cat);
     const Category& category = known_category(category_name);
     switch (phase[0]) {
@@ -632,7 +640,7 @@ struct ChromeReader::State {
     const Row row = flow_row(pid, tid, category);
     Process& p = processes[row.process];
     TableRow cells;
-    if (name == "[memory]") {
+    if (name == "[memory]" && args) {
       cells.start(p.tables[kAllocations]);
       cells.set(0, ns);
       size_t i, n;
@@ -656,6 +664,10 @@ struct ChromeReader::State {
   }
 
   void counter(std::string_view name, std::string_view pid, yyjson_val* id, int64_t ns, yyjson_val* args) {
+    if (!args) {
+      counters["unreadable_counters"]++;
+      return;
+    }
     const uint32_t number = process_of.count(std::string(pid)) ? process(pid) : host_or(pid);
     ImportedProcess& out = *processes[number].out;
     size_t i, n;
@@ -886,7 +898,8 @@ struct ChromeReader::State {
       for (const Async& open : opens) {
         Process& p = processes[open.process];
         p.out->next_is_cut();
-        p.out->span(open.location, open.start_ns, std::max<int64_t>(p.out->last_ns() - open.start_ns, 0), open.region);
+        const int64_t end_ns = std::max(p.out->last_ns(), open.start_ns);
+        p.out->span(open.location, open.start_ns, end_ns - open.start_ns, open.region);
       }
     for (const auto& [key, row] : rows) {
       if (key[0] != 't') continue;

@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kFlushBytes = 1 << 20;
 constexpr size_t kChunkRows = 4096;
 constexpr size_t kMostNames = 1 << 20;  // remembered; later ones that come again get another number
+constexpr size_t kMostLanes = 1024;     // of a location: every span is held against all of them
 constexpr size_t kRunBuffer = 2048;     // records of one run in memory while runs are merged
 
 [[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::generic_category(), path); }
@@ -271,6 +272,10 @@ uint32_t ImportedProcess::location(std::string_view name, uint64_t thread_id, Lo
 void ImportedProcess::name_location(uint32_t location, std::string_view name) { locations_[location].name = name; }
 
 uint32_t ImportedProcess::table(TableLayout layout) {
+  size_t time_column = kMaxColumns;
+  for (size_t i = 0; !layout.of_spans && i < layout.columns.size(); i++)
+    if (layout.columns[i].name == "time_ns") time_column = i;
+  time_columns_.push_back(time_column);
   checks_.define_table(layout);
   tables_.push_back(std::make_unique<TableLayout>(std::move(layout)));
   return uint32_t(tables_.size() - 1);
@@ -287,6 +292,7 @@ uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, u
 }
 
 void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
+  if (out_of_range(time_ns)) return count("times_out_of_range");
   uint64_t bits;
   memcpy(&bits, &value, 8);
   Writer w;
@@ -306,8 +312,12 @@ void ImportedProcess::save_samples() {
 
 void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region, uint32_t place) {
   if (location >= locations_.size()) throw std::runtime_error("a span of a location that was not defined");
+  if (out_of_range(start_ns)) {
+    pending_.clear(), next_is_cut_ = false;
+    return count("times_out_of_range");
+  }
   if (duration_ns < 0) count("negative_durations"), duration_ns = 0;
-  if (start_ns > INT64_MAX - duration_ns) count("times_out_of_range"), duration_ns = 0;
+  if (duration_ns >= kFarthestNs - std::max<int64_t>(start_ns, 0)) count("times_out_of_range"), duration_ns = 0;
   uint64_t details = 0;
   if (!pending_.empty()) {
     details = details_spill_->size() + 1;
@@ -347,6 +357,9 @@ void ImportedProcess::spill() {
 void ImportedProcess::row(uint32_t location, const TableRow& row) {
   if (location >= locations_.size()) throw std::runtime_error("a row of a location that was not defined");
   if (row.table() >= tables_.size()) return;
+  const size_t time_column = time_columns_[row.table()];
+  if (time_column < kMaxColumns && row.has(time_column) && out_of_range(row.cell(time_column)))
+    return count("times_out_of_range");
   TableColumns& columns = columns_of(locations_[location].rows, row.table());
   uint64_t cells[kMaxColumns];
   const uint32_t present = row.present_cells(cells);
@@ -450,6 +463,10 @@ void ImportedProcess::write_location(uint32_t location) {
     for (Lane& lane : lanes) {
       lane.leave_until(record.start_ns);
       if (!fits && (lane.stack.empty() || lane.stack.back().end_ns >= end_ns)) fits = &lane;
+    }
+    if (!fits && lanes.size() == kMostLanes) {
+      count("spans_not_kept");
+      continue;
     }
     if (!fits) {
       const uint32_t id = location_ids_++;

@@ -22,6 +22,11 @@ namespace strobe {
 
 constexpr uint32_t kNoTable = 0xFFFFFFFF;
 
+// Times beyond this, in either direction, are no times: the difference of two of them would not be a number. What has
+// one is counted (`times_out_of_range`) and left out.
+constexpr int64_t kFarthestNs = int64_t(1) << 62;
+inline bool out_of_range(int64_t ns) { return ns <= -kFarthestNs || ns >= kFarthestNs; }
+
 enum class LocationKind : uint8_t { thread = 0, stream = 1, task = 2 };
 
 // One row of a side table while it is put together. Cells stay in the order of the layout's columns.
@@ -32,6 +37,8 @@ class TableRow {
   void set_real(size_t column, double value);
   uint32_t table() const { return table_; }
   bool empty() const { return present_ == 0; }
+  bool has(size_t column) const { return present_ >> column & 1; }
+  int64_t cell(size_t column) const { return int64_t(cells_[column]); }
   void append_to(std::string& out) const;
   uint32_t present_cells(uint64_t* cells) const;  // one bit a column; `cells` (kMaxColumns) get those that are set
 
@@ -71,7 +78,7 @@ class ImportedProcess {
   void attribute(const TableRow& row) { row.append_to(pending_); }
   // The same of rows that TableRow::append_to wrote.
   void attributes(std::string_view rows) { pending_ += rows; }
-  // A negative duration is counted and taken as 0.
+  // A negative duration is counted and taken as 0, and so is one that ends out of range.
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region) {
     span(location, start_ns, duration_ns, region, place());
   }
@@ -155,6 +162,7 @@ class ImportedProcess {
   std::string region_key_;
   std::shared_ptr<ProcessTotals> so_far_;  // null: nobody watches
   std::vector<std::unique_ptr<TableLayout>> tables_;
+  std::vector<size_t> time_columns_;  // by table; kMaxColumns: its rows are of spans
   std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
   std::string samples_;  // rows of the next chunk
   uint32_t sample_count_ = 0;

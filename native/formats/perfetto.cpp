@@ -301,6 +301,10 @@ struct PerfettoReader::State {
           counters["events_without_clock"]++;
           return;
         }
+        if (out_of_range(ns)) {
+          counters["times_out_of_range"]++;
+          return;
+        }
         return track_event(sequence_id, sequence, ns, data);
       }
       case kTrackDescriptor:
@@ -575,14 +579,23 @@ struct PerfettoReader::State {
 
   // --- events ------------------------------------------------------------------------------------------------------
 
+  // What no number can hold is as long as there is one, and so out of range.
+  static int64_t nanoseconds(int64_t us) {
+    int64_t ns;
+    return __builtin_mul_overflow(us, 1000, &ns) ? INT64_MAX : ns;
+  }
+
   // Events of old writers have times of their own, in microseconds.
   bool find_legacy_time(Sequence& sequence, std::string_view bytes, int64_t& ns) {
     Field field;
     bool found = false;
     for (Message message(bytes); message.next(field);) {
       if (field.type != protobuf::kVarint) continue;
-      if (field.number == 1) sequence.legacy_us += field.whole(), ns = sequence.legacy_us * 1000, found = true;
-      if (field.number == 16) ns = field.whole() * 1000, found = true;
+      if (field.number == 1) {
+        sequence.legacy_us = int64_t(uint64_t(sequence.legacy_us) + field.value);
+        ns = nanoseconds(sequence.legacy_us), found = true;
+      }
+      if (field.number == 16) ns = nanoseconds(field.whole()), found = true;
     }
     return found;
   }
@@ -771,7 +784,7 @@ struct PerfettoReader::State {
       Track& track = tracks[uuid];
       track.pid = pid, track.tid = tid;
     }
-    if (phase == 'X') duration_ns = duration_us * 1000;
+    if (phase == 'X') duration_ns = nanoseconds(duration_us);
     if (phase == 'B') e.type = kBegin;
     if (phase == 'E') e.type = kEnd;
     if (phase == 'I' || phase == 'i' || phase == 'R') e.type = kInstant;

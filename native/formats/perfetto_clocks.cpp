@@ -138,8 +138,7 @@ bool PerfettoClocks::unix_base(int64_t& out_ns) const {
   }
   const auto found = offsets_.find({trace_clock_, kRealtime});
   if (found == offsets_.end() || found->second.empty()) return false;
-  out_ns = found->second.front().second - found->second.front().first;
-  return true;
+  return !__builtin_sub_overflow(found->second.front().second, found->second.front().first, &out_ns);
 }
 
 }  // namespace strobe

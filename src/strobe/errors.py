@@ -22,12 +22,17 @@ class StrobeError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
-        self.what, self.where, self.do = what, where, do
-        super().__init__(what)
+        self.what, self.where, self.do = _visible(what), _visible(where), _visible(do)
+        super().__init__(self.what)
 
     def __str__(self) -> str:
         first = f"{self.what} ({self.where})" if self.where else self.what
         return f"{first}\n  {self.do}" if self.do else first
+
+
+def _visible(text: str) -> str:
+    """Return a text with what a terminal obeys, or cannot encode, as escapes: names in files may hold anything."""
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 class UsageError(StrobeError):

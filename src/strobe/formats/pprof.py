@@ -114,7 +114,7 @@ class _Message:
     truncated: bool = False
 
     def text(self, number: Value) -> str:
-        return self.texts[number] if isinstance(number, int) and number < len(self.texts) else ""
+        return self.texts[number] if isinstance(number, int) and 0 <= number < len(self.texts) else ""
 
 
 def _message(data: bytes) -> _Message:

@@ -40,6 +40,8 @@ LOSSES = {
     "unknown_records": "imported records of kinds that are not known left out",
     "missing_leaves": "imported spans without an end, cut where the one around them ends",
     "spans_too_deep": "imported spans nested too deeply left out",
+    "spans_not_kept": "imported spans left out that overlap more than 1,023 others of their thread",
+    "properties_not_kept": "properties of the imported file left out (more than 16 MiB)",
     "undefined_metrics": "imported readings of counters that are not defined left out",
     "metric_values_rounded": "imported readings of counters rounded (more than 53 bits)",
     "rows_left_out": "rows of the imported file about itself left out (too many)",

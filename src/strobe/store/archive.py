@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from strobe.errors import TraceError, UsageError
 
@@ -61,26 +61,50 @@ def read_job(folder: Path) -> Job:
         return Job()
     except (OSError, ValueError) as error:
         raise TraceError(f"cannot read '{path}': {error}") from error
-    if not isinstance(raw, dict):
-        raise TraceError(f"'{path}' holds no job description")
+    except RecursionError as error:
+        raise TraceError(f"cannot read '{path}': it is nested too deeply") from error
+    try:
+        return _job(raw, folder)
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
+        raise TraceError(f"'{path}' holds no job description") from error
+
+
+def _job(raw: Mapping[str, Any], folder: Path) -> Job:
     version = int(raw.get("format_version", FORMAT_VERSION))
     if version > FORMAT_VERSION:
         raise TraceError(
             f"'{folder}' has trace format {version}; this strobe reads up to {FORMAT_VERSION}", do="Update strobe."
         )
     zero = raw.get("zero_ns")
+    imported = dict(raw.get("imported") or {})
+    if not all(
+        isinstance(file["name"], str) and isinstance(file["format"], str) for file in imported.get("files") or []
+    ):
+        raise ValueError("a file has no name")
     return Job(
-        command=tuple(str(word) for word in raw.get("command", ())),
-        working_directory=str(raw.get("working_directory", "")),
-        host=str(raw.get("host", "")),
-        zero_ns=int(zero) if zero is not None else None,
-        started_unix_ns=int(raw.get("started_unix_ns", 0)),
+        command=tuple(sound_text(word) for word in raw.get("command", ())),
+        working_directory=sound_text(raw.get("working_directory", "")),
+        host=sound_text(raw.get("host", "")),
+        zero_ns=_fitting(zero) if zero is not None else None,
+        started_unix_ns=_fitting(raw.get("started_unix_ns", 0)),
         format_version=version,
         ended=dict(raw.get("ended") or {}),
         settings=dict(raw.get("settings") or {}),
-        processes=dict((raw.get("imported") or {}).get("processes") or {}),
-        imported=dict(raw.get("imported") or {}),
+        processes={name: dict(told) for name, told in (imported.get("processes") or {}).items()},
+        imported=imported,
     )
+
+
+def sound_text(value: object) -> str:
+    """Return a text that UTF-8 can hold: JSON can name halves of characters, which no table and no terminal takes."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def _fitting(value: Any) -> int:
+    number = int(value)
+    if abs(number) >= 1 << 62:
+        raise ValueError("a time that no clock shows")
+    return number
 
 
 def process_files(folder: Path) -> list[ProcessFiles]:

@@ -143,7 +143,11 @@ def read_iterations(reader: ProcessReader, zero_ns: int) -> Iterations:
 def read_extras(reader: ProcessReader, region_map: npt.NDArray[np.uint32]) -> tuple[tuple[int, ...], ...]:
     """Return for every class of iterations the regions that it enters beyond the usual, or VALIDATION, in order."""
     return tuple(
-        tuple(_SPECIAL[region] if region in _SPECIAL else int(region_map[region]) for region in regions)
+        tuple(
+            _SPECIAL[region] if region in _SPECIAL else int(region_map[region])
+            for region in regions
+            if region in _SPECIAL or region < len(region_map)
+        )
         for regions in reader.classes()
     )
 
@@ -151,8 +155,15 @@ def read_extras(reader: ProcessReader, region_map: npt.NDArray[np.uint32]) -> tu
 def read_statistics(
     reader: ProcessReader, path_map: npt.NDArray[np.uint32], location_map: dict[int, int]
 ) -> Folded | None:
-    """Return the statistics of what was folded; None where nothing was."""
+    """Return the statistics of what was folded; None where nothing was.
+
+    Left out is what refers to a location or a call path whose definition is lost in a damaged file.
+    """
     raw = reader.statistics()
+    here = np.isin(raw["location"], np.fromiter(location_map, dtype=np.uint32))
+    here &= _whole(raw["call_path"]) < len(path_map)
+    if not here.all():
+        raw = {name: values[here] for name, values in raw.items()}
     if not len(raw["count"]):
         return None
     number = {name: _whole(values) for name, values in raw.items() if name != "sum_squares"}

@@ -10,7 +10,7 @@ import re
 import shutil
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +28,7 @@ from strobe.store.progress import Progress
 IMPORT_VERSION = 3
 _BUFFER_BYTES = 64 << 20
 _PROPERTIES_BYTES = 1 << 20
+_FARTHEST_NS = 1 << 62  # as in native/formats/imported_process.h
 
 
 @dataclass
@@ -150,7 +151,9 @@ def _read(source: Input, plugin: Format, target: Target) -> Imported:
     try:
         return plugin.read(source, target)
     except ValueError as error:
-        raise FormatError(f"'{source.name}' cannot be read as {plugin.title}: {error}") from error
+        raise FormatError(
+            f"'{source.name}' cannot be read as {plugin.title}: {' '.join(str(error).split())}"
+        ) from error
     finally:
         source.close()
 
@@ -214,6 +217,8 @@ def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -
     processes = cast("dict[str, dict[str, object]]", manifest["processes"])
     # Where every file knows when its clock was zero, that is what they share.
     bases = [file["base_ns"] for file in files]
+    if any(base is not None and not _is_moment(file, cast(int, base)) for file, base in zip(files, bases, strict=True)):
+        bases = [None] * len(files)
     shared = min(cast("list[int]", bases)) if None not in bases else 0
     for process in processes.values():
         base = cast("int | None", process.pop("base_ns"))
@@ -229,6 +234,12 @@ def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -
         "imported": manifest,
     }
     (work / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
+
+
+def _is_moment(file: Mapping[str, object], base_ns: int) -> bool:
+    """Say whether the times of a file, from the moment when its clock was zero, can be subtracted from each other."""
+    ends = (cast(int, file["first_ns"]) + base_ns, cast(int, file["last_ns"]) + base_ns)
+    return all(abs(each) < _FARTHEST_NS for each in (base_ns, *ends))
 
 
 def _align(work: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import tarfile
 import tempfile
 import zipfile
@@ -9,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, cast
 
 from strobe.errors import FormatError, TraceError
 from strobe.model.units import format_bytes
@@ -19,8 +22,28 @@ _PIECE = 1 << 18
 # JSON packs 1:17 to 1:30 in real traces. What unpacks to more than this, and by more than this factor, is no trace.
 _ALWAYS_BYTES = 1 << 30
 _MOST_TIMES = 300
+_MOST_MEMBERS = 1 << 17  # of an archive; an OTF2 archive has two for each thread
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError)
 
 Tick = Callable[[int], bool]  # is told how many (packed) bytes were read; says whether to go on
+
+
+@dataclass
+class Bound:
+    """How much may come out of a file on disk: of all members of an archive together."""
+
+    name: str
+    size_bytes: int
+    unpacked: int = 0
+
+    def add(self, n: int) -> None:
+        """Count unpacked bytes. Raises FormatError where they are more than any trace has."""
+        self.unpacked += n
+        if self.unpacked > _ALWAYS_BYTES and self.unpacked > _MOST_TIMES * self.size_bytes:
+            raise FormatError(
+                f"'{self.name}' ({format_bytes(self.size_bytes)}) unpacks to more than {format_bytes(_ALWAYS_BYTES)}",
+                do="No trace packs that well: this looks like a file made to fill memory.",
+            )
 
 
 @dataclass
@@ -38,6 +61,7 @@ class Input:
     tick: Tick = field(default=lambda _: True)
     stopped: bool = False
     asked: dict[str, Input | None] = field(default_factory=dict)
+    bound: Bound | None = None  # that of the archive that it is a member of
     _temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def chunks(self) -> Iterator[bytes]:
@@ -45,14 +69,17 @@ class Input:
 
         Raises FormatError where a file unpacks to something absurd; a packed file that is damaged ends where it is.
         """
-        with self.opened() as stream:
-            yield from self._bounded(self._unpacked(self._packed(stream)))
+        bound = self.bound or Bound(self.name, self.size_bytes)
+        with self._open() as stream:
+            for piece in self._unpacked(self._packed(stream)):
+                bound.add(len(piece))
+                yield piece
 
     def head(self) -> bytes:
         """Return the first bytes, unpacked."""
         found = b""
-        with self.opened() as stream:
-            for piece in self._unpacked(iter(lambda: stream.read(HEAD_BYTES), b"")):
+        with self._open() as stream:
+            for piece in self._unpacked(_pieces(stream, HEAD_BYTES)):
                 found += piece
                 if len(found) >= HEAD_BYTES:
                     break
@@ -60,8 +87,8 @@ class Input:
 
     def local_path(self) -> Path:
         """Return a file with the unpacked bytes: itself where it is plain, else a copy that goes with the import."""
-        with self.opened() as stream:
-            plain = _packing(stream.read(6)) is None
+        with self._open() as stream:
+            plain = _packing(next(_pieces(stream, 6), b"")) is None
         if plain and self.name == str(self.path):
             return self.path
         self._temporary = tempfile.TemporaryDirectory(prefix="strobe-")
@@ -96,8 +123,18 @@ class Input:
             self._temporary.cleanup()
             self._temporary = None
 
+    def _open(self) -> IO[bytes]:
+        try:
+            return self.opened()
+        except (
+            *_DAMAGED,
+            RuntimeError,
+            NotImplementedError,
+        ) as error:  # the last two: encrypted, packed in unknown ways
+            raise TraceError(f"cannot read '{self.name}': {_reason(error)}") from error
+
     def _packed(self, stream: IO[bytes]) -> Iterator[bytes]:
-        while piece := stream.read(_PIECE):
+        for piece in _pieces(stream, _PIECE):
             if not self.tick(len(piece)):
                 self.stopped = True
                 return
@@ -117,17 +154,6 @@ class Input:
         else:
             raise FormatError(f"'{self.name}' is packed with {packing}, which is not read", do="Unpack it first.")
 
-    def _bounded(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        total = 0
-        for piece in pieces:
-            total += len(piece)
-            if total > _ALWAYS_BYTES and total > _MOST_TIMES * self.size_bytes:
-                raise FormatError(
-                    f"'{self.name}' ({format_bytes(self.size_bytes)}) unpacks to more than {format_bytes(total)}",
-                    do="No trace packs that well: this looks like a file made to fill memory.",
-                )
-            yield piece
-
 
 def inputs_of(path: Path) -> list[Input]:
     """Return the files that a path means: itself, the members of a tar or zip archive, the files of a folder.
@@ -143,9 +169,23 @@ def inputs_of(path: Path) -> list[Input]:
         if _is_tar(path):
             return _of_tar(path)
         return [_file(path)]
-    except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise TraceError(f"cannot read '{path}': {reason}") from error
+    except (OSError, RuntimeError, NotImplementedError, ValueError, OverflowError, *_DAMAGED) as error:
+        raise TraceError(f"cannot read '{path}': {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Say in a line what a library found wrong."""
+    reason = getattr(error, "strerror", None) or str(error)
+    return " ".join(reason.split())[:300] or "it is damaged"
+
+
+def _pieces(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    """Return what can be read of a stream: a damaged one ends where it is."""
+    try:
+        while piece := stream.read(size):
+            yield piece
+    except _DAMAGED:
+        return
 
 
 def _file(path: Path) -> Input:
@@ -213,24 +253,57 @@ def _unzstd(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
 def _is_tar(path: Path) -> bool:
     with path.open("rb") as stream:
         head = stream.read(512)
-    if _packing(head) in ("gzip", "bzip2", "xz"):
+    packing = _packing(head)
+    if packing in _OPENED:
         try:
-            with tarfile.open(path, "r:*"):
-                return True
-        except (tarfile.TarError, OSError, EOFError, zlib.error):
+            with _OPENED[packing](path) as unpacked:
+                head = unpacked.read(512)
+        except (OSError, *_DAMAGED):
             return False
     return head[257:262] == b"ustar"
 
 
+_OPENED: dict[str | None, Callable[[Path], IO[bytes]]] = {
+    "gzip": lambda path: cast("IO[bytes]", gzip.GzipFile(path)),
+    "bzip2": bz2.BZ2File,
+    "xz": lzma.LZMAFile,
+}
+
+
 def _of_tar(path: Path) -> list[Input]:
     members: dict[str, Input] = {}
-    with tarfile.open(path, "r:*") as archive:
-        for member in archive:
+    bound = Bound(str(path), path.stat().st_size)
+    archive = tarfile.open(fileobj=_plain_tar(path, bound), mode="r:")  # noqa: SIM115 - the members read from it
+    try:
+        for number, member in enumerate(archive):
             if member.name == "anchor.xml":  # a Cube profile: its members make sense only together
                 return [_file(path)]
+            if number >= _MOST_MEMBERS:
+                raise FormatError(f"'{path}' holds more than {_MOST_MEMBERS} files", do="Unpack those that you mean.")
             if member.isfile():
-                members[member.name] = Input(f"{path}:{member.name}", path, member.size, _tar_member(path, member.name))
+                opened = _tar_member(archive, member)
+                members[member.name] = Input(f"{path}:{member.name}", path, member.size, opened, bound=bound)
+    except tarfile.TarError:
+        if not members:
+            raise
     return _neighbours(members)
+
+
+def _plain_tar(path: Path, bound: Bound) -> IO[bytes]:
+    """Return the tar itself. One that is packed is unpacked once, to disk: going through it for each member takes as
+    many times as long as it has members."""
+    with path.open("rb") as stream:
+        packing = _packing(stream.read(6))
+    if packing not in _OPENED:
+        return path.open("rb")
+    plain = cast("IO[bytes]", tempfile.TemporaryFile(prefix="strobe-"))  # noqa: SIM115 - goes with its last reader
+    with _OPENED[packing](path) as stream:
+        for piece in _pieces(stream, _PIECE):
+            bound.add(len(piece))
+            plain.write(piece)
+    bound.unpacked = 0  # the members count anew
+    plain.seek(0)
+    return plain
 
 
 def _neighbours(members: dict[str, Input]) -> list[Input]:
@@ -244,9 +317,9 @@ def _neighbours(members: dict[str, Input]) -> list[Input]:
     return [members[member] for member in sorted(members)]
 
 
-def _tar_member(path: Path, name: str) -> Callable[[], IO[bytes]]:
+def _tar_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Callable[[], IO[bytes]]:
     def opened() -> IO[bytes]:
-        stream = tarfile.open(path, "r:*").extractfile(name)  # noqa: SIM115 - closed with the member
+        stream = archive.extractfile(member)
         assert stream is not None
         return stream
 
@@ -254,16 +327,20 @@ def _tar_member(path: Path, name: str) -> Callable[[], IO[bytes]]:
 
 
 def _of_zip(path: Path) -> list[Input]:
-    with zipfile.ZipFile(path) as archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
+    archive = zipfile.ZipFile(path)
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    if len(members) > _MOST_MEMBERS:
+        raise FormatError(f"'{path}' holds more than {_MOST_MEMBERS} files", do="Unpack those that you mean.")
+    bound = Bound(str(path), path.stat().st_size)  # members may share their bytes
     return _neighbours(
         {
             member.filename: Input(
-                f"{path}:{member.filename}",
-                path,
-                member.compress_size,
-                lambda name=member.filename: zipfile.ZipFile(path).open(name),  # type: ignore[misc]
+                f"{path}:{member.filename}", path, member.compress_size, _zip_member(archive, member), bound=bound
             )
             for member in members
         }
     )
+
+
+def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+    return lambda: archive.open(member)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from strobe.errors import TraceError
-from strobe.store.archive import ProcessFiles
+from strobe.store.archive import ProcessFiles, sound_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,13 +113,13 @@ class RecordedProcess:
         self._core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
         raw = self._core.process()
         # A process that records, stops, and records again writes one pair of chunks each time.
-        self._begun: list[dict[str, Any]] = [json.loads(text) for text in raw["process_json"]]
-        self._ended: list[dict[str, Any]] = [json.loads(text) for text in raw["end_json"]]
+        self._begun = [_facts(text, needs=("pid", "parent_pid", "started_ns")) for text in raw["process_json"]]
+        self._ended = [_facts(text) for text in raw["end_json"]]
         if not self._begun:
             raise ValueError("it ends before its first chunk")
         self._notes: dict[str, Any] = {}
         for text in raw["note_json"]:
-            self._notes.update(json.loads(text))
+            self._notes.update(_facts(text))
         self._last_ns = int(raw["last_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
 
@@ -129,17 +129,18 @@ class RecordedProcess:
         finished = len(self._ended) >= len(self._begun)
         unfinished: dict[str, Any] = {"end_state": "running" if self._alive else "lost"}
         last = self._ended[-1] if finished else unfinished
-        exit_code = int(last.get("exit_code", -1))
+        exit_code = last.get("exit_code", -1)
+        argv = description.get("argv", [])
         return {
             "pid": first["pid"],
             "parent_pid": first["parent_pid"],
             "started_ns": first["started_ns"],
             "ended_ns": max(first["started_ns"], last.get("ended_ns", 0) or self._last_ns),
-            "end_state": last["end_state"],
+            "end_state": sound_text(last.get("end_state", "lost")),
             "exit_code": exit_code if exit_code >= 0 else None,
-            "argv": description.get("argv", []),
-            "host": description.get("host", ""),
-            "python": description.get("python", ""),
+            "argv": [sound_text(word) for word in argv] if isinstance(argv, list) else sound_text(argv),
+            "host": sound_text(description.get("host", "")),
+            "python": sound_text(description.get("python", "")),
             "main": bool(description.get("main")) and not first.get("forked"),
             "rank": self._notes.get("rank"),
             "ranks": self._notes.get("ranks"),
@@ -158,6 +159,28 @@ class RecordedProcess:
 
     def __getattr__(self, name: str) -> Any:  # the arrays come as they are
         return getattr(self._core, name)
+
+
+# What is calculated with: numbers that fit.
+_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code")
+
+
+def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
+    """Parse one of the JSON texts of a block file. Raises ValueError where it is not what the recorder writes."""
+    try:
+        facts = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("a description in it is nested too deeply") from error
+    sound = isinstance(facts, dict) and all(
+        isinstance(facts.get(name, {}), dict) for name in ("description", "counters")
+    )
+    if not sound or any(name not in facts for name in needs):
+        raise ValueError("a description in it is incomplete")
+    numbers = {name: facts[name] for name in _WHOLE if name in facts} | facts.get("counters", {})
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= 1 << 62:
+            raise ValueError(f"'{name[:40]}' is no number that fits")
+    return cast("dict[str, Any]", facts)
 
 
 def open_process(files: ProcessFiles) -> ProcessReader:

@@ -27,9 +27,15 @@ def read(
     """Return rows of a side table of one process, as its reader gave them.
 
     `locations`, `paths`: from its ids to those of the trace; times become the trace's. `texts`: those of the process.
+    Where definitions are lost (the file is damaged: its quality says so), so are rows of their location, and cells with
+    their texts and call paths.
     """
-    count = len(raw["location"])
     given = raw["columns"]
+    here = np.isin(raw["location"], np.fromiter(locations, dtype=np.uint32))
+    if not here.all():
+        given = {column: (kind, values[here], valid[here]) for column, (kind, values, valid) in given.items()}
+        raw = {**raw, "location": raw["location"][here], "row": raw["row"][here]}
+    count = len(raw["location"])
     columns = []
     for field in arrow_schema(TABLES[name]):
         if field.name == "location":
@@ -43,7 +49,9 @@ def read(
             kind, values, valid = given[field.name]
             missing = valid == 0
             if kind == "text":
-                columns.append(texts().take(pa.array(values, mask=missing)))
+                words = texts()
+                outside = (values < 0) | (values >= len(words))
+                columns.append(words.take(pa.array(np.where(outside, 0, values), mask=missing | outside)))
             elif kind == "real":
                 columns.append(pa.array(values.view(np.float64), mask=missing))
             elif field.name == "call_path":

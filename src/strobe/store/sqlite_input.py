@@ -217,7 +217,8 @@ class SqliteInput:
     def _described(self) -> Iterator[SqliteTable]:
         # Only what lies in pages of the file: virtual tables and views would run what their author wrote.
         found = self._connection.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'"
+            "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%' "
+            "AND typeof(name) = 'text'"
         ).fetchall()
         for name, statement in found:
             columns = self._connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()

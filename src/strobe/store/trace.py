@@ -79,7 +79,7 @@ class Trace:
         described = [dict(reader.process()) for reader in readers]
         notes = [job.processes.get(each.blocks.stem, {}) for each in files] or [{}] * len(readers)
         # What is known beside the block files: clocks that do not count from the same moment, ranks by file name.
-        offsets = [_whole(note.get("clock_offset_ns")) or 0 for note in notes]
+        offsets = [_offset(note, each) for note, each in zip(notes, described, strict=True)]
         for each, note, offset in zip(described, notes, offsets, strict=True):
             each["started_ns"] = cast(int, each["started_ns"]) + offset
             each["ended_ns"] = cast(int, each["ended_ns"]) + offset
@@ -642,5 +642,13 @@ def last(n: int = 0) -> Trace:
     return open_trace(f"last~{n}")
 
 
+def _offset(note: Mapping[str, object], process: Mapping[str, object]) -> int:
+    """Return how far a clock is to be moved; not at all where that leads beyond what can be subtracted."""
+    offset = _whole(note.get("clock_offset_ns")) or 0
+    moved = (cast(int, process[name]) + offset for name in ("started_ns", "ended_ns"))
+    return offset if all(_whole(each) is not None for each in moved) else 0
+
+
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """Return what is a whole number that sums may be made of; None otherwise."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
