@@ -17,8 +17,8 @@ def run(trace: Trace, *, peak_gflops: float | None = None, bandwidth_gb_s: float
     No other operator launches a kernel between them, so n of them may be one product of n-fold work: operands put
     after each other ([A1; A2; A3] h), or stacked (bmm). A trace does not hold which data an operator reads: that they
     share an operand is to be checked in the program, and so is that none needs the result of another. `independent`
-    is `by size` where a result has as many elements as neither operand, so that it cannot be the next one's, else
-    `unknown`.
+    is `by size` where a result has as many elements as neither operand, so that it cannot be the next one's as a whole
+    (a part of it still can), else `unknown`.
 
     predicted_ns = n-fold FLOPs / speed; speed = that of the products of the same type in this trace, on the same GPU,
     which take half to twice as many FLOPs a call (`basis`: trace); where there are none, or that is more than the
@@ -72,7 +72,7 @@ def run(trace: Trace, *, peak_gflops: float | None = None, bandwidth_gb_s: float
         Column("gain_ns", "int64", "ns", "what merging would save, all times"),
         Column("speedup", "float64", "", "device_ns / predicted_ns"),
         Column("basis", "string", "", "what the prediction rests on: trace, or roofline (the best case)"),
-        Column("independent", "string", "", "whether none can be an operand of the next: by size, or unknown"),
+        Column("independent", "string", "", "by size: none as a whole can be an operand of the next; else unknown"),
         Column("inside", "string", "", "what directly surrounds the first, empty where nothing does", extra=True),
         Column("shapes", "string", "", "shapes of the inputs of each, as JSON", extra=True),
         Column("location", "uint32", "", "thread of the first of them", extra=True),

@@ -42,7 +42,7 @@ class Candidate:
 
     @property
     def independent(self) -> bool:
-        """Whether the result of one cannot be an operand of the next, by its number of elements."""
+        """Whether the result of one, as a whole, has too many or too few elements for an operand of the next."""
         p = self.product
         operands = {p.batch * p.m * p.k, p.batch * p.k * p.n, p.m * p.k, p.k * p.n}
         return p.result_elements not in operands
