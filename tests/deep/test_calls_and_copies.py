@@ -121,3 +121,10 @@ def test_kineto_copies_are_those_of_the_json(public, name):
         found[row["kind"]][1] += row["size_bytes"]
         assert row["pageable"] == ("Pageable" in (row["source"], row["destination"]))
     assert found == expected
+
+
+def test_nvprof_says_which_memory_was_set(public):
+    table = {row["kind"]: row for row in rows(public("nvprof/cfd-print-gpu-trace.csv").copies())}
+    assert {kind: (row["calls"], row["source"], row["destination"]) for kind, row in table.items()} == {
+        "DtoD": (2000, "Managed", "Managed"), "HtoD": (5, "Pageable", "Device"), "set": (1, None, "Managed")
+    }  # fmt: skip

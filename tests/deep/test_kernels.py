@@ -1,6 +1,7 @@
 """Kernels: by hand, against plain SQL of an nsys file, exact sums and Kineto's own estimates of occupancy."""
 
 import csv
+import json
 import sqlite3
 import statistics
 from collections import defaultdict
@@ -61,7 +62,8 @@ def test_sums_delays_and_priorities(tmp_path):
     assert found["theoretical_occupancy"] == 1
     assert found["sm_efficiency"] == pytest.approx((6 * 0.5 + 10) / 16)
     other = by_name["ncclDevKernel_AllReduce_Sum_f32_RING_LL"]
-    assert (other["kind"], other["launch_delay_avg_ns"], other["occupancy"]) == ("communication", None, None)
+    assert (other["kind"], other["launch_delay_avg_ns"], other["queued"]) == ("communication", None, None)
+    assert other["occupancy"] is None
     # Unused: 6 us * 0.5 = 3 us of the first, all 4 us of the second.
     assert (found["priority"], other["priority"]) == (75, 100)
     shapes = [(row["grid"], row["block"], row["total_ns"]) for row in rows(trace.kernels(by="shape"))]
@@ -133,6 +135,19 @@ def test_public_traces_have_their_exact_sums(public, expected):
     assert table[0]["name"].startswith(expected["top_kernel"])
 
 
+@pytest.mark.parametrize("workers", [0, 4])
+def test_the_tensorboard_plugin_says_the_same(public, workers):
+    told = json.loads((PUBLIC / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())
+    trace = public(f"kineto/resnet50_loader_workers{workers}.json.gz")
+    ours = {row["name"]: row for row in rows(trace.kernels())}
+    assert len(told["kernel_table_top"]) >= 10
+    for name, tensor_cores, calls, total, _, most, least, _, occupancy in told["kernel_table_top"]:
+        row = ours[name]
+        assert (row["calls"], row["total_ns"]) == (calls, total * US)
+        assert (row["max_ns"], row["min_ns"], row["tensor_cores"]) == (most * US, least * US, tensor_cores == "Yes")
+        assert row["occupancy"] * 100 == pytest.approx(occupancy, abs=0.006)
+
+
 def test_theoretical_occupancy_is_what_kineto_estimates_for_full_grids(public):
     trace = public("kineto/ns_resolution.json.gz")
     model = gpu_model(trace, 0)
@@ -151,6 +166,7 @@ def test_short_names_and_tensor_cores():
     for name, short in (
         ("void at::native::(anonymous namespace)::reduce<4, f<int>(int)>(int, float)", "reduce"),
         ("ampere_sgemm_32x32_sliced1x4_tn", "ampere_sgemm_32x32_sliced1x4_tn"),
+        ("void loop<f(int)->g<float>, 2>(int)", "loop"),
     ):
         assert short_name(name) == short, name
     assert uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn")

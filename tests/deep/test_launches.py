@@ -131,3 +131,18 @@ def test_kineto_operators_are_those_that_it_names_itself(public, name):
             ]
     assert known == sum(e["args"]["correlation"] in calls for e in work)
     assert sorted(found) == expected
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+def test_operators_have_the_device_time_that_the_tensorboard_plugin_gives_them(public, workers):
+    told = json.loads((PUBLIC / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())["op_table_top"]
+    trace = public(f"kineto/resnet50_loader_workers{workers}.json.gz")
+    names = trace.regions.to_arrow().column("name").to_pylist()
+    sums = np.zeros(len(names), dtype=np.int64)
+    for device in devices(trace):
+        for found, by in launches(trace, device):
+            known = by.operator_region >= 0
+            np.add.at(sums, by.operator_region[known], (found.end_ns - found.start_ns)[known])
+    assert len(told) >= 10
+    for row in told:
+        assert sums[names.index(row["name"])] == row["device_self_duration"] * US, row["name"]

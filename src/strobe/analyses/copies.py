@@ -105,6 +105,8 @@ def _of_device(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:
     everything = max(1, int(ran.total.sum()))
     for k, key_of in enumerate(groups.keys):
         kind, source, destination = (texts.text(number) for number in key_of)
+        if kind == SET and destination is None:  # nvprof has one kind of memory for a set, and calls it the source
+            source, destination = None, source
         memory = [each for each in (source, destination) if each is not None]
         cells = (int(held.total[k]), float(held.average[k]), float(held.median[k]), int(held.least[k]),
                  int(held.most[k]), float(held.stddev[k]))  # fmt: skip
