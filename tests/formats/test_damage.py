@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import strobe
+from strobe import native
 from strobe.errors import FormatError, TraceError
 from strobe.store import inputs
 from tests.formats import test_nsys, test_nvprof, test_profiles, test_profiles_cube, test_xplane
@@ -437,6 +438,23 @@ def test_half_a_character_in_a_name_is_a_question_mark(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(_speedscope(tmp_path).replace(b'"$schema"', b'"name": "\\udc80", "$schema"'))
     assert strobe.open(path).processes.to_pylist()[0]["argv"] == "?"
+
+
+def test_a_region_whose_number_is_beyond_memory_is_refused(tmp_path: Path) -> None:
+    folder = Path(strobe.open(write(tmp_path / "t.json", [span("a", 0, 9)])).info.path)
+    blocks = folder / "process-1.blocks"
+    data, kept = blocks.read_bytes(), b""
+    while data:  # the sums are right again: docs/format/blocks.md
+        size = int.from_bytes(data[8:12], "little")
+        head, payload = bytearray(data[:32]), data[32 : 32 + size]
+        if head[4] == 2:
+            payload = (2**32 - 2).to_bytes(4, "little") + payload[4:]
+            head[20:24] = native.core.crc32c(payload).to_bytes(4, "little")
+            head[28:32] = native.core.crc32c(bytes(head[:28])).to_bytes(4, "little")
+        kept, data = kept + bytes(head) + payload, data[32 + size :]
+    blocks.write_bytes(kept)
+    with pytest.raises(TraceError, match="numbers a region 4294967294"), strobe.open(folder) as trace:
+        _ = trace.regions
 
 
 @pytest.mark.parametrize("lost", [2, 3, 4, 14], ids=["regions", "locations", "paths", "texts"])

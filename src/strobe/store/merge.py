@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from strobe.errors import TraceError
 from strobe.model.kinds import PARADIGMS, ROLES, group_of
 from strobe.store.raw import NO_REGION, ProcessReader
 
 LOST = "<lost region>"
 RegionRow = tuple[int, str, str, str, str, str, int, str]
+_MOST_REGIONS = 1 << 26  # regions are numbered in order: a table by number fits into memory
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,10 @@ def _merge_regions(
     described = {row[0] for row in rows}
     # A damaged block may have held the description of a region: its spans are shown all the same.
     rows += [(region, LOST, 0, 0, "", 0, "") for region in sorted(set(used.tolist()) - described)]
-    local_to_global = np.full(max((row[0] for row in rows), default=-1) + 1, NO_REGION, dtype=np.uint32)
+    most = max((row[0] for row in rows), default=-1)
+    if most >= _MOST_REGIONS:
+        raise TraceError(f"a block file is damaged: it numbers a region {most}")
+    local_to_global = np.full(most + 1, NO_REGION, dtype=np.uint32)
     for local_id, name, paradigm, role, file, line, module in rows:
         key = (name, paradigm, role, file, line, module)
         known = ids.get(key)
