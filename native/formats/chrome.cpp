@@ -157,6 +157,7 @@ struct ChromeReader::State {
   std::vector<Process> processes;
   std::unordered_map<std::string, uint32_t> process_of;  // pid as text -> number
   uint32_t current_host = kNoTable;
+  uint32_t unclaimed = kNoTable;  // the process of rows that came before any host's
 
   struct Row {
     uint32_t process, location;
@@ -364,7 +365,27 @@ struct ChromeReader::State {
 
   // Rows of GPUs, of the profiler, of whatever is no process of the operating system, belong to the process whose
   // events came last: Kineto writes a process's own events first, and merged files have one process after the other.
-  uint32_t host_or(std::string_view pid) { return current_host != kNoTable ? current_host : process(pid); }
+  // Where such rows are the first of a file, the first process that follows is theirs.
+  uint32_t host_or(std::string_view pid) {
+    if (current_host != kNoTable) return current_host;
+    if (unclaimed == kNoTable) unclaimed = process(pid);
+    return unclaimed;
+  }
+  uint32_t host(std::string_view pid) {
+    if (unclaimed != kNoTable) {
+      const auto [found, is_new] = process_of.try_emplace(std::string(pid), unclaimed);
+      const uint32_t number = found->second;
+      if (is_new) {
+        Process& p = processes[unclaimed];
+        process_of.erase(p.pid_text);
+        p.pid_text = pid;
+        if (!integer(pid, p.pid)) p.pid = 0;
+      }
+      unclaimed = kNoTable;
+      return number;
+    }
+    return process(pid);
+  }
 
   Row row_of(std::string_view pid, std::string_view tid, const Category& category, std::string_view name) {
     if (const Row* own = own_row(pid, tid)) return *own;
@@ -373,7 +394,7 @@ struct ChromeReader::State {
     row_key.assign(category.gpu ? "g" : helper ? "h" : "t");
     row_key += pid, row_key += '\n', row_key += tid;
     if (row_key == last_key) return last_row;
-    if (!category.gpu && !helper) current_host = process(pid);
+    if (!category.gpu && !helper) current_host = host(pid);
     const auto [found, is_new] = rows.try_emplace(row_key);
     if (is_new || (category.gpu && found->second.process != current_host && current_host != kNoTable)) {
       const uint32_t number = category.gpu || helper ? host_or(pid) : current_host;
@@ -614,7 +635,7 @@ struct ChromeReader::State {
       std::string of = "a" + std::string(pid) + '\n' + std::string(category_name) + '\n' + std::string(name);
       const auto [found, is_new] = rows.try_emplace(of);
       if (is_new) {
-        if (current_host == kNoTable || processes[current_host].pid_text != pid) current_host = process(pid);
+        if (current_host == kNoTable || processes[current_host].pid_text != pid) current_host = host(pid);
         found->second = {current_host, processes[current_host].out->location(name, 0, LocationKind::task)};
       }
       Process& p = processes[found->second.process];

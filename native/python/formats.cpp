@@ -8,37 +8,19 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
-#include <system_error>
 
 #include "formats/chrome.h"
 #include "formats/imported_process.h"
 #include "formats/otf2.h"
 #include "formats/perfetto.h"
 #include "formats/xplane.h"
+#include "python/errors.h"
 #include "vendor/zstd/zstd.h"
 
 namespace nb = nanobind;
 using namespace strobe;
 
 namespace {
-
-template <class Work>
-void translated(Work&& work) {
-  try {
-    nb::gil_scoped_release release;
-    work();
-  } catch (const std::system_error& e) {
-    nb::gil_scoped_acquire held;
-    std::string message = e.code().message(), path = e.what();
-    if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
-    PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
-    throw nb::python_error();
-  } catch (const std::runtime_error& e) {
-    nb::gil_scoped_acquire held;
-    PyErr_SetString(PyExc_ValueError, e.what());
-    throw nb::python_error();
-  }
-}
 
 using Whole = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ids = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

@@ -5,9 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <system_error>
-
 #include "formats/otf2_writer.h"
+#include "python/errors.h"
 
 namespace nb = nanobind;
 using namespace strobe::otf2;
@@ -16,20 +15,6 @@ namespace {
 
 template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class Work>
-void written(Work&& work) {
-  try {
-    nb::gil_scoped_release release;
-    work();
-  } catch (const std::system_error& e) {
-    nb::gil_scoped_acquire held;
-    std::string message = e.code().message(), path = e.what();
-    if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
-    PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
-    throw nb::python_error();
-  }
-}
 
 // Records as Python gives them: (type, keys, [(kind, numbers)], [(id, type, values, valid or None)]), where numbers,
 // ids and types are arrays or one number for all rows. The arrays are held while this is.
@@ -95,31 +80,33 @@ void register_otf2_writer(nb::module_& m) {
       .def(
           "__init__",
           [](DefinitionFile* self, const std::string& path, size_t chunk_bytes) {
-            written([&] { new (self) DefinitionFile(path, chunk_bytes); });
+            strobe::translated([&] { new (self) DefinitionFile(path, chunk_bytes); });
           },
           nb::arg("path"), nb::arg("chunk_bytes"))
       .def("record",
            [](DefinitionFile& self, uint8_t type, nb::bytes body) {
              bool done = false;
-             written([&, bytes = std::string_view(body.c_str(), body.size())] { done = self.record(type, bytes); });
+             strobe::translated(
+                 [&, bytes = std::string_view(body.c_str(), body.size())] { done = self.record(type, bytes); });
              return done;
            })
       .def_prop_ro("records", &DefinitionFile::records)
-      .def("finish", [](DefinitionFile& self) { written([&] { self.finish(); }); });
+      .def("finish", [](DefinitionFile& self) { strobe::translated([&] { self.finish(); }); });
   nb::class_<EventFile>(m, "Otf2EventFile")
       .def(
           "__init__",
           [](EventFile* self, const std::string& path, size_t chunk_bytes, const std::string& spill_path,
              size_t memory_bytes, Array<uint8_t> communication) {
             std::vector<uint8_t> flags(communication.data(), communication.data() + communication.shape(0));
-            written([&] { new (self) EventFile(path, chunk_bytes, spill_path, memory_bytes, std::move(flags)); });
+            strobe::translated(
+                [&] { new (self) EventFile(path, chunk_bytes, spill_path, memory_bytes, std::move(flags)); });
           },
           nb::arg("path"), nb::arg("chunk_bytes"), nb::arg("spill_path"), nb::arg("memory_bytes"),
           nb::arg("communication"))
       .def("points",
            [](EventFile& self, nb::tuple records) {
              const GivenRecords given(records);
-             written([&] { self.points(given.get()); });
+             strobe::translated([&] { self.points(given.get()); });
            })
       .def(
           "spans",
@@ -129,14 +116,14 @@ void register_otf2_writer(nb::module_& m) {
             if (start.shape(0) != n || duration.shape(0) != n || depth.shape(0) != n || region.shape(0) != n)
               throw nb::value_error("every column of a batch has one value a row");
             const auto given_details = all_of(details), given_first = all_of(first), given_last = all_of(last);
-            written([&] {
+            strobe::translated([&] {
               self.spans({row.data(), start.data(), duration.data(), depth.data(), region.data(), n},
                          plain(given_details), plain(given_first), plain(given_last));
             });
           },
           nb::arg("row"), nb::arg("start"), nb::arg("duration"), nb::arg("depth"), nb::arg("region"),
           nb::arg("details"), nb::arg("first"), nb::arg("last"))
-      .def("finish", [](EventFile& self) { written([&] { self.finish(); }); })
+      .def("finish", [](EventFile& self) { strobe::translated([&] { self.finish(); }); })
       .def_prop_ro("events", &EventFile::events)
       .def_prop_ro("attributes_left_out", &EventFile::attributes_left_out)
       .def_prop_ro("first_time", [](const EventFile& self) { return self.first_time(); })

@@ -449,3 +449,19 @@ def test_clocks_of_ranks_are_aligned_by_their_collectives(tmp_path: Path) -> Non
     (told,) = (row for row in trace.quality.to_pylist() if row["what"] == "clock_error_ns" and row["value"] is not None)
     assert 1000 < int(str(told["value"])) < 3000
     assert "8 collectives agree" in str(told["text"])
+
+
+@pytest.mark.parametrize("gpu_first", [True, False])
+def test_gpus_belong_to_the_process_of_the_host_whatever_comes_first(tmp_path, gpu_first):
+    shared = {"correlation": 5}
+    gpu = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20, "dur": 5, "args": shared}
+    call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 41, "tid": 1, "ts": 10, "dur": 2}
+    events = [gpu, {**call, "args": shared}, {**gpu, "ts": 30, "args": {"correlation": 6}}]
+    labels = {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "ts": 0, "args": {"labels": "GPU 0"}}
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps({"traceEvents": [*(events if gpu_first else events[1:] + events[:1]), labels]}))
+    trace = strobe.open(path)
+    assert [row["pid"] for row in trace.processes.to_pylist()] == [41]
+    assert sorted(row["span_count"] for row in trace.locations.to_pylist()) == [1, 2]
+    (launch,) = trace.sql("select * from links where kind = 'launch'").to_pylist()
+    assert launch is not None

@@ -55,13 +55,7 @@ def run(trace: Trace, *, by: str = "name") -> Table:
             *(threads[at]["name"] for at in thread),
             regions[region]["role"] in ("sync", "wait"),
             int(sums.total[k]) / max(1, everything[process]),
-            int(sums.total[k]),
-            int(sums.count[k]),
-            float(sums.average[k]),
-            float(sums.median[k]),
-            int(sums.least[k]),
-            int(sums.most[k]),
-            float(sums.stddev[k]),
+            *sums.cells(k),
             regions[region]["module"],
         )
         for k, (process, region, *thread) in enumerate(groups.keys)

@@ -62,6 +62,12 @@ class Summary:
     median: Floats
     stddev: Floats
 
+    def cells(self, group: int) -> tuple[int, int, float, float, int, int, float]:
+        """Return sum, count, mean, median, least, most and deviation of a group, in the order of tables."""
+        whole = (int(self.total[group]), int(self.count[group]))
+        middle = (float(self.average[group]), float(self.median[group]))
+        return *whole, *middle, int(self.least[group]), int(self.most[group]), float(self.stddev[group])
+
 
 class Spread:
     """Counts, sums, extremes, medians and deviations of whole numbers by group.
