@@ -22,7 +22,7 @@ class StrobeError(Exception):
     exit_code = 1
 
     def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
-        self.what, self.where, self.do = _visible(what), _visible(where), _visible(do)
+        self.what, self.where, self.do = visible(what), visible(where), visible(do)
         super().__init__(self.what)
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ class StrobeError(Exception):
         return f"{first}\n  {self.do}" if self.do else first
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Return a text with what a terminal obeys, or cannot encode, as escapes: names in files may hold anything."""
     return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 

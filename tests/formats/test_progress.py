@@ -12,13 +12,13 @@ ROUNDS = 40_000
 LINE = re.compile(r"^ +([\d.]+ \w+) +([\d ]+) x  (\w+) +(.+)$", re.MULTILINE)
 
 
-def write_trace(path):
+def write_trace(path, long="long"):
     """A kernel of 30 us, one of 10 us, and an operator of 1 us around a smaller one, over and over."""
     events = []
     for i in range(ROUNDS):
         at = 100 * i
         events += [
-            KERNEL | {"name": "long", "ts": at, "dur": 30},
+            KERNEL | {"name": long, "ts": at, "dur": 30},
             KERNEL | {"name": "short", "ts": at + 40, "dur": 10},
             {"ph": "X", "cat": "cpu_op", "name": "aten::outer", "pid": 1, "tid": 1, "ts": at, "dur": 1},
             {"ph": "X", "cat": "cpu_op", "name": "aten::inner", "pid": 1, "tid": 1, "ts": at, "dur": 0.5},
@@ -62,3 +62,12 @@ def test_small_files_and_silent_imports_say_nothing(tmp_path, monkeypatch, capsy
     (tmp_path / "other.json").write_text((tmp_path / "quiet.json").read_text())
     imports.opened(tmp_path / "other.json", talk=False)
     assert capsys.readouterr().err == ""
+
+
+def test_names_that_a_terminal_would_obey_are_shown_as_escapes(tmp_path, monkeypatch, capsys):
+    write_trace(tmp_path / "hostile.json", long="\x1b]0;owned\x07")
+    monkeypatch.setattr(progress, "FIRST_ANSWER_S", 1e-9)
+    imports.opened(tmp_path / "hostile.json")
+    told = capsys.readouterr().err
+    assert "owned" in told
+    assert "\x1b" not in told

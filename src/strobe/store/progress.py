@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from strobe import native
+from strobe.errors import visible
 from strobe.model.kinds import ROLES
 from strobe.model.units import format_bytes, format_count, format_ns
 
@@ -72,7 +73,9 @@ class Progress:
             "most time so far, with what is called from there (Ctrl-C: stop here, and show what was read)"
         ]
         for name, role, count, total_ns in on_device[:_EACH_KIND] + others[:_EACH_KIND]:
-            lines.append(f"  {format_ns(total_ns):>12} {format_count(count):>12} x  {role:10} {name[:_NAME_LETTERS]}")
+            lines.append(
+                f"  {format_ns(total_ns):>12} {format_count(count):>12} x  {role:10} {visible(name[:_NAME_LETTERS])}"
+            )
         self._clear()
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
