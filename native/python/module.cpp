@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -72,11 +73,12 @@ class AtEnd {
   AtEnd() = default;
   AtEnd(const AtEnd&) = delete;
   ~AtEnd() { close(); }
-  void arm(nb::object function) { function_ = std::move(function); }
+  void arm(nb::object function) { function_ = std::move(function), thread_ = pthread_self(); }
   bool armed() const { return function_.is_valid(); }
   void close() {
     nb::object function = std::move(function_);
-    if (!function.is_valid()) return;
+    // A forked child drops what the other threads of its parent held, on its only thread: that is none of their ends.
+    if (!function.is_valid() || !pthread_equal(thread_, pthread_self())) return;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyObject* result = PyObject_CallNoArgs(function.ptr());
@@ -87,6 +89,7 @@ class AtEnd {
 
  private:
   nb::object function_;
+  pthread_t thread_{};
 };
 
 // The last act of a recording at the end of the process, without a byte of Python: an interrupt that comes now stays

@@ -148,3 +148,29 @@ def test_a_thread_that_was_there_before_torch_is_counted_as_missing(workshop: Wo
     with strobe.open(workshop.trace) as trace:
         counted = {row["what"]: row["value"] for row in trace.quality.to_arrow().to_pylist()}
     assert counted["threads_without_torch_operators"] == 1
+
+
+def test_a_fork_beside_other_threads_ends_without_a_word_of_pytorch(workshop: Workshop) -> None:
+    # In the child the other thread's observer goes away on the main thread, whose own must stay on.
+    workshop.write(
+        "program.py",
+        """
+        import os, sys, threading
+        import torch
+
+        begun, over = threading.Event(), threading.Event()
+        thread = threading.Thread(target=lambda: (torch.zeros(2) + 1, begun.set(), over.wait()))
+        thread.start()
+        begun.wait()
+        child = os.fork()
+        if child == 0:
+            for _ in range(5):
+                torch.ones(2).cos()
+            sys.exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        over.set()
+        thread.join()
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("0\n", "", 0)
+    assert names(workshop)["aten::cos"] == 5
