@@ -210,6 +210,12 @@ Time(%)      Time     Calls       Avg       Min       Max  Name
 """
 
 
+def test_a_process_number_that_is_none_is_left_out(tmp_path: Path) -> None:
+    trace = printed(tmp_path, SUMMARY_TEXT.replace("==12==", f"=={2**64}=="))
+    assert rows(trace, "select pid from processes") == [(0,)]
+    assert summed(trace) == summed(printed(tmp_path, SUMMARY_TEXT))
+
+
 @pytest.mark.parametrize("text", [SUMMARY_TEXT, SUMMARY_CSV, SUMMARY_BEFORE_CUDA_9], ids=["text", "csv", "old text"])
 def test_a_summary_becomes_totals(tmp_path: Path, text: str) -> None:
     trace = printed(tmp_path, text)

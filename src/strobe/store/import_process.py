@@ -25,6 +25,7 @@ _Layout = tuple[int, dict[str, int]]  # number of the table, and the places of i
 _BUFFERS = 8
 # Where times are beyond this, in either direction, they are no times: sums of two of them would not be numbers.
 _FARTHEST_NS = 2**62
+_LARGEST_PID = 2**62
 _CELL_TYPES = {"string": 2, "float64": 1}
 _ROOT = 0xFFFFFFFF  # the call path around those at the root
 _NO_STREAM = (0xFFFFFFFF, -1, NONE)
@@ -194,7 +195,8 @@ class ImportProcess:
         """Write everything. `name` is its command or what the file calls it."""
         description = {"argv": [name], "main": main, "imported_from": source}
         note = "" if rank is None else json.dumps({"rank": rank})
-        self._out.finish(self.pid, 0, json.dumps(description), note)
+        pid = self.pid if abs(self.pid) <= _LARGEST_PID else 0  # what is no number of a process is left out
+        self._out.finish(pid, 0, json.dumps(description), note)
 
     def _given(self, table: str, columns: Mapping[str, Cells]) -> tuple[int, list[_Column]]:
         """Return the number of a table, and columns as the native side takes them; one without any cell stays here.
