@@ -269,7 +269,7 @@ class Writer:
     def _sample(self, location: int, row: Mapping[str, Any]) -> Iterator[str]:
         frame, stack = "", row["call_stack"]
         if stack is not None:
-            number, process = self._stacks.frame(stack), int(self._locations[location]["process"])
+            number, process = self._stacks.frame(stack), int(str(self._locations[location]["process"]))
             frame = f', "sf": {number}'
             if (process, number) not in self._told_stacks:
                 self._told_stacks.add((process, number))
