@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,32 +32,42 @@ _SKEW_NS = 1_000_000
 class Launches:
     """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
 
-    `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call.
+    `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call;
+    `..._path` is the call path of either.
     """
 
     call_location: Ints
     call_row: Ints
     call_region: Ints
+    call_path: Ints
     call_start_ns: Ints
     call_end_ns: Ints
     operator_location: Ints
     operator_row: Ints
     operator_region: Ints
+    operator_path: Ints
 
     def __len__(self) -> int:
         """Return the number of activities."""
         return len(self.call_row)
 
 
-def launches(trace: Trace, device: Device, most: int = _STRETCH) -> Iterator[tuple[Work, Launches]]:
+# Numbers spans of a location in place of their call paths: from (all spans of a stretch, which of them are new).
+Numbering = Callable[["SpanArrays", Ints], Ints]
+
+
+def launches(
+    trace: Trace, device: Device, most: int = _STRETCH, numbering: Callable[[int], Numbering] | None = None
+) -> Iterator[tuple[Work, Launches]]:
     """Yield what a GPU did, stretch by stretch in constant memory, and who launched it; each activity once.
 
     A call and what it launched share a correlation within their process; all kernels of a CUDA graph share that of
     the graph's launch. Of several calls with the same correlation (the driver's inside the runtime's) the outermost
     counts. The operator is the one that was innermost when the call began, on the thread of the call; where the trace
     does not have the call, the one with the external id of the activity. `most`: spans that a stretch holds about.
+    `numbering(location)` numbers the spans of a thread anew, stretch by stretch; `..._path` are these numbers then.
     """
-    host = _Host(trace, device.process)
+    host = _Host(trace, device.process, numbering)
     streams = {
         location: [Attributes(trace, table, location, ("correlation", "external_id")) for table in _OF_ACTIVITY]
         for location in device.locations
@@ -94,7 +104,7 @@ def _numbers(found: Work, streams: dict[int, list[Attributes]]) -> tuple[Ints, I
 class _Host:
     """Calls and operators of a process, read in order of time; the latest are at hand by their numbers."""
 
-    def __init__(self, trace: Trace, process: int) -> None:
+    def __init__(self, trace: Trace, process: int, numbering: Callable[[int], Numbering] | None) -> None:
         threads = [
             each
             for each in trace.locations.to_arrow().to_pylist()
@@ -105,13 +115,14 @@ class _Host:
         self._operators = {
             t["location"]: Attributes(trace, "operator_spans", t["location"], ("external_id",)) for t in threads
         }
+        self._numbering = {t["location"]: numbering(t["location"]) for t in threads} if numbering else {}
         roles = trace.regions.to_arrow().column("role").to_pylist()
         self._is_operator = np.array([role == "operator" for role in roles], dtype=bool)
         # What waits launches nothing; a thread may ask a million times whether its kernel is done.
         self._waits = np.array([role in ("sync", "wait") for role in roles], dtype=bool)
         # Rows of both: start, number, then columns of Launches; in order of start.
-        self._latest_calls = np.zeros((10, 0), dtype=np.int64)
-        self._latest_operators = np.zeros((5, 0), dtype=np.int64)
+        self._latest_calls = np.zeros((12, 0), dtype=np.int64)
+        self._latest_operators = np.zeros((6, 0), dtype=np.int64)
         self._seen_ns = min((t["first_ns"] for t in threads), default=0)
         self.first_ns = min((t["first_ns"] for t in threads), default=2**62)
         self.spans = sum(t["span_count"] for t in threads)
@@ -126,6 +137,9 @@ class _Host:
             spans = self._trace.span_arrays(location, start - 1, self._seen_ns)
             new = np.flatnonzero((spans["start_ns"] >= start) & (spans["start_ns"] < self._seen_ns))
             if len(new):
+                if self._numbering:
+                    numbered = {**spans, "call_path": self._numbering[location](spans, new)}
+                    spans = cast("SpanArrays", numbered)
                 calls.append(self._new_calls(location, spans, new))
                 operators.append(self._new_operators(location, spans, new))
         self._latest_calls = _with_latest(self._latest_calls, calls)
@@ -133,11 +147,11 @@ class _Host:
 
     def launches(self, correlation: Ints, external: Ints) -> Launches:
         """Return who launched the activities with these numbers, -1 where one has none."""
-        out = np.full((8, len(correlation)), -1, dtype=np.int64)
+        out = np.full((10, len(correlation)), -1, dtype=np.int64)
         at, known = _find(self._latest_calls[1], correlation)
         out[:, known] = self._latest_calls[2:, at[known]]
         at, known = _find(self._latest_operators[1], np.where(known, -1, external))
-        out[5:, known] = self._latest_operators[2:, at[known]]
+        out[6:, known] = self._latest_operators[2:, at[known]]
         return Launches(*out)
 
     def _new_calls(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
@@ -168,11 +182,14 @@ class _Host:
         return at
 
 
-def _names(location: int, spans: SpanArrays, at: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return location, row and region of the spans `at`, -1 where that is -1."""
+def _names(location: int, spans: SpanArrays, at: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return location, row, region and call path of the spans `at`, -1 where that is -1."""
     known = at >= 0
-    row, region = (np.where(known, spans[name][at].astype(np.int64), -1) for name in ("row", "region"))
-    return np.where(known, location, -1), row, region
+    row, region, path = (
+        np.where(known, values[at].astype(np.int64), -1)
+        for values in (spans["row"], spans["region"], spans["call_path"])
+    )
+    return np.where(known, location, -1), row, region, path
 
 
 def _with_latest(kept: Ints, new: list[Ints]) -> Ints:
