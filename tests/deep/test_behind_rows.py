@@ -14,8 +14,9 @@ from strobe.server.app import create_app
 from tests.deep.kineto import US, call, kernel, operator, profile
 from tests.unit.test_server import TOKEN, Page
 
-# Which cells of a row the page sends, where the table has them: `CELLS` of web/src/views/kernels.tsx.
+# Which cells of a row the page sends, where the table has them: `CELLS` of web/src/views/kernels.tsx, operators.tsx.
 KERNEL_CELLS = ("name", "process", "device", "stream", "operator", "grid", "block", "collective", "dtype")
+OPERATOR_CELLS = ("name", "type", "shapes", "module", "line", "function")
 
 
 def served(trace: strobe.Trace) -> Page:
@@ -86,17 +87,38 @@ def test_every_row_of_kernels_of_real_profiles(public, by: str) -> None:
 
 
 def test_every_row_of_operators_of_a_real_profile(public) -> None:
-    trace = public("kineto/nccl_data.json.gz")
+    trace = public("kineto/resnet50_loader_workers0.json.gz")
     page = served(trace)
-    for row in trace.operators(step="all").filter("name like 'aten::%'").to_pylist()[::5]:
-        found = page.table(f"behind?{urlencode({'name': row['name']})}").schema.metadata
-        assert int(found[b"count"]) == row["calls"]
+    for by in ("name", "type", "shape"):
+        rows = trace.operators(by=by, step="all").to_pylist()
+        assert rows
+        for row in rows[:: max(1, len(rows) // 8)]:
+            cells = {key: "" if row[key] is None else row[key] for key in OPERATOR_CELLS if key in row}
+            found = page.table(f"behind?{urlencode(cells)}").schema.metadata
+            assert int(found[b"count"]) == row["calls"]
+
+
+def test_lines_and_shapes_name_the_operators_inside(tmp_path: Path) -> None:
+    """Two lines of the user's own call the same operator, once with another shape."""
+    here, there = "a.py(3): f;torch/nn.py(9): g", "a.py(7): f;torch/nn.py(9): g"
+    page = served(
+        profile(
+            tmp_path,
+            operator("aten::mm", 0, 10, Call_stack=here, Input_Dims=[[2, 3], [3, 4]]),
+            operator("aten::mm", 20, 7, Call_stack=there, Input_Dims=[[2, 3], [3, 4]]),
+            operator("aten::mm", 40, 5, Call_stack=there, Input_Dims=[[1, 3], [3, 4]]),
+        )
+    )
+    by_line = page.table("table?name=operators&by=line&step=all").to_pylist()
+    by_shape = page.table("table?name=operators&by=shape&step=all").to_pylist()
+    assert [behind(page, line=row["line"], function=row["function"])[:2] for row in by_line] == [(2, 12), (1, 10)]
+    assert [behind(page, name=row["name"], shapes=row["shapes"])[:2] for row in by_shape] == [(2, 17), (1, 5)]
 
 
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
-        ("behind?", "no region is named"),
+        ("behind?", "no name is named"),
         ("behind?name=a&colour=red", "spans are not found by 'colour'"),
         ("behind?name=gemm&process=0&device=9", "no GPU '9' in process '0'"),
         ("table?name=kernels&by=colour", "'by=colour' is not one of"),

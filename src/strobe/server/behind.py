@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.analyses.operators import type_of
 from strobe.errors import UsageError
 from strobe.server.tables import named_spans, some_of
 from strobe.structure.attributes import Attributes
 from strobe.structure.device_work import devices
 from strobe.structure.launches import launches
+from strobe.structure.operator_labels import Labels, labels_by
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
+    from strobe.store.trace import SpanArrays
     from strobe.structure.device_work import Device
 
 Bools = npt.NDArray[np.bool_]
@@ -29,22 +30,25 @@ _ATTRIBUTES: dict[str, tuple[str, tuple[str, ...]]] = {
     "block": ("kernel_spans", ("block_x", "block_y", "block_z")),
     "collective": ("collective_spans", ("collective",)),
     "dtype": ("collective_spans", ("dtype",)),
-    "shapes": ("operator_spans", ("shapes",)),
 }
-CELLS = ("name", "type", "process", "device", "stream", "operator", *_ATTRIBUTES)
+# Cells of rows about operators, by what tells such rows apart; the last is a cell that no other rows have.
+_OPERATORS = {"shape": ("name", "shapes"), "module": ("module",), "line": ("line", "function"), "type": ("type",)}
+CELLS = frozenset({"name", "process", "device", "stream", "operator", *_ATTRIBUTES, *sum(_OPERATORS.values(), ())})
 
 
 def behind(facts: Facts, cells: Mapping[str, str], limit: int) -> pa.Table:
     """Return the `limit` longest spans behind a row, and first of all rows the one that starts first.
 
-    `cells`: name (whole) or type of the region; process and device (a number, empty where it has none) of the GPU that
-    they ran on, else they ran on the host; stream; operator that launched them; grid, block, collective, dtype, shapes.
-    An empty cell is one that is null. The metadata says how many there are, and how long they take in sum.
+    `cells`: the whole name; of operators type, name and shapes, module, or line and function, too; process and device
+    (a number, empty where it has none) of the GPU that they ran on, else they ran on the host; stream; operator that
+    launched them; grid, block, collective, dtype. An empty cell is one that is null. The metadata says how many there
+    are, and how long they take in sum.
     """
     unknown = set(cells) - set(CELLS)
     if unknown:
-        raise UsageError(f"spans are not found by '{sorted(unknown)[0]}'", do=f"Known: {', '.join(CELLS)}")
-    wanted = _regions(facts, cells)
+        raise UsageError(f"spans are not found by '{sorted(unknown)[0]}'", do=f"Known: {', '.join(sorted(CELLS))}")
+    labels = _labels(facts, cells)
+    wanted = np.array([name == cells.get("name") for name in facts.names.names], dtype=bool)
     device = _device(facts, cells)
     launched = _launched(facts, device, cells["operator"]) if device and "operator" in cells else None
     names, kinds = (facts.locations.column(column).to_pylist() for column in ("name", "kind"))
@@ -55,7 +59,8 @@ def behind(facts: Facts, cells: Mapping[str, str], limit: int) -> pa.Table:
         if not spans or not at_home or cells.get("stream", names[location]) != names[location]:
             continue
         arrays = facts.whole_location(location)
-        rows = np.flatnonzero(wanted[arrays["region"]])
+        chosen = wanted[arrays["region"]] if labels is None else _labelled(arrays, location, labels, cells)
+        rows = np.flatnonzero(chosen)
         rows = rows[_with_attributes(facts, location, arrays["row"][rows], cells)]
         if launched is not None:
             rows = rows[np.isin(arrays["row"][rows], launched.get(location, []), assume_unique=True)]
@@ -82,20 +87,25 @@ def _in_order(found: pa.Table, limit: int) -> pa.Table:
     return pa.concat_tables([first, found.sort_by([("duration_ns", "descending")]).slice(0, limit)])
 
 
-def _regions(facts: Facts, cells: Mapping[str, str]) -> Bools:
-    """Return for every region whether name or type are those of the row."""
-    names = facts.names.names
-    if "name" in cells:
-        return np.array([name == cells["name"] for name in names], dtype=bool)
-    if "type" in cells:
-        operators = [
-            row["role"] == "operator" or (row["paradigm"] == "torch" and row["role"] == "range")
-            for row in facts.regions.select(["role", "paradigm"]).to_pylist()
-        ]
-        return np.array(
-            [known and type_of(name) == cells["type"] for name, known in zip(names, operators, strict=True)], dtype=bool
-        )
-    raise UsageError("no region is named", do="say name or type")
+def _labels(facts: Facts, cells: Mapping[str, str]) -> tuple[Labels, str] | None:
+    """Return the labels of operators that the row's cells are of, and what they tell apart; None for a name alone."""
+    for by, columns in _OPERATORS.items():
+        if columns[-1] in cells and (by != "type" or "name" not in cells):
+            return labels_by(facts.trace, by), by
+    if "name" not in cells:
+        raise UsageError("no name is named", do=f"Known: {', '.join(sorted(CELLS))}")
+    return None
+
+
+def _labelled(arrays: SpanArrays, location: int, told: tuple[Labels, str], cells: Mapping[str, str]) -> Bools:
+    """Return which spans of a location are operators with the label that the row's cells tell."""
+    labels, by = told
+    node = labels.numbering(location)(arrays, np.arange(len(arrays["row"])))
+    label = labels.tree()[1][node]
+    wanted = [cells.get(column, "") for column in _OPERATORS[by]]
+    fits = np.array([[cell or "" for cell in each] == wanted for each in labels.cells] or [False], dtype=bool)
+    found: Bools = labels.is_operator[arrays["region"]] & (node >= 0) & (label >= 0) & fits[label]
+    return found
 
 
 def _device(facts: Facts, cells: Mapping[str, str]) -> Device | None:

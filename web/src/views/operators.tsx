@@ -2,7 +2,7 @@
 import type { View } from "../data/view";
 import { AnalysisPage } from "../widgets/AnalysisPage";
 
-const CELLS = ["name", "type", "shapes"] as const;
+const CELLS = ["name", "type", "shapes", "module", "line", "function"] as const;
 
 const OperatorsPage = () => <AnalysisPage name="operators" label="Operators" cells={CELLS} />;
 

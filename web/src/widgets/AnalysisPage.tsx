@@ -15,7 +15,7 @@ import { cellsOf, orderOf, rowKey, rowOf, shownColumns, topRows } from "./tableR
 
 const TOP = 20;
 /** Characters of a name beside the bars. */
-const NAME_LENGTH = 38;
+const NAME_LENGTH = 30;
 const NO_COLUMNS: readonly string[] = [];
 
 type Props = {
@@ -68,7 +68,10 @@ function Page({ name, label, cells, also = NO_COLUMNS, run, table, view }: PageP
     if (longest) jumpTo(session, run, longest);
     else if (found) session.say("None of its spans was kept in detail");
   };
-  const toType = (type: string): void => change({ ...view, by: "name", inside: type, find: "" });
+  const toType = (type: string): void => {
+    session.update({ row: "" });
+    change({ ...view, by: "name", inside: type, find: "", sort: "", down: false });
+  };
   const canGoInside = table.options.some((option) => option.name === "by" && option.choices.includes("name"));
   return (
     <div class="steps">
@@ -90,7 +93,7 @@ function Page({ name, label, cells, also = NO_COLUMNS, run, table, view }: PageP
           <p class="empty">{table.rows ? "No row passes the filter." : sentence(table.note)}</p>
         )}
         {table.rows > 0 && (
-          <aside class="steps-side" aria-label="Facts about what is chosen">
+          <aside class="steps-side narrow" aria-label="Facts about what is chosen">
             {row >= 0 ? (
               <RowFacts
                 run={run}

@@ -68,7 +68,7 @@ export function titlesOf(table: AnalysisTable, row: number): { title: string; na
   };
   const first = table.columns.find((column) => column.kind === "text");
   const [name, type] = [text("name"), columnOf(table, "name") ? "" : text("type")];
-  return { title: text("kernel") || name || type || (first ? cellText(first, row) : ""), name, type };
+  return { title: text("kernel") || name || type || (first && cellText(first, row)) || "none", name, type };
 }
 
 const callsOf = (table: AnalysisTable, row: number): number => {
