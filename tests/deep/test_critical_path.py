@@ -1,6 +1,7 @@
 """The critical path: small runs computed on paper, every way through random graphs, and what HTA says of a profile."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -401,7 +402,7 @@ def test_messages_lead_to_the_other_rank_as_in_a_walk_back_by_hand(public):
     rows = trace.critical_path(by="segment").to_pylist()
     jumps = [
         (row["rank"], row["start_ns"], row["start_ns"] + row["time_ns"])
-        for before, row in zip(rows, rows[1:], strict=False)
+        for before, row in pairwise(rows)
         if row["rank"] != before["rank"]
     ]
     assert len(expected) > 8
