@@ -58,15 +58,16 @@ def run(
     where calls were folded, these come from histograms whose buckets are half an octave (41 %) wide.
 
     By module: the innermost `nn.Module` around the operator as PyTorch's profiler recorded it, else the class of the
-    innermost function `forward` that strobe recorded. By line: the innermost Python function around the operator that
-    is neither Python's own nor of an installed package, with the line where it begins; from the call stacks of older
-    profiles, the line of the call. search keeps rows whose names hold all its words, in any case.
+    innermost function `forward` that strobe recorded; the backward pass belongs to the modules of the forward operators
+    with its sequence numbers, where the trace has these. By line: the innermost Python function around the operator
+    that is neither Python's own nor of an installed package, with the line where it begins; from the call stacks of
+    older profiles, the line of the call. search keeps rows whose names hold all its words, in any case.
     Waits for data and communication are no operators; what a collective launches belongs to the operator around it.
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.device_work import devices
-    from strobe.structure.operator_labels import labels_by
+    from strobe.structure.operator_labels import labels_by, type_of
     from strobe.structure.operator_sums import operator_sums
     from strobe.structure.selection import select
 
@@ -81,6 +82,7 @@ def run(
     with_gpu = {device.process for device in devices(trace)}
     ranks = trace.processes.column("rank")
     words = search.lower().split()
+    named = _BY[by][0][0] == "name"
     rows: list[tuple[object, ...]] = []
     for at, (label, part) in enumerate(zip(sums.label.tolist(), sums.split.tolist(), strict=True)):
         cells = labels.cells[label]
@@ -96,6 +98,7 @@ def run(
                 float(sums.time_ns[at] / calls), float(sums.median_ns[at]), int(sums.min_ns[at]), int(sums.max_ns[at]),
                 calls / steps if steps else None, own / steps if steps else None,
                 *(on_gpu if seen else (None, None, None)),
+                *((type_of(cells[0] or ""),) if named else ()),
             )
         )  # fmt: skip
     columns = (
@@ -119,6 +122,7 @@ def run(
                 ("kernels", "", "kernels, copies and sets that were launched inside"),
             )
         ),
+        *((Column("type", "string", "", _BY["type"][0][1], extra=True),) if named else ()),
     )
     notes = [selection.note] if selection.note else []
     if rows and per == "step" and trace.folded:

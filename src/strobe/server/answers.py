@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from strobe import registry
 from strobe.errors import UsageError
-from strobe.server import detail, iterations, metrics, search, tables, window
+from strobe.server import analysed, behind, critical, detail, iterations, metrics, search, tables, window
 from strobe.server.facts import Chosen, Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import Body, arrow_body
@@ -21,7 +20,6 @@ _MOST_LOCATIONS = 256
 _MOST_HITS = 500
 _MOST_BINS = 4096
 _MOST_STEPS = 4000
-_MOST_ROWS = 10_000
 _MOST_NAMES = 14
 
 
@@ -117,6 +115,13 @@ def readings(facts: Facts, parameters: Parameters) -> Body:
     )
 
 
+def critical_path(facts: Facts, parameters: Parameters) -> Body:
+    """Where the critical path of the step at `at_ns` goes through the locations in a window."""
+    at_ns, start_ns, end_ns = (_whole(parameters, name) for name in ("at_ns", "start_ns", "end_ns"))
+    width = max(1, _whole(parameters, "width", _MOST_BINS))
+    return _json(critical.critical_path(facts, at_ns, start_ns, end_ns, width))
+
+
 def step_list(facts: Facts, parameters: Parameters) -> Body:
     """All steps, or, where there are too many to draw, the most telling one of each stretch."""
     limit = _whole(parameters, "limit", _MOST_STEPS) if "limit" in parameters else _MOST_STEPS
@@ -188,11 +193,13 @@ def processes(facts: Facts, _: Parameters) -> Body:
 
 
 def table(facts: Facts, parameters: Parameters) -> Body:
-    """What an analysis answers, by its name."""
-    name = parameters.get("name", "")
-    if name not in registry.names("analyses"):
-        raise UsageError(f"there is no analysis '{name}'")
-    return arrow_body(getattr(facts.trace, name)().to_arrow().slice(0, _MOST_ROWS))
+    """What an analysis answers, by its name; its options are parameters of theirs. `as=csv|json`: as a file."""
+    return analysed.analysed(facts, parameters.get("name", ""), parameters)
+
+
+def behind_row(facts: Facts, parameters: Parameters) -> Body:
+    """The spans behind a row of a table: the first one, then the longest; parameters are cells of the row."""
+    return arrow_body(behind.behind(facts, parameters, _MOST_HITS))
 
 
 def summary(facts: Facts, parameters: Parameters) -> Body:
@@ -212,6 +219,7 @@ ROUTES: dict[str, Answer] = {
     "neighbour": neighbour,
     "series": series,
     "readings": readings,
+    "critical": critical_path,
     "steps": step_list,
     "step": step_near,
     "structure": structure,
@@ -223,4 +231,5 @@ ROUTES: dict[str, Answer] = {
     "search/regions": search_regions,
     "search/density": search_density,
     "table": table,
+    "behind": behind_row,
 }

@@ -15,6 +15,12 @@ const full: State = {
   level: "Optimizer.step#SGD.step",
   stack: { metric: "gap", sort: "duration", widths: "time" },
   steps: { classes: ["train", "train+validation"], outliers: true, detailed: true },
+  tables: {
+    operators: { by: "type", sort: "avg_ns", down: true, find: "conv & =", inside: "add backward", all: true },
+    kernels: { by: "stream", sort: "", down: false, find: "", inside: "", all: false },
+  },
+  row: '["void gemm<float, 4>(int)","7"]',
+  process: 2,
 };
 
 describe("the state in the address", () => {

@@ -20,6 +20,23 @@ export type StepFilter = {
   readonly detailed: boolean;
 };
 
+/** How the table of a page is looked at. */
+export type TableView = {
+  /** What its rows are, of what its analysis offers; "" is the analysis's own choice. */
+  readonly by: string;
+  /** Column that it is sorted by; "" is the order of the server. */
+  readonly sort: string;
+  readonly down: boolean;
+  /** Words that rows must have. */
+  readonly find: string;
+  /** Only rows of this type. */
+  readonly inside: string;
+  /** With the columns that are rarely wanted. */
+  readonly all: boolean;
+};
+
+export const TABLE_VIEW: TableView = { by: "", sort: "", down: false, find: "", inside: "", all: false };
+
 /** Everything the user can choose. `undefined` means "as it comes": the whole run, the rows opened by default, nothing selected. */
 export type State = {
   readonly page: string;
@@ -42,6 +59,12 @@ export type State = {
   readonly level: string;
   readonly stack: StackView;
   readonly steps: StepFilter;
+  /** Tables that are not looked at as they come, by the name of their page. */
+  readonly tables: Readonly<Record<string, TableView>>;
+  /** The chosen row of a table, by its cells: what leads to its spans. */
+  readonly row: string;
+  /** The rank that a page of one rank is about, by its process. */
+  readonly process: number | undefined;
 };
 
 export const INITIAL: State = {
@@ -58,6 +81,9 @@ export const INITIAL: State = {
   level: "",
   stack: { metric: "duration", sort: "time", widths: "equal" },
   steps: { classes: [], outliers: false, detailed: false },
+  tables: {},
+  row: "",
+  process: undefined,
 };
 
 /** Deeper trails lose their outermost entries, which keeps addresses short. */
@@ -97,6 +123,26 @@ function parseStack(text: string | undefined): StackView {
   };
 }
 
+const TABLE_PREFIX = "table.";
+
+function parseTable(text: string): TableView {
+  const fields = new URLSearchParams(text);
+  const get = (name: string): string => fields.get(name) ?? "";
+  return {
+    by: get("by"),
+    sort: get("sort"),
+    down: get("down") === "1",
+    find: get("find"),
+    inside: get("inside"),
+    all: get("all") === "1",
+  };
+}
+
+function tableText(view: TableView): string {
+  const fields = Object.entries(view).flatMap(([name, value]) => (value ? [[name, value === true ? "1" : value]] : []));
+  return new URLSearchParams(fields).toString();
+}
+
 /** Reads a hash. Whatever it cannot understand counts as not chosen. */
 export function parseState(hash: string): State {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
@@ -124,6 +170,13 @@ export function parseState(hash: string): State {
       outliers: get("slow") === "1",
       detailed: get("detailed") === "1",
     },
+    tables: Object.fromEntries(
+      [...fields]
+        .filter(([name]) => name.startsWith(TABLE_PREFIX))
+        .map(([name, value]) => [name.slice(TABLE_PREFIX.length), parseTable(value)]),
+    ),
+    row: get("row") ?? "",
+    process: parseNumber(get("process")),
   };
 }
 
@@ -152,5 +205,11 @@ export function formatState(state: State): string {
   if (state.steps.classes.length) fields.push(["only", state.steps.classes.join("~")]);
   if (state.steps.outliers) fields.push(["slow", "1"]);
   if (state.steps.detailed) fields.push(["detailed", "1"]);
+  for (const [name, view] of Object.entries(state.tables)) {
+    const text = tableText(view);
+    if (text) fields.push([`${TABLE_PREFIX}${name}`, text]);
+  }
+  if (state.row) fields.push(["row", state.row]);
+  if (state.process !== undefined) fields.push(["process", String(state.process)]);
   return `#${fields.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }
