@@ -35,8 +35,8 @@ class _Path(NamedTuple):
 def critical_path(facts: Facts, at_ns: int, start_ns: int, end_ns: int, width: int) -> dict[str, object]:
     """Return where the critical path of the step at a moment goes in a window; of the whole run outside of all steps.
 
-    `about`: which step, and how long; or why there is none. Columns `location`, `depth`, `start_ns`, `duration_ns`; of one span or of several
-    of the same depth with less than a pixel between them.
+    `about`: which step, and how long; or why there is none. Columns `location`, `depth`, `start_ns`, `duration_ns`; of
+    one span or of several of the same depth with less than a pixel between them.
     """
     step, folded = _step_at(facts.trace, at_ns)
     if folded:
