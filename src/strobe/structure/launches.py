@@ -32,17 +32,20 @@ _SKEW_NS = 1_000_000
 class Launches:
     """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
 
-    `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call.
+    `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call;
+    `..._path` is the call path of either.
     """
 
     call_location: Ints
     call_row: Ints
     call_region: Ints
+    call_path: Ints
     call_start_ns: Ints
     call_end_ns: Ints
     operator_location: Ints
     operator_row: Ints
     operator_region: Ints
+    operator_path: Ints
 
     def __len__(self) -> int:
         """Return the number of activities."""
@@ -110,8 +113,8 @@ class _Host:
         # What waits launches nothing; a thread may ask a million times whether its kernel is done.
         self._waits = np.array([role in ("sync", "wait") for role in roles], dtype=bool)
         # Rows of both: start, number, then columns of Launches; in order of start.
-        self._latest_calls = np.zeros((10, 0), dtype=np.int64)
-        self._latest_operators = np.zeros((5, 0), dtype=np.int64)
+        self._latest_calls = np.zeros((12, 0), dtype=np.int64)
+        self._latest_operators = np.zeros((6, 0), dtype=np.int64)
         self._seen_ns = min((t["first_ns"] for t in threads), default=0)
         self.first_ns = min((t["first_ns"] for t in threads), default=2**62)
         self.spans = sum(t["span_count"] for t in threads)
@@ -133,11 +136,11 @@ class _Host:
 
     def launches(self, correlation: Ints, external: Ints) -> Launches:
         """Return who launched the activities with these numbers, -1 where one has none."""
-        out = np.full((8, len(correlation)), -1, dtype=np.int64)
+        out = np.full((10, len(correlation)), -1, dtype=np.int64)
         at, known = _find(self._latest_calls[1], correlation)
         out[:, known] = self._latest_calls[2:, at[known]]
         at, known = _find(self._latest_operators[1], np.where(known, -1, external))
-        out[5:, known] = self._latest_operators[2:, at[known]]
+        out[6:, known] = self._latest_operators[2:, at[known]]
         return Launches(*out)
 
     def _new_calls(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
@@ -168,11 +171,14 @@ class _Host:
         return at
 
 
-def _names(location: int, spans: SpanArrays, at: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return location, row and region of the spans `at`, -1 where that is -1."""
+def _names(location: int, spans: SpanArrays, at: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return location, row, region and call path of the spans `at`, -1 where that is -1."""
     known = at >= 0
-    row, region = (np.where(known, spans[name][at].astype(np.int64), -1) for name in ("row", "region"))
-    return np.where(known, location, -1), row, region
+    row, region, path = (
+        np.where(known, values[at].astype(np.int64), -1)
+        for values in (spans["row"], spans["region"], spans["call_path"])
+    )
+    return np.where(known, location, -1), row, region, path
 
 
 def _with_latest(kept: Ints, new: list[Ints]) -> Ints:

@@ -156,6 +156,30 @@ def path_tree(trace: Trace) -> tuple[Integers, Integers]:
     return parent, paths.column("region").to_numpy().astype(np.int64)
 
 
+def one_for_each_name(trace: Trace) -> Integers:
+    """Return which region stands for each: itself, or one for each MPI function (whose regions tell callers apart)."""
+    regions = trace.regions.to_arrow()
+    first: dict[object, int] = {}
+    names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
+    alike = (name if paradigm == "mpi" else i for i, (name, paradigm) in enumerate(zip(names, paradigms, strict=True)))
+    return np.array([first.setdefault(key, i) for i, key in enumerate(alike)], dtype=np.int64)
+
+
+def merged_paths(parent: Integers, region: Integers, region_of: Integers) -> Integers:
+    """Return which call path stands for each: the first with the same regions, where some stand for others.
+
+    `parent`, `region`: of every path, after its parent; `region_of`: what stands for each region.
+    """
+    stands = np.arange(len(parent))
+    if np.array_equal(region_of, np.arange(len(region_of))):
+        return stands
+    first: dict[tuple[int, int], int] = {}
+    found: list[int] = []
+    for path, (above, last) in enumerate(zip(parent.tolist(), region_of[region].tolist(), strict=True)):
+        found.append(first.setdefault((found[above] if above >= 0 else -1, last), path))
+    return np.array(found, dtype=np.int64)
+
+
 def key_statistics(trace: Trace, selection: Selection, key_of: Integers) -> KeyStatistics:
     """Sum up what was selected by a key of its region (`key_of`, -1 for regions that do not count)."""
     size = int(key_of.max(initial=-1)) + 1
