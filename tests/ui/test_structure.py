@@ -308,7 +308,7 @@ def test_a_chosen_region_stands_out_on_the_timeline(page: Page, address: str) ->
 
 def test_a_key_pressed_while_the_page_is_being_changed_is_not_lost(page: Page, address: str) -> None:
     open_timeline(page, address, "&time=100000000-160000000&region=forward")
-    page.keyboard.press("4")
+    page.keyboard.press("8")
     expect(page.get_by_role("heading", name="Loops")).to_be_visible()
     # At the moment at which the browser goes back: nothing of the timeline has been drawn by then.
     page.evaluate(

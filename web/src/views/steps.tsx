@@ -1,4 +1,4 @@
-// Page 3: every step with its class, what it was made of, and what made the slow ones slow.
+// Page 6: every step with its class, what it was made of, and what made the slow ones slow.
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PHASE_TITLES, phaseColor } from "../base/color";
 import { formatCount, formatShare, plural } from "../base/quantity";
@@ -203,4 +203,4 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
   );
 }
 
-export const view: View = { name: "steps", title: "Steps", key: "3", component: StepsPage, chosen: ["step"] };
+export const view: View = { name: "steps", title: "Steps", key: "6", component: StepsPage, chosen: ["step"] };

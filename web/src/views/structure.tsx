@@ -1,4 +1,4 @@
-// Page 4: the loops of the run, what follows what in them, and every iteration beside the usual one.
+// Page 8: the loops of the run, what follows what in them, and every iteration beside the usual one.
 import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { shortName } from "../base/names";
@@ -136,7 +136,7 @@ function Loops({ structure }: { structure: Structure }) {
 export const view: View = {
   name: "structure",
   title: "Structure",
-  key: "4",
+  key: "8",
   component: StructurePage,
   chosen: ["step"],
 };

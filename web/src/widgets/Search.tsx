@@ -4,18 +4,16 @@ import { useEffect, useRef } from "preact/hooks";
 import { css, groupColor } from "../base/color";
 import { formatCount } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
-import { trailAfter } from "../base/trail";
 import { explain } from "../data/api";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 import { type Found, fetchSearch, type Hit } from "../data/spans";
+import { jumpTo } from "./jump";
 
 const REST_MS = 160;
 const DENSITY_BINS = 400;
 /** A field over a list of its own (WAI-ARIA combobox), not a native one with a datalist. */
 const COMBOBOX = { role: "combobox", "aria-autocomplete": "list" } as const;
-/** Room around a hit when jumping to it: so many times its own length on both sides. */
-const ROOM = 3;
 
 export function Search({ run }: { run: Run }) {
   const session = useSession();
@@ -64,13 +62,7 @@ export function Search({ run }: { run: Run }) {
   }, [find, session, found, failure, active]);
 
   const jump = (hit: Hit): void => {
-    const size = Math.max(hit.durationNs, 200);
-    const startNs = Math.max(run.bounds.startNs, hit.startNs - ROOM * size);
-    const window = { startNs, endNs: Math.min(run.bounds.endNs, hit.startNs + (1 + ROOM) * size) };
-    const { location, startNs: at, depth } = hit;
-    const { state } = session;
-    const trail = trailAfter(state.value.trail, state.value.window, window, run.bounds);
-    session.update({ page: "timeline", window, trail, selection: { location, startNs: at, depth } }, "push");
+    jumpTo(session, run, hit);
     open.value = false;
     field.current?.blur();
   };

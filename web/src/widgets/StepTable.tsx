@@ -1,16 +1,14 @@
 // All steps as a table. Only the rows on the screen exist, so that thousands of steps cost nothing.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PHASE_TITLES, phaseColor } from "../base/color";
 import { formatDuration } from "../base/time";
 import type { Step } from "../data/run";
 import { useSession } from "../data/session";
 import { partsOf, STEP_ORDERS, type StepOrder, sortSteps } from "./steps";
 import { median } from "./strip";
+import { ROW_HEIGHT, useRows } from "./virtual";
 
-const ROW_HEIGHT = 26;
-/** Rows beyond the edges of the screen that are there already while scrolling. */
-const MORE_ROWS = 8;
 const CUT_AT_MEDIANS = 3;
 
 const COLUMNS = ["step", "class", "duration", "delta", "breakdown", "detail", "cause"] as const;
@@ -37,34 +35,10 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
   const order = useSignal<StepOrder>({ by: "step", down: false });
   const sorted = useMemo(() => sortSteps(steps, order.value, medians), [steps, order.value, medians]);
   const topNs = useMemo(() => CUT_AT_MEDIANS * Math.max(1, median(steps.map((s) => s.durationNs))), [steps]);
-  const scroller = useRef<HTMLDivElement>(null);
-  const view = useSignal({ top: 0, height: 600 });
   // A run that was kept as it is needs no column that says so of every step.
   const details = steps.some((step) => step.detail !== "all");
   const at = sorted.findIndex((step) => step.step === chosen);
-
-  useEffect(() => {
-    const element = scroller.current;
-    if (!element) return undefined;
-    const tell = (): void => {
-      view.value = { top: element.scrollTop, height: element.clientHeight };
-    };
-    const observer = new ResizeObserver(tell);
-    observer.observe(element);
-    element.addEventListener("scroll", tell, { passive: true });
-    return () => {
-      observer.disconnect();
-      element.removeEventListener("scroll", tell);
-    };
-  }, [view]);
-  useEffect(() => {
-    const element = scroller.current;
-    if (!element || at < 0) return;
-    const top = at * ROW_HEIGHT;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (top + ROW_HEIGHT * 2 > element.scrollTop + element.clientHeight)
-      element.scrollTop = top + ROW_HEIGHT * 3 - element.clientHeight;
-  }, [at]);
+  const { scroller, rows } = useRows(sorted.length, at);
 
   const walk = (by: number): void => {
     const next = sorted[Math.min(sorted.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
@@ -74,12 +48,11 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
     const next = sorted.find((step, i) => i > at && step.outlier) ?? sorted.find((step) => step.outlier);
     if (next) onChoose(next);
   };
-  const page = Math.max(1, Math.floor(view.value.height / ROW_HEIGHT) - 2);
   const actions: Readonly<Record<string, () => void>> = {
     ArrowUp: () => walk(-1),
     ArrowDown: () => walk(1),
-    PageUp: () => walk(-page),
-    PageDown: () => walk(page),
+    PageUp: () => walk(-rows.page),
+    PageDown: () => walk(rows.page),
     Home: () => walk(-sorted.length),
     End: () => walk(sorted.length),
     KeyN: nextOutlier,
@@ -88,8 +61,7 @@ export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
       if (step) onOpen(step);
     },
   };
-  const first = Math.max(0, Math.floor(view.value.top / ROW_HEIGHT) - MORE_ROWS);
-  const last = Math.min(sorted.length, Math.ceil((view.value.top + view.value.height) / ROW_HEIGHT) + MORE_ROWS);
+  const { first, last } = rows;
   return (
     <div class="grid" ref={scroller}>
       <table
