@@ -104,7 +104,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(browser: Browser, addre
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("name", ["overview", "timeline", "steps", "structure"])
+@pytest.mark.parametrize("name", ["overview", "timeline", "profile", "steps", "structure"])
 def test_axe_finds_nothing_to_complain_about(browser: Browser, address: str, name: str, scheme: str) -> None:
     if not AXE.exists():
         pytest.skip("needs web/node_modules (./dev sync)")

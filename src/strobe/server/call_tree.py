@@ -79,7 +79,8 @@ def call_tree(facts: Facts, part: Part, most: int = _MOST_NODES) -> pa.Table:
     parent: row of the caller, -1 at a root. call_path: for what a GPU did, that which launched it, -1 where unknown.
     total_ns, self_ns: host time; a path around what was selected has no calls of its own, and as total the sum of what
     is below it. gpu_ns: what it launched, with all that it calls, of several streams each counted. Metadata `about`:
-    JSON with the number of nodes, of those left out, what the tree is of, and what cannot be answered (`note`).
+    JSON with the number of nodes, what the tree is of, what cannot be answered (`note`), and the unit of what stands in
+    for time where a profile has none.
     """
     host = _HostSums(len(facts.call_path_arrays[0]), facts)
     notes = [part.selection.note]
@@ -112,7 +113,7 @@ def call_tree(facts: Facts, part: Part, most: int = _MOST_NODES) -> pa.Table:
     if there > len(kept):
         notes.append(f"{format_count(there - len(kept))} of {format_count(there)} call paths are too small to be sent")
     about = {"about": part.selection.about if part.window is None else format_ns(part.window[1] - part.window[0]),
-             "note": "; ".join(filter(None, notes)), "nodes": there}  # fmt: skip
+             "note": "; ".join(filter(None, notes)), "nodes": there, "unit": facts.weight_unit}  # fmt: skip
     return table.replace_schema_metadata({"about": json.dumps(about)})
 
 

@@ -7,7 +7,7 @@ import { decodeGroup } from "./run";
 import type { Hit } from "./spans";
 import { number, object, text } from "./wire";
 
-const decodeAbout = object({ about: text, note: text, nodes: number });
+const decodeAbout = object({ about: text, note: text, nodes: number, unit: text });
 
 /** Nodes column by column; parents come before their children. */
 export type CallTree = {
@@ -28,7 +28,10 @@ export type CallTree = {
   readonly groups: readonly Group[];
   readonly files: readonly string[];
   readonly lines: Float64Array;
-  /** What it is of, in words; what cannot be told of it; how many nodes there are, whether sent or not. */
+  /**
+   * What it is of, in words; what cannot be told of it; how many nodes there are, whether sent or not; and what stands in for time
+   * in a profile without any ("": it is time).
+   */
   readonly about: ReturnType<typeof decodeAbout>;
 };
 

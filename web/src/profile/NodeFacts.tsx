@@ -10,6 +10,7 @@ import { load, useSession } from "../data/session";
 import { jumpTo } from "../widgets/jump";
 import { Await } from "../widgets/Loading";
 import { selfOf, totalsOf } from "./flame";
+import { amount } from "./words";
 
 const SHOWN_SPANS = 12;
 const SHOWN_PATH = 40;
@@ -51,11 +52,11 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
       </header>
       <div class="big-numbers">
         <div>
-          <b>{formatDuration(total)}</b>
+          <b>{amount(tree, total)}</b>
           <span class="weak">total, {formatShare(allNs ? total / allNs : 0)} of all</span>
         </div>
         <div>
-          <b>{formatDuration(selfOf(tree, node, measure))}</b>
+          <b>{amount(tree, selfOf(tree, node, measure))}</b>
           <span class="weak">{measure === "gpu" ? "own work of the GPU" : "self"}</span>
         </div>
       </div>
@@ -64,7 +65,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
         <dd>
           {calls ? (
             <>
-              {formatCount(calls)} <span class="weak">· {formatDuration(total / calls)} each</span>
+              {formatCount(calls)} <span class="weak">· {amount(tree, total / calls)} each</span>
             </>
           ) : (
             <span class="weak">none in this part, but some inside of it</span>
@@ -77,11 +78,11 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
         </dd>
         {measure === "host" && (tree.gpuNs[node] ?? 0) > 0 && <dt>launched</dt>}
         {measure === "host" && (tree.gpuNs[node] ?? 0) > 0 && (
-          <dd>{formatDuration(tree.gpuNs[node] ?? 0)} of GPU time</dd>
+          <dd>{amount(tree, tree.gpuNs[node] ?? 0)} of GPU time</dd>
         )}
         {measure === "gpu" && !device && <dt>on the host</dt>}
-        {measure === "gpu" && !device && <dd>{formatDuration(tree.totalNs[node] ?? 0)}</dd>}
-        {parent >= 0 && <dt>of its caller</dt>}
+        {measure === "gpu" && !device && <dd>{amount(tree, tree.totalNs[node] ?? 0)}</dd>}
+        {parent >= 0 && <dt>of caller</dt>}
         {parent >= 0 && <dd>{formatShare(total / Math.max(1, totalsOf(tree, measure)[parent] ?? 0))}</dd>}
         {tree.files[node] && <dt>source</dt>}
         {tree.files[node] && (
@@ -94,7 +95,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
       <div class="buttons">
         {onSandwich && (
           <button type="button" onClick={onSandwich}>
-            Callers and callees
+            Callers, callees
           </button>
         )}
         <button
@@ -103,7 +104,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
           title="Its name stands out on every page"
           onClick={() => session.update({ region: region === name ? "" : name })}
         >
-          {region === name ? "Stands out" : "Let it stand out"}
+          {region === name ? "Stands out" : "Mark it"}
         </button>
       </div>
       <h3>Spans</h3>

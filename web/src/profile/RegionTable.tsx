@@ -2,10 +2,11 @@
 import { useMemo } from "preact/hooks";
 import { css, groupColor } from "../base/color";
 import { formatCount, formatShare } from "../base/quantity";
-import { formatDuration } from "../base/time";
+import type { CallTree } from "../data/callTree";
 import { useSession } from "../data/session";
 import { ROW_HEIGHT, useRows } from "../widgets/virtual";
 import { REGION_ORDERS, type RegionOrder, type RegionRow, sortRegions } from "./regions";
+import { amount } from "./words";
 
 const TITLES: Readonly<Record<RegionOrder["by"], string>> = {
   name: "function",
@@ -15,6 +16,7 @@ const TITLES: Readonly<Record<RegionOrder["by"], string>> = {
 };
 
 type Props = {
+  readonly tree: CallTree;
   readonly rows: readonly RegionRow[];
   readonly allNs: number;
   readonly order: RegionOrder;
@@ -23,7 +25,7 @@ type Props = {
   readonly onChoose: (region: number) => void;
 };
 
-export function RegionTable({ rows, allNs, order, onOrder, chosen, onChoose }: Props) {
+export function RegionTable({ tree, rows, allNs, order, onOrder, chosen, onChoose }: Props) {
   const theme = useSession().theme.value;
   const sorted = useMemo(() => sortRegions(rows, order), [rows, order]);
   const at = sorted.findIndex((row) => row.region === chosen);
@@ -41,8 +43,8 @@ export function RegionTable({ rows, allNs, order, onOrder, chosen, onChoose }: P
     End: () => walk(sorted.length),
   };
   const cell = (ns: number) => (
-    <td class="number" title={`${Math.round(ns)} ns`}>
-      {formatDuration(ns)} <span class="weak share">{formatShare(allNs ? ns / allNs : 0)}</span>
+    <td class="number" title={tree.about.unit ? undefined : `${Math.round(ns)} ns`}>
+      {amount(tree, ns)} <span class="weak share">{formatShare(allNs ? ns / allNs : 0)}</span>
     </td>
   );
   return (

@@ -4,7 +4,6 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { css, groupColor } from "../base/color";
 import { formatCount, formatShare } from "../base/quantity";
 import { PROFILE_FORMS, type ProfileMeasure, type ProfileView } from "../base/state";
-import { formatDuration } from "../base/time";
 import {
   type CallTree,
   fetchTree,
@@ -27,7 +26,7 @@ import { RegionTable } from "../profile/RegionTable";
 import { type RegionOrder, type RegionRow, regionRows, sortRegions } from "../profile/regions";
 import { TimeOrder } from "../profile/TimeOrder";
 import { FORM_TITLES, Toolbar } from "../profile/Toolbar";
-import { flameSummary, MEASURE_TITLES, nodeFacts } from "../profile/words";
+import { amount, flameSummary, MEASURE_NAMES, nodeFacts } from "../profile/words";
 import { openByDefault } from "../timeline/rows";
 import { GroupLegend } from "../widgets/GroupLegend";
 import { Await } from "../widgets/Loading";
@@ -103,7 +102,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
           <FlamePanel
             tree={tree}
             flame={flame}
-            label={flameSummary(tree, flame, `${FORM_TITLES[view.form]}, ${MEASURE_TITLES[measure].toLowerCase()}`)}
+            label={flameSummary(tree, flame, `${FORM_TITLES[view.form]}, ${MEASURE_NAMES[measure]}`)}
             zoomed={node}
             found={matches?.nodes}
             facts={(one) => nodeFacts(tree, one, measure, everything)}
@@ -180,7 +179,7 @@ function Nothing({ run, measure, part }: { run: Run; measure: ProfileMeasure; pa
     );
   return (
     <p class="empty">
-      There is no {MEASURE_TITLES[measure]} in this part of the run ({part}), or not on these threads.
+      There is no {MEASURE_NAMES[measure]} in this part of the run ({part}), or not on these threads.
     </p>
   );
 }
@@ -201,8 +200,14 @@ function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMe
       <h2>{tree.about.about}</h2>
       <div class="big-numbers">
         <div>
-          <b>{formatDuration(allNs)}</b>
-          <span class="weak">{measure === "host" ? "of all threads together" : "of all GPUs’ streams together"}</span>
+          <b>{amount(tree, allNs)}</b>
+          <span class="weak">
+            {tree.about.unit
+              ? "in all"
+              : measure === "host"
+                ? "of all threads together"
+                : "of all GPUs’ streams together"}
+          </span>
         </div>
         <div>
           <b>{formatCount(tree.about.nodes)}</b>
@@ -226,7 +231,7 @@ function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMe
             >
               {row.name}
             </button>
-            <span class="number">{formatDuration(row.selfNs)}</span>
+            <span class="number">{amount(tree, row.selfNs)}</span>
             <span class="number weak">{formatShare(row.selfNs / allNs)}</span>
           </li>
         ))}
@@ -260,6 +265,7 @@ function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
       <div class="sandwich">
         {rows.length ? (
           <RegionTable
+            tree={tree}
             rows={rows}
             allNs={allNs}
             order={order.value}
@@ -302,7 +308,7 @@ function Slices({ tree, row, measure, allNs, onRegion }: SlicesProps) {
   const callees = useMemo(() => calleesOf(tree, row.region, measure), [tree, row.region, measure]);
   const facts = (flame: Flame, what: string) => (node: number) => {
     const ns = flame.weight[node] ?? 0;
-    return `${formatDuration(ns)} ${what}; ${formatShare(row.totalNs ? ns / row.totalNs : 0)} of it, ${formatShare(allNs ? ns / allNs : 0)} of all`;
+    return `${amount(tree, ns)} ${what}; ${formatShare(row.totalNs ? ns / row.totalNs : 0)} of it, ${formatShare(allNs ? ns / allNs : 0)} of all`;
   };
   const onChoose = (flame: Flame) => (node: number) => {
     if (node >= 0) onRegion(tree.region[flame.of[node] ?? 0] ?? -1);
@@ -354,42 +360,44 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
   };
   return (
     <>
-      <section class="stretch">
-        <h2>{row.name}</h2>
-        <div class="big-numbers">
-          <div>
-            <b>{formatDuration(row.totalNs)}</b>
-            <span class="weak">total, {formatShare(allNs ? row.totalNs / allNs : 0)} of all</span>
+      {paths.length > 1 && (
+        <section class="stretch">
+          <h2>{row.name}</h2>
+          <div class="big-numbers">
+            <div>
+              <b>{amount(tree, row.totalNs)}</b>
+              <span class="weak">total, {formatShare(allNs ? row.totalNs / allNs : 0)} of all</span>
+            </div>
+            <div>
+              <b>{amount(tree, row.selfNs)}</b>
+              <span class="weak">self, {formatShare(allNs ? row.selfNs / allNs : 0)} of all</span>
+            </div>
           </div>
-          <div>
-            <b>{formatDuration(row.selfNs)}</b>
-            <span class="weak">self, {formatShare(allNs ? row.selfNs / allNs : 0)} of all</span>
-          </div>
-        </div>
-        <h3>{formatCount(row.calls)} calls, by call path</h3>
-        <ul class="usage">
-          {paths.slice(0, SHOWN_PATHS).map((one) => (
-            <li key={one} class={one === node && paths.length > 1 ? "chosen-path" : ""}>
-              <i style={{ background: css(groupColor(tree.groups[one] ?? "other", theme)) }} />
-              <button
-                type="button"
-                class="plain"
-                aria-pressed={one === node}
-                onClick={() => {
-                  chosen.value = one;
-                }}
-              >
-                by {callerOf(one)}
-              </button>
-              <span class="number">{formatDuration(totals[one] ?? 0)}</span>
-              <span class="number weak">{formatShare(row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0)}</span>
-            </li>
-          ))}
-        </ul>
-        {paths.length > SHOWN_PATHS && (
-          <p class="weak">and {formatCount(paths.length - SHOWN_PATHS)} more call paths</p>
-        )}
-      </section>
+          <h3>{formatCount(row.calls)} calls, by call path</h3>
+          <ul class="usage">
+            {paths.slice(0, SHOWN_PATHS).map((one) => (
+              <li key={one} class={one === node && paths.length > 1 ? "chosen-path" : ""}>
+                <i style={{ background: css(groupColor(tree.groups[one] ?? "other", theme)) }} />
+                <button
+                  type="button"
+                  class="plain"
+                  aria-pressed={one === node}
+                  onClick={() => {
+                    chosen.value = one;
+                  }}
+                >
+                  by {callerOf(one)}
+                </button>
+                <span class="number">{amount(tree, totals[one] ?? 0)}</span>
+                <span class="number weak">{formatShare(row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0)}</span>
+              </li>
+            ))}
+          </ul>
+          {paths.length > SHOWN_PATHS && (
+            <p class="weak">and {formatCount(paths.length - SHOWN_PATHS)} more call paths</p>
+          )}
+        </section>
+      )}
       <NodeFacts
         tree={tree}
         node={node}
