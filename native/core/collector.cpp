@@ -162,6 +162,7 @@ void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t 
     region_of_node_[node] = paths_.region(path);
     if (f.anchor != kNoAnchor) detector_.set_anchor(node, f.anchor);
   }
+  if (f.part == structure::kDataWait && f.activity()) open_wait_ = {ns, 0, position};
   const Mark here{ns, ns, position, position};
   if (f.torch || !f.recursive) {
     uint32_t& previous = f.torch ? previous_operator_ : previous_call_;
@@ -189,6 +190,7 @@ void Collector::main_entered(uint32_t path, uint32_t node, int64_t ns, uint64_t 
 void Collector::main_closed(uint32_t path, int64_t start_ns, uint64_t start_position, int64_t end_ns,
                             uint64_t position) {
   const PathFacts& f = facts(path);
+  if (start_position == open_wait_.position) open_wait_ = structure::kNowhere;
   if (!open_functions_.empty() && open_functions_.back() == start_position) {
     open_functions_.pop_back();
     touch(path, start_ns, end_ns);
@@ -272,27 +274,30 @@ void Collector::decide(int64_t now_ns) {
     cutter_.forget(now_ns - kPastNs);
     return;
   }
-  const auto asking = [this](const Activity& wait, int64_t since, int64_t latest) {
-    return asked(wait, since, latest);
-  };
   const std::vector<Mark> marks = std::move(marks_);
   marks_.clear();
-  for (const Mark& mark : marks) {
-    const auto cut = cutter_.cut(mark, asking);
-    if (!cut) continue;
-    if (in_iteration_ && cut->ns < begun_.ns) continue;
-    if (in_iteration_) {
-      end_iteration(*cut, rows_until(*main_, *cut), false);
-    } else {  // what lies before the first one stays, as all that came before it
-      settle(*cut, keep_ > 0, kNoClass);
-    }
-    begin_iteration(*cut);
-    cutter_.forget(cut->ns);
-  }
+  for (const Mark& mark : marks)
+    if (const auto found = cutter_.cut(mark, asking())) cut(*found);
   if (!silent_ && now_ns - last_mark_ns_ > std::max(kSilenceIntervals * longest_ns_, kLeastSilenceNs)) {
     silent_ = true;
     detector_.believe(nullptr);
   }
+}
+
+// One iteration ends here and the next one begins.
+void Collector::cut(const Cut& cut) {
+  if (in_iteration_ && cut.ns < begun_.ns) return;
+  if (in_iteration_) {
+    end_iteration(cut, rows_until(*main_, cut), false);
+  } else {  // what lies before the first one stays, as all that came before it
+    settle(cut, keep_ > 0, kNoClass);
+  }
+  begin_iteration(cut);
+  cutter_.forget(cut.ns);
+}
+
+structure::Cutter::Asking Collector::asking() const {
+  return [this](const Activity& wait, int64_t since, int64_t latest) { return asked(wait, since, latest); };
 }
 
 Cut Collector::asked(const Activity& wait, int64_t since_ns, int64_t latest_ns) const {
@@ -542,10 +547,18 @@ void Collector::release_pending(uint32_t class_id) {
 
 void Collector::press(LocationBuilder& builder, bool nearly) {
   Place& place = *places_.at(builder.location());
-  size_t n = builder.rows();
-  // Rows from the next cut on belong to the next iteration: they go only if the others are not enough.
-  if (loop_ && !nearly) n = rows_until(place, cutter_.earliest());
-  if (n <= builder.settled()) n = builder.rows();
+  // What is settled of an iteration that lasts long must not count for the one before.
+  if (loop_ && in_iteration_)
+    if (const auto found = cutter_.cut_early(nearly, asking())) {
+      cut(*found);
+      if (!nearly) return;  // what was settled now may be enough
+    }
+  // Rows from the next cut on belong to the next iteration: they go only if there is hardly any room left.
+  size_t n = loop_ ? rows_until(place, cutter_.earliest(open_wait_)) : builder.rows();
+  if (n <= builder.settled()) {
+    if (!nearly) return;
+    n = builder.rows();
+  }
   if (place.main()) scan(n, INT64_MAX);
   if (keeping()) {
     keep(place, n);
@@ -637,7 +650,7 @@ void Collector::committed() {
 
 void Collector::finish(int64_t now_ns) {
   decide(now_ns);
-  if (loop_ && in_iteration_ && main_ && last_mark_ns_ >= begun_.ns) {
+  if (loop_ && in_iteration_ && main_ && last_mark_ns_ >= begun_.ns && !cutter_.unmarked()) {
     // The last iteration ends with its mark, or goes on while what runs is known from the others.
     const LocationBuilder& builder = main_->builder;
     const SpanColumns& columns = builder.columns();

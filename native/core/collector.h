@@ -106,6 +106,8 @@ class Collector {
   void mark(const structure::Mark& mark);
 
   structure::Cut asked(const structure::Activity& wait, int64_t since_ns, int64_t latest_ns) const;
+  structure::Cutter::Asking asking() const;
+  void cut(const structure::Cut& cut);
   void begin_iteration(const structure::Cut& cut);
   void end_iteration(const structure::Cut& end, size_t main_rows, bool last);
   void scan(size_t until, int64_t end_ns);
@@ -139,7 +141,8 @@ class Collector {
   structure::Cutter cutter_;
   std::unique_ptr<structure::Choice> loop_;
   std::vector<structure::LoopRecord> loops_;
-  std::vector<structure::Mark> marks_;  // not decided yet
+  std::vector<structure::Mark> marks_;              // not decided yet
+  structure::Cut open_wait_ = structure::kNowhere;  // the data wait that the main thread is in
   structure::Mark last_anchor_{};
   bool anchored_ = false;  // an anchor has ended since the last mark
   int64_t last_mark_ns_ = 0, longest_ns_ = 0;

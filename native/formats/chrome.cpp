@@ -1,20 +1,13 @@
 #include "formats/chrome.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <unordered_map>
 
-#include "formats/chrome_categories.h"
+#include "formats/chrome_tables.h"
 #include "formats/json_scan.h"
 #include "formats/json_text.h"
-#include "include/strobe.h"
-#include "vendor/yyjson/yyjson.h"
 
 namespace strobe {
 
@@ -28,34 +21,6 @@ constexpr size_t kPadding = 4;  // YYJSON_PADDING_SIZE
 constexpr yyjson_read_flag kFlags =
     YYJSON_READ_INSITU | YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE | YYJSON_READ_ALLOW_INF_AND_NAN;
 
-// Texts that come again and again, by a few of their bytes: a look at one slot instead of hashing all of them.
-template <class Value, size_t kSlots = 1024>
-class RecentTexts {
- public:
-  struct Slot {
-    std::string text;
-    uint64_t beside = ~uint64_t(0);
-    Value value{};
-  };
-  // The slot for a text; `found` says whether it holds it.
-  Slot& slot(std::string_view text, uint64_t beside, bool& found) {
-    uint64_t head = 0, tail = 0;
-    const size_t n = text.size() < 8 ? text.size() : 8;
-    if (n) {
-      memcpy(&head, text.data(), n);
-      memcpy(&tail, text.data() + text.size() - n, n);
-    }
-    const uint64_t mixed = (head ^ (tail << 7) ^ (text.size() << 17) ^ beside * 31) * 0x9E3779B97F4A7C15ull;
-    Slot& at = slots_[mixed >> 54];
-    found = at.beside == beside && at.text == text;
-    return at;
-  }
-
- private:
-  static_assert(kSlots == 1024, "ten bits of the hash");
-  std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
-};
-
 // A short key as a number, 0 if it is longer.
 constexpr uint32_t tag(std::string_view key) {
   uint32_t number = 0;
@@ -66,77 +31,19 @@ constexpr uint32_t tag(std::string_view key) {
 
 bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
-std::string_view raw(yyjson_val* v) {  // the text of a string or number, else empty
-  if (!v || !(yyjson_is_str(v) || yyjson_is_raw(v))) return {};
-  return {static_cast<const char*>(v->uni.ptr), yyjson_get_len(v)};
-}
-
-// A value as compact JSON; numbers as the file has them.
-void append_json(std::string& out, yyjson_val* v, int depth = 0) {
-  if (depth > 64) {
-    out += "null";
-  } else if (yyjson_is_raw(v)) {
-    out += raw(v);
-  } else if (yyjson_is_str(v)) {
-    json::append_text(out, raw(v));
-  } else if (yyjson_is_arr(v)) {
-    out += '[';
-    size_t i, n;
-    yyjson_val* each;
-    yyjson_arr_foreach(v, i, n, each) {
-      if (i) out += ',';
-      append_json(out, each, depth + 1);
-    }
-    out += ']';
-  } else if (yyjson_is_obj(v)) {
-    out += '{';
-    size_t i, n;
-    yyjson_val *key, *each;
-    yyjson_obj_foreach(v, i, n, key, each) {
-      if (i) out += ',';
-      json::append_text(out, raw(key));
-      out += ':';
-      append_json(out, each, depth + 1);
-    }
-    out += '}';
-  } else {
-    out += yyjson_is_true(v) ? "true" : yyjson_is_false(v) ? "false" : "null";
-  }
-}
-
-bool integer(std::string_view text, int64_t& out) {
-  bool exact;
-  if (json::scaled_integer(text, 0, out, exact)) return exact;
-  // Addresses and hashes of 64 bits: the same bits.
-  if (text.empty() || text.size() > 20 || text.find_first_not_of("0123456789") != text.npos) return false;
-  errno = 0;
-  const uint64_t value = strtoull(std::string(text).c_str(), nullptr, 10);
-  out = int64_t(value);
-  return errno == 0;
-}
-
-bool real(std::string_view text, double& out) {
-  char copy[64];
-  if (text.empty() || text.size() >= sizeof copy) return false;
-  memcpy(copy, text.data(), text.size());
-  copy[text.size()] = 0;
-  char* end;
-  out = strtod(copy, &end);
-  return end == copy + text.size();
-}
-
 }  // namespace
 
 struct ChromeReader::State {
   std::string folder;
   uint32_t next_number;
   size_t buffer_bytes;
+  ChromeTables tables;
 
   // The text, and how far it was read
   std::string text;
   size_t at = 0;
   uint64_t offset = 0;  // of text[0] in the file
-  enum { kStart, kInObject, kInEvents, kEnded } where = kStart;
+  enum { kStart, kInObject, kInEvents, kInFrames, kEnded } where = kStart;
   bool bare_list = false, events_seen = false, damaged = false;
   std::string properties = "{";
   bool on_hip = false;                       // the devices are AMD's
@@ -148,11 +55,11 @@ struct ChromeReader::State {
     std::string pid_text, path, name, labels;
     int64_t pid;
     std::unique_ptr<ImportedProcess> out;
-    uint32_t tables[kTables];
     uint32_t process_location = kNoTable;
     std::optional<ProcessDescription> own;  // as our own export has it
     std::string own_state;
-    std::vector<uint32_t> own_regions;  // their ids here, 0: not yet
+    std::vector<uint32_t> own_regions;                 // their ids here, 0: not yet
+    std::unordered_map<int64_t, uint32_t> own_stacks;  // texts by the number of the innermost frame
   };
   std::vector<Process> processes;
   std::unordered_map<std::string, uint32_t> process_of;  // pid as text -> number
@@ -189,12 +96,13 @@ struct ChromeReader::State {
   };
   std::unordered_map<std::string, std::vector<Async>> open_async;  // by category, id, name
   RecentTexts<const Category*> recent_categories;
-  RecentTexts<uint32_t> recent_regions, recent_texts;  // beside: of which process
+  RecentTexts<uint32_t> recent_regions;  // beside: of which process, and category
   std::string scratch;
   std::string report;
   std::string rank_json;
 
-  ~State() = default;
+  State(std::string in, uint32_t number, size_t buffer, SchemaTables schema)
+      : folder(std::move(in)), next_number(number), buffer_bytes(buffer), tables(std::move(schema)) {}
 
   [[noreturn]] void fail(const std::string& what) const {
     throw std::runtime_error(what + " (byte " + std::to_string(offset + at) + ")");
@@ -256,6 +164,10 @@ struct ChromeReader::State {
           at++, where = kInEvents, events_seen = true;
           return true;
         }
+        if (tables.own() && std::string_view(text).substr(key_at, key_size) == "\"stackFrames\"" && text[at] == '{') {
+          at++, where = kInFrames;
+          return true;
+        }
         const size_t size = value_size();
         if (!size) return at = key_at, false;
         property(key_at, key_size, size);
@@ -273,6 +185,13 @@ struct ChromeReader::State {
           counters["unreadable_events"]++;
         at += size;
         return true;
+      }
+      case kInFrames: {  // of our own samples, for viewers: their stacks came with them
+        if (c == ',' || c == ':') return at++, true;
+        if (c == '}') return at++, where = kInObject, true;
+        const size_t size = value_size();
+        at += size;
+        return size > 0;
       }
       case kEnded:
         counters["bytes_behind_the_end"] += text.size() - at;
@@ -301,6 +220,7 @@ struct ChromeReader::State {
     const std::string_view told = std::string_view(text).substr(at, size);
     if (key == "\"deviceProperties\"" && (told.find("AMD") != told.npos || told.find("Radeon") != told.npos))
       on_hip = true;
+    if (key == "\"strobe\"") tables.of_our_own();
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
       if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc.get()), "rank")), rank)) {
@@ -357,7 +277,7 @@ struct ChromeReader::State {
       if (!integer(pid, p.pid)) p.pid = 0;
       p.path = folder + "/process-" + std::to_string(next_number++) + ".blocks";
       p.out = std::make_unique<ImportedProcess>(p.path, buffer_bytes);
-      for (size_t i = 0; i < kTables; i++) p.tables[i] = p.out->table(kLayouts[i]);
+      tables.define(*p.out);
       processes.push_back(std::move(p));
     }
     return found->second;
@@ -445,13 +365,7 @@ struct ChromeReader::State {
     return *slot.value;
   }
 
-  uint32_t text_of(Process& p, std::string_view text) {
-    bool found;
-    const auto beside = uint64_t(&p - processes.data());
-    auto& slot = recent_texts.slot(text, beside, found);
-    if (!found) slot.value = p.out->text(text), slot.text = text, slot.beside = beside;
-    return slot.value;
-  }
+  Into into(Process& p) { return {*p.out, size_t(&p - processes.data())}; }
 
   bool time(yyjson_val* value, int64_t& ns) {
     bool exact = true;
@@ -467,7 +381,8 @@ struct ChromeReader::State {
       return;
     }
     yyjson_val *ph = nullptr, *cat = nullptr, *name = nullptr, *pid = nullptr, *tid = nullptr, *ts = nullptr,
-               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr, *cut = nullptr;
+               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr, *cut = nullptr,
+               *sf = nullptr;
     size_t i, n;
     yyjson_val *key, *value;
     yyjson_obj_foreach(yyjson_doc_get_root(doc.get()), i, n, key, value) {
@@ -509,6 +424,9 @@ struct ChromeReader::State {
         case tag("cut"):
           cut = value;
           break;
+        case tag("sf"):
+          sf = value;
+          break;
       }
     }
     const std::string_view phase = raw(ph);
@@ -537,7 +455,7 @@ struct ChromeReader::State {
         }
         const Row row = row_of(raw(pid), raw(tid), category, raw(name));
         Process& p = processes[row.process];
-        attributes(p, category, args);
+        tables.attributes(into(p), category, args);
         int64_t own;
         if (cut) p.out->next_is_cut();
         const bool known = reg && integer(raw(reg), own) && own >= 0 && size_t(own) < own_regions.size();
@@ -575,24 +493,25 @@ struct ChromeReader::State {
       case 'f': {
         const Row row = flow_row(raw(pid), raw(tid), category);
         Process& p = processes[row.process];
-        TableRow flow;
-        flow.start(p.tables[kFlows]);
-        flow.set(0, start_ns);
-        int64_t number;
-        if (integer(raw(id), number))
-          flow.set(1, number);
-        else if (!raw(id).empty())
-          flow.set(2, text_of(p, raw(id)));
-        flow.set(3, text_of(p, phase));
-        flow.set(4, text_of(p, raw(name)));
-        flow.set(5, text_of(p, category_name));
-        p.out->row(row.location, flow);
+        tables.flow(into(p), row.location, start_ns, raw(id), phase, raw(name), category_name);
         return;
       }
       case 'i':
       case 'I':
       case 'R':
         return instant(category, category_name, raw(name), raw(pid), raw(tid), start_ns, args);
+      case 'P': {
+        const Row* row = own_row(raw(pid), raw(tid));
+        if (!row) {
+          counters["events_of_other_kinds"]++;
+          return;
+        }
+        Process& p = processes[row->process];
+        int64_t frame;
+        const auto stack = integer(raw(sf), frame) ? p.own_stacks.find(frame) : p.own_stacks.end();
+        return tables.sample(into(p), row->location, start_ns, stack == p.own_stacks.end() ? kNoTable : stack->second,
+                             args);
+      }
       case 'C':
         if (met && own_sample(raw(met), start_ns, args)) return;
         return counter(raw(name), raw(pid), id, start_ns, args);
@@ -620,7 +539,7 @@ struct ChromeReader::State {
       // Not with parse(): the event of the end is still being read.
       std::string copy = open.attributes + std::string(kPadding, '\0');
       if (const Doc doc{yyjson_read_opts(copy.data(), open.attributes.size(), kFlags, nullptr, nullptr)})
-        attributes(p, category, yyjson_doc_get_root(doc.get()));
+        tables.attributes(into(p), category, yyjson_doc_get_root(doc.get()));
     }
     p.out->span(row.location, open.start_ns, end_ns - open.start_ns, region(p, category, open.category, open.name));
   }
@@ -652,36 +571,14 @@ struct ChromeReader::State {
     found->second.pop_back();
     if (found->second.empty()) open_async.erase(found);
     Process& p = processes[open.process];
-    attributes(p, category, args);
+    tables.attributes(into(p), category, args);
     p.out->span(open.location, open.start_ns, ns - open.start_ns, open.region);
   }
 
   void instant(const Category& category, std::string_view category_name, std::string_view name, std::string_view pid,
                std::string_view tid, int64_t ns, yyjson_val* args) {
     const Row row = flow_row(pid, tid, category);
-    Process& p = processes[row.process];
-    TableRow cells;
-    if (name == "[memory]" && args) {
-      cells.start(p.tables[kAllocations]);
-      cells.set(0, ns);
-      size_t i, n;
-      yyjson_val *key, *value;
-      yyjson_obj_foreach(args, i, n, key, value) for (const Key& known : kAllocationKeys) {
-        int64_t number;
-        if (same_ignoring_case(raw(key), known.json) && integer(raw(value), number)) cells.set(known.column, number);
-      }
-    } else {
-      cells.start(p.tables[kMarks]);
-      cells.set(0, ns);
-      cells.set(1, text_of(p, name));
-      cells.set(2, text_of(p, category_name));
-      if (args) {
-        scratch.clear();
-        append_json(scratch, args);
-        cells.set(3, text_of(p, scratch));
-      }
-    }
-    p.out->row(row.location, cells);
+    tables.instant(into(processes[row.process]), row.location, ns, name, category_name, args);
   }
 
   void counter(std::string_view name, std::string_view pid, yyjson_val* id, int64_t ns, yyjson_val* args) {
@@ -717,7 +614,7 @@ struct ChromeReader::State {
   }
   std::map<std::string, std::string> process_names;
 
-  // What src/strobe/formats/chrome.py writes so that a trace that is read again is equal. Numbers out of order are
+  // What src/strobe/store/chrome_export.py writes so that a trace that is read again is equal. Numbers out of order are
   // those of a file that somebody has edited: it is read without them.
   void own_definition(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
     auto text = [&](const char* key) { return raw(yyjson_obj_get(args, key)); };
@@ -759,6 +656,11 @@ struct ChromeReader::State {
       const uint32_t location =
           row >= 0 && own_rows[size_t(row)].process == process ? own_rows[size_t(row)].location : 0xFFFFFFFF;
       own_metrics.emplace_back(process, processes[size_t(process)].out->metric(text("name"), text("unit"), location));
+    } else if (what == "stack") {
+      const int64_t process = number("process", -1);
+      if (process < 0 || size_t(process) >= processes.size()) return;
+      Process& p = processes[size_t(process)];
+      p.own_stacks[number("sf", 0)] = p.out->text(text("stack"));
     }
   }
 
@@ -826,79 +728,6 @@ struct ChromeReader::State {
         return p.out->region(name.substr(close + 3), paradigm, role, name.substr(0, open), uint32_t(line));
     }
     return p.out->region(name, paradigm, role, {}, 0, &category == &kOther ? category_name : std::string_view{});
-  }
-
-  // Arguments into the side tables of the category; those that no column takes go to `arguments`, as they are.
-  void attributes(Process& p, const Category& category, yyjson_val* args) {
-    if (!args || !yyjson_is_obj(args)) return;
-    TableRow own, collective, other;
-    own.start(p.tables[category.keys ? category.keys[0].table : kArguments]);
-    collective.start(p.tables[kCollectives]);
-    size_t i, n, hint = 0;
-    yyjson_val *key, *value;
-    yyjson_obj_foreach(args, i, n, key, value) {
-      const std::string_view k = raw(key);
-      bool taken = false;
-      // Writers keep an order: the next key is mostly the next of our list.
-      for (size_t tried = 0; tried < category.key_count && !taken; tried++, hint++) {
-        if (hint >= category.key_count) hint = 0;
-        const Key& known = category.keys[hint];
-        if (known.json.size() == k.size() && same_ignoring_case(k, known.json)) {
-          taken = cell(p, own, known, value);
-          break;
-        }
-      }
-      if (!taken && (category.gpu || category.paradigm == STROBE_TORCH || category.paradigm == STROBE_MPI))
-        for (const Key& known : kCollectiveKeys)
-          if (known.json.size() == k.size() && same_ignoring_case(k, known.json)) {
-            taken = cell(p, collective, known, value);
-            break;
-          }
-      if (taken) continue;
-      scratch.clear();
-      append_json(scratch, value);
-      other.start(p.tables[kArguments]);
-      other.set(0, text_of(p, k));
-      other.set(1, text_of(p, scratch));
-      p.out->attribute(other);
-    }
-    if (!own.empty()) p.out->attribute(own);
-    if (!collective.empty()) p.out->attribute(collective);
-  }
-
-  bool cell(Process& p, TableRow& row, const Key& key, yyjson_val* value) {
-    if (key.table == kKernels && (key.column == kGrid || key.column == kBlock)) {
-      if (yyjson_arr_size(value) != 3) return false;
-      int64_t sides[3];
-      for (size_t i = 0; i < 3; i++)
-        if (!integer(raw(yyjson_arr_get(value, i)), sides[i])) return false;
-      for (size_t i = 0; i < 3; i++) row.set(key.column + i, sides[i]);
-      return true;
-    }
-    switch (kLayouts[key.table].columns[key.column].type) {
-      case CellType::integer: {
-        int64_t number;
-        if (!yyjson_is_raw(value) || !integer(raw(value), number)) return false;
-        row.set(key.column, number);
-        return true;
-      }
-      case CellType::real: {
-        double number;
-        if (!yyjson_is_raw(value) || !real(raw(value), number)) return false;
-        row.set_real(key.column, number);
-        return true;
-      }
-      case CellType::text:
-        if (yyjson_is_str(value)) {
-          row.set(key.column, text_of(p, raw(value)));
-        } else {
-          scratch.clear();
-          append_json(scratch, value);
-          row.set(key.column, text_of(p, scratch));
-        }
-        return true;
-    }
-    return false;
   }
 
   void finish(const std::string& source) {
@@ -969,12 +798,8 @@ struct ChromeReader::State {
   }
 };
 
-ChromeReader::ChromeReader(std::string folder, uint32_t first_number, size_t buffer_bytes)
-    : state_(std::make_unique<State>()) {
-  state_->folder = std::move(folder);
-  state_->next_number = first_number;
-  state_->buffer_bytes = buffer_bytes;
-}
+ChromeReader::ChromeReader(std::string folder, uint32_t first_number, size_t buffer_bytes, SchemaTables tables)
+    : state_(std::make_unique<State>(std::move(folder), first_number, buffer_bytes, std::move(tables))) {}
 
 ChromeReader::~ChromeReader() = default;
 

@@ -9,14 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/imported_process.h"
+#include "formats/schema_tables.h"
 
 namespace strobe {
 
 class ChromeReader {
  public:
   // Block files go to `folder`, numbered from `first_number` on: process-1.blocks, ...
-  ChromeReader(std::string folder, uint32_t first_number, size_t buffer_bytes);
+  ChromeReader(std::string folder, uint32_t first_number, size_t buffer_bytes, SchemaTables tables);
   ~ChromeReader();
   ChromeReader(const ChromeReader&) = delete;
 

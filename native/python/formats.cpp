@@ -210,8 +210,14 @@ void register_formats(nb::module_& m) {
           nb::arg("pid"), nb::arg("parent_pid") = 0, nb::arg("description_json") = "{}", nb::arg("note_json") = "",
           nb::arg("end_state") = "closed");
   nb::class_<ChromeReader>(m, "ChromeReader")
-      .def(nb::init<std::string, uint32_t, size_t>(), nb::arg("folder"), nb::arg("first_number"),
-           nb::arg("buffer_bytes"))
+      .def(
+          "__init__",
+          [](ChromeReader* self, std::string folder, uint32_t first_number, size_t buffer_bytes,
+             const GivenTables& tables) {
+            translated(
+                [&] { new (self) ChromeReader(std::move(folder), first_number, buffer_bytes, schema_tables(tables)); });
+          },
+          nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"), nb::arg("tables"))
       .def("feed",
            [](ChromeReader& self, nb::bytes bytes) {
              translated([&, text = std::string_view(bytes.c_str(), bytes.size())] { self.feed(text); });

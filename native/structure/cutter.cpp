@@ -13,6 +13,7 @@ void Cutter::begin(LoopKind kind, const Mark& before) {
   before_ = before;
   asked_.reset(), fed_.reset();
   usual_forward_ = 0;
+  early_ = unfed_ = false;
 }
 
 void Cutter::add(const Activity& activity) {
@@ -85,14 +86,15 @@ Cut Cutter::asked(size_t first, size_t feeding, int64_t since_ns, const Asking& 
 }
 
 // Iterations that end with an update: each begins at the data wait that feeds its first backward pass.
-std::optional<Cut> Cutter::cut_at_waits(const Mark& mark, const Asking& asking) {
-  const size_t low = first_since(before_.end_ns), high = first_since(mark.end_ns);
+Cut Cutter::cut_at_waits(int64_t until_ns, const Asking& asking) {
+  const size_t low = first_since(before_.end_ns), high = first_since(until_ns);
   size_t backward = low;
   while (backward < high && activities_[backward].part != kBackward) backward++;
   if (backward == high && high > low) backward = high - 1;
   size_t feeding = backward;
   while (feeding > low && activities_[feeding - 1].part != kDataWait) feeding--;
-  if (feeding == low) return Cut{before_.end_ns, before_.end_ns, before_.end_position};
+  unfed_ = feeding == low;
+  if (unfed_) return {before_.end_ns, before_.end_ns, before_.end_position};
   feeding--;
   const Cut cut = asked(run_of_waits(feeding, low, false), feeding, before_.end_ns, asking);
   const double operators = double(forward_between(feeding + 1, backward));
@@ -100,24 +102,29 @@ std::optional<Cut> Cutter::cut_at_waits(const Mark& mark, const Asking& asking) 
   return cut;
 }
 
-// Iterations that begin where a loader is asked, twice at the end of an epoch, before the usual work follows.
-std::optional<Cut> Cutter::cut_at_feeds(const Mark& mark, const Asking& asking) {
+// Iterations that begin where a loader is asked, twice at the end of an epoch, before the usual work follows. `now` is
+// the first activity after that work.
+std::optional<Cut> Cutter::cut_at_feeds(size_t now, const Asking& asking) {
+  const size_t feeding = first_since(fed_->start_ns), first = first_since(asked_->start_ns);
+  const size_t operators = now - std::min(feeding + 1, now);
+  if (!like_a_forward(operators) && usual_forward_ > 0) return {};
+  const Cut cut = asked(first, feeding, fed_before_ns_, asking);
+  fed_before_ns_ = fed_->end_ns;
+  return cut;
+}
+
+std::optional<Cut> Cutter::cut_at_ask(const Mark& mark, const Asking& asking) {
   const size_t now = first_since(mark.start_ns);
   if (now == activities_.size()) return {};  // the loader is a part of something else
   std::optional<Cut> cut;
-  bool begun = !asked_;
-  if (fed_) {
-    const size_t feeding = first_since(fed_->start_ns), first = first_since(asked_->start_ns);
-    const size_t operators = now - std::min(feeding + 1, now);
-    begun = like_a_forward(operators) || usual_forward_ == 0;
-    if (begun) {
-      cut = asked(first, feeding, fed_before_ns_, asking);
-      fed_before_ns_ = fed_->end_ns;
-      usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + double(operators)) / 8 : double(operators);
-    }
+  if (fed_ && !early_) cut = cut_at_feeds(now, asking);
+  if (cut || early_) {
+    const double operators = double(now - std::min(first_since(fed_->start_ns) + 1, now));
+    usual_forward_ = usual_forward_ > 0 ? (7 * usual_forward_ + operators) / 8 : operators;
   }
-  if (begun) asked_ = activities_[now];
+  if (cut || early_ || !asked_) asked_ = activities_[now];
   fed_ = activities_[now];
+  early_ = false;
   return cut;
 }
 
@@ -134,13 +141,14 @@ std::optional<Cut> Cutter::cut(const Mark& mark, const Asking& asking) {
   std::optional<Cut> cut;
   switch (kind_) {
     case LoopKind::optimizer:
-      cut = cut_at_waits(mark, asking);
+      if (!early_) cut = cut_at_waits(mark.end_ns, asking);
+      early_ = false;
       break;
     case LoopKind::zero_grad:
       cut = cut_before(mark, asking);
       break;
     case LoopKind::data_wait:
-      cut = cut_at_feeds(mark, asking);
+      cut = cut_at_ask(mark, asking);
       break;
     case LoopKind::hint:
       cut = Cut{mark.end_ns, mark.end_ns, mark.end_position};
@@ -153,12 +161,41 @@ std::optional<Cut> Cutter::cut(const Mark& mark, const Asking& asking) {
   return cut;
 }
 
-Cut Cutter::earliest() const {
-  if (kind_ == LoopKind::optimizer || kind_ == LoopKind::zero_grad)
-    for (size_t i = first_since(before_.end_ns); i < activities_.size(); i++)
-      if (activities_[i].part == kDataWait) return {activities_[i].start_ns, 0, activities_[i].position};
-  if (kind_ == LoopKind::data_wait && asked_) return {asked_->start_ns, 0, asked_->position};
-  return {INT64_MAX, 0, UINT64_MAX};
+std::optional<Cut> Cutter::cut_early(bool hurry, const Asking& asking) {
+  merge_elsewhere();
+  std::optional<Cut> cut;
+  if (early_) return cut;
+  if (kind_ == LoopKind::optimizer) {
+    const size_t low = first_since(before_.end_ns), high = activities_.size();
+    size_t fed = high, backward = low;  // the last wait before the first backward pass
+    for (; backward < high && activities_[backward].part != kBackward; backward++)
+      if (activities_[backward].part == kDataWait) fed = backward;
+    // A validation asks for data, too, but more than once: what follows the first wait alone is the next iteration.
+    const bool begun = hurry && fed < high && like_a_forward(forward_between(fed + 1, high)) &&
+                       forward_between(low, run_of_waits(fed, low, false)) == 0;
+    const double usual = usual_forward_;
+    if (backward < high || begun || (unfed_ && fed == high)) cut = cut_at_waits(INT64_MAX, asking);
+    if (backward == high) usual_forward_ = usual;  // it is not over yet
+  } else if (kind_ == LoopKind::data_wait && fed_ && usual_forward_ > 0) {
+    cut = cut_at_feeds(activities_.size(), asking);
+  }
+  early_ = cut.has_value();
+  return cut;
+}
+
+Cut Cutter::earliest(const Cut& open_wait) const {
+  if (early_) return kNowhere;
+  switch (kind_) {
+    case LoopKind::optimizer:
+    case LoopKind::zero_grad:
+      for (size_t i = first_since(before_.end_ns); i < activities_.size(); i++)
+        if (activities_[i].part == kDataWait) return {activities_[i].start_ns, 0, activities_[i].position};
+      return open_wait;
+    case LoopKind::data_wait:
+      return asked_ ? Cut{asked_->start_ns, 0, asked_->position} : open_wait;
+    default:
+      return kNowhere;
+  }
 }
 
 void Cutter::split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const {

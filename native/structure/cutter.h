@@ -29,6 +29,8 @@ struct Cut {
   uint64_t position;  // the first row that lies there or later begins the iteration
 };
 
+constexpr Cut kNowhere{INT64_MAX, 0, UINT64_MAX};
+
 class Cutter {
  public:
   // When the program asked for the data that the wait at `position` brought: there, or where a function was called
@@ -41,8 +43,14 @@ class Cutter {
   void add_elsewhere(int64_t start_ns, int64_t end_ns);
   // The iteration that this mark tells of has begun here; nothing where the mark does not begin one.
   std::optional<Cut> cut(const Mark& mark, const Asking& asking);
-  // Where the next cut may lie, at the earliest, as far as is known by now.
-  Cut earliest() const;
+  // The next cut before its mark has come, where what is known by now leaves no doubt, or little if `hurry`; the mark
+  // then makes none.
+  std::optional<Cut> cut_early(bool hurry, const Asking& asking);
+  // Whether an iteration was cut early that only a mark still to come can end.
+  bool unmarked() const { return early_ && kind_ == LoopKind::optimizer; }
+  // Where the next cut may lie, at the earliest, as far as is known by now. `open_wait`: the one that has not ended
+  // yet.
+  Cut earliest(const Cut& open_wait) const;
 
   void split(const Cut& from, int64_t end_ns, int64_t (&parts_ns)[kParts]) const;
   // The first wait of a validation: data are waited for and run forward after the last update.
@@ -59,12 +67,15 @@ class Cutter {
   bool like_a_forward(size_t operators) const;
   size_t run_of_waits(size_t feeding, size_t lowest, bool anything) const;
   Cut asked(size_t first, size_t feeding, int64_t since_ns, const Asking& asking) const;
-  std::optional<Cut> cut_at_waits(const Mark& mark, const Asking& asking);
-  std::optional<Cut> cut_at_feeds(const Mark& mark, const Asking& asking);
+  Cut cut_at_waits(int64_t until_ns, const Asking& asking);
+  std::optional<Cut> cut_at_feeds(size_t now, const Asking& asking);
+  std::optional<Cut> cut_at_ask(const Mark& mark, const Asking& asking);
   Cut cut_before(const Mark& mark, const Asking& asking) const;
 
   LoopKind kind_ = LoopKind::structure;
-  Mark before_{};  // the last mark
+  Mark before_{};       // the last mark
+  bool early_ = false;  // the iteration that the next mark tells of has begun already
+  bool unfed_ = false;  // the last one began at its mark: no data were waited for
   std::vector<Activity> activities_;
   struct Interval {
     int64_t start_ns, end_ns;

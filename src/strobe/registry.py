@@ -16,6 +16,7 @@ KINDS = {
 }
 # What the trace offers beside the analyses: answers that are no tables. Layers above it make them.
 ANSWERS = {
+    "op_analyse": ("strobe.structure.op_analyse", "op_analyse"),
     "stack": ("strobe.structure.stack", "build_stack"),
     "summary": ("strobe.present.summary_text", "text_of"),
     "structure": ("strobe.structure.structure", "structure_asked"),

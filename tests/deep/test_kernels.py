@@ -167,6 +167,9 @@ def test_short_names_and_tensor_cores():
         ("void at::native::(anonymous namespace)::reduce<4, f<int>(int)>(int, float)", "reduce"),
         ("ampere_sgemm_32x32_sliced1x4_tn", "ampere_sgemm_32x32_sliced1x4_tn"),
         ("void loop<f(int)->g<float>, 2>(int)", "loop"),
+        ("_ZN19cutlass_cudnn_train6KernelINS_4conv6kernel23ImplicitGemmConvolutionE", "Kernel"),
+        ("_Z6vecAddPdS_S_i", "vecAdd"),
+        ("_Zygote", "_Zygote"),
     ):
         assert short_name(name) == short, name
     assert uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn")

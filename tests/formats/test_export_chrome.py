@@ -14,9 +14,11 @@ import pytest
 import strobe
 from strobe.cli.main import main
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
+from tests.formats import round_trip
+from tests.formats.round_trip import REAL, SHARED, anything
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = ROOT.parent / "shared" / "traces" / "kineto"
+PUBLIC = SHARED / "kineto"
 TRACES = sorted(each.name for each in PUBLIC.iterdir()) if PUBLIC.exists() else []
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM = ROOT / "tests" / "ui" / "program.py"
@@ -204,16 +206,54 @@ def test_a_part_is_exported_alone(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert rows == [("ProfilerStep#1", 115_000, 5000), ("main", 115_000, 5000)], "times stay those of the run"
 
 
-@pytest.mark.skipif(not PUBLIC.exists(), reason="the folder of public traces is not here")
-def test_columns_that_kineto_has_no_name_for_are_told(tmp_path, capsys):
-    source = PUBLIC.parent / "nsys" / "saxpy-mpi-cuda_nsys_perlmutter0.sqlite"
-    (tmp_path / "report.sqlite").write_bytes(source.read_bytes())
-    assert main(["export", str(tmp_path / "report.sqlite"), "--to", "chrome", "-o", str(tmp_path / "out.json")]) == 0
-    (told,) = [line for line in capsys.readouterr().err.splitlines() if "in `arguments`" in line]
-    trace, again = strobe.open(tmp_path / "report.sqlite"), strobe.open(tmp_path / "out.json")
-    values = Counter(str(row["value"]) for row in again.side_table("arguments").to_pylist() if "." in str(row["key"]))
-    limits = [row["shared_limit"] for row in trace.side_table("kernel_spans").to_pylist() if row["shared_limit"]]
-    assert "kernel_spans.shared_limit" in told or not limits
-    assert "call_spans.return_value" in told
-    assert values["0"] >= sum(row["return_value"] == 0 for row in trace.side_table("call_spans").to_pylist())
-    assert again.span_count == trace.span_count
+@pytest.mark.skipif(not SHARED.exists(), reason="the folder of public traces is not here")
+@pytest.mark.parametrize("name", [each for each in REAL if not each.startswith("kineto")])
+def test_traces_of_other_formats_are_equal_too(
+    name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STROBE_CACHE", str(cache))
+    trace = strobe.open(SHARED / name)
+    assert trace.export(tmp_path / "again.json") == []
+    round_trip.assert_equal(trace, strobe.open(tmp_path / "again.json"))
+    json.loads((tmp_path / "again.json").read_bytes(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_a_trace_may_hold_is_equal(tmp_path: Path, seed: int) -> None:
+    trace = anything(tmp_path / "t.strobe", seed)
+    assert trace.export(tmp_path / "again.json") == []
+    again = strobe.open(tmp_path / "again.json")
+    round_trip.assert_equal(trace, again)
+    again.export(tmp_path / "twice.json")
+    round_trip.assert_equal(trace, strobe.open(tmp_path / "twice.json"))
+
+
+def test_samples_are_those_of_the_trace_event_format(tmp_path: Path) -> None:
+    trace = anything(tmp_path / "t.strobe", seed=1)
+    trace.export(tmp_path / "again.json")
+    body = json.loads((tmp_path / "again.json").read_text())
+    frames = body["stackFrames"]
+
+    def stack(number: object) -> list[str]:
+        frame = frames[str(number)]
+        return [*(stack(frame["parent"]) if "parent" in frame else []), frame["name"]]
+
+    found = Counter(
+        (each["ts"], "\n".join(stack(each["sf"])) if "sf" in each else None)
+        for each in body["traceEvents"]
+        if each["ph"] == "P"
+    )
+    rows = trace.side_table("samples").to_pylist()
+    assert found == Counter((int(str(row["time_ns"])) / 1000, row["call_stack"]) for row in rows)
+    assert len(rows) > 100
+
+
+def test_frames_may_be_more_than_a_single_value_may_be_long(tmp_path: Path) -> None:
+    write(tmp_path / "t.json", EVENTS).export(tmp_path / "again.json")
+    text = (tmp_path / "again.json").read_text().rstrip().removesuffix("}")
+    frame = json.dumps({"category": "samples", "name": "f" * 1000})
+    frames = ",\n".join(f'"{number}": {frame}' for number in range(1, 20_000))
+    (tmp_path / "again.json").write_text(f'{text}, "stackFrames": {{\n{frames}\n}}\n}}\n')
+    again = strobe.open(tmp_path / "again.json")
+    assert again.span_count == 4
+    assert again.sql("select what from quality where what in ('damaged', 'truncated')").rows() == []

@@ -5,7 +5,6 @@ import os
 import random
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,51 +14,12 @@ from hypothesis import strategies as st
 import strobe
 from strobe.cli.main import main
 from strobe.errors import FormatError, StrobeError, UsageError
-from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
+from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
+from tests.formats.round_trip import QUESTIONS, REAL, SHARED, anything, assert_equal, contents
 
 ROOT = Path(__file__).parents[2]
-SHARED = ROOT.parent / "shared" / "traces"
-REAL = [
-    "kineto/alexnet_critical_path.json.gz",
-    "kineto/nccl_data.json.gz",
-    "kineto/two_ranks",
-    "nsys/perlmutter-cloverleaf-cuda.sqlite",
-    "nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite",
-    "otf2/ping-pong-otf2",
-    "otf2/ping-pong-otf2-papi",
-]
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM, FOLDED = ROOT / "tests/ui/program.py", ROOT / "tests/ui/folded_program.py"
-
-_SPANS = "start_ns, duration_ns, depth, parent, complete"
-_REGION = "r.name, r.paradigm, r.role, r.file, r.line, r.module"
-_QUESTIONS = {
-    # Regions have other numbers, so they are compared by all that is said about them.
-    "spans": f"select location, row, {_SPANS}, {_REGION} from spans s join regions r using (region)",
-    "locations": "select location, process, name, thread_id, kind, device, span_count from locations",
-    "times of locations": "select location, first_ns, last_ns from locations where span_count > 0",
-    "processes": "select * from processes",
-    "metrics": "select * from metrics",
-    "regions": "select name, paradigm, role, file, line, module from regions",
-    "totals": "select name, sum(count)::bigint, sum(total_ns)::bigint from totals group by 1",
-}
-
-
-def contents(trace: strobe.Trace) -> dict[str, Counter[tuple[object, ...]]]:
-    """Everything in a trace but how its rows are numbered: every column of every side table, too."""
-    found = {name: Counter(trace.sql(query).rows()) for name, query in _QUESTIONS.items()}
-    for name in (*SPAN_TABLES, *EVENT_TABLES):
-        columns = [column.name for column in TABLES[name]]
-        rows = trace.side_table(name).to_arrow()
-        found[name] = Counter(zip(*(rows.column(column).to_pylist() for column in columns), strict=True))
-    return found
-
-
-def assert_equal(before: strobe.Trace, after: strobe.Trace) -> None:
-    expected, got = contents(before), contents(after)
-    for name, rows in expected.items():
-        assert rows - got[name] == Counter(), name
-        assert got[name] - rows == Counter(), name
 
 
 def exported(trace: strobe.Trace, folder: Path, **options: object) -> strobe.Trace:
@@ -81,6 +41,11 @@ def test_what_is_exported_and_read_again_is_equal(
     trace = strobe.open(SHARED / name)
     assert_equal(trace, exported(trace, tmp_path / "again"))
     assert trace.span_count > 40
+
+
+def test_whatever_a_trace_may_hold_is_equal(tmp_path: Path) -> None:
+    trace = anything(tmp_path / "t.strobe", seed=1)
+    assert_equal(trace, exported(trace, tmp_path / "again"))
 
 
 def test_a_trace_of_our_own_is_equal_too(tmp_path: Path) -> None:
@@ -148,7 +113,7 @@ def test_whatever_nests_stays_as_it_was(tmp_path: Path, spans: list[tuple[int, i
     ]
     trace = chrome(folder / "t.json", events)
     again = exported(trace, folder / "again")
-    for query in (_QUESTIONS["spans"] + " order by all", _QUESTIONS["locations"] + " order by all"):
+    for query in (QUESTIONS["spans"] + " order by all", QUESTIONS["locations"] + " order by all"):
         assert again.sql(query).rows() == trace.sql(query).rows()
 
 

@@ -508,6 +508,8 @@ def test_gpu_memory_is_allocated_and_freed(export: Export) -> None:
         (10, 512, 4096, 2, "Device"),
         (20, -512, 4096, 2, "Device"),
     ]
+    (device,) = trace.memory().to_pylist()
+    assert (device["memory"], device["device"], device["peak_bytes"], device["last_bytes"]) == ("Device", 2, 512, 0)
 
 
 def test_graphs_and_tables_that_nobody_knows_are_kept(export: Export) -> None:

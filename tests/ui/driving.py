@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 
 # Colours on the tracks, counted over every 3rd pixel; the background and the grid are few, a picture has many.
 _COLOURS = """canvas => {
@@ -91,3 +95,18 @@ def open_timeline(page: Page, address: str, more: str = "") -> Timeline:
     page.goto(f"{address}#page=timeline{more}")
     wait_for_picture(page)
     return Timeline(page)
+
+
+def complaints(browser: Browser, address: str, scheme: str, ready: str) -> list[object]:
+    """What axe says against a page in a colour scheme, once something that `ready` selects is there."""
+    if not AXE.exists():
+        pytest.skip("needs web/node_modules (./dev sync)")
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator(ready).first).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    page.add_script_tag(path=AXE)
+    result = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    context.close()
+    return [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"]][:3]) for v in result["violations"]]

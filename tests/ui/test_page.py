@@ -22,9 +22,7 @@ import strobe
 from strobe.server.app import create_app
 from tests.deep.kineto import kernel, operator, profile, step
 from tests.ui.conftest import STROBE, view, watched_page
-from tests.ui.driving import open_timeline, wait_until
-
-AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+from tests.ui.driving import complaints, open_timeline, wait_until
 
 
 def test_the_overview_says_what_the_summary_says(page: Page, address: str, trace: Path) -> None:
@@ -104,19 +102,9 @@ def test_the_theme_follows_the_system_until_it_is_chosen(browser: Browser, addre
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("name", ["overview", "timeline", "profile", "steps", "structure"])
+@pytest.mark.parametrize("name", ["overview", "timeline", "profile", "operators", "kernels", "steps", "structure"])
 def test_axe_finds_nothing_to_complain_about(browser: Browser, address: str, name: str, scheme: str) -> None:
-    if not AXE.exists():
-        pytest.skip("needs web/node_modules (./dev sync)")
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(f"{address}#page={name}")
-    page.wait_for_load_state("networkidle")
-    page.add_script_tag(path=AXE)
-    result = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    found = [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"]][:3]) for v in result["violations"]]
-    context.close()
-    assert found == []
+    assert complaints(browser, f"{address}#page={name}", scheme, "main") == []
 
 
 @contextmanager

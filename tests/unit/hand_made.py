@@ -61,6 +61,7 @@ class HandMadeProcess:
         ended_ns: int | None = None,
         quality: Mapping[str, int] | None = None,
         metrics: Sequence[Mapping[str, object]] = (),
+        rank: int | None = None,
     ) -> None:
         self._regions: dict[tuple[str, str, str], int] = {}
         self._paths: dict[tuple[int, int], int] = {}
@@ -78,6 +79,7 @@ class HandMadeProcess:
             "host": "here",
             "python": "3.11.7",
             "main": main,
+            "rank": rank,
         }
         self._quality = dict(quality or {})
         self._metrics = list(metrics)
@@ -157,6 +159,9 @@ class HandMadeProcess:
 
     def quality(self) -> dict[str, int]:
         return self._quality
+
+    def tables(self) -> dict[str, int]:
+        return {}
 
     def loops(self) -> list[dict[str, object]]:
         return []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from strobe.analyses.operators import type_of
 from strobe.errors import UsageError
+from strobe.structure.operator_labels import type_of
 from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
 
 # step [0..100]: mm 10..40 (empty 12..15), load 50..90; step [100..220]: mm 110..150

@@ -1,8 +1,7 @@
-"""Operators (of PyTorch, oneDNN, ...): how often, how long, and how much of a step each takes on the host."""
+"""Operators (of PyTorch, oneDNN, ...): how often, how long, how much of a step each takes, on the host and on GPUs."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Analysis, Option
@@ -10,87 +9,135 @@ from strobe.model.plugins import Analysis, Option
 if TYPE_CHECKING:
     from strobe.store.table import Table
     from strobe.store.trace import Trace
+    from strobe.structure.operator_labels import Cells
 
-_BACKWARD = re.compile(r"^(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?(\w+?)Backward\d*$")
+# What a row stands for, and why all rows may be one.
+_BY = {
+    "name": (("name", "name of the operator"),),
+    "type": (("type", "type of the operator: its name without name space, in-place mark and variant"),),
+    "shape": (("name", "name of the operator"), ("shapes", "shapes of its inputs, as JSON; null where not recorded")),
+    "module": (("module", "innermost module around the operators, null where there is none"),),
+    "line": (
+        ("line", "file:line of the innermost function around the operators that is the user's own, null where unknown"),
+        ("function", "name of that function"),
+    ),
+}
+_MISSING = {
+    "shape": "no operator says what its inputs are: profile with torch.profiler.profile(record_shapes=True)",
+    "module": "nothing says which module an operator is in: record with strobe run --trace +python, "
+    "or profile with torch.profiler.profile(with_stack=True)",
+    "line": "nothing says which Python an operator is called from: record with strobe run --trace +python, "
+    "or profile with torch.profiler.profile(with_stack=True)",
+}
+_PER = {
+    "rank": (
+        "process",
+        (("rank", "int64", "rank of the process, null where it has none"), ("process", "uint32", "process")),
+    ),
+    "step": ("step", (("step", "int64", "step that the operators begin in, null outside of every step"),)),
+}
 
 
-def type_of(name: str) -> str:
-    """Return the type of an operator: its name without name space, in-place mark and variant.
-
-    `aten::add_` and `aten::add` are `add`; `ConvolutionBackward0` and `aten::convolution_backward` are `convolution
-    backward`.
-    """
-    backward = _BACKWARD.match(name)
-    if backward:
-        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", backward[1]).lower()
-        return f"{words.strip('_')} backward"
-    if name.startswith("Optimizer."):
-        return name.partition("#")[0]
-    base = name.rpartition("::")[2].partition("#")[0].strip("_")
-    return f"{base.removesuffix('_backward')} backward" if base.endswith("_backward") else base
-
-
-def run(trace: Trace, *, by: str = "name", step: str = "auto", step_class: str | None = None) -> Table:
+def run(
+    trace: Trace,
+    *,
+    by: str = "name",
+    per: str = "run",
+    search: str = "",
+    step: str = "auto",
+    step_class: str | None = None,
+) -> Table:
     """Sum operators, and the ranges that PyTorch reports like them (optimizer steps, nodes of the backward graph).
 
-    total = sum of durations, an operator inside an operator of the same name (or type) counted once; self = total minus
-    the time in spans directly inside; share = self / self of all operators, so shares add up to 1; avg, median, min,
-    max over single calls; per step = self / number of selected steps. All are exact whether steps were folded or not,
-    but for medians: where calls were folded, these come from histograms whose buckets are half an octave (41 %) wide.
-    """
-    import numpy as np
+    total = sum of durations, an operator inside an operator of the same name (type, module, ...) counted once; self =
+    total minus the time in spans directly inside; share = self / self of all operators, so shares add up to 1; avg,
+    median, min, max over single calls; per step = self / number of selected steps. device total = sum of the durations
+    of the kernels, copies and sets that were launched inside, by the correlation of the launching call; device self =
+    of those, what no operator inside launched. All ranks and all GPUs are summed unless `per` splits them; what a GPU
+    did belongs to the step in which it was launched. All are exact whether steps were folded or not, but for medians:
+    where calls were folded, these come from histograms whose buckets are half an octave (41 %) wide.
 
+    By module: the innermost `nn.Module` around the operator as PyTorch's profiler recorded it, else the class of the
+    innermost function `forward` that strobe recorded. By line: the innermost Python function around the operator that
+    is neither Python's own nor of an installed package, with the line where it begins; from the call stacks of older
+    profiles, the line of the call. search keeps rows whose names hold all its words, in any case.
+    Waits for data and communication are no operators; what a collective launches belongs to the operator around it.
+    """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
+    from strobe.structure.device_work import devices
+    from strobe.structure.operator_labels import labels_by, type_of
+    from strobe.structure.operator_sums import operator_sums
     from strobe.structure.selection import select
-    from strobe.structure.statistics import key_statistics
 
-    regions = trace.regions.to_arrow().to_pylist()
-    found = [r for r in regions if r["role"] == "operator" or (r["paradigm"] == "torch" and r["role"] == "range")]
-    labels = [type_of(r["name"]) if by == "type" else r["name"] for r in found]
+    labels = labels_by(trace, by)
     # Steps are not looked for where there is nothing to sum over them.
-    selection = select(trace, step, step_class) if found else select(trace, "all")
-    names = sorted(set(labels))
-    number = {name: i for i, name in enumerate(names)}
-    # Key of every region: the number of its name or type, -1 for what is no operator.
-    key_of = np.full(len(regions) + 1, -1, dtype=np.int64)
-    key_of[[r["region"] for r in found]] = [number[label] for label in labels]
-    sums = key_statistics(trace, selection, key_of)
+    selection = select(trace, step, step_class) if labels.is_operator.any() else select(trace, "all")
+    split, split_columns = _PER.get(per, ("", ()))
+    sums = operator_sums(trace, selection, labels, split)
     everything = max(1, int(sums.own_ns.sum()))
-    steps = selection.step_count
-    rows = [
-        (
-            names[key],
-            int(sums.calls[key]),
-            int(sums.total_ns[key]),
-            int(sums.own_ns[key]),
-            float(sums.own_ns[key] / everything),
-            float(sums.time_ns[key] / sums.calls[key]),
-            float(sums.median_ns[key]),
-            int(sums.min_ns[key]),
-            int(sums.max_ns[key]),
-            float(sums.calls[key] / steps) if steps else None,
-            float(sums.own_ns[key] / steps) if steps else None,
-        )
-        for key in np.flatnonzero(sums.calls).tolist()
-    ]
+    # A row of one step is about that step alone.
+    steps = 1 if per == "step" else selection.step_count
+    with_gpu = {device.process for device in devices(trace)}
+    ranks = trace.processes.column("rank")
+    words = search.lower().split()
+    named = _BY[by][0][0] == "name"
+    rows: list[tuple[object, ...]] = []
+    for at, (label, part) in enumerate(zip(sums.label.tolist(), sums.split.tolist(), strict=True)):
+        cells = labels.cells[label]
+        if not _holds(cells, words):
+            continue
+        own, calls = int(sums.own_ns[at]), int(sums.calls[at])
+        on_gpu = (int(sums.device_total_ns[at]), int(sums.device_own_ns[at]), int(sums.activities[at]))
+        seen = part in with_gpu if split == "process" else bool(with_gpu)
+        rows.append(
+            (
+                *((ranks[part], part) if split == "process" else (part if part >= 0 else None,) if split else ()),
+                *cells, calls, int(sums.total_ns[at]), own, own / everything,
+                float(sums.time_ns[at] / calls), float(sums.median_ns[at]), int(sums.min_ns[at]), int(sums.max_ns[at]),
+                calls / steps if steps else None, own / steps if steps else None,
+                *(on_gpu if seen else (None, None, None)),
+                *((type_of(cells[0] or ""),) if named else ()),
+            )
+        )  # fmt: skip
     columns = (
-        Column(by, "string", "", "name or type of the operator"),
+        *(Column(name, type, "", meaning) for name, type, meaning in split_columns),
+        *(Column(name, "string", "", meaning) for name, meaning in _BY[by]),
         Column("calls", "int64", "", "executions"),
         Column("total_ns", "int64", "ns", "time in it and in what it calls"),
         Column("self_ns", "int64", "ns", "time in it alone"),
         Column("share", "float64", "", "self time as a part of the self time of all operators, 0 to 1"),
         Column("avg_ns", "float64", "ns", "mean duration of a call"),
-        Column("median_ns", "float64", "ns", "median duration of a call"),
-        Column("min_ns", "int64", "ns", "shortest call"),
-        Column("max_ns", "int64", "ns", "longest call"),
-        Column("calls_per_step", "float64", "", "executions per step"),
+        Column("median_ns", "float64", "ns", "median duration of a call", extra=True),
+        Column("min_ns", "int64", "ns", "shortest call", extra=True),
+        Column("max_ns", "int64", "ns", "longest call", extra=True),
+        Column("calls_per_step", "float64", "", "executions per step", extra=True),
         Column("self_per_step_ns", "float64", "ns", "self time per step"),
+        *(
+            Column(name, "int64", unit, meaning, extra=not with_gpu)
+            for name, unit, meaning in (
+                ("device_total_ns", "ns", "time of GPUs in what was launched inside, null without a GPU"),
+                ("device_self_ns", "ns", "the same without what operators inside launched"),
+                ("kernels", "", "kernels, copies and sets that were launched inside"),
+            )
+        ),
+        *((Column("type", "string", "", _BY["type"][0][1], extra=True),) if named else ()),
     )
+    notes = [selection.note] if selection.note else []
+    if rows and per == "step" and trace.folded:
+        notes.append("steps that are statistics only have no rows")
+    if rows and by in _MISSING and not labels.known:
+        rows, notes = [], [_MISSING[by]]
     table = make_table(
-        columns, rows, name="operators", about=selection.about, note=selection.note, source=selection.source
+        columns, rows, name="operators", about=selection.about, note="; ".join(notes), source=selection.source
     )
     return table.sort("self_ns")
+
+
+def _holds(cells: Cells, words: list[str]) -> bool:
+    """Whether what a table shows of a label holds all words."""
+    text = " ".join(cell or "" for cell in cells).lower()
+    return all(word in text for word in words)
 
 
 ANALYSIS = Analysis(
@@ -99,7 +146,9 @@ ANALYSIS = Analysis(
     run,
     needs=("torch",),
     options=(
-        Option("by", "one row per name or per type of operator", default="name", choices=("name", "type")),
+        Option("by", "one row per name, type, shape of the inputs, module or line", default="name", choices=tuple(_BY)),
+        Option("per", "one row for the whole run, or one for each rank or step", default="run", choices=("run", *_PER)),
+        Option("search", "rows whose names hold all these words, in any case", default=""),
         Option("step", "steps to look at: steady, all, 14, 10..20", default="auto"),
         Option("step_class", "class of steps to look at", default=None, also=("--class",)),
     ),

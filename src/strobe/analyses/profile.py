@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
-
     from strobe.store.table import Table
     from strobe.store.trace import Trace
     from strobe.structure.statistics import PathStatistics

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from strobe import registry
 from strobe.errors import UsageError
-from strobe.server import call_tree, detail, iterations, metrics, search, tables, window
+from strobe.server import analysed, behind, call_tree, detail, iterations, metrics, search, tables, window
 from strobe.server.facts import Chosen, Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import Body, arrow_body
@@ -21,7 +20,6 @@ _MOST_LOCATIONS = 256
 _MOST_HITS = 500
 _MOST_BINS = 4096
 _MOST_STEPS = 4000
-_MOST_ROWS = 10_000
 _MOST_NAMES = 14
 
 
@@ -225,11 +223,13 @@ def processes(facts: Facts, _: Parameters) -> Body:
 
 
 def table(facts: Facts, parameters: Parameters) -> Body:
-    """What an analysis answers, by its name."""
-    name = parameters.get("name", "")
-    if name not in registry.names("analyses"):
-        raise UsageError(f"there is no analysis '{name}'")
-    return arrow_body(getattr(facts.trace, name)().to_arrow().slice(0, _MOST_ROWS))
+    """What an analysis answers, by its name; its options are parameters of theirs. `as=csv|json`: as a file."""
+    return analysed.analysed(facts, parameters.get("name", ""), parameters)
+
+
+def behind_row(facts: Facts, parameters: Parameters) -> Body:
+    """The spans behind a row of a table: the first one, then the longest; parameters are cells of the row."""
+    return arrow_body(behind.behind(facts, parameters, _MOST_HITS))
 
 
 def summary(facts: Facts, parameters: Parameters) -> Body:
@@ -262,4 +262,5 @@ ROUTES: dict[str, Answer] = {
     "search/regions": search_regions,
     "search/density": search_density,
     "table": table,
+    "behind": behind_row,
 }

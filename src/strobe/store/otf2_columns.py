@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 from strobe.store.otf2_definitions import Definitions, Type
+from strobe.store.span_rows import in_order
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -72,7 +73,7 @@ class Rows:
     def __init__(self, trace: Trace, name: str, location: int) -> None:
         self._name = name
         self._batches = trace.raw_side_batches(name, location)
-        if not _in_order(trace.raw_side_batches(name, location)):
+        if not in_order(raw["row"] for raw in trace.raw_side_batches(name, location)):
             # Decoders that know several kinds of such rows write each kind by itself: they need each other's place.
             self._batches = iter([_sorted(list(self._batches))])
         self._left = next(self._batches, None)
@@ -88,16 +89,6 @@ class Rows:
                 self._taken = max(until, self._taken)
                 return
             self._left, self._taken = next(self._batches, None), 0
-
-
-def _in_order(batches: Iterator[dict[str, Any]]) -> bool:
-    last = -1
-    for raw in batches:
-        rows = raw["row"]
-        if rows[0] < last or (np.diff(rows) < 0).any():
-            return False
-        last = int(rows[-1])
-    return True
 
 
 def _sorted(batches: list[dict[str, Any]]) -> dict[str, Any]:

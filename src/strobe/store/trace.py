@@ -452,6 +452,15 @@ class Trace:
         made = registry.answer("structure")(self, process, stream, step_level=step_level, step_at=step_at)
         return cast("Structure", made)
 
+    def op_analyse(self, op_name: str | Sequence[str], device_id: int | None = None) -> str:
+        """Return what operators of a type (or name) cost by shapes of their inputs: JSON with MindSpore's keys.
+
+        See `strobe.structure.op_analyse`. `op_analyze` is the same.
+        """
+        return cast(str, registry.answer("op_analyse")(self, op_name, device_id))
+
+    op_analyze = op_analyse
+
     def sql(self, text: str, *, timeout_s: float | None = None) -> Table:
         """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
         found = engine.query(text, sql.tables(self, text), sql.VIEWS, timeout_s=timeout_s)

@@ -53,12 +53,24 @@ class GpuModel:
 
 def gpu_model(trace: Trace, number: int | None) -> GpuModel | None:
     """Return what the first imported file that knows GPU `number` says of it; None where none does, or not enough."""
+    said = _said(trace, number)
+    return _model(said) if said else None
+
+
+def gpu_memory_bytes(trace: Trace, number: int | None) -> int | None:
+    """Return how much memory GPU `number` has; None where no imported file says it."""
+    said = _said(trace, number) or {}
+    size = said.get("totalGlobalMem", said.get("totalMemory"))
+    return size if isinstance(size, int) and 0 < size < 2**62 else None
+
+
+def _said(trace: Trace, number: int | None) -> Mapping[str, Any] | None:
     files = trace.job.imported.get("files")
     for file in files if isinstance(files, list) else ():
         properties = file.get("properties") or {}
         for each in properties.get("deviceProperties") or properties.get("TARGET_INFO_GPU") or ():
             if isinstance(each, dict) and each.get("id") == number and number is not None:
-                return _model(each)
+                return each
     return None
 
 

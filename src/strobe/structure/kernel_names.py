@@ -12,6 +12,10 @@ _TENSOR_CORES = re.compile(
     re.IGNORECASE,
 )
 
+# The beginning of a name as the linker knows it (Itanium ABI): a name, or name spaces and a name, each with its length.
+_MANGLED = re.compile(r"_ZN?(?=\d)")
+_LENGTH = re.compile(r"\d+")
+
 
 def uses_tensor_cores(name: str) -> bool:
     """Return whether a kernel of this name computes on tensor cores (AMD: matrix cores)."""
@@ -21,8 +25,10 @@ def uses_tensor_cores(name: str) -> bool:
 def short_name(name: str) -> str:
     """Return the name of a kernel without result, name spaces, templates and arguments.
 
-    `void at::native::reduce_kernel<512, 1>(int)` is `reduce_kernel`.
+    `void at::native::reduce_kernel<512, 1>(int)` is `reduce_kernel`; so is `_ZN2at6native13reduce_kernelILi512EEEvi`.
     """
+    if found := _MANGLED.match(name):
+        return _last_of_mangled(name, found.end()) or name
     plain, depth = [], 0
     name = name.replace("(anonymous namespace)", "")
     for at, letter in enumerate(name):
@@ -34,3 +40,11 @@ def short_name(name: str) -> str:
             plain.append(letter)
     words = "".join(plain).strip().split(" ")
     return next((last for word in reversed(words) if (last := word.rpartition("::")[2])), name)
+
+
+def _last_of_mangled(name: str, at: int) -> str:
+    last = ""
+    while found := _LENGTH.match(name, at):
+        end = found.end() + int(found[0])
+        last, at = name[found.end() : end], end
+    return last

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -52,15 +52,22 @@ class Launches:
         return len(self.call_row)
 
 
-def launches(trace: Trace, device: Device, most: int = _STRETCH) -> Iterator[tuple[Work, Launches]]:
+# Numbers spans of a location in place of their call paths: from (all spans of a stretch, which of them are new).
+Numbering = Callable[["SpanArrays", Ints], Ints]
+
+
+def launches(
+    trace: Trace, device: Device, most: int = _STRETCH, numbering: Callable[[int], Numbering] | None = None
+) -> Iterator[tuple[Work, Launches]]:
     """Yield what a GPU did, stretch by stretch in constant memory, and who launched it; each activity once.
 
     A call and what it launched share a correlation within their process; all kernels of a CUDA graph share that of
     the graph's launch. Of several calls with the same correlation (the driver's inside the runtime's) the outermost
     counts. The operator is the one that was innermost when the call began, on the thread of the call; where the trace
     does not have the call, the one with the external id of the activity. `most`: spans that a stretch holds about.
+    `numbering(location)` numbers the spans of a thread anew, stretch by stretch; `..._path` are these numbers then.
     """
-    host = _Host(trace, device.process)
+    host = _Host(trace, device.process, numbering)
     streams = {
         location: [Attributes(trace, table, location, ("correlation", "external_id")) for table in _OF_ACTIVITY]
         for location in device.locations
@@ -97,7 +104,7 @@ def _numbers(found: Work, streams: dict[int, list[Attributes]]) -> tuple[Ints, I
 class _Host:
     """Calls and operators of a process, read in order of time; the latest are at hand by their numbers."""
 
-    def __init__(self, trace: Trace, process: int) -> None:
+    def __init__(self, trace: Trace, process: int, numbering: Callable[[int], Numbering] | None) -> None:
         threads = [
             each
             for each in trace.locations.to_arrow().to_pylist()
@@ -108,6 +115,7 @@ class _Host:
         self._operators = {
             t["location"]: Attributes(trace, "operator_spans", t["location"], ("external_id",)) for t in threads
         }
+        self._numbering = {t["location"]: numbering(t["location"]) for t in threads} if numbering else {}
         roles = trace.regions.to_arrow().column("role").to_pylist()
         self._is_operator = np.array([role == "operator" for role in roles], dtype=bool)
         # What waits launches nothing; a thread may ask a million times whether its kernel is done.
@@ -129,6 +137,9 @@ class _Host:
             spans = self._trace.span_arrays(location, start - 1, self._seen_ns)
             new = np.flatnonzero((spans["start_ns"] >= start) & (spans["start_ns"] < self._seen_ns))
             if len(new):
+                if self._numbering:
+                    numbered = {**spans, "call_path": self._numbering[location](spans, new)}
+                    spans = cast("SpanArrays", numbered)
                 calls.append(self._new_calls(location, spans, new))
                 operators.append(self._new_operators(location, spans, new))
         self._latest_calls = _with_latest(self._latest_calls, calls)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from strobe.store.folded import ALL, BUCKETS, Folded, bucket_edges_ns
+from strobe.store.folded import ALL, Folded, bucket_edges_ns
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -37,23 +37,6 @@ class PathStatistics:
     parent: Integers  # -1 at the root
     region: Integers
     outermost: npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class KeyStatistics:
-    """Per key of regions: executions, and ns in all of them.
-
-    time_ns: sum of all durations. total_ns: the same with an execution inside of one with the same key counted once.
-    own_ns: without direct children. median_ns: see `median_of` where some executions were folded.
-    """
-
-    calls: Integers
-    time_ns: Integers
-    total_ns: Integers
-    own_ns: Integers
-    min_ns: Integers
-    max_ns: Integers
-    median_ns: npt.NDArray[np.float64]
 
 
 def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
@@ -178,63 +161,6 @@ def merged_paths(parent: Integers, region: Integers, region_of: Integers) -> Int
     for path, (above, last) in enumerate(zip(parent.tolist(), region_of[region].tolist(), strict=True)):
         found.append(first.setdefault((found[above] if above >= 0 else -1, last), path))
     return np.array(found, dtype=np.int64)
-
-
-def key_statistics(trace: Trace, selection: Selection, key_of: Integers) -> KeyStatistics:
-    """Sum up what was selected by a key of its region (`key_of`, -1 for regions that do not count)."""
-    size = int(key_of.max(initial=-1)) + 1
-    parent, region = path_tree(trace)
-    key_of_path = key_of[region]
-    once = outermost(parent, key_of_path)
-    keys, durations = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    total, own = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    for location in range(len(trace.locations)):
-        spans = trace.span_arrays(location)
-        wanted = key_of[spans["region"]] >= 0
-        mask = selection.keep(location, spans["start_ns"])
-        if mask is not None:
-            wanted &= mask
-        key, duration = key_of[spans["region"][wanted]], spans["duration_ns"][wanted]
-        keys.append(key)
-        durations.append(duration)
-        np.add.at(total, key, duration * once[spans["call_path"][wanted]])
-        np.add.at(own, key, spans["self_ns"][wanted])
-    key, duration = np.concatenate(keys), np.concatenate(durations)
-    calls, time, low, high, median = _group(key, duration, size)
-    histogram = np.zeros((size, BUCKETS), dtype=np.int64)
-    for folded in selected_statistics(trace, selection):
-        rows = folded.some(key_of_path[folded.call_path] >= 0)
-        row_key = key_of_path[rows.call_path]
-        np.add.at(total, row_key, rows.total_ns * once[rows.call_path])
-        np.add.at(own, row_key, rows.own_ns)
-        rows, row_key = rows.some(rows.count > 0), row_key[rows.count > 0]
-        np.add.at(calls, row_key, rows.count)
-        np.add.at(time, row_key, rows.total_ns)
-        np.minimum.at(low, row_key, rows.min_ns)
-        np.maximum.at(high, row_key, rows.max_ns)
-        np.add.at(histogram, row_key, rows.histogram)
-    for each in np.flatnonzero(histogram.any(axis=1)).tolist():
-        counts = histogram[each] + histogram_of(duration[key == each])
-        median[each] = median_of(counts, int(low[each]), int(high[each]))
-    return KeyStatistics(calls, time, total, own, low, high, median)
-
-
-def _group(
-    keys: Integers, values: Integers, size: int
-) -> tuple[Integers, Integers, Integers, Integers, npt.NDArray[np.float64]]:
-    """Count, sum, minimum, maximum and median of `values` for each key; 0 for keys that do not occur."""
-    order = np.lexsort((values, keys))
-    keys, values = keys[order], values[order]
-    first = np.searchsorted(keys, np.arange(size))
-    count = np.searchsorted(keys, np.arange(size), side="right") - first
-    total, middle = np.zeros(size, dtype=np.int64), np.zeros(size)
-    low, high = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
-    np.add.at(total, keys, values)
-    some = count > 0
-    begin, counted = first[some], count[some]
-    low[some], high[some] = values[begin], values[begin + counted - 1]
-    middle[some] = (values[begin + (counted - 1) // 2] + values[begin + counted // 2]) / 2
-    return count.astype(np.int64), total, low, high, middle
 
 
 def outermost(parent: Integers, key: Integers) -> npt.NDArray[np.bool_]:

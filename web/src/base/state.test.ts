@@ -17,6 +17,12 @@ const full: State = {
   steps: { classes: ["train", "train+validation"], outliers: true, detailed: true },
   profile: { form: "sandwich", measure: "gpu", part: "class.train-1", place: "p3" },
   frame: "p12.5",
+  tables: {
+    operators: { by: "type", sort: "avg_ns", down: true, find: "conv & =", inside: "add backward", all: true },
+    kernels: { by: "stream", sort: "", down: false, find: "", inside: "", all: false },
+  },
+  row: '["void gemm<float, 4>(int)","7"]',
+  process: 2,
 };
 
 describe("the state in the address", () => {

@@ -35,6 +35,23 @@ export type ProfileView = {
   readonly place: string;
 };
 
+/** How the table of a page is looked at. */
+export type TableView = {
+  /** What its rows are, of what its analysis offers; "" is the analysis's own choice. */
+  readonly by: string;
+  /** Column that it is sorted by; "" is the order of the server. */
+  readonly sort: string;
+  readonly down: boolean;
+  /** Words that rows must have. */
+  readonly find: string;
+  /** Only rows of this type. */
+  readonly inside: string;
+  /** With the columns that are rarely wanted. */
+  readonly all: boolean;
+};
+
+export const TABLE_VIEW: TableView = { by: "", sort: "", down: false, find: "", inside: "", all: false };
+
 /** Everything the user can choose. `undefined` means "as it comes": the whole run, the rows opened by default, nothing selected. */
 export type State = {
   readonly page: string;
@@ -60,6 +77,12 @@ export type State = {
   readonly profile: ProfileView;
   /** The chosen frame of the call tree: a call path, or a function of all of them (data/callTree.ts). */
   readonly frame: string;
+  /** Tables that are not looked at as they come, by the name of their page. */
+  readonly tables: Readonly<Record<string, TableView>>;
+  /** The chosen row of a table, by its cells: what leads to its spans. */
+  readonly row: string;
+  /** The rank that a page of one rank is about, by its process. */
+  readonly process: number | undefined;
 };
 
 export const INITIAL: State = {
@@ -78,6 +101,9 @@ export const INITIAL: State = {
   steps: { classes: [], outliers: false, detailed: false },
   profile: { form: "heavy", measure: "", part: "", place: "" },
   frame: "",
+  tables: {},
+  row: "",
+  process: undefined,
 };
 
 /** Deeper trails lose their outermost entries, which keeps addresses short. */
@@ -127,6 +153,26 @@ function parseProfile(text: string | undefined): ProfileView {
   };
 }
 
+const TABLE_PREFIX = "table.";
+
+function parseTable(text: string): TableView {
+  const fields = new URLSearchParams(text);
+  const get = (name: string): string => fields.get(name) ?? "";
+  return {
+    by: get("by"),
+    sort: get("sort"),
+    down: get("down") === "1",
+    find: get("find"),
+    inside: get("inside"),
+    all: get("all") === "1",
+  };
+}
+
+function tableText(view: TableView): string {
+  const fields = Object.entries(view).flatMap(([name, value]) => (value ? [[name, value === true ? "1" : value]] : []));
+  return new URLSearchParams(fields).toString();
+}
+
 /** Reads a hash. Whatever it cannot understand counts as not chosen. */
 export function parseState(hash: string): State {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
@@ -156,6 +202,13 @@ export function parseState(hash: string): State {
     },
     profile: parseProfile(get("profile")),
     frame: get("frame") ?? "",
+    tables: Object.fromEntries(
+      [...fields]
+        .filter(([name]) => name.startsWith(TABLE_PREFIX))
+        .map(([name, value]) => [name.slice(TABLE_PREFIX.length), parseTable(value)]),
+    ),
+    row: get("row") ?? "",
+    process: parseNumber(get("process")),
   };
 }
 
@@ -187,5 +240,11 @@ export function formatState(state: State): string {
   const profile = [state.profile.form, state.profile.measure, state.profile.place, state.profile.part].join("-");
   if (profile !== "heavy---") fields.push(["profile", profile]);
   if (state.frame) fields.push(["frame", state.frame]);
+  for (const [name, view] of Object.entries(state.tables)) {
+    const text = tableText(view);
+    if (text) fields.push([`${TABLE_PREFIX}${name}`, text]);
+  }
+  if (state.row) fields.push(["row", state.row]);
+  if (state.process !== undefined) fields.push(["process", String(state.process)]);
   return `#${fields.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }

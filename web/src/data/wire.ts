@@ -1,5 +1,5 @@
 // Data from the wire is unknown until a decoder has looked at it. A decoder returns what it promises, or throws a WireError that says where.
-import { type Table, tableFromIPC } from "@uwdata/flechette";
+import { type Table, Type, tableFromIPC } from "@uwdata/flechette";
 
 /** The answer does not have the form that this page expects: usually a page and a server of different versions. */
 export class WireError extends Error {}
@@ -50,6 +50,20 @@ export const object =
     return Object.fromEntries(entries);
   };
 
+/** A column of a table, as far as its schema tells. */
+export type ArrowField = {
+  readonly name: string;
+  readonly kind: "whole" | "real" | "text" | "flag" | "other";
+  readonly metadata: (key: string) => string;
+};
+
+const KINDS: ReadonlyMap<number, ArrowField["kind"]> = new Map([
+  [Type.Int, "whole"],
+  [Type.Float, "real"],
+  [Type.Utf8, "text"],
+  [Type.Bool, "flag"],
+]);
+
 /** An Arrow table whose columns are fetched by name and type. */
 export class ArrowTable {
   private readonly table: Table;
@@ -65,6 +79,15 @@ export class ArrowTable {
   /** A value of the schema's own metadata. */
   metadata(name: string): string | undefined {
     return this.table.schema.metadata?.get(name) ?? undefined;
+  }
+
+  /** What the columns are, in their order. */
+  get fields(): readonly ArrowField[] {
+    return this.table.schema.fields.map(({ name, type, metadata }) => ({
+      name,
+      kind: KINDS.get(type.typeId) ?? "other",
+      metadata: (key) => metadata?.get(key) ?? "",
+    }));
   }
 
   has(name: string): boolean {

@@ -1,0 +1,320 @@
+"""The critical path: small runs computed on paper, every way through random graphs, and what HTA says of a profile."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strobe.errors import UsageError
+from strobe.structure.critical_path import Builder, changes, longest_path
+from tests.deep.conftest import PUBLIC
+from tests.deep.kineto import US, call, copy, event, kernel, operator, profile, step
+
+
+def path(trace, **options):
+    """The parts of the path as (kind, first word of the region, microseconds)."""
+    rows = trace.critical_path(by="segment", **{"step": "all", **options}).to_pylist()
+    return [(row["kind"], row["region"], row["time_ns"] / US) for row in rows]
+
+
+def kinds(trace, column="time_ns", **options):
+    rows = trace.critical_path(**{"step": "all", **options}).to_pylist()
+    return {row["kind"]: row[column] / US for row in rows}
+
+
+def waiting(name, start_us, duration_us, *, stream, **args):
+    """What CUPTI says of a call that waits; its arguments keep their underscores."""
+    found = event("cuda_sync", name, start_us, duration_us, 0, stream, device=0, stream=stream)
+    return {**found, "args": {**found["args"], "cuda_sync_kind": name, **args}}
+
+
+def test_the_host_bounds_a_step_whose_last_kernel_is_launched_late(tmp_path):
+    trace = profile(
+        tmp_path,
+        operator("aten::slow", 0, 90),
+        operator("aten::mm", 95, 10),
+        call(98, 4, correlation=1),
+        kernel("gemm", 108, 5, correlation=1),
+    )
+    assert path(trace) == [
+        ("host", "aten::slow", 90),
+        ("host", None, 5),
+        ("host", "aten::mm", 3),
+        ("launch", "cudaLaunchKernel", 10),
+        ("computation", "gemm", 5),
+    ]
+    assert kinds(trace) == {"host": 98, "launch": 10, "computation": 5}
+    (host, *_) = trace.critical_path(step="all").to_pylist()
+    assert (host["share"], host["parts"]) == (pytest.approx(98 / 113), 3)
+
+
+def gpu_bound(tmp_path, *, host_until=5):
+    return profile(
+        tmp_path,
+        *(call(k, 1, correlation=k + 1) for k in range(3)),
+        operator("aten::view", 4, host_until - 4),
+        call(host_until, 165 - host_until, "cudaDeviceSynchronize", correlation=9),
+        kernel("gemm_1", 10, 50, correlation=1),
+        kernel("gemm_2", 61, 50, correlation=2),
+        kernel("ncclDevKernel_AllReduce", 112, 50, correlation=3),
+    )
+
+
+def test_kernels_bound_a_step_that_waits_for_them(tmp_path):
+    trace = gpu_bound(tmp_path)
+    assert path(trace) == [
+        ("launch", "cudaLaunchKernel", 10),
+        ("computation", "gemm_1", 50),
+        ("queue", "gemm_2", 1),
+        ("computation", "gemm_2", 50),
+        ("queue", "ncclDevKernel_AllReduce", 1),
+        ("communication", "ncclDevKernel_AllReduce", 50),
+        ("sync", "cudaDeviceSynchronize", 3),
+    ]
+
+
+def test_what_if_finds_the_new_longest_path(tmp_path):
+    trace = gpu_bound(tmp_path, host_until=100)
+    # 10 + 25 + 1 + 25 + 1 + 50 + 3.
+    assert kinds(trace, "predicted_ns", what_if="gemm*=0.5") == {
+        "launch": 10, "computation": 50, "queue": 2, "communication": 50, "sync": 3,
+    }  # fmt: skip
+    # Without the kernels 15 us are left of that way: the host takes 100 until it waits.
+    assert kinds(trace, "predicted_ns", what_if="gemm*=0,communication=0")["host"] == 100
+    table = trace.critical_path(step="all", what_if="gemm*=0,communication=0")
+    assert "with gemm*=0,communication=0: 0.100 ms (-39.4%)" in table.about
+    assert {row["kind"]: row["time_ns"] / US for row in table.to_pylist()}["computation"] == 100
+    # A pattern holds for what runs inside, once; the launch is the call's.
+    assert kinds(trace, "predicted_ns", what_if="cudaLaunchKernel=3")["launch"] == 30
+    parts = path(trace, what_if="gemm_1=0.1")
+    assert parts[1] == ("computation", "gemm_1", 50)
+    rows = trace.critical_path(by="segment", step="all", what_if="gemm_1=0.1").to_pylist()
+    assert [row["predicted_ns"] / US for row in rows] == [10, 5, 1, 50, 1, 50, 3]
+
+
+def test_what_if_must_be_understood(tmp_path):
+    assert changes("void f<float, 4>(int)=0.5, launch=0") == [("void f<float, 4>(int)", 0.5), ("launch", 0.0)]
+    trace = gpu_bound(tmp_path)
+    for text, said in (
+        ("gemm*", "is no change"),
+        ("gemm*=fast", "is no change"),
+        ("nothing*=0.5", "no region of this trace is called 'nothing"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            trace.critical_path(what_if=text)
+
+
+def test_a_change_of_an_operator_changes_what_runs_inside_of_it_once(tmp_path):
+    trace = profile(tmp_path, operator("aten::outer", 0, 100), operator("aten::inner", 20, 60))
+    assert kinds(trace, "predicted_ns", what_if="aten::*=0.5") == {"host": 50}
+    assert kinds(trace, "predicted_ns", what_if="aten::inner=0.5") == {"host": 70}
+    assert kinds(trace, "predicted_ns", what_if="aten::outer=0.5") == {"host": 50}
+
+
+def two_streams(*told):
+    return (
+        call(0, 1, correlation=1),
+        call(2, 1, "cudaEventRecord", correlation=2),
+        call(3, 1, correlation=3),
+        call(4, 1, "cudaStreamWaitEvent", correlation=4),
+        call(6, 1, correlation=5),
+        kernel("a", 5, 45, correlation=1, stream=7),
+        kernel("after_the_record", 50, 4, correlation=3, stream=7),
+        *told,
+        kernel("b", 55, 20, correlation=5, stream=20),
+    )
+
+
+def test_a_stream_waits_for_the_event_that_it_was_told_to(tmp_path):
+    told = waiting(
+        "Stream Wait Event", 4, 1, stream=20, correlation=4, wait_on_stream=7,
+        wait_on_cuda_event_record_corr_id=2, wait_on_cuda_event_id=1,
+    )  # fmt: skip
+    assert path(profile(tmp_path, *two_streams(told))) == [
+        ("launch", "cudaLaunchKernel", 5),
+        ("computation", "a", 45),
+        ("sync", "b", 5),
+        ("computation", "b", 20),
+    ]
+
+
+def test_without_events_a_late_kernel_waited_for_what_ended_last(tmp_path):
+    assert path(profile(tmp_path, *two_streams())) == [
+        ("launch", "cudaLaunchKernel", 5),
+        ("computation", "a", 45),
+        ("computation", "after_the_record", 4),
+        ("sync", "b", 1),
+        ("computation", "b", 20),
+    ]
+
+
+def test_a_call_waits_for_its_stream_or_its_event(tmp_path):
+    def run(*told):
+        return profile(
+            tmp_path,
+            call(0, 1, correlation=1),
+            call(1, 1, "cudaEventRecord", correlation=6),
+            call(2, 1, correlation=2),
+            call(4, 46, "cudaStreamSynchronize", correlation=3),
+            operator("aten::after", 50, 50),
+            kernel("mine", 5, 30, correlation=1, stream=7),
+            kernel("other", 6, 42, correlation=2, stream=8),
+            *told,
+        )
+
+    assert ("computation", "other", 42) in path(run())
+    awaited = run(waiting("Stream Sync", 4, 46, stream=7, correlation=3))
+    assert path(awaited) == [
+        ("launch", "cudaLaunchKernel", 5),
+        ("computation", "mine", 30),
+        ("sync", "cudaStreamSynchronize", 15),
+        ("host", "aten::after", 50),
+    ]
+    event_sync = waiting("Event Sync", 4, 46, stream=7, correlation=3, wait_on_stream=7,
+                         wait_on_cuda_event_record_corr_id=6)  # fmt: skip
+    assert path(run(event_sync)) == path(awaited)
+
+
+def test_a_copy_that_is_done_before_its_call_returns_is_what_the_call_waited_for(tmp_path):
+    trace = profile(
+        tmp_path,
+        operator("aten::before", 0, 10),
+        call(10, 40, "cudaMemcpyAsync", correlation=1),
+        copy("Memcpy DtoH (Device -> Pageable)", 30, 18, correlation=1),
+        operator("aten::after", 50, 50),
+    )
+    assert kinds(trace) == {"host": 60, "launch": 20, "copy": 18, "sync": 2}
+
+
+def test_a_query_does_not_wait_and_a_wait_for_nothing_is_its_own(tmp_path):
+    trace = profile(
+        tmp_path,
+        call(0, 1, correlation=1),
+        kernel("k", 3, 7, correlation=1),
+        operator("aten::a", 2, 18),
+        call(8, 4, "cudaEventQuery", correlation=2),
+        call(20, 5, "cudaDeviceSynchronize", correlation=3),
+    )
+    assert kinds(trace) == {"host": 16, "sync": 9}
+
+
+def test_the_main_thread_waits_for_autograd(tmp_path):
+    backward = "autograd::engine::evaluate_function: MulBackward0"
+    trace = profile(
+        tmp_path,
+        operator("aten::mul", 0, 20),
+        operator(backward, 22, 38, thread=2),
+        operator("aten::mul", 30, 10, thread=2),
+        operator("aten::add_", 63, 7),
+        operator("aten::add_", 70, 10),
+    )
+    assert path(trace) == [
+        ("host", "aten::mul", 20),
+        ("host", None, 2),
+        ("host", backward, 8),
+        ("host", "aten::mul", 10),
+        ("host", backward, 20),
+        ("host", None, 3),
+        ("host", "aten::add_", 7),
+        ("host", "aten::add_", 10),
+    ]
+    # Another thread's own work holds up nobody.
+    trace = profile(tmp_path, operator("aten::mul", 0, 20), operator("aten::copy_", 22, 38, thread=2),
+                    operator("aten::add_", 63, 7), operator("aten::add_", 70, 10))  # fmt: skip
+    assert ("host", None, 43) in path(trace)
+
+
+def test_waiting_for_data_is_all_that_happens_in_it(tmp_path):
+    wait = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    trace = profile(tmp_path, operator(wait, 0, 40), operator("aten::stack", 10, 20), operator("aten::mm", 40, 10))
+    assert kinds(trace) == {"data": 40, "host": 10}
+
+
+def steps(tmp_path):
+    """Four steps of 40, 60, 50 and 90 us, on a GPU that is behind by more than a step."""
+    lengths, begins, events = [40, 60, 50, 90], [0, 40, 100, 150], []
+    for k, (begin, length) in enumerate(zip(begins, lengths, strict=True)):
+        events += [step(k, begin, length), operator("aten::mm", begin + 1, 5), call(begin + 2, 1, correlation=k + 1)]
+        events.append(kernel(f"gemm_{k}", 300 + 100 * k, 99, correlation=k + 1))
+    return profile(tmp_path, *events)
+
+
+def test_a_step_is_its_own_work_however_late_the_gpu_does_it(tmp_path):
+    trace = steps(tmp_path)
+    # The median of 40, 50, 60 and 90.
+    assert "step 2: " in trace.critical_path().about
+    # 2 us of the host until the launch, 1 us after the kernel of the step before, and the kernel.
+    assert kinds(trace, step="1") == {"host": 2, "launch": 1, "computation": 99}
+    with pytest.raises(UsageError, match="no step '7'"):
+        trace.critical_path(step="7")
+    with pytest.raises(UsageError, match="no rank '3'"):
+        trace.critical_path(rank="3")
+
+
+def test_without_anything_a_sentence_says_so(tmp_path):
+    table = profile(tmp_path, operator("aten::mm", 5, 0)).critical_path()
+    assert (len(table), "has a duration" in table.note) == (0, True)
+
+
+@given(
+    times=st.lists(st.integers(0, 20), min_size=1, max_size=8),
+    pairs=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(0, 9)), max_size=16),
+    factors=st.lists(st.integers(0, 3), min_size=16, max_size=16),
+)
+def test_the_longest_of_all_ways_through_a_graph_is_found(times, pairs, factors):
+    count = len(times)
+    pairs = [(a % count, b % count, w) for a, b, w in pairs if times[a % count] < times[b % count]]
+    builder = Builder()
+    nodes = builder.moments(np.array(times), 0)
+    column = [np.array([pair[k] for pair in pairs], dtype=np.int64) for k in range(3)]
+    builder.edges(nodes[column[0]], nodes[column[1]], column[2], 0, np.arange(len(pairs)))
+    graph = builder.graph()
+
+    def longest(node, weights):
+        onward = [weights[k] + longest(b, weights) for k, (a, b, _) in enumerate(pairs) if a == node]
+        return max(onward, default=0)
+
+    of_edge = graph.edges.location  # the number of the pair
+    for weights in ([w for *_, w in pairs], [w * f for (*_, w), f in zip(pairs, factors, strict=False)]):
+        given_ = np.array(weights, dtype=np.int64)[of_edge]
+        found = longest_path(graph, given_)
+        assert found.length_ns == max(longest(node, weights) for node in range(count))
+        assert found.length_ns == given_[found.edges].sum()
+        ways = graph.edges.chosen(found.edges)
+        assert (ways.target[:-1] == ways.source[1:]).all()
+
+
+@pytest.mark.parametrize("name", ["nccl_data", "v100_train_rank1of2", "resnet50_loader_workers0"])
+def test_the_parts_of_a_path_follow_each_other(public, name):
+    trace = public(f"kineto/{name}.json.gz")
+    rows = trace.critical_path(by="segment").to_pylist()
+    ends = [row["start_ns"] + row["time_ns"] for row in rows]
+    assert all(end <= row["start_ns"] for end, row in zip(ends, rows[1:], strict=False))
+    sums = [sum(row["time_ns"] for row in trace.critical_path(by=by).to_pylist()) for by in ("kind", "region")]
+    assert sums == [sum(row["time_ns"] for row in rows)] * 2
+
+
+def test_holistic_trace_analysis_finds_the_same_path(public):
+    trace = public("kineto/alexnet_critical_path.json.gz")
+    mark = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
+    *_, one = trace.sql(
+        f"select start_ns, duration_ns from spans join regions r using (region) where r.name = '{mark}' order by 1"
+    ).to_pylist()
+    window = trace.part(time_ns=(one["start_ns"], one["start_ns"] + one["duration_ns"]))
+    told = json.loads((PUBLIC / "alexnet_critical_path.hta.json").read_text())["analyses"]["critical_path"]["out"]
+    hta = {kind: round(share * told["duration"] / 100) for kind, share in told["bound_by_pct"].items()}
+    ours = kinds(window)
+    assert ours["computation"] + ours["copy"] == hta["gpu_compute_bound"]
+    assert ours["queue"] == hta["gpu_kernel_kernel_overhead"]
+    assert ours["launch"] == hta["gpu_kernel_launch_overhead"]
+    # HTA gives no time to what the host does between operators: ours is in the mark itself.
+    regions = window.critical_path(by="region", step="all").to_pylist()
+    by_region = {row["region"]: row["time_ns"] / US for row in regions if row["kind"] == "host"}
+    assert ours["host"] - by_region[mark] == hta["cpu_bound"]
+    # Nor to the moment until the call that waited returns: so its path is shorter than what it explains.
+    assert sum(ours.values()) == one["duration_ns"] / US
+    assert sum(ours.values()) - by_region[mark] - ours["sync"] == told["duration"]
+    for name in ("cudaMalloc", "cudaLaunchKernel", "aten::cudnn_convolution"):
+        assert by_region[name] == told["top"][name]

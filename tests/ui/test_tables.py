@@ -1,0 +1,110 @@
+"""The pages that are tables: operators and kernels of a profile made by hand, and the way to their spans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.deep.kineto import call, kernel, operator, profile, step
+from tests.ui.conftest import view, watched_page
+from tests.ui.driving import complaints
+
+
+@pytest.fixture(scope="module")
+def training_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Six steps of a convolution, an addition in place and another one, and the kernels of the first two."""
+    events = [step(n, 1000 * n, 1000) for n in range(6)]
+    for n in range(6):
+        at = 1000 * n
+        events += [operator("aten::conv2d", at, 300), operator("aten::add_", at + 400, 50)]
+        events += [operator("aten::add", at + 600, 20)]
+        events += [call(at + 10, 5, correlation=2 * n + 1), call(at + 410, 5, correlation=2 * n + 2)]
+        events += [kernel("void conv<float, 4>(int)", at + 100, 200 + n, correlation=2 * n + 1)]
+        events += [kernel("add", at + 450, 40, correlation=2 * n + 2)]
+    trace = profile(tmp_path_factory.mktemp("tables"), *events)
+    with view(trace.path) as address:
+        yield address
+
+
+@pytest.fixture
+def training(browser: Browser, training_address: str) -> Iterator[Page]:
+    with watched_page(browser, training_address) as page:
+        page.goto(f"{training_address}#page=kernels")
+        expect(page.get_by_role("grid", name="Kernels")).to_be_visible()
+        yield page
+
+
+def rows(page: Page, table: str) -> list[list[str]]:
+    """The cells of the rows on the screen, once they are there."""
+    grid = page.get_by_role("grid", name=table)
+    expect(grid.locator(".grid-row").first).to_be_visible()
+    return [row.locator("td").all_inner_texts() for row in grid.locator(".grid-row").all()]
+
+
+def test_operators_by_type_lead_to_those_of_the_type_and_to_their_spans(training: Page) -> None:
+    training.keyboard.press("4")
+    assert [row[:2] for row in rows(training, "Operators")] == [
+        ["aten::conv2d", "6"],
+        ["aten::add_", "6"],
+        ["aten::add", "6"],
+    ]
+    training.get_by_role("button", name="type", exact=True).click()
+    expect(training).to_have_url(re.compile("table.operators=by%3Dtype"))
+    expect(training.get_by_role("gridcell", name="conv2d", exact=True)).to_be_visible()
+    assert [row[:2] for row in rows(training, "Operators")] == [["conv2d", "6"], ["add", "12"]]
+    training.get_by_role("gridcell", name="add", exact=True).click()
+    facts = training.get_by_role("region", name="add")
+    expect(facts).to_contain_text("12 spans, 420 µs")
+    facts.get_by_role("button", name="First").click()
+    # 400 to 450 us: the first of both.
+    expect(training).to_have_url(re.compile("page=timeline.*span=[0-9]+_400000_"))
+
+
+def test_a_table_is_sorted_searched_and_walked_by_keys(training: Page) -> None:
+    assert [row[0] for row in rows(training, "Kernels")] == ["conv", "add"]
+    training.get_by_role("button", name="avg", exact=True).click()
+    expect(training.get_by_role("columnheader", name="avg", exact=True)).to_have_attribute("aria-sort", "descending")
+    training.get_by_role("button", name="avg", exact=True).click()
+    expect(training.locator(".grid-row td").first).to_have_text("add")
+    grid = training.get_by_role("grid", name="Kernels")
+    grid.focus()
+    training.keyboard.press("End")
+    # The whole name is a hover away, and beside the table.
+    expect(training.get_by_role("gridcell", name="conv")).to_have_attribute("title", "void conv<float, 4>(int)")
+    expect(training.get_by_role("region", name="conv")).to_contain_text("void conv<float, 4>(int)")
+    training.reload()
+    expect(training.get_by_role("region", name="conv")).to_contain_text("6 spans, 1.22 ms")
+    training.get_by_role("grid", name="Kernels").focus()
+    training.keyboard.press("Enter")
+    expect(training).to_have_url(re.compile("page=timeline.*span=[0-9]+_5100000_"))  # 205 us, the longest
+    training.keyboard.press("5")
+    training.get_by_role("searchbox", name="Search this table").fill("ADD")
+    expect(training.locator(".grid-row")).to_have_count(1)
+    training.get_by_role("searchbox", name="Search this table").fill("nothing like that")
+    expect(training.get_by_text("No row passes the filter.")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize("name", ["operators", "kernels"])
+def test_axe_finds_nothing_to_complain_about(browser: Browser, training_address: str, name: str, scheme: str) -> None:
+    assert complaints(browser, f"{training_address}#page={name}", scheme, ".grid-row") == []
+
+
+def test_kernels_are_split_and_kept_as_a_file(training: Page) -> None:
+    training.get_by_role("button", name="operator", exact=True).click()
+    expect(training.get_by_role("columnheader", name="operator")).to_be_visible()
+    assert sorted(row[1] for row in rows(training, "Kernels")) == ["aten::add_", "aten::conv2d"]
+    with training.expect_download() as download:
+        training.get_by_role("link", name="CSV").click()
+    assert download.value.suggested_filename == "kernels.csv"
+    assert len(download.value.path().read_text().splitlines()) == 3
+
+
+def test_a_run_without_a_gpu_says_what_is_missing(page: Page, address: str) -> None:
+    page.goto(f"{address}#page=kernels")
+    expect(page.get_by_role("main")).to_contain_text("GPU")
+    page.goto(f"{address}#page=operators")
+    expect(page.get_by_role("main")).to_contain_text("strobe run")
