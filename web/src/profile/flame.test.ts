@@ -163,7 +163,7 @@ describe("search and words", () => {
     expect(nodeFacts(TREE, 3, "host", 100)).toBe("60 ns, 60 % of all; 15 ns self; 2 calls");
     expect(nodeFacts(TREE, 3, "gpu", 47)).toBe("40 ns, 85 % of all; 2 calls");
     expect(nodeFacts(treeOf([["f", -1, 3000, 1]], "samples"), 0, "host", 3000)).toBe(
-      "3 000 samples, 100 % of all; 1 samples self; 2 calls",
+      "3 000 samples, 100 % of all; 1 sample self; 2 calls",
     );
   });
 });

@@ -14,7 +14,9 @@ export const MEASURE_NAMES: Readonly<Record<ProfileMeasure, string>> = { host: "
 export function amount(tree: CallTree, value: number): string {
   const { unit } = tree.about;
   if (!unit) return formatDuration(value);
-  return unit === "bytes" ? formatQuantity(value, unit) : `${formatCount(value)} ${unit}`;
+  return unit === "bytes"
+    ? formatQuantity(value, unit)
+    : `${formatCount(value)} ${value === 1 ? unit.replace(/s$/, "") : unit}`;
 }
 
 /** "65.2 ms, 31 % of all; 12.1 ms self; 148 calls". */

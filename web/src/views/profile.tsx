@@ -412,4 +412,10 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
   );
 }
 
-export const view: View = { name: "profile", title: "Profile", key: "3", component: ProfilePage, chosen: ["frame"] };
+export const view: View = {
+  name: "profile",
+  title: "Profile",
+  key: "3",
+  component: ProfilePage,
+  chosen: ["frame", "selection", "range"],
+};
