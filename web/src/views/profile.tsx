@@ -1,6 +1,6 @@
 // Page 3: who calls what and what that costs, on the host and on GPUs: in time order, left heavy, or as a sandwich
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { css, groupColor } from "../base/color";
 import { formatCount, formatShare } from "../base/quantity";
 import { PROFILE_FORMS, type ProfileMeasure, type ProfileView } from "../base/state";
@@ -67,23 +67,26 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
   const flame = useMemo(() => flameOf(tree, measure, view.form !== "time"), [tree, measure, view.form]);
   const matches = useMemo(() => findIn(tree, find, measure), [tree, find, measure]);
   const node = useMemo(() => nodeOfFrame(tree, frame), [tree, frame]);
-  const change = (to: Partial<ProfileView>): void => session.update({ profile: { ...view, ...to } }, "push");
+  // As of now, not of the last picture: keys may come faster than pictures.
+  const now = (): ProfileView => session.state.peek().profile;
+  const change = (to: Partial<ProfileView>): void => session.update({ profile: { ...now(), ...to } }, "push");
   const choose = (next: number): void => session.update({ frame: next < 0 ? "" : frameOf(tree, next) }, "push");
   const next = <T,>(all: readonly T[], one: T): T | undefined => all[(all.indexOf(one) + 1) % all.length];
   const keys = {
     walk: (step: Parameters<typeof beside>[2]): void => {
-      const to = beside(flame, node, step);
+      const to = beside(flame, nodeOfFrame(tree, session.state.peek().frame), step);
       if (to !== undefined) choose(to);
     },
     reset: () => session.update({ frame: "" }, "push"),
-    nextForm: () => change({ form: next(PROFILE_FORMS, view.form) ?? view.form }),
-    nextMeasure: () => sums.gpu && change({ measure: measure === "host" ? "gpu" : "host" }),
+    nextForm: () => change({ form: next(PROFILE_FORMS, now().form) ?? now().form }),
+    nextMeasure: () => sums.gpu && change({ measure: (now().measure || measure) === "host" ? "gpu" : "host" }),
     search: () => {
       search.current?.focus();
       search.current?.select();
     },
   };
-  useEffect(() => attachProfileKeys(window, keys, view.form !== "sandwich" && location === undefined));
+  // With the first picture, not after it: a key must not be lost.
+  useLayoutEffect(() => attachProfileKeys(window, keys, view.form !== "sandwich" && location === undefined));
 
   const everything = sums[measure];
   const body = ((): preact.ComponentChildren => {
