@@ -1,10 +1,11 @@
 // The way back from a zoom, and on to other steps.
+import type { ComponentChildren } from "preact";
 import { shortName } from "../base/names";
 import { formatDuration, length, type TimeRange } from "../base/time";
 import type { TimelineModel } from "./model";
 
 /** Where we are: the windows that were zoomed into, from the whole run inwards. */
-export function Breadcrumb({ model }: { model: TimelineModel }) {
+export function Breadcrumb({ model, children }: { model: TimelineModel; children?: ComponentChildren }) {
   const { trail, region } = model.session.state.value;
   const name = (crumb: TimeRange | undefined): string => {
     if (!crumb || length(crumb) >= length(model.run.bounds)) return "whole run";
@@ -60,6 +61,7 @@ export function Breadcrumb({ model }: { model: TimelineModel }) {
       <button type="button" class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
         ▲ outlier
       </button>
+      {children}
       <button type="button" class="quiet" onClick={() => model.whole()} title="Whole run (0)">
         whole run
       </button>

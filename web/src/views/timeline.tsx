@@ -64,7 +64,17 @@ function Timeline({ run }: { run: Run }) {
           chosen={session.state.value.step}
           onSteps={(stretch) => model.goTo(around(stretch, run.bounds))}
         />
-        <Breadcrumb model={model} />
+        <Breadcrumb model={model}>
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={model.critical.value !== undefined}
+            onClick={() => model.toggleCritical()}
+            title="What the time of the step in the middle of the screen depends on (C)"
+          >
+            critical path
+          </button>
+        </Breadcrumb>
         <Tracks model={model} />
         <GroupLegend />
       </div>
