@@ -111,7 +111,7 @@ def _everything(rows: Sequence[dict[str, Any]]) -> float:
         if (row.get("share") or 0) > (largest.get(of, {}).get("share") or 0):
             largest[of] = row
     known = sum(row.get("self_ns", row["total_ns"]) / row["share"] for row in largest.values())
-    return known or sum(row["total_ns"] for row in rows)
+    return float(known or sum(row["total_ns"] for row in rows))
 
 
 def _block(kind: str, sums: Iterable[_Sum], everything: float) -> list[str]:
