@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strobe
 from strobe.errors import UsageError
+from strobe.store.imports import opened
 from strobe.structure.critical_path import Builder, changes, longest_path
 from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, copy, event, kernel, operator, profile, step
@@ -454,6 +456,36 @@ def test_calls_of_mpi_wait_for_the_last_rank(tmp_path):
     ]  # fmt: skip
     assert sum(trace.critical_path(what_if="work=0.5").column("predicted_ns")) == 60
     assert sum(trace.critical_path(what_if="MPI_*=0").column("predicted_ns")) == 70
+
+
+def test_collectives_with_a_root_wait_for_it_or_it_for_the_others(tmp_path):
+    archives = pytest.importorskip("tests.formats.otf2_archives")
+
+    def fill(archive):
+        of = archive.definitions
+        names = ("work", "MPI_Bcast", "MPI_Reduce")
+        mpi = {"region_role": archives.RegionRole.COLL_ONE2ALL, "paradigm": archives.Paradigm.MPI}
+        work, bcast, reduce = (of.region(name, **(mpi if "MPI" in name else {})) for name in names)
+        ops = {bcast: archives.CollectiveOp.BCAST, reduce: archives.CollectiveOp.REDUCE}
+        # Rank 1 broadcasts late; it waits for nobody, rank 0 for it. Then rank 0 collects, and rank 2 is late.
+        for rank, spans in enumerate((
+            [(work, 0, 10), (bcast, 10, 45), (work, 45, 50), (reduce, 50, 95), (work, 95, 130)],
+            [(work, 0, 40), (bcast, 40, 42), (work, 42, 60), (reduce, 60, 62), (work, 62, 63)],
+            [(work, 0, 20), (bcast, 20, 44), (work, 44, 90), (reduce, 90, 91), (work, 91, 99)],
+        )):  # fmt: skip
+            events = archive.events(archive.threads[rank])
+            for region, begin, end in spans:
+                events.enter(1000 + begin, region)
+                if region in ops:
+                    events.mpi_collective_begin(1000 + begin)
+                    events.mpi_collective_end(1000 + end, ops[region], archive.world, 1 - (region is reduce), 8, 8)
+                events.leave(1000 + end, region)
+
+    anchor = archives.write(tmp_path / "job", fill, ranks=3)
+    rows = strobe.open(opened(anchor, cache=tmp_path, talk=False)).critical_path(by="segment", step="all").to_pylist()
+    assert [(row["rank"], row["region"], row["time_ns"]) for row in rows] == [
+        (1, "work", 40), (2, "MPI_Bcast", 4), (2, "work", 46), (0, "MPI_Reduce", 5), (0, "work", 35),
+    ]  # fmt: skip
 
 
 def test_messages_lead_to_the_other_rank_as_in_a_walk_back_by_hand(public):
