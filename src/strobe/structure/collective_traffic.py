@@ -13,7 +13,7 @@ import pyarrow as pa
 from strobe.structure.attributes import Attributes, integers
 from strobe.structure.collective_kinds import kind_of, size_of_buffers, size_of_messages
 from strobe.structure.collectives import Party
-from strobe.structure.device_work import COMMUNICATION, beginning, devices, stretches
+from strobe.structure.device_work import COMMUNICATION, beginning, devices, kind_of_region, stretches
 from strobe.structure.groups import Groups, Texts
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ _Part = tuple[Party, Ints, pa.Table, Ints]  # who, kinds (numbers of texts), wha
 
 
 def _on_gpus(trace: Trace, texts: Texts) -> Iterator[_Part]:
+    if not (1 << kind_of_region(trace).clip(0) == COMMUNICATION).any():
+        return
     in_name = _kinds(trace, texts, lambda region: region["group"] == "communication")
     for device in devices(trace):
         party = Party(device.process, device.rank, device.number, on_gpu=True)
