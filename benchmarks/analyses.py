@@ -28,7 +28,7 @@ from strobe.store import imports, trace
 begun = time.process_time()
 trace = strobe.open(sys.argv[1])
 spent = {"opening": time.process_time() - begun}
-for name in ("overlap", "idle"):
+for name in ("overlap", "idle", "launches", "copies", "sequences", "memory"):
     begun = time.process_time()
     len(trace.ask(name))
     spent[name] = time.process_time() - begun
@@ -51,6 +51,8 @@ measure("kernels", lambda: found.get_gpu_kernel_breakdown(**quiet))
 measure("launches", lambda: found.get_cuda_kernel_launch_stats(**one, **quiet),
         lambda: found.get_queue_length_summary(**one))
 measure("copies", lambda: found.get_memory_bw_summary(**one))
+measure("sequences", lambda: found.get_frequent_cuda_kernel_sequences(
+    "aten::", os.path.dirname(sys.argv[1]), rank=0, visualize=False))
 """
 
 

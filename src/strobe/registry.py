@@ -14,11 +14,13 @@ KINDS = {
     "cli": "VERB",
     "record.adapters": "ADAPTER",
 }
-# What the trace offers beside the analyses: answers that are no tables. Layers above it make them.
+# What traces and tables offer beside the analyses: answers that are no tables. Layers above them make them.
 ANSWERS = {
     "op_analyse": ("strobe.structure.op_analyse", "op_analyse"),
     "stack": ("strobe.structure.stack", "build_stack"),
     "summary": ("strobe.present.summary_text", "text_of"),
+    "card": ("strobe.present.notebook", "trace_card"),
+    "table_card": ("strobe.present.notebook", "table_card"),
     "structure": ("strobe.structure.structure", "structure_asked"),
 }
 # Modules in a plug-in folder that are no plug-ins.

@@ -1,6 +1,7 @@
 """The critical path: small runs computed on paper, every way through random graphs, and what HTA says of a profile."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from strobe.errors import UsageError
 from strobe.structure.critical_path import Builder, changes, longest_path
 from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, copy, event, kernel, operator, profile, step
+from tests.deep.test_stragglers import all_reduce, job
+from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
 
 def path(trace, **options):
@@ -318,3 +321,89 @@ def test_holistic_trace_analysis_finds_the_same_path(public):
     assert sum(ours.values()) - by_region[mark] - ours["sync"] == told["duration"]
     for name in ("cudaMalloc", "cudaLaunchKernel", "aten::cudnn_convolution"):
         assert by_region[name] == told["top"][name]
+
+
+def late_collective(tmp_path):
+    """Rank 1 comes 40 us late to an all-reduce, because of its host; rank 0 computes on what comes out."""
+    return job(
+        tmp_path,
+        [
+            [call(0, 1, correlation=1), call(1, 1, correlation=2), all_reduce(5, 60, 0, correlation=1),
+             kernel("gemm", 61, 39, stream=20, correlation=2)],
+            [operator("aten::slow", 0, 36), call(38, 1, correlation=1), all_reduce(45, 60, 0, correlation=1)],
+        ],
+    )  # fmt: skip
+
+
+def test_the_path_leads_through_the_rank_that_comes_last(tmp_path):
+    trace = late_collective(tmp_path)
+    rows = trace.critical_path(by="segment", step="all").to_pylist()
+    assert [(row["rank"], row["kind"], row["time_ns"] / US) for row in rows] == [
+        (1, "host", 36), (1, "host", 2), (1, "launch", 7), (0, "communication", 15), (0, "queue", 1),
+        (0, "computation", 39),
+    ]  # fmt: skip
+    # Half as slow, it comes 18 us sooner; and never sooner than 5 us, when rank 0 does.
+    assert sum(kinds(trace, "predicted_ns", what_if="aten::slow=0.5").values()) == 100 - 18
+    faster = kinds(trace, "predicted_ns", what_if="host=0,launch=0.1")
+    assert sum(faster.values()) == pytest.approx(0.7 + 15 + 1 + 39)
+    by_rank = {
+        rank: {row["kind"]: row["time_ns"] / US for row in trace.critical_path(step="all", rank=rank).to_pylist()}
+        for rank in ("0", "1")
+    }
+    assert by_rank["0"] == {"launch": 5, "communication": 55, "queue": 1, "computation": 39}
+    assert by_rank["1"]["communication"] == 15
+    each = trace.critical_path(step="all", rank="each").to_pylist()
+    assert {row["rank"]: row["time_ns"] / US for row in each if row["kind"] == "communication"} == {0: 55, 1: 15}
+
+
+def test_calls_of_mpi_wait_for_the_last_rank(tmp_path):
+    def rank(number, *spans):
+        return HandMadeProcess({"main": spans}, pid=100 + number, main=number == 0, rank=number)
+
+    def mpi(name, start, end):
+        return span(name, start, end, paradigm="mpi", role="collective")
+
+    trace = make_trace(
+        rank(0, mpi("MPI_Allreduce", 0, 50), span("after", 50, 80)),
+        rank(1, span("work", 0, 40), mpi("MPI_Allreduce", 40, 52)),
+    )
+    rows = trace.critical_path(by="segment").to_pylist()
+    assert [(row["rank"], row["region"], row["kind"], row["time_ns"]) for row in rows] == [
+        (1, "work", "host", 40), (0, "MPI_Allreduce", "communication", 10), (0, "after", "host", 30)
+    ]  # fmt: skip
+    assert sum(trace.critical_path(what_if="work=0.5").column("predicted_ns")) == 60
+    assert sum(trace.critical_path(what_if="MPI_*=0").column("predicted_ns")) == 70
+
+
+def test_messages_lead_to_the_other_rank_as_in_a_walk_back_by_hand(public):
+    trace = public("otf2/ping-pong-otf2")
+    calls = [[], []]
+    for row in trace.sql(
+        "select rank, start_ns b, start_ns + duration_ns e, name from spans join processes using (process)"
+        " where name in ('MPI_Send', 'MPI_Recv') order by b"
+    ).to_pylist():
+        calls[row["rank"]].append((row["b"], row["e"], row["name"]))
+    sent, received = ([[c for c in own if c[2] == name] for own in calls] for name in ("MPI_Send", "MPI_Recv"))
+    # From the rank that ends last, back to the last call in which it waited for the other, and on from there.
+    ends = trace.sql("select rank, last_ns from locations join processes using (process)").to_pylist()
+    rank, now = max(((row["rank"], row["last_ns"]) for row in ends), key=lambda each: each[1])
+    expected = []
+    while True:
+        waits = []
+        for own, others in ((received, sent), (sent, received)):
+            for (begin, end, _), (other, *_) in zip(own[rank], others[1 - rank], strict=True):
+                if end <= now and begin < other < end:
+                    waits.append((end, other))
+        if not waits:
+            break
+        end, other = max(waits)
+        expected.append((rank, other, end))
+        rank, now = 1 - rank, other
+    rows = trace.critical_path(by="segment").to_pylist()
+    jumps = [
+        (row["rank"], row["start_ns"], row["start_ns"] + row["time_ns"])
+        for before, row in pairwise(rows)
+        if row["rank"] != before["rank"]
+    ]
+    assert len(expected) > 8
+    assert jumps == expected[::-1]

@@ -56,6 +56,10 @@ def test_queues_by_hand(tmp_path):
     assert (first["launches"], first["count"], first["mean"], first["min"], first["max"]) == (3, 6, 7 / 6, 0, 2)
     assert (first["quarter"], first["median"], first["three_quarters"]) == (1, 1, 1.75)
     assert found["GPU 0 stream 9"]["mean"] == 0.5
+    # Two wait from 2 to 3, when a begins, and from 4 to 13.
+    assert {row["stream"]: row["full_ns"] for row in rows(trace.launches(by="stream", full_queue=2))} == {
+        "GPU 0 stream 7": 10 * US, "GPU 0 stream 9": 0
+    }  # fmt: skip
 
 
 def test_what_is_missing_is_said(tmp_path):
@@ -111,6 +115,19 @@ def test_holistic_trace_analysis_says_the_same(as_hta_sees_it, name):
         assert total / US == pytest.approx(stats[key]["sum"], abs=0.25 * stats["rows"] ** 0.5 + 0.01)
 
 
+# Microseconds that get_time_spent_blocked_on_full_queue of HTA (0.6.1, HTA_DISABLE_NS_ROUNDING=1) says of stream 7.
+BLOCKED = (("nccl_data", 4, 4958.22265625), ("nccl_data", 16, 0), ("ns_resolution", 4, 381351.25),
+           ("ns_resolution", 16, 380201.0), ("ns_resolution", 64, 377636.25), ("ns_resolution", 1024, 0))  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "full", "theirs_us"), BLOCKED)
+def test_holistic_trace_analysis_is_blocked_as_long(as_hta_sees_it, name, full, theirs_us):
+    trace, _ = as_hta_sees_it(name)
+    ours = {row["stream"]: row["full_ns"] for row in rows(trace.launches(by="stream", full_queue=full))}
+    # HTA keeps microseconds since 1970 in floats, which hold a quarter of one.
+    assert ours["GPU 0 stream 7"] / US == pytest.approx(theirs_us, abs=0.25)
+
+
 gaps = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30), st.integers(0, 6)), min_size=1, max_size=40)
 
 
@@ -125,10 +142,14 @@ def test_queues_do_not_depend_on_the_stretches(given_gaps, size):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queues, "_SETTLED_NS", 10)
         lengths = Spread()
-        queue = queues.Queue(0, lengths)
+        queue = queues.Queue(0, lengths, full=3)
         for begin in range(0, len(calls), size):
             queue.add(calls[begin : begin + size], starts[begin : begin + size])
         queue.finish()
+    times = [time for time, _ in events]
+    assert queue.full_ns == sum(
+        after - time for time, after, length in zip(times, times[1:], expected, strict=False) if length >= 3
+    )
     summary = lengths.summary(1)
     assert (summary.count[0], summary.total[0]) == (len(expected), expected.sum())
     assert (summary.least[0], summary.most[0]) == (expected.min(), expected.max())

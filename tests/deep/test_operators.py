@@ -136,6 +136,34 @@ def test_by_module_and_by_line(tmp_path):
     }
 
 
+def test_the_backward_pass_belongs_to_the_modules_of_the_forward_pass(tmp_path):
+    forward = {"Fwd_thread_id": 0}
+    backward = {"Fwd_thread_id": 1, "thread": 2}
+    events = [
+        python("train.py(40): main", 0, 300),
+        python("nn.Module: Net_0", 10, 60),
+        python("nn.Module: Linear_0", 20, 20),
+        operator("aten::linear", 22, 16, Sequence_number=7, **forward),
+        operator("aten::addmm", 24, 10, Sequence_number=8, **forward),
+        operator("aten::sum", 50, 10, Sequence_number=9, **forward),
+        # The same numbers on another thread, which ran less of the forward pass: those are others.
+        operator("aten::mul", 50, 3, Sequence_number=8, thread=3, **forward),
+        operator("SumBackward0", 100, 10, Sequence_number=9, **backward),
+        operator("AddmmBackward0", 120, 30, Sequence_number=8, **backward),
+        operator("aten::mm", 125, 12, thread=2),
+        call(126, 2, correlation=1, thread=2),
+        kernel("gemm", 130, 40, correlation=1),
+        operator("UnknownBackward", 160, 5, Sequence_number=100, **backward),
+        operator("aten::add_", 200, 6),
+    ]
+    trace = profile(tmp_path, *events)
+    assert by_first(trace.operators(by="module"), "calls", "total_ns", *DEVICE) == {
+        "Linear_0": (4, 46 * US, 40 * US, 40 * US, 1),
+        "Net_0": (2, 20 * US, 0, 0, 0),
+        None: (3, 14 * US, 0, 0, 0),
+    }
+
+
 def test_call_stacks_and_module_hierarchies_of_older_profiles(tmp_path):
     library = "/opt/lib/python3.7/site-packages/torch/nn/functional.py(2263): batch_norm"
     said = {"Call_stack": f"{library};train.py(12): step;train.py(30): <module>", "Module_Hierarchy": "Net.bn1"}

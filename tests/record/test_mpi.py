@@ -161,6 +161,8 @@ def test_the_loop_of_a_solver_is_found_from_its_calls(mpi: Mpi) -> None:
     assert steps.num_rows > 0
     for process in set(steps["process"].to_pylist()):
         assert abs(steps["process"].to_pylist().count(process) - 60) <= 1
+    met = {row["rank"]: row["collectives"] for row in trace.stragglers().to_pylist()}
+    assert met[0] == met[1] > 0
 
 
 def test_calls_of_mpi4py_lie_under_the_python_functions_that_make_them(mpi: Mpi) -> None:

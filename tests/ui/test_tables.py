@@ -1,16 +1,19 @@
-"""The pages that are tables: operators and kernels of a profile made by hand, and the way to their spans."""
+"""Pages about training: operators, kernels and the data pipeline of profiles made by hand, and the way to spans."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.deep.kineto import call, kernel, operator, profile, step
+from tests.deep.kineto import call, kernel, operator, profile, step, write
 from tests.ui.conftest import view, watched_page
 from tests.ui.driving import complaints
+
+SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +106,40 @@ def test_kernels_are_split_and_kept_as_a_file(training: Page) -> None:
     assert len(download.value.path().read_text().splitlines()) == 3
 
 
+def test_the_data_pipeline_shows_what_a_step_waits_for(browser: Browser, tmp_path: Path) -> None:
+    """Two ranks: one waits 60 of 100 ms for a loop that fetches itself, the other 1 ms."""
+    paths = []
+    for rank, wait in ((0, 1), (1, 60)):
+        events = [step(n, 100_000 * n, 100_000) for n in range(6)]
+        events += [operator(SINGLE, 100_000 * n, 1000 * wait) for n in range(6)]
+        events += [operator("aten::mm", 100_000 * n + 1000 * wait, 100_000 - 1000 * wait) for n in range(6)]
+        paths.append(tmp_path / "job" / f"rank{rank}.json")
+        paths[-1].parent.mkdir(exist_ok=True)
+        write(paths[-1], *events, rank=rank)
+    with view(tmp_path / "job") as address, watched_page(browser, address) as page:
+        page.goto(f"{address}#page=data")
+        # Of several ranks that which waits longest comes first.
+        verdict = page.get_by_role("region", name="Verdict")
+        expect(verdict).to_contain_text("highly input-bound")
+        expect(verdict).to_contain_text("waits 60.0 ms (60 %) of every step")
+        bar = page.get_by_role(
+            "img", name=re.compile("What a step is made of: waiting for data 60.0 ms, training 40.0 ms")
+        )
+        expect(bar).to_be_visible()
+        expect(page.get_by_role("region", name="What more workers would gain")).to_contain_text("70.0 ms: 30 % less")
+        expect(page.locator(".stage.bottleneck")).to_have_count(1)
+        expect(page.locator(".stage.bottleneck")).to_contain_text("Load and transform")
+        page.get_by_role("button", name="rank 0").click()
+        expect(verdict).to_contain_text("The data pipeline keeps up: the loop waits 1.00 ms (1.0 %)")
+        page.reload()
+        expect(verdict).to_contain_text("keeps up")
+        page.get_by_title("Show it on the timeline").first.click()
+        expect(page).to_have_url(re.compile("page=timeline.*span="))
+
+
 def test_a_run_without_a_gpu_says_what_is_missing(page: Page, address: str) -> None:
     page.goto(f"{address}#page=kernels")
     expect(page.get_by_role("main")).to_contain_text("GPU")
-    page.goto(f"{address}#page=operators")
-    expect(page.get_by_role("main")).to_contain_text("strobe run")
+    for name in ("operators", "data"):
+        page.goto(f"{address}#page={name}")
+        expect(page.get_by_role("main")).to_contain_text("strobe run")

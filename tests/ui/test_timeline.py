@@ -197,6 +197,24 @@ def test_n_goes_to_the_slow_step_and_brackets_to_its_neighbours(timeline: Timeli
     expect(page.locator(".notice")).to_contain_text(f"step {SLOW_STEP}")
 
 
+def test_c_outlines_the_critical_path_of_the_step_in_the_middle(timeline: Timeline) -> None:
+    page = timeline.page
+    page.keyboard.press("]")
+    timeline.wait_for("time=")
+    page.wait_for_timeout(600)
+    (step,) = re.findall(r"step (\d+)", page.locator(".notice").inner_text())
+    picture = "document.querySelector('.tracks-canvas').toDataURL()"
+    before = page.evaluate(picture)
+    page.keyboard.press("c")
+    said = re.compile(rf"critical path of step {step}: [\d.]+ ms")
+    expect(page.locator(".tracks-canvas")).to_have_attribute("aria-label", said)
+    expect(page.get_by_role("button", name="critical path")).to_have_attribute("aria-pressed", "true")
+    wait_until(page, f"{picture} !== {before!r}")
+    page.get_by_role("button", name="critical path").click()
+    expect(page.get_by_role("button", name="critical path")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator(".tracks-canvas")).not_to_have_attribute("aria-label", said)
+
+
 def test_search_finds_in_the_whole_run_and_enter_goes_there(page: Page, address: str) -> None:
     timeline = open_timeline(page, address, "&time=100000000-110000000")
     page.keyboard.press("/")

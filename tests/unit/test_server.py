@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import httpx
@@ -328,6 +328,25 @@ def test_one_goes_from_step_to_step_and_to_the_next_outlier(training: Page) -> N
     assert training.json("step?time_ns=0&kind=previous") is None
 
 
+def test_the_critical_path_of_a_step_is_where_its_spans_are_no_finer_than_the_screen(training: Page) -> None:
+    row = training.table("steps").to_pylist()[10]
+    begin, end = row["start_ns"], row["start_ns"] + row["duration_ns"]
+
+    def boxes(width: int, start_ns: int = begin, end_ns: int = end) -> list[tuple[int, int, int]]:
+        asked = f"critical?at_ns={begin + 5}&start_ns={start_ns}&end_ns={end_ns}&width={width}"
+        found = cast("dict[str, Any]", training.json(asked))
+        assert found["about"] == f"critical path of step {row['step']}: {row['duration_ns'] / MS:.2f} ms"
+        assert set(found["location"]) <= {0}
+        columns = (found[name] for name in ("depth", "start_ns", "duration_ns"))
+        return [(depth, start - begin, duration) for depth, start, duration in zip(*columns, strict=True)]
+
+    wait = row["data_wait_ns"]
+    # The wait, and after zero_grad (1 us, less than a pixel) what train_step does itself; then its three others.
+    assert boxes(4096) == [(0, 0, wait + 1000 + 1 * MS), (1, wait, 1000), (1, wait + 1000 + 1 * MS, 10 * MS)]
+    assert boxes(1) == [(0, 0, wait + 1000 + 1 * MS), (1, wait, 11 * MS + 1000)]
+    assert boxes(100, end, end + 10 * MS) == []
+
+
 def test_metrics_are_thinned_to_the_screen_but_keep_their_extremes(tmp_path: Path) -> None:
     times = list(range(0, 1_000_000, 100))
     values = [1.0] * len(times)
@@ -376,6 +395,7 @@ def test_a_trace_without_anything_is_answered_too(tmp_path: Path) -> None:
         "neighbour?location=0&start_ns=0&depth=0&way=up",
         "search/spans?text=dur:5",
         "readings?start_ns=0&end_ns=1&width=999999",
+        "critical?start_ns=0&end_ns=1&width=10",
         "table?name=../../etc/passwd",
     ],
 )

@@ -10,6 +10,7 @@ import "./style/timeline.css";
 import "./style/overview.css";
 import "./style/structure.css";
 import "./style/tables.css";
+import "./style/pipeline.css";
 
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
 const views = Object.values(found).sort((a, b) => a.key.localeCompare(b.key));

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from strobe.model.plugins import Analysis
+from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from strobe.model.schema import Column
     from strobe.store.table import Table
     from strobe.store.trace import Trace
+    from strobe.structure.copies import Floats, Ints
     from strobe.structure.device_work import Device
-    from strobe.structure.groups import Texts
-
-# `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy HtoD]`; what is no copy sets memory: `Memset (Device)`.
-_COPY = re.compile(r"memcpy (?P<kind>\w+)(?: \((?P<source>\w+) -> (?P<destination>\w+)\))?", re.IGNORECASE)
-_SET = re.compile(r"memset(?: \((?P<destination>\w+)\))?", re.IGNORECASE)
-SET = "set"
 
 
-def run(trace: Trace) -> Table:
+def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
     """Sum the copies and memory sets of every GPU by direction and kinds of memory; sizes and times (nsys: mem_*_sum).
 
     share = total / total of all copies and sets of the GPU; stddev that of a sample, 0 for one. bandwidth = bytes /
     time of those whose size is known (1 GB/s is a byte per ns); the peak is the highest of a single copy. A copy is
     pageable where the host's memory is not pinned: the driver copies it twice, and it cannot overlap with the host.
+
+    by time: the bandwidth of each kind in each of `points` equal parts of the time of the GPU's work, those in which
+    something is copied; 0: from change to change, the sum of what runs at once (HTA: memory bandwidth time series). A
+    copy counts as equally fast all along; those without length or size are left out.
     """
-    from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.device_work import NO_DEVICE, devices
 
     there = devices(trace)
-    rows = [row for device in there for row in _of_device(trace, device)]
-    columns = (
+    about = "copies and memory sets of all GPUs"
+    if by == "time":
+        rows = [row for device in there for row in _over_time(trace, device, points)]
+    else:
+        rows = [row for device in there for row in _of_device(trace, device)]
+    note = "" if rows else "no GPU copied or set memory in this trace" if there else NO_DEVICE
+    if by == "time":
+        return make_table(_time_columns(), rows, name="copies", about=about, note=note)
+    return make_table(_columns(), rows, name="copies", about=about, note=note).sort("total_ns")
+
+
+def _columns() -> tuple[Column, ...]:
+    from strobe.model.schema import Column
+
+    return (
         Column("rank", "int64", "", "rank of the process, null where it has none"),
         Column("process", "uint32", "", "process that used the GPU", extra=True),
         Column("device", "int64", "", "number of the GPU, null where unknown"),
@@ -61,45 +72,44 @@ def run(trace: Trace) -> Table:
         Column("bandwidth_gb_s", "float64", "GB/s", "bytes by time in it"),
         Column("peak_gb_s", "float64", "GB/s", "the same of the fastest copy", extra=True),
     )
-    note = "" if rows else "no GPU copied or set memory in this trace" if there else NO_DEVICE
-    return make_table(columns, rows, name="copies", about="copies and memory sets of all GPUs", note=note).sort(
-        "total_ns"
+
+
+def _time_columns() -> tuple[Column, ...]:
+    from strobe.model.schema import Column
+
+    return (
+        Column("rank", "int64", "", "rank of the process, null where it has none"),
+        Column("process", "uint32", "", "process that used the GPU", extra=True),
+        Column("device", "int64", "", "number of the GPU, null where unknown"),
+        Column("kind", "string", "", "from where to where: HtoD, DtoH, DtoD, PtoP, ...; set where memory was set"),
+        Column("start_ns", "int64", "ns", "start of the part of time"),
+        Column("duration_ns", "int64", "ns", "its length"),
+        Column("busy_ns", "int64", "ns", "time of it in which something is copied"),
+        Column("bandwidth_gb_s", "float64", "GB/s", "bytes copied in it by its length"),
+        Column("peak_gb_s", "float64", "GB/s", "highest bandwidth at any moment of it, the sum of what runs at once"),
+        Column("copies", "int64", "", "most that ran at once", extra=True),
     )
 
 
 def _of_device(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:
     import numpy as np
 
-    from strobe.structure.attributes import Attributes, integers
-    from strobe.structure.device_work import COPY, beginning, stretches
+    from strobe.structure.copies import SET, copies
     from strobe.structure.groups import Groups, Spread, Texts
 
-    columns = ("size_bytes", "copy_kind", "source_kind", "destination_kind")
-    attributes = {at: Attributes(trace, "copy_spans", at, columns) for at in device.locations}
     texts, groups, times, sizes = Texts(), Groups(), Spread(), Spread()
-    in_names = np.array([_in_name(name, texts) for name in trace.regions.to_arrow().column("name").to_pylist()])
     timed, peaks = np.zeros(0, dtype=np.int64), np.zeros(0)
-    for begin, end in stretches(device):
-        found = beginning(trace, device, begin, end)
-        for location, own in attributes.items():
-            (at,) = np.nonzero((found.location == location) & (1 << found.kind == COPY))
-            if not len(at):
-                continue
-            said = own.of(found.row[at])
-            key = []
-            for k, column in enumerate(columns[1:]):
-                known = texts.numbers(said.column(column))
-                key.append(np.where(known >= 0, known, in_names[found.region[at], k]))
-            group = groups.numbers(key)
-            duration, size = (found.end_ns - found.start_ns)[at], integers(said.column("size_bytes"))
-            times.add(group, duration)
-            sized = size >= 0
-            sizes.add(group[sized], size[sized])
-            more = len(groups) - len(timed)
-            timed, peaks = np.pad(timed, (0, more)), np.pad(peaks, (0, more))
-            np.add.at(timed, group[sized], duration[sized])
-            fast = sized & (duration > 0)
-            np.maximum.at(peaks, group[fast], size[fast] / duration[fast])
+    for found in copies(trace, device, texts):
+        group = groups.numbers([found.kind, found.source, found.destination])
+        duration, size = found.end_ns - found.start_ns, found.size
+        times.add(group, duration)
+        sized = size >= 0
+        sizes.add(group[sized], size[sized])
+        more = len(groups) - len(timed)
+        timed, peaks = np.pad(timed, (0, more)), np.pad(peaks, (0, more))
+        np.add.at(timed, group[sized], duration[sized])
+        fast = sized & (duration > 0)
+        np.maximum.at(peaks, group[fast], size[fast] / duration[fast])
     count = len(groups)
     ran, held = times.summary(count), sizes.summary(count)
     everything = max(1, int(ran.total.sum()))
@@ -126,13 +136,44 @@ def _of_device(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _in_name(name: str, texts: Texts) -> tuple[int, int, int]:
-    """Return kind, source and destination as the name of the region says them: numbers of texts."""
-    found = _COPY.search(name)
-    if found:
-        return texts.number(found["kind"]), texts.number(found["source"]), texts.number(found["destination"])
-    found = _SET.search(name)
-    return texts.number(SET if found else None), -1, texts.number(found["destination"] if found else None)
+def _over_time(trace: Trace, device: Device, points: int) -> Iterator[tuple[object, ...]]:
+    """Yield the bandwidth of each kind in each part of the time, or in each piece between changes."""
+    import numpy as np
+
+    from strobe.structure.copies import speeds
+    from strobe.structure.groups import Texts
+
+    texts = Texts()
+    width = max(1, -(-(device.last_ns - device.first_ns) // max(1, points)))
+    edges = device.first_ns + np.arange(points + 1 if points > 0 else 0) * width
+    sums: dict[int, tuple[Ints, Floats, Floats, Ints]] = {}
+    for piece in speeds(trace, device, texts, edges):
+        length = piece.end_ns - piece.start_ns
+        if points <= 0:
+            who = device.rank, device.process, device.number, texts.text(piece.kind)
+            columns = (piece.start_ns, length, length, piece.speed, piece.speed, piece.running)
+            yield from ((*who, *cells) for cells in zip(*(column.tolist() for column in columns), strict=True))
+            continue
+        empty = np.zeros(points, dtype=np.int64), np.zeros(points), np.zeros(points), np.zeros(points, dtype=np.int64)
+        busy, size, peak, most = sums.setdefault(piece.kind, empty)
+        part = (piece.start_ns - device.first_ns) // width
+        np.add.at(busy, part, length)
+        np.add.at(size, part, piece.speed * length)
+        np.maximum.at(peak, part, piece.speed)
+        np.maximum.at(most, part, piece.running)
+    for kind, (busy, size, peak, most) in sums.items():
+        for k in np.flatnonzero(busy).tolist():
+            who = device.rank, device.process, device.number, texts.text(kind)
+            times = int(edges[k]), width, int(busy[k])
+            yield *who, *times, float(size[k]) / width, float(peak[k]), int(most[k])
 
 
-ANALYSIS = Analysis("copies", "What is copied to, from and on each GPU, and how fast?", run)
+ANALYSIS = Analysis(
+    "copies",
+    "What is copied to, from and on each GPU, and how fast?",
+    run,
+    options=(
+        Option("by", "one row a kind, or a kind and part of the time", default="kind", choices=("kind", "time")),
+        Option("points", "equal parts of the time; 0: from change to change", type=int, default=500),
+    ),
+)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
     from strobe.structure.device_work import Device
 
+# A stream takes so many launches before the next call blocks.
+FULL_QUEUE = 1024
 # Parts of an execution; `all` is from the start of the call to the end on the GPU.
 _PARTS = ("all", "call", "queue", "run")
 _STATISTICS = ("avg", "median", "min", "max", "stddev")
@@ -26,7 +28,9 @@ _MEANING = {
 _NO_CALLS = "no call that launched something is in this trace; profiles of PyTorch, Nsight Systems and nvprof hold them"
 
 
-def run(trace: Trace, *, by: str = "kernel", long_call_us: int = 50, late_us: int = 100) -> Table:
+def run(
+    trace: Trace, *, by: str = "kernel", long_call_us: int = 50, late_us: int = 100, full_queue: int = FULL_QUEUE
+) -> Table:
     """Sum the executions of kernels, copies and sets of every GPU by name and call (Nsight Systems: kern_exec_sum).
 
     all = from the start of the launching call to the end on the GPU, which is less than the sum of its parts where
@@ -35,14 +39,15 @@ def run(trace: Trace, *, by: str = "kernel", long_call_us: int = 50, late_us: in
     than `long_call_us`; late = queue time above `late_us` (HTA: launch statistics). Only what has a call in the trace.
 
     by stream: how many launches wait, looked at after each event: one more at the start of a call, one less at the
-    start of what it launched (HTA: queue length). An empty queue means that the GPU waits for the host.
+    start of what it launched (HTA: queue length). An empty queue means that the GPU waits for the host; while
+    `full_queue` launches wait, the host does: the next call does not return (HTA: time blocked on a full queue).
     """
     from strobe.store.table import make_table
     from strobe.structure.device_work import NO_DEVICE, devices
 
     there = devices(trace)
     if by == "stream":
-        rows = [row for device in there for row in _queues(trace, device)]
+        rows = [row for device in there for row in _queues(trace, device, full_queue)]
         columns, about = _queue_columns(), "launches that wait on each stream"
     else:
         limits = long_call_us * 1000, late_us * 1000
@@ -94,6 +99,7 @@ def _queue_columns() -> tuple[Column, ...]:
         Column("median", "float64", "", "half are not longer"),
         Column("three_quarters", "float64", "", "three quarters are not longer"),
         Column("max", "int64", "", "longest; 1024 is where CUDA blocks the next call"),
+        Column("full_ns", "int64", "ns", "time in which --full-queue launches or more waited"),
     )
 
 
@@ -148,7 +154,7 @@ def _executions(trace: Trace, device: Device, long_ns: int, late_ns: int) -> Ite
         )
 
 
-def _queues(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:
+def _queues(trace: Trace, device: Device, full: int) -> Iterator[tuple[object, ...]]:
     import numpy as np
 
     from strobe.structure.groups import Spread
@@ -157,7 +163,7 @@ def _queues(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:
 
     streams = trace.locations.to_arrow().column("name").to_pylist()
     lengths = Spread()
-    queues = [Queue(k, lengths) for k in range(len(device.locations))]
+    queues = [Queue(k, lengths, full) for k in range(len(device.locations))]
     for found, by_whom in launches(trace, device):
         for location, queue in zip(device.locations, queues, strict=True):
             (at,) = np.nonzero((found.location == location) & (by_whom.call_row >= 0))
@@ -166,13 +172,13 @@ def _queues(trace: Trace, device: Device) -> Iterator[tuple[object, ...]]:
         queue.finish()
     sums = lengths.summary(len(queues))
     quarters = [lengths.quantile(part, sums.count) for part in (0.25, 0.75)]
-    for k, location in enumerate(device.locations):
+    for k, (location, queue) in enumerate(zip(device.locations, queues, strict=True)):
         if sums.count[k]:
             yield (
                 *(device.rank, device.process, device.number, streams[location]),
                 *(int(sums.count[k]) // 2, int(sums.count[k]), float(sums.average[k]), float(sums.stddev[k])),
                 *(int(sums.least[k]), float(quarters[0][k]), float(sums.median[k]), float(quarters[1][k])),
-                int(sums.most[k]),
+                *(int(sums.most[k]), queue.full_ns),
             )
 
 
@@ -188,6 +194,7 @@ ANALYSIS = Analysis(
             choices=("kernel", "stream"),
         ),
         Option("long_call_us", "microseconds from which on a call is a long one", type=int, default=50),
+        Option("full_queue", "launches that wait on a stream when calls begin to block", type=int, default=FULL_QUEUE),
         Option("late_us", "microseconds in the queue from which on a launch is late", type=int, default=100),
     ),
 )

@@ -58,9 +58,10 @@ def run(
     where calls were folded, these come from histograms whose buckets are half an octave (41 %) wide.
 
     By module: the innermost `nn.Module` around the operator as PyTorch's profiler recorded it, else the class of the
-    innermost function `forward` that strobe recorded. By line: the innermost Python function around the operator that
-    is neither Python's own nor of an installed package, with the line where it begins; from the call stacks of older
-    profiles, the line of the call. search keeps rows whose names hold all its words, in any case.
+    innermost function `forward` that strobe recorded; the backward pass belongs to the modules of the forward operators
+    with its sequence numbers, where the trace has these. By line: the innermost Python function around the operator
+    that is neither Python's own nor of an installed package, with the line where it begins; from the call stacks of
+    older profiles, the line of the call. search keeps rows whose names hold all its words, in any case.
     Waits for data and communication are no operators; what a collective launches belongs to the operator around it.
     """
     from strobe.model.schema import Column

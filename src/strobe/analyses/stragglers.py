@@ -27,8 +27,8 @@ _NO_COLLECTIVE = (
     "no collective that two ranks took part in is in this trace; kernels of NCCL and the like, blocking collectives"
     " of MPI and those of gloo are looked at"
 )
-# A rank is the late one if it causes this part of the delays.
-_MOST = 2 / 3
+# A rank is the late one if it causes this part of the delays. Of two that are alike, one may well cause more than half.
+_MOST, _MOST_OF_TWO = 1 / 2, 2 / 3
 
 
 def run(trace: Trace, *, by: str = "rank") -> Table:
@@ -40,8 +40,9 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     arrival minus the last but one: how much sooner the collective could begin if the last one came with the next.
     `last` and `delay_ns` count only delays above the error of the clocks: the sum of what that of the last one, and of
     any of the others, may be off. It is how well ends of collectives agree, as found when the files of ranks were
-    put together; 0 on one machine. The sentence below the table names the late rank if one causes two thirds of the
-    delays. Ranks are matched by group and number of the collective, else by order, else by what overlaps.
+    put together; 0 on one machine. The sentence below the table names the late rank if one causes half of the delays
+    (of two ranks: two thirds). Ranks are matched by group and number of the collective, else by order, else by what
+    overlaps.
     """
     from strobe.store.table import make_table
     from strobe.structure.collectives import collectives
@@ -134,7 +135,7 @@ class _Arrivals:
         if not whole:
             return f"no rank is later than the error of the clocks allows: up to {format_ns(int(self.error_ns.max()))}"
         name, part = found.parties[worst].name, by_party[worst] / whole
-        if part < _MOST:
+        if part < (_MOST if len(np.unique(party)) > 2 else _MOST_OF_TWO):
             return (
                 f"no single rank is late: of {format_ns(whole)} that collectives waited for their last rank alone,"
                 f" {name} caused the most, {format_share(part)}"

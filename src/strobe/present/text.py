@@ -130,6 +130,11 @@ def talk(message: str) -> None:
     print(f"strobe: {message}", file=sys.stderr)
 
 
+def people(table: Table) -> tuple[list[str], list[bool], list[list[str]]]:
+    """Return headings, which columns are numbers, and the rows, as people read them."""
+    return _headings(table), _numeric(table), _cells(table)
+
+
 def _shown(table: Table) -> list[str]:
     """Columns for people. In a tree, the indentation of the first column says the depth."""
     tree = "depth" in table.columns and len(table.columns) > 2

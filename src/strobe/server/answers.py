@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from strobe.errors import UsageError
-from strobe.server import analysed, behind, detail, iterations, metrics, search, tables, window
+from strobe.server import analysed, behind, critical, detail, iterations, metrics, search, tables, window
 from strobe.server.facts import Chosen, Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import Body, arrow_body
@@ -115,6 +115,13 @@ def readings(facts: Facts, parameters: Parameters) -> Body:
     )
 
 
+def critical_path(facts: Facts, parameters: Parameters) -> Body:
+    """Where the critical path of the step at `at_ns` goes through the locations in a window."""
+    at_ns, start_ns, end_ns = (_whole(parameters, name) for name in ("at_ns", "start_ns", "end_ns"))
+    width = max(1, _whole(parameters, "width", _MOST_BINS))
+    return _json(critical.critical_path(facts, at_ns, start_ns, end_ns, width))
+
+
 def step_list(facts: Facts, parameters: Parameters) -> Body:
     """All steps, or, where there are too many to draw, the most telling one of each stretch."""
     limit = _whole(parameters, "limit", _MOST_STEPS) if "limit" in parameters else _MOST_STEPS
@@ -212,6 +219,7 @@ ROUTES: dict[str, Answer] = {
     "neighbour": neighbour,
     "series": series,
     "readings": readings,
+    "critical": critical_path,
     "steps": step_list,
     "step": step_near,
     "structure": structure,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
+from strobe import registry
 from strobe.errors import UsageError
 from strobe.model.schema import SCHEMA_VERSION, TABLES, Column
 
@@ -157,15 +157,8 @@ class Table:
     def __repr__(self) -> str:
         return f"<strobe.Table {self.name or 'result'}: {len(self)} rows, columns {', '.join(self.columns)}>"
 
-    def _repr_html_(self, most_rows: int = 200) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        shown = self.head(most_rows).rows()
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) + "</tr>" for row in shown
-        )
-        more = f"<p>{len(self) - len(shown)} more rows</p>" if len(self) > len(shown) else ""
-        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}{note}"
+    def _repr_html_(self) -> str:
+        return cast(str, registry.answer("table_card")(self))
 
 
 def arrow_schema(columns: Iterable[Column], *, source: str = "spans") -> pa.Schema:
@@ -215,7 +208,3 @@ def _arrow_type(name: str) -> pa.DataType:
 
 def _meta(field: pa.Field, key: bytes) -> str:
     return str((field.metadata or {}).get(key, b"").decode())
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

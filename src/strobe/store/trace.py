@@ -522,6 +522,9 @@ class Trace:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *registry.names("analyses")})
 
+    def _repr_html_(self) -> str:
+        return cast(str, registry.answer("card")(self))
+
     def __repr__(self) -> str:
         return f"<strobe.Trace {self.path}: {len(self.readers)} processes, {self.span_count} spans>"
 

@@ -83,7 +83,8 @@ def collectives(trace: Trace) -> Collectives:
     same group and number (PyTorch 2.2 and later write it: Seq). Where the number is not known, all who ran a kind of
     collective in a group are counted through, if they ran it equally often and what that puts together did run at the
     same moment; else the same are those that overlap in time: nobody is done before the last one has come.
-    Calls of MPI whose communicator is not recorded count as of one group.
+    Calls of MPI whose communicator is not recorded count as of one group. A kernel SendRecv that does not say more may
+    be an all-to-all or messages of a pair: either way who comes early waits.
     """
     return trace.once("collectives", lambda: _matched(_read(trace)))
 

@@ -46,12 +46,16 @@ def graph(trace: Trace, windows: Sequence[Window]) -> Graph:
 def _of_process(trace: Trace, builder: Builder, window: Window) -> critical_ranks.Part:
     begin, end = window.start_ns, window.end_ns
     main = main_location(trace, window.process)
+    # Before a thread's first span and after its last one nobody knows what it did.
     chains = [
-        critical_threads.chain(trace, builder, at["location"], begin, end, main=at["location"] == main)
+        critical_threads.chain(
+            trace, builder, at["location"], max(begin, at["first_ns"]), min(end, at["last_ns"]),
+            main=at["location"] == main,
+        )
         for at in trace.locations.to_arrow().to_pylist()
-        if at["process"] == window.process and at["kind"] == "thread" and at["first_ns"] < end
-        if at["last_ns"] > begin or at["location"] == main
-    ]
+        if at["process"] == window.process and at["kind"] == "thread"
+        if at["first_ns"] < end and at["last_ns"] > begin
+    ]  # fmt: skip
     critical_threads.link(trace, chains)
     own = [device for device in devices(trace) if device.process == window.process]
     calls = critical_gpu.calls_of(trace, chains)

@@ -1,15 +1,25 @@
-"""What links ranks in the critical path."""
+"""What links ranks in the critical path: collectives in which all wait for the last to come, and messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from strobe.structure.attributes import integers
+from strobe.structure.collectives import collectives
+from strobe.structure.critical_path import COMMUNICATION
+from strobe.structure.groups import Texts
+
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
     from strobe.structure.critical_gpu import Activities, Calls, Syncs
-    from strobe.structure.critical_path import Bools, Builder
+    from strobe.structure.critical_path import Bools, Builder, Ints
     from strobe.structure.critical_threads import Chain
+
+# Phase of the moments in which all have come to a collective, see Builder.
+_ALL_THERE = 3
 
 
 @dataclass
@@ -25,4 +35,101 @@ class Part:
 
 
 def link(trace: Trace, builder: Builder, parts: list[Part]) -> None:
-    """Say what ranks waited for in others."""
+    """Say what ranks waited for in others: the last of them to come to a collective, and messages."""
+    if len(parts) > 1:
+        _collectives(trace, builder, parts)
+        _messages(trace, parts)
+
+
+def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
+    """Add a moment for each collective in which all are there; from then on it takes its time everywhere."""
+    found = collectives(trace)
+    members: list[tuple[Part, Chain | None, Ints, Ints]] = []  # where: of the GPU or a thread, which, which collective
+    for part in parts:
+        for chain in (None, *part.chains):
+            rows = part.work.row if chain is None else chain.spans["row"]
+            where = part.work.location if chain is None else np.full(len(rows), chain.location)
+            for location in np.unique(where).tolist():
+                (own,) = np.nonzero(where == location)
+                own = own[np.argsort(rows[own])]
+                (told,) = np.nonzero((found.location == location) & (found.collective >= 0))
+                at = np.searchsorted(rows[own], found.row[told])
+                at[at == len(own)] = 0
+                there = rows[own[at]] == found.row[told]
+                members.append((part, chain, own[at[there]], found.collective[told[there]]))
+    number = np.concatenate([np.zeros(0, dtype=np.int64), *(each[3] for each in members)])
+    known, counts = np.unique(number, return_counts=True)
+    known = known[counts > 1]
+    last_ns = np.full(len(known), -(2**62), dtype=np.int64)
+    for part, chain, which, number in members:
+        mine = np.isin(number, known)
+        begin_ns = part.work.start_ns[which] if chain is None else chain.time_ns[chain.begins[which]]
+        np.maximum.at(last_ns, np.searchsorted(known, number[mine]), begin_ns[mine])
+    together = builder.moments(last_ns, _ALL_THERE)
+    for part, chain, which, number in members:
+        which, at = which[np.isin(number, known)], np.searchsorted(known, number[np.isin(number, known)])
+        if chain is None:
+            work = part.work
+            begins, begin_ns, end_ns = work.begins[which], work.start_ns[which], work.end_ns[which]
+        else:
+            begins, ends = chain.node[chain.begins[which]], chain.ends[which]
+            begin_ns, end_ns = chain.time_ns[chain.begins[which]], chain.time_ns[ends]
+        builder.edges(begins, together[at], np.zeros(len(at), dtype=np.int64), COMMUNICATION)
+        # Where clocks differ, it may seem to end before the last one has come: then nothing is known.
+        sound = end_ns > last_ns[at]
+        which, at = which[sound], at[sound]
+        if chain is None:
+            part.early[which] = begin_ns[sound] < last_ns[at]
+            builder.edges(together[at], work.ends[which], end_ns[sound] - last_ns[at], COMMUNICATION,
+                          work.location[which], work.row[which], work.region[which],
+                          work.call_path[which])  # fmt: skip
+        else:
+            chain.wait(ends[sound], together[at], last_ns[at], COMMUNICATION, transfers=True)
+
+
+def _messages(trace: Trace, parts: list[Part]) -> None:
+    """Say which calls waited for the other side of a message.
+
+    The call in which one was received waits for the call that sent it (Scalasca: Late Sender), a blocking send for the
+    call that receives (Late Receiver), as far as either began after it. The n-th message of a sender, receiver,
+    communicator and tag is the n-th that was received, where there are as many of both.
+    """
+    chains = [(part.rank, chain) for part in parts if part.rank is not None for chain in part.chains]
+    texts = Texts()
+    found = [np.zeros((7, 0), dtype=np.int64)]
+    for number, (rank, chain) in enumerate(chains):
+        for batch in trace.side_batches("messages", chain.location):
+            time = integers(batch.column("time_ns"))
+            direction = texts.numbers(batch.column("direction"))
+            sent = (direction == texts.number("send")).astype(np.int64)
+            inside = (sent == 1) | (direction == texts.number("receive"))
+            inside &= (time >= chain.time_ns[0]) & (time <= chain.time_ns[-1]) if len(chain.time_ns) else False
+            peer, own = integers(batch.column("peer_rank")), np.full(len(time), rank)
+            of = texts.numbers(batch.column("communicator"))
+            blocking = (integers(batch.column("request")) < 0).astype(np.int64)
+            pair = np.where(sent, own, peer), np.where(sent, peer, own)
+            tag = integers(batch.column("tag"))
+            columns = np.stack((*pair, of, tag, time, np.full(len(time), number), 2 * sent + blocking))
+            found.append(columns[:, inside])
+    whole = np.concatenate(found, axis=1)
+    _, key = np.unique(whole[:4], axis=1, return_inverse=True)
+    key = key.ravel()
+    whole, key = (each[..., np.lexsort((whole[4], key))] for each in (whole, key))
+    sent = whole[6] >= 2
+    counts = [np.bincount(key[which], minlength=int(key.max(initial=-1)) + 1) for which in (sent, ~sent)]
+    as_many = (counts[0] == counts[1])[key]
+    send, receive = whole[4:, sent & as_many], whole[4:, ~sent & as_many]
+    for one in np.unique(send[1]).tolist():
+        for other in np.unique(receive[1][send[1] == one]).tolist():
+            which = (send[1] == one) & (receive[1] == other)
+            _message(chains[one][1], chains[other][1], send[:, which], receive[:, which])
+
+
+def _message(sender: Chain, receiver: Chain, send: Ints, receive: Ints) -> None:
+    """Link messages between two threads; `send`, `receive`: time, thread, 2 or 0 and 1 if the call blocks."""
+    begun = sender.last_until(send[0])
+    done = np.searchsorted(receiver.time_ns, receive[0])
+    receiver.wait(done, np.where(begun < 0, -1, sender.node[begun]), sender.time_ns[begun], COMMUNICATION)
+    blocking = (send[2] == 3) & (begun >= 0) & (begun + 1 < len(sender.time_ns)) & (done > 0)
+    begun, asked = begun[blocking], done[blocking] - 1
+    sender.wait(begun + 1, receiver.node[asked], receiver.time_ns[asked], COMMUNICATION)

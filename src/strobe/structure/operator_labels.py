@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strobe.structure.attributes import Attributes
+from strobe.structure.attributes import Attributes, integers
 from strobe.structure.groups import Groups, Texts
 from strobe.structure.statistics import outermost, path_tree
 
@@ -108,6 +108,9 @@ class Labels:
 class AttributeLabels(Labels):
     """Labels that follow from an attribute of each operator."""
 
+    # Side table and columns that labels are made of.
+    columns: tuple[str, ...] = ()
+
     def __init__(
         self, trace: Trace, column: str, cells_of: Callable[[str, str], Cells], *, names: bool, inherited: bool
     ) -> None:
@@ -116,34 +119,37 @@ class AttributeLabels(Labels):
         Operators that lack the attribute have the label of the one around them if it is `inherited`.
         """
         self.is_operator = operators_of(trace)
-        self._trace, self._column, self._cells_of = trace, column, cells_of
-        self._inherited = inherited
+        self.columns = (column,)
+        self._trace, self._cells_of, self._inherited = trace, cells_of, inherited
         self._names = cast("list[str]", trace.regions.column("name")) if names else []
-        self._texts, self._pairs, self._nodes = Texts(), Groups(), Groups()
+        self._texts, self._pairs = Texts(), Groups()
         self._label_of_pair: list[int] = []
         self._number: dict[Cells, int] = {}
         self.cells, self.known = [], False
         self._region_of_path = path_tree(trace)[1]
+        self._nodes = Groups()
 
     def of_path(self, call_path: Ints) -> Ints:
         """Return the labels of operators of which no more is known than their call paths."""
-        region = self._region_of_path[call_path]
-        missing = np.full(len(region), -1, dtype=np.int64)
-        return np.where(self.is_operator[region], self._labels(region, missing, missing), -1)
+        region = self._region_of_path[call_path].astype(np.int64)
+        labels = self._numbers(region, np.full(len(region), -1, dtype=np.int64))
+        return np.where(self.is_operator[region], labels, -1)
 
     def numbering(self, location: int) -> Numbering:
         """Return what gives the spans of a location their nodes; stretches must come in order of time."""
-        attributes = Attributes(self._trace, "operator_spans", location, (self._column,))
+        attributes = Attributes(self._trace, "operator_spans", location, self.columns)
         open_rows = open_nodes = np.zeros(0, dtype=np.int64)
 
         def number(spans: SpanArrays, new: Ints) -> Ints:
             nonlocal open_rows, open_nodes
             row = spans["row"]
             node = np.full(len(row), -1, dtype=np.int64)
-            at = np.minimum(np.searchsorted(open_rows, row), max(0, len(open_rows) - 1))
             if len(open_rows):
+                at = np.minimum(np.searchsorted(open_rows, row), len(open_rows) - 1)
                 node = np.where(open_rows[at] == row, open_nodes[at], -1)
-            self._number_new(spans, new, node, attributes)
+            (at,) = np.nonzero(self.is_operator[spans["region"][new]])
+            told = self._told(spans, new[at], attributes.of(row[new[at]]), location)
+            self._add_nodes(spans, new, at, told, node)
             if len(new):
                 still = spans["start_ns"] + spans["duration_ns"] >= spans["start_ns"][new[-1]]
                 open_rows, open_nodes = row[still], node[still]
@@ -153,43 +159,114 @@ class AttributeLabels(Labels):
 
     def tree(self) -> tuple[Ints, Ints, Bools]:
         """Return the same as of call paths, of the nodes so far."""
-        keys = np.array(self._nodes.keys, dtype=np.int64).reshape(-1, 2)
+        keys = np.array(self._nodes.keys, dtype=np.int64).reshape(-1, 3)
         return keys[:, 0], keys[:, 1], outermost(keys[:, 0], keys[:, 1])
 
-    def _number_new(self, spans: SpanArrays, new: Ints, node: Ints, attributes: Attributes) -> None:
-        """Fill in the nodes of the new spans, from the outermost to the innermost. Others have that around them."""
-        region = spans["region"][new].astype(np.int64)
-        operator = self.is_operator[region]
-        text = np.full(len(new), -1, dtype=np.int64)
-        column = attributes.of(spans["row"][new[operator]]).column(self._column)
-        text[operator] = self._texts.numbers(pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column))
+    def _told(self, spans: SpanArrays, at: Ints, attributes: pa.Table, location: int) -> tuple[Ints, Bools]:
+        """Return what operators say of themselves: their labels, and whether those hold for all inside of them.
+
+        The latter is true where the label is the operator's own; the others have that of the one around them, if
+        there is one that holds.
+        """
+        column = attributes.column(self.columns[0])
+        text = self._texts.numbers(pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column))
         self.known |= bool((text >= 0).any())
+        labels = self._numbers(spans["region"][at].astype(np.int64), text)
+        return labels, (text >= 0) | (not self._inherited)
+
+    def _add_nodes(self, spans: SpanArrays, new: Ints, at: Ints, told: tuple[Ints, Bools], node: Ints) -> None:
+        """Fill in the nodes of new spans, from the outermost to the innermost; spans new[at] are operators.
+
+        What is no operator has the node of what is around it. A node is the node around it, its label, and whether
+        that label holds for all inside.
+        """
+        label, holds = (np.zeros(len(new), dtype=np.int64) for _ in range(2))
+        label[at], holds[at] = told
+        operator = np.zeros(len(new), dtype=bool)
+        operator[at] = True
         parent = spans["parent"][new]
         above = np.where(parent >= 0, np.searchsorted(spans["row"], np.maximum(parent, 0)), -1)
         depth = spans["depth"][new]
         order = np.argsort(depth, kind="stable")
-        ends = np.flatnonzero(np.diff(depth[order])) + 1
-        for level in np.split(order, ends) if len(order) else ():
+        for level in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else ():
             around = np.where(above[level] >= 0, node[above[level]], -1)
             node[new[level]] = around
-            which = operator[level]
-            here, outer = level[which], around[which]
-            if len(here):
-                label = self._labels(region[here], text[here], outer)
-                node[new[here]] = self._nodes.numbers([outer, label])
+            here, outer = level[operator[level]], around[operator[level]]
+            if not len(here):
+                continue
+            if len(self._nodes):
+                keys = np.array(self._nodes.keys, dtype=np.int64)
+                inherits = (holds[here] == 0) & (outer >= 0) & (keys[outer, 2] == 1)
+                label[here] = np.where(inherits, keys[outer, 1], label[here])
+                holds[here] |= inherits
+            node[new[here]] = self._nodes.numbers([outer, label[here], holds[here]])
 
-    def _labels(self, region: Ints, text: Ints, outer: Ints) -> Ints:
-        """Return the labels of operators by region, number of the attribute's text, and node of what is around."""
+    def _numbers(self, region: Ints, text: Ints) -> Ints:
+        """Return the labels of operators by region and number of the attribute's text."""
         pair = self._pairs.numbers([region if self._names else np.zeros_like(region), text])
         for name, attribute in self._pairs.keys[len(self._label_of_pair) :]:
             cells = self._cells_of(self._names[name] if self._names else "", self._texts.text(attribute) or "")
             self._label_of_pair.append(self._number.setdefault(cells, len(self._number)))
         self.cells = list(self._number)
-        label = np.array(self._label_of_pair, dtype=np.int64)[pair]
-        if self._inherited and len(self._nodes):
-            of_node = np.array(self._nodes.keys, dtype=np.int64)[:, 1]
-            label = np.where((text < 0) & (outer >= 0), of_node[outer], label)
-        return label
+        return np.array(self._label_of_pair, dtype=np.int64)[pair]
+
+
+class ForwardLabels(AttributeLabels):
+    """Labels by call path, but for the backward pass: a node of it has the label of the operator that it belongs to.
+
+    PyTorch gives both the same sequence number, and the backward one the number of the thread that ran the other.
+    Memory grows with the number of such operators, 16 bytes each.
+    """
+
+    columns = ("sequence_number", "forward_thread")
+
+    def __init__(self, trace: Trace, by_path: Labels) -> None:
+        """Begin with the labels that call paths have."""
+        self._trace, self._by_path, self._nodes = trace, by_path, Groups()
+        self.is_operator, self.cells, self.known = by_path.is_operator, by_path.cells, by_path.known
+        self._process_of = cast("list[int]", trace.locations.column("process"))
+        self._forward: dict[int, tuple[Ints, Ints]] = {}
+        for location in trace.locations.to_arrow().to_pylist():
+            if location["kind"] == "thread" and location["span_count"]:
+                self._read_forward(int(location["location"]), int(location["process"]))
+
+    def of_path(self, call_path: Ints) -> Ints:
+        """Return the labels of operators of which no more is known than their call paths."""
+        return self._by_path.of_path(call_path)
+
+    def _told(self, spans: SpanArrays, at: Ints, attributes: pa.Table, location: int) -> tuple[Ints, Bools]:
+        label = self._by_path.of_path(spans["call_path"][at].astype(np.int64))
+        number, backward = _sequence(attributes)
+        numbers, labels = self._forward.get(self._process_of[location], (number[:0], number[:0]))
+        # The latest of those with the number: operators share it with what they call.
+        found = np.searchsorted(numbers, number, side="right") - 1
+        known = backward & (found >= 0)
+        known[known] = numbers[found[known]] == number[known]
+        label[known] = labels[found[known]]
+        return label, known
+
+    def _read_forward(self, location: int, process: int) -> None:
+        """Remember the labels of the forward operators, of the thread of the process that has most of them.
+
+        Each thread counts on its own, so that the others' numbers would be taken for its.
+        """
+        attributes = Attributes(self._trace, "operator_spans", location, self.columns)
+        parts = [(np.zeros(0, dtype=np.int64),) * 2]
+        for spans in self._trace.span_batches(location):
+            (at,) = np.nonzero(self.is_operator[spans["region"]])
+            number, backward = _sequence(attributes.of(spans["row"][at]))
+            forward = (number >= 0) & ~backward
+            parts.append((number[forward], self._by_path.of_path(spans["call_path"][at[forward]].astype(np.int64))))
+        numbers, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if len(numbers) > len(self._forward.get(process, (numbers[:0],))[0]):
+            order = np.argsort(numbers, kind="stable")
+            self._forward[process] = numbers[order], labels[order]
+
+
+def _sequence(attributes: pa.Table) -> tuple[Ints, Bools]:
+    """Return the sequence numbers of operators, -1 for those without, and which of them are of the backward pass."""
+    number, thread = (integers(attributes.column(name)) for name in ForwardLabels.columns)
+    return number, (number >= 0) & (thread > 0)
 
 
 def labels_by(trace: Trace, by: str) -> Labels:
@@ -208,7 +285,7 @@ def labels_by(trace: Trace, by: str) -> Labels:
                 for each, region in zip(modules, regions, strict=True)
             ]
         if any(modules):
-            return Labels(trace, [(each,) if each else None for each in modules], _there(modules))
+            return ForwardLabels(trace, Labels(trace, [(each,) if each else None for each in modules], _there(modules)))
         return AttributeLabels(trace, "module_hierarchy", lambda _, text: (text or None,), names=False, inherited=True)
     if by == "line":
         lines = [_line_of(region) for region in regions]

@@ -17,13 +17,14 @@ _SETTLED_NS = 1_000_000_000
 class Queue:
     """The queue of one stream, fed with its activities in order of start; what is held is what is not settled yet.
 
-    The length after every event is added to `lengths` under the number of the stream (HTA: queue length).
+    The length after every event is added to `lengths` under the number of the stream (HTA: queue length). full_ns: time
+    in which `full` launches or more waited (HTA: time blocked on a full queue).
     """
 
-    def __init__(self, stream: int, lengths: Spread) -> None:
-        self._stream, self._lengths = stream, lengths
+    def __init__(self, stream: int, lengths: Spread, full: int) -> None:
+        self._stream, self._lengths, self._full = stream, lengths, full
         self._time, self._change = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        self._length, self._latest = 0, -(2**62)
+        self._length, self._latest, self._since, self.full_ns = 0, -(2**62), 0, 0
 
     def add(self, call_start_ns: Ints, start_ns: Ints) -> None:
         """Add launches: when the call began and when the activity did."""
@@ -43,7 +44,10 @@ class Queue:
         time, change = self._time[settled], self._change[settled]
         self._time, self._change = self._time[~settled], self._change[~settled]
         # At the same moment the call comes first.
-        lengths = self._length + np.cumsum(change[np.lexsort((-change, time))])
+        order = np.lexsort((-change, time))
+        lengths = self._length + np.cumsum(change[order])
         if len(lengths):
-            self._length = int(lengths[-1])
+            before = np.concatenate(([self._length], lengths[:-1])) >= self._full
+            self.full_ns += int(np.diff(time[order], prepend=self._since)[before].sum())
+            self._length, self._since = int(lengths[-1]), int(time[order][-1])
             self._lengths.add(np.full(len(lengths), self._stream, dtype=np.int64), lengths)

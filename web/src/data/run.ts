@@ -242,6 +242,43 @@ export async function fetchReadings(
   return found;
 }
 
+/** Where the critical path of a step goes; several parts of a location less than a pixel apart are one. */
+export type CriticalPath = {
+  readonly about: string;
+  readonly parts: readonly {
+    readonly location: number;
+    readonly depth: number;
+    readonly startNs: number;
+    readonly durationNs: number;
+  }[];
+};
+const decodeCriticalPath = object({
+  about: text,
+  location: list(number),
+  depth: list(number),
+  start_ns: list(number),
+  duration_ns: list(number),
+});
+
+/** Where the critical path of the step at a moment goes in a window. */
+export async function fetchCriticalPath(
+  api: Api,
+  atNs: number,
+  window: TimeRange,
+  widthPx: number,
+): Promise<CriticalPath> {
+  const width = Math.max(1, Math.min(4096, Math.round(widthPx)));
+  const parameters = { at_ns: Math.round(atNs), start_ns: window.startNs, end_ns: window.endNs, width };
+  const found = await api.json("critical", parameters, decodeCriticalPath);
+  const parts = found.location.map((location, i) => ({
+    location,
+    depth: found.depth[i] ?? 0,
+    startNs: found.start_ns[i] ?? 0,
+    durationNs: found.duration_ns[i] ?? 0,
+  }));
+  return { about: found.about, parts };
+}
+
 /** The facts about one step, as far as jumping to it needs them. */
 const decodeStepPlace = maybe(
   object({

@@ -43,6 +43,7 @@ function scene(model: TimelineModel, hit: Hit | undefined): Scene {
       depth: span.depth,
       durationNs: span.duration_ns,
     },
+    critical: model.critical.value,
     hovered: hit?.exact ? hit : undefined,
     range: model.dragging.value ?? state.value.range,
     pointerX: model.pointer.value?.x,
@@ -213,7 +214,8 @@ const nearbyRows = (model: TimelineModel): Row[] =>
 
 /** The picture in words. */
 export function summary(model: TimelineModel): string {
-  const { window, run, steps } = model;
+  const { window, run, steps, critical } = model;
+  const path = critical.value ? `, ${critical.value.about}` : "";
   const shown = window.value;
   const inside = steps.value.filter((s) => s.startNs < shown.endNs && s.startNs + s.durationNs > shown.startNs);
   const outliers = inside.filter((s) => s.outlier).length;
@@ -222,7 +224,7 @@ export function summary(model: TimelineModel): string {
   const steps_ = steps.value.length
     ? `, ${inside.length} of ${steps.value.length} steps, ${outliers} of them outliers${folded ? `, ${folded} of them statistics only` : ""}`
     : "";
-  return `Timeline of ${run.meta.program || run.meta.name}: ${formatDuration(length(shown))} from ${formatDuration(shown.startNs)}, ${locations} threads${steps_}`;
+  return `Timeline of ${run.meta.program || run.meta.name}: ${formatDuration(length(shown))} from ${formatDuration(shown.startNs)}, ${locations} threads${steps_}${path}`;
 }
 
 function GutterRow({ row, model }: { row: Row; model: TimelineModel }) {

@@ -3,9 +3,10 @@ import { CHROME, css, type Theme } from "../base/color";
 import type { SpanKey } from "../base/state";
 import { length, type TimeRange, ticks } from "../base/time";
 import { type TileKey, tileRange } from "../data/cells";
-import type { Readings, Step } from "../data/run";
+import type { CriticalPath, Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
+import { criticalBoxes, drawCritical } from "./critical";
 import { foldedRows, foldedStretches, hatch } from "./folded";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
@@ -30,6 +31,7 @@ export type Scene = {
   readonly chosenStep: number | undefined;
   readonly readings: ReadonlyMap<number, Readings>;
   readonly selection: (SpanKey & { readonly durationNs: number }) | undefined;
+  readonly critical: CriticalPath | undefined;
   readonly hovered: { readonly location: number; readonly depth: number; readonly range: TimeRange } | undefined;
   readonly range: TimeRange | undefined;
   readonly pointerX: number | undefined;
@@ -52,6 +54,12 @@ const NESTED_PADDING = 2;
 
 /** Top of a depth's bar inside its row. */
 export const depthTop = (depth: number): number => NESTED_PADDING + depth * HEIGHTS.depth;
+
+/** Where a span of a depth lies in its row, from the row's top. */
+const placeOf = (row: Row & LocationRow, depth: number): { top: number; height: number } =>
+  row.open
+    ? { top: depthTop(depth), height: HEIGHTS.depth - 1 }
+    : { top: FLAT_PADDING, height: row.height - 2 * FLAT_PADDING - 1 };
 
 /** Draws a scene. Returns how deep each open location was seen to be. */
 export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): Map<number, number> {
@@ -76,6 +84,8 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
   }
   drawFlat(context, scene, tools);
   drawFolded(context, scene, tools);
+  if (scene.critical)
+    drawCritical(context, criticalBoxes(scene.critical, rows, window, width, scrollTop, placeOf), tools.theme);
   drawChosen(context, scene, tools.theme);
   return depths;
 }
@@ -328,11 +338,10 @@ function drawChosen(context: CanvasRenderingContext2D, scene: Scene, theme: Them
     const left = Math.max(-4, toPx(span.startNs, window, width));
     const right = Math.min(width + 4, toPx(span.endNs, window, width));
     if (right < -4 || left > width + 4) return;
-    const top = row.top - scrollTop + (row.open ? depthTop(depth) : FLAT_PADDING);
-    const tall = row.open ? HEIGHTS.depth - 1 : row.height - 2 * FLAT_PADDING - 1;
+    const { top, height: tall } = placeOf(row, depth);
     context.strokeStyle = style;
     context.lineWidth = lineWidth;
-    context.strokeRect(left - 0.5, top - 0.5, Math.max(3, right - left) + 0.5, tall + 1);
+    context.strokeRect(left - 0.5, row.top - scrollTop + top - 0.5, Math.max(3, right - left) + 0.5, tall + 1);
   };
   if (hovered) outline(hovered.location, hovered.depth, hovered.range, chrome.text, 1);
   if (selection) {

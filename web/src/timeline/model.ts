@@ -6,6 +6,8 @@ import { length, sameRange, type TimeRange } from "../base/time";
 import { trailAfter } from "../base/trail";
 import { levelFor, type TileKey, tilesIn } from "../data/cells";
 import {
+  type CriticalPath,
+  fetchCriticalPath,
   fetchReadings,
   fetchStepNear,
   type Readings,
@@ -59,6 +61,10 @@ export class TimelineModel {
   private walking: Promise<void> = Promise.resolve();
   private readingsFor: TimeRange | undefined;
   private readingsUnderWay: AbortController | undefined;
+  /** The critical path over the tracks: of the step at a moment, as it was fetched for a window. */
+  readonly critical = signal<CriticalPath | undefined>(undefined);
+  private criticalAt: number | undefined;
+  private criticalFor: TimeRange | undefined;
 
   constructor(
     readonly session: Session,
@@ -109,6 +115,7 @@ export class TimelineModel {
       if (row.kind === "location") (row.open ? nested : flat).push(row.location.location);
     this.store.want({ tiles: this.tiles.value, flat, nested });
     this.fetchReadings();
+    this.fetchCritical();
   }
 
   /** Notes how deep a location was seen to be; its row only ever grows, so that nothing jumps while panning. */
@@ -287,19 +294,44 @@ export class TimelineModel {
     this.session.update({ measured: next.sort((a, b) => a - b) });
   }
 
-  private fetchReadings(): void {
-    if (!this.series.value.length) return;
+  /** Shows the critical path of the step in the middle of the screen (of the selected span, where there is one), or hides it. */
+  toggleCritical(): void {
+    const window = this.window.peek();
+    const middle = this.selected.peek()?.start_ns ?? (window.startNs + window.endNs) / 2;
+    this.criticalAt = this.criticalAt === undefined ? middle : undefined;
+    this.criticalFor = undefined;
+    this.critical.value = undefined;
+    this.fetchCritical();
+  }
+
+  private fetchCritical(): void {
+    // Read in any case: whoever draws hears of the next window, too.
     const window = this.window.value;
-    const known = this.readingsFor;
-    const inside = known && known.startNs <= window.startNs && known.endNs >= window.endNs;
-    if (inside && length(known) <= length(window) * (2 + 2 * METRICS_MARGIN)) return;
-    // With a margin on both sides, so that panning a little asks nothing.
+    const at = this.criticalAt;
+    if (at === undefined || fits(this.criticalFor, window)) return;
+    const wide = this.withMargin(window);
+    this.criticalFor = wide;
+    const widthPx = (this.size.peek().width * length(wide)) / length(window);
+    void this.session.ask(fetchCriticalPath(this.session.api, at, wide, widthPx)).then((path) => {
+      if (path && this.criticalFor === wide) this.critical.value = path;
+    });
+  }
+
+  /** A window with a margin on both sides, so that panning a little asks nothing. */
+  private withMargin(window: TimeRange): TimeRange {
     const by = length(window) * METRICS_MARGIN;
     const { bounds } = this.run;
-    const wide = {
+    return {
       startNs: Math.max(bounds.startNs, Math.round(window.startNs - by)),
       endNs: Math.min(bounds.endNs, Math.round(window.endNs + by)),
     };
+  }
+
+  private fetchReadings(): void {
+    if (!this.series.value.length) return;
+    const window = this.window.value;
+    if (fits(this.readingsFor, window)) return;
+    const wide = this.withMargin(window);
     this.readingsFor = wide;
     this.readingsUnderWay?.abort();
     const controller = new AbortController();
@@ -315,3 +347,10 @@ export class TimelineModel {
     );
   }
 }
+
+/** Whether what was fetched for a stretch will do for a window: it holds all of it, fine enough. */
+const fits = (known: TimeRange | undefined, window: TimeRange): boolean =>
+  known !== undefined &&
+  known.startNs <= window.startNs &&
+  known.endNs >= window.endNs &&
+  length(known) <= length(window) * (2 + 2 * METRICS_MARGIN);

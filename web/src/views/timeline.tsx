@@ -181,6 +181,15 @@ function Breadcrumb({ model }: { model: TimelineModel }) {
       <button type="button" class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
         ▲ outlier
       </button>
+      <button
+        type="button"
+        class="quiet"
+        aria-pressed={model.critical.value !== undefined}
+        onClick={() => model.toggleCritical()}
+        title="What the time of the step in the middle of the screen depends on (C)"
+      >
+        critical path
+      </button>
       <button type="button" class="quiet" onClick={() => model.whole()} title="Whole run (0)">
         whole run
       </button>

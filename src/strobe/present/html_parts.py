@@ -1,0 +1,64 @@
+"""Pieces of HTML that need neither script nor style sheet: they keep their look in notebooks and in mails."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from strobe.model.units import format_ns, format_share
+
+# Colours that are told apart on light and dark ground alike; those of the page, in the middle of its two themes.
+_COLOURS = {
+    "data": "#f0a32f",
+    "data_wait": "#f0a32f",
+    "forward": "#57a5dd",
+    "backward": "#4a6fd0",
+    "optimizer": "#3fae90",
+    "compute": "#4a8bd6",
+    "communication": "#d46cac",
+    "sync": "#d9652f",
+    "copy": "#d8c435",
+    "host": "#45a883",
+    "idle": "#9aa0aa",
+    "rest": "#8b919c",
+    "other": "#8b919c",
+}
+
+
+def escape(text: object) -> str:
+    """Return text as it can stand in HTML, also between quotes: names come from files of others."""
+    return html.escape(str(text), quote=True)
+
+
+def colour(name: str) -> str:
+    """Return the colour of a part of a step, or of a group of regions."""
+    return _COLOURS.get(name, _COLOURS["other"])
+
+
+def bar(share: float, name: str = "compute", height: str = "0.7em") -> str:
+    """Return a bar as long as a share from 0 to 1 of where it stands."""
+    percent = 100 * min(1.0, max(0.0, share))
+    return (
+        f'<span style="display:inline-block;height:{height};width:{percent:.1f}%;min-width:1px;border-radius:2px;'
+        f'background:{colour(name)}"></span>'
+    )
+
+
+def stacked(parts: Sequence[tuple[str, str, int, float]], label: str) -> str:
+    """Return a bar of parts (title, name of the colour, ns, share) and, below, what they are in words."""
+    shown = [part for part in parts if part[3] > 0]
+    pieces = "".join(
+        f'<span style="flex:{share:.6f} 1 0;min-width:1px;background:{colour(name)}" '
+        f'title="{escape(title)} {format_ns(duration)}"></span>'
+        for title, name, duration, share in shown
+    )
+    words = "".join(
+        f'<span style="white-space:nowrap;margin-right:1.4em"><span style="display:inline-block;width:0.7em;'
+        f'height:0.7em;border-radius:2px;background:{colour(name)}"></span> {escape(title)} '
+        f"<b>{format_ns(duration)}</b> {format_share(share)}</span> "
+        for title, name, duration, share in shown
+    )
+    return (
+        f'<div role="img" aria-label="{escape(label)}" style="display:flex;gap:2px;height:1.7em;margin:0.4em 0;'
+        f'border-radius:5px;overflow:hidden">{pieces}</div><div>{words}</div>'
+    )

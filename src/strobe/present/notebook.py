@@ -1,0 +1,79 @@
+"""What Jupyter shows of a trace and of a table: small pieces of HTML without script, in the notebook's own colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strobe.model.units import format_count, format_ns, format_share
+from strobe.present.html_parts import bar, escape, stacked
+from strobe.present.snapshot_text import first_steps, sentence, trust
+from strobe.present.summary import Summary, summarise
+from strobe.present.text import people
+
+if TYPE_CHECKING:
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+
+MOST_ROWS = 200
+# Characters of a cell; a tooltip has so many more.
+_MOST_CELL, _MOST_TIP = 80, 400
+_CARD = "max-width:900px;border:1px solid rgba(128,128,128,0.4);border-radius:8px;padding:10px 14px;line-height:1.45"
+_WEAK = "opacity:0.72"
+
+
+def trace_card(trace: Trace) -> str:
+    """Return the card of a trace: verdict, the usual step as a bar, the three findings that are worth most."""
+    summary = summarise(trace)
+    findings = "".join(f"<li>{escape(text)}</li>" for text in first_steps(summary)) if summary.findings else ""
+    listed = f'<ol style="margin:0.6em 0 0.4em;padding-left:1.4em">{findings}</ol>' if findings else ""
+    return (
+        f'<div style="{_CARD}"><div style="{_WEAK}">{escape(_facts(summary))}</div>'
+        f'<div style="font-weight:600;font-size:1.1em">{escape(sentence(summary.verdict.text))}</div>'
+        f'{_step(summary)}{listed}<div style="{_WEAK}">{escape(trust(summary))}</div></div>'
+    )
+
+
+def _facts(summary: Summary) -> str:
+    step = [f"{format_count(summary.step.count)} steps"] if summary.step else []
+    count = summary.process_count
+    processes = f"{count} process" + ("es" if count != 1 else "")
+    return " · ".join(["strobe", summary.program or summary.name, processes, format_ns(summary.duration_ns), *step])
+
+
+def _step(summary: Summary) -> str:
+    """Return the usual step as a bar of its parts; else what the GPUs did, where there are some."""
+    step = summary.step
+    if step and len([part for part in step.parts if part.duration_ns]) > 1:
+        title = f"one step, median of {format_count(step.class_count)}: {format_ns(step.median_ns)}"
+        parts = [(part.name.replace("_", " "), part.name, part.duration_ns, part.share) for part in step.parts]
+        return f'<div style="margin-top:0.5em">{escape(title)}</div>{stacked(parts, title)}'
+    rows = [f"{gpu.name} computes {format_share(gpu.computation)} {bar(gpu.computation)}" for gpu in summary.gpus[:4]]
+    return "".join(f"<div>{row}</div>" for row in rows)
+
+
+def table_card(table: Table, most_rows: int = MOST_ROWS) -> str:
+    """Return a table with its units, at most `most_rows` rows of it, and how many more there are."""
+    shown = table.head(most_rows)
+    shown = shown.select([name for name in shown.columns if name not in shown.extra])
+    headings, numeric, rows = people(shown)
+    align = ["right" if right else "left" for right in numeric]
+    head = "".join(
+        f'<th style="text-align:{side}">{escape(name)}</th>' for name, side in zip(headings, align, strict=True)
+    )
+    body = "".join(
+        "<tr>" + "".join(_cell(cell, side) for cell, side in zip(row, align, strict=True)) + "</tr>" for row in rows
+    )
+    title = " · ".join(filter(None, (table.name, table.about)))
+    more = [f"{format_count(len(table) - len(rows))} more rows"] if len(table) > len(rows) else []
+    more += [f"more columns: {', '.join(table.extra)}"] if table.extra and rows else []
+    lines = [sentence(table.note)] if table.note else []
+    lines += ["; ".join(more)] if more else []
+    below = "".join(f'<div style="{_WEAK}">{escape(line)}</div>' for line in lines)
+    drawn = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    return f'<div><div style="{_WEAK}">{escape(title)}</div>{drawn}{below}</div>'
+
+
+def _cell(text: str, side: str) -> str:
+    if len(text) <= _MOST_CELL:
+        return f'<td style="text-align:{side}">{escape(text)}</td>'
+    return f'<td style="text-align:{side}" title="{escape(text[:_MOST_TIP])}">{escape(text[:_MOST_CELL])}…</td>'

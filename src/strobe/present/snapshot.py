@@ -1,0 +1,221 @@
+"""A run on one page: what it is, what its time goes into, and four cards: sentences and numbers. Plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from strobe.model.schema import SCHEMA_VERSION
+from strobe.model.units import format_bytes, format_count, format_ns, format_share
+from strobe.present.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+
+_MOST_TYPES = 5
+# Before the forward pass of a step nothing should happen for longer; MindInsight advises from there on.
+_LONG_INTERVAL_NS = 500_000
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its name. `unit` is ns, bytes, or empty for what is counted; share: part of a whole, 0 to 1."""
+
+    name: str
+    value: float | None
+    unit: str = ""
+    share: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The number as people read it; empty where there is none."""
+        if self.value is None:
+            return ""
+        if self.unit == "ns":
+            return format_ns(self.value)
+        return format_bytes(self.value) if self.unit == "bytes" else format_count(round(self.value))
+
+
+@dataclass(frozen=True)
+class Card:
+    """One question about the run: its answer in sentences, and the numbers behind it."""
+
+    name: str
+    title: str
+    sentences: tuple[str, ...]
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything that the page says. The cards: step trace, operators, data preparation, timeline."""
+
+    schema_version: int
+    summary: Summary
+    cards: tuple[Card, ...]
+
+    def to_json(self) -> str:
+        """Return {"schema_version", "program", "processes", "duration_ns", "verdict", "cards"} as JSON text."""
+        summary = self.summary
+        body = {
+            "schema_version": self.schema_version,
+            "program": summary.program,
+            "processes": summary.process_count,
+            "duration_ns": summary.duration_ns,
+            "verdict": asdict(summary.verdict),
+            "cards": [asdict(card) for card in self.cards],
+        }
+        return json.dumps(body, allow_nan=False)
+
+
+def snapshot(trace: Trace) -> Snapshot:
+    """Put the page together from what the analyses answer."""
+    cards = (_step_trace(trace), _operators(trace), _data(trace), _timeline(trace))
+    return Snapshot(SCHEMA_VERSION, summarise(trace), cards)
+
+
+def _missing(name: str, title: str, table: Table) -> Card:
+    return Card(name, title, (f"{table.note[:1].upper()}{table.note[1:]}.",))
+
+
+def _rows(table: Table) -> list[Row]:
+    return cast("list[Row]", table.to_pylist())
+
+
+def _worst(table: Table, key: Callable[[Row], float]) -> tuple[Row, str]:
+    """Return the row of the process that is worst, and how it is called where there are others."""
+    rows = _rows(table)
+    worst = max(rows, key=key)
+    if len(rows) == 1:
+        return worst, ""
+    who = f"process {worst['process']}" if worst["rank"] is None else f"rank {worst['rank']}"
+    return worst, f"{who}, the worst of {len(rows)}"
+
+
+def _step_trace(trace: Trace) -> Card:
+    """MindInsight's step trace: what lies before forward and backward, they themselves, and the tail."""
+    table = trace.ask("step_trace")
+    title = "Step trace"
+    if not len(table):
+        return _missing("step_trace", title, table)
+    row, who = _worst(table, lambda row: float(row["duration_ns"]))
+    of = f" ({who})" if who else ""
+    sentences = [
+        f"A step takes {format_ns(row['duration_ns'])} on average{of}: "
+        f"{format_share(row['interval_share'])} before its forward pass, "
+        f"{format_share(row['forward_backward_share'])} in forward and backward, "
+        f"{format_share(row['tail_share'])} after them."
+    ]
+    if row["interval_ns"] > _LONG_INTERVAL_NS:
+        before = f"{format_ns(row['interval_ns'])} go by before the forward pass"
+        sentences.append(
+            f"{before}, {format_ns(row['wait_ns'])} of them in waits for data: look at the data preparation first."
+            if row["wait_ns"] > row["interval_ns"] / 2
+            else f"{before}, and not in waits for data: look at what the loop does between its steps."
+        )
+    figures = [
+        Figure("steps", row["steps"]),
+        Figure("step", row["duration_ns"], "ns", 1.0),
+        Figure("iteration interval", row["interval_ns"], "ns", row["interval_share"]),
+        Figure("forward and backward", row["forward_backward_ns"], "ns", row["forward_backward_share"]),
+        Figure("tail", row["tail_ns"], "ns", row["tail_share"]),
+    ]
+    return Card("step_trace", title, tuple(sentences), tuple(figures))
+
+
+def _operators(trace: Trace) -> Card:
+    """MindInsight's ranking of operator types: by the time of GPUs where there are any."""
+    title = "Operator ranking"
+    table = trace.ask("operators", by="type")
+    rows = _rows(table)
+    column, where = "self_ns", "on the host"
+    if any(row["device_self_ns"] for row in rows):
+        column, where = "device_self_ns", "on the GPU"
+    if not rows:
+        table = trace.ask("profile")
+        rows = _rows(table)
+        title = "Function ranking"
+    if not rows:
+        return _missing("operators", title, table)
+    kind, name = ("functions", "name") if title.startswith("Function") else ("operators", "type")
+    rows.sort(key=lambda row: -row[column])
+    everything = sum(row[column] for row in rows) or 1
+    top = rows[:_MOST_TYPES]
+    part = sum(row[column] for row in top) / everything
+    sentences = (
+        f"'{top[0][name]}' takes {format_share(top[0][column] / everything)} of the time of all {kind} {where}; "
+        f"{'the first' if len(rows) > len(top) else 'all'} {len(top)} of {len(rows)} take {format_share(part)}.",
+    )
+    figures = tuple(Figure(str(row[name]), row[column], "ns", row[column] / everything) for row in top)
+    return Card("operators", title, sentences, figures)
+
+
+def _data(trace: Trace) -> Card:
+    """MindInsight's data preparation: the verdict, and in how many steps no batch was ready."""
+    title = "Data preparation"
+    table = trace.ask("data_pipeline")
+    if not len(table):
+        return _missing("data", title, table)
+    row, who = _worst(table, lambda row: float(row["wait_share"]))
+    of = f" ({who})" if who else ""
+    wait = f"waits {format_ns(row['wait_ns'])} ({format_share(row['wait_share'])}) of every step for its data{of}"
+    sentences = [
+        {
+            "data processing": f"Batches are not ready in time: the loop {wait}.",
+            "data transmission": f"Batches are ready, but do not arrive in time: the loop {wait}, and the copy to the "
+            f"GPU holds it up for {format_ns(row['copy_ns'])}.",
+        }.get(row["verdict"], f"The data pipeline keeps up: the loop {wait}.")
+    ]
+    if row["asked"] is not None:
+        sentences.append(f"{row['empty']} of {row['asked']} times no batch was ready when one was asked for.")
+    if row["verdict"] == "data processing":
+        gain = format_share(row["predicted_gain"])
+        sentences.append(
+            f"With enough workers a step is expected to take {format_ns(row['predicted_step_ns'])}, {gain} less."
+        )
+    sentences.append(f"{row['advice'][:1].upper()}{row['advice'][1:]}.")
+    figures = [
+        Figure("wait for data", row["wait_ns"], "ns", row["wait_share"]),
+        Figure("copy to the GPU", row["copy_ns"] or None, "ns", row["copy_share"]),
+        Figure("times without a batch", row["empty"], "", row["empty"] / row["asked"] if row["asked"] else None),
+        Figure("workers", row["workers"]),
+    ]
+    return Card("data", title, tuple(sentences), tuple(figure for figure in figures if figure.value is not None))
+
+
+def _timeline(trace: Trace) -> Card:
+    """MindInsight's timeline summary: total time of operators, streams, operators, executions; of the whole run."""
+    locations = trace.locations.to_pylist()
+    streams = sum(row["kind"] == "stream" and bool(row["span_count"]) for row in locations)
+    operators = _rows(trace.ask("operators", step="all"))
+    kernels = _rows(trace.ask("kernels")) if streams else []
+    executions = sum(row["calls"] for row in operators)
+    on_host = sum(row["self_ns"] for row in operators)
+    on_gpu = sum(row["total_ns"] for row in kernels)
+    sentences = [
+        f"{format_count(len(operators))} operators run {format_count(executions)} times and take {format_ns(on_host)} "
+        "of the host."
+        if operators
+        else "No operators of a framework were recorded."
+    ]
+    if kernels:
+        sentences.append(
+            f"{format_count(len({row['name'] for row in kernels}))} kernels run "
+            f"{format_count(sum(row['calls'] for row in kernels))} times on {format_count(streams)} "
+            f"stream{'' if streams == 1 else 's'} and take {format_ns(on_gpu)} in sum."
+        )
+    figures = [
+        Figure("total operator time", on_host, "ns"),
+        Figure("operators", len(operators)),
+        Figure("executions", executions),
+        Figure("streams", streams),
+        Figure("total kernel time", on_gpu, "ns"),
+        Figure("kernels", len({row["name"] for row in kernels})),
+        Figure("kernel executions", sum(row["calls"] for row in kernels)),
+    ]
+    return Card("timeline", "Timeline", tuple(sentences), tuple(figures if kernels else figures[:4]))

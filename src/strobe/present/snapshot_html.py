@@ -1,0 +1,79 @@
+"""The snapshot as one file of HTML: no script, nothing from the network, light or dark as the reader's system is."""
+
+from __future__ import annotations
+
+from strobe.model.units import format_ns, format_share
+from strobe.present.html_parts import bar, escape, stacked
+from strobe.present.snapshot import Card, Figure, Snapshot
+from strobe.present.snapshot_text import first_steps, head, sentence, trust
+from strobe.present.summary import StepSummary
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --weak: color-mix(in srgb, CanvasText 65%, Canvas); }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.25rem; margin: 0.2rem 0 1.2rem; }
+h2 { font-size: 1rem; margin: 0 0 0.5rem; }
+p { margin: 0.3rem 0; }
+.head, .trust { color: var(--weak); }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 1rem; margin: 1rem 0; }
+section { border: 1px solid var(--line); border-radius: 10px; padding: 1rem 1.1rem; }
+table { border-collapse: collapse; width: 100%; margin-top: 0.6rem; font-size: 0.9em; table-layout: fixed; }
+th { text-align: left; font-weight: 400; width: 40%; overflow-wrap: anywhere; }
+td.number { text-align: right; width: 6.5em; white-space: nowrap; font-variant-numeric: tabular-nums; }
+th, td { padding: 2px 6px 2px 0; border-top: 1px solid var(--line); }
+ol { margin: 0; padding-left: 1.2rem; }
+"""
+_COLOURS = {"step_trace": "forward", "operators": "compute", "data": "data", "timeline": "host"}
+
+
+def snapshot_html(page: Snapshot) -> str:
+    """Return the whole document. The browser is told to load nothing, whatever names in the trace may say."""
+    summary = page.summary
+    step = _step(summary.step) if summary.step else ""
+    cards = "\n".join(_card(card) for card in page.cards)
+    advice = "".join(f"<li>{escape(text)}</li>" for text in first_steps(summary))
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{escape(summary.program or summary.name)} - strobe snapshot</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<p class="head">{escape(head(summary))}</p>
+<h1>{escape(sentence(summary.verdict.text))}</h1>
+{step}
+<div class="cards">
+{cards}
+</div>
+<section><h2>What to do first</h2><ol>{advice}</ol></section>
+<p class="trust">{escape(trust(summary))}</p>
+</body>
+</html>
+"""
+
+
+def _step(step: StepSummary) -> str:
+    parts = [(part.name.replace("_", " "), part.name, part.duration_ns, part.share) for part in step.parts]
+    if len([part for part in parts if part[3] > 0]) < 2:
+        return ""
+    title = f"One step, median of {step.class_count}: {format_ns(step.median_ns)}"
+    return f"<section><h2>{escape(title)}</h2>{stacked(parts, title)}</section>"
+
+
+def _card(card: Card) -> str:
+    sentences = "".join(f"<p>{escape(text)}</p>" for text in card.sentences)
+    rows = "".join(_row(figure, _COLOURS[card.name]) for figure in card.figures)
+    table = f"<table>{rows}</table>" if rows else ""
+    return f'<section id="{card.name}"><h2>{escape(card.title)}</h2>{sentences}{table}</section>'
+
+
+def _row(figure: Figure, colour: str) -> str:
+    share = "" if figure.share is None else format_share(figure.share)
+    drawn = "" if figure.share is None else bar(figure.share, colour)
+    return (
+        f'<tr><th scope="row">{escape(figure.name)}</th><td class="number">{escape(figure.text)}</td>'
+        f'<td class="number">{escape(share)}</td><td>{drawn}</td></tr>'
+    )

@@ -1,0 +1,96 @@
+"""The snapshot as one page of text; box characters only where the stream can show them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from strobe.model.plugins import Finding
+from strobe.model.units import format_interval_ns, format_ns, format_share
+from strobe.present.snapshot import Card, Snapshot
+from strobe.present.summary import Summary
+
+WIDTH = 100
+MOST_FINDINGS = 3
+_NAME, _BAR = 44, 24
+_UNIT = re.compile(r"(\d) (ns|us|ms|s|min|h|%)(?!\w)")
+_ASCII = str.maketrans({"─": "-", "█": "#", "▌": "=", "·": "-", "…": "."})
+
+
+def snapshot_text(page: Snapshot, *, unicode: bool = True, width: int = WIDTH) -> str:
+    """Return the snapshot as text, ending with a newline. `unicode=False`: plain ASCII."""
+    width = max(80, min(width, WIDTH))
+    rule = "─" * width
+    blocks = [
+        [head(page.summary), *_wrapped(f"{sentence(page.summary.verdict.text)}", width)],
+        *(list(_card(card, width)) for card in page.cards),
+        [
+            "WHAT TO DO FIRST",
+            *(line for text in first_steps(page.summary) for line in _wrapped(text, width, "  ", "    ")),
+        ],
+        list(_wrapped(trust(page.summary), width)),
+    ]
+    lines = [rule, *(line for block in blocks for line in (*block, ""))]
+    lines[-1] = rule
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    return text if unicode else text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def head(summary: Summary) -> str:
+    """Return what the run is, in a line."""
+    count = summary.process_count
+    processes = f"{count} process" + ("es" if count != 1 else "")
+    facts = (summary.program or summary.name, processes, format_ns(summary.duration_ns))
+    return "strobe snapshot · " + " · ".join(facts)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+
+
+def first_steps(summary: Summary) -> Iterable[str]:
+    """Return the findings that are worth most, a sentence or two each."""
+    if not summary.findings:
+        return ["No rule has something to say about this run."]
+    return [_advice(finding) for finding in summary.findings[:MOST_FINDINGS]]
+
+
+def _advice(finding: Finding) -> str:
+    parts = [sentence(finding.what)]
+    if finding.gain_high_ns and not finding.informative:
+        parts.append(f"Worth {format_interval_ns(finding.gain_low_ns, finding.gain_high_ns)} a step.")
+    if finding.do:
+        parts.append(sentence(finding.do))
+    return " ".join(parts)
+
+
+def trust(summary: Summary) -> str:
+    """Return how far the numbers can be trusted."""
+    quality = summary.quality
+    lost = "; ".join(quality.losses)
+    state = "The recording is complete" if quality.complete else f"The recording is not complete: {lost or 'cut off'}"
+    cost = quality.estimated_cost
+    origin = quality.source if cost is None else f"the recorder took about {format_share(cost)} of the run"
+    return f"{state}; {origin}." if origin else f"{state}."
+
+
+def _card(card: Card, width: int) -> Iterator[str]:
+    yield card.title.upper()
+    for text in card.sentences:
+        yield from _wrapped(text, width, "  ", "  ")
+    for figure in card.figures:
+        name = figure.name if len(figure.name) <= _NAME else figure.name[: _NAME - 3] + "..."
+        line = f"    {name:<{_NAME}}{figure.text:>12}"
+        if figure.share is not None:
+            filled = min(1.0, figure.share) * _BAR
+            bar = "█" * int(filled) + ("▌" if filled % 1 >= 0.5 else "")
+            line += f"{format_share(figure.share):>8}  {bar}"
+        yield line
+
+
+def _wrapped(text: str, width: int, first: str = "", other: str = "") -> Iterable[str]:
+    kept = _UNIT.sub("\\1\u00a0\\2", text)  # a number and its unit stay on one line
+    lines = textwrap.wrap(kept, width, initial_indent=first, subsequent_indent=other)
+    return [line.replace("\u00a0", " ") for line in lines]

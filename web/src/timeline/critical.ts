@@ -1,0 +1,51 @@
+// The critical path of a step over the tracks: an outline around every span that it goes through.
+import { CHROME, css, type Theme } from "../base/color";
+import type { TimeRange } from "../base/time";
+import type { CriticalPath } from "../data/run";
+import type { Row } from "./rows";
+import { toPx } from "./viewport";
+
+export type Box = { readonly left: number; readonly top: number; readonly width: number; readonly height: number };
+
+/** Where a span of a depth lies in the row of its location: its top from that of the row, and its height. */
+export type Place = (row: Row & { readonly kind: "location" }, depth: number) => { top: number; height: number };
+
+/** The boxes around the path's parts on the screen; what is narrower than a pixel has one. */
+export function criticalBoxes(
+  path: CriticalPath,
+  rows: readonly Row[],
+  window: TimeRange,
+  width: number,
+  scrollTop: number,
+  place: Place,
+): Box[] {
+  const found = new Map(
+    rows.flatMap((row) => (row.kind === "location" ? [[row.location.location, row] as const] : [])),
+  );
+  return path.parts.flatMap((part) => {
+    const row = found.get(part.location);
+    const left = Math.max(-4, toPx(part.startNs, window, width));
+    const right = Math.min(width + 4, toPx(part.startNs + part.durationNs, window, width));
+    if (!row || right < 0 || left > width) return [];
+    const { top, height } = place(row, part.depth);
+    return [{ left, top: row.top - scrollTop + top, width: Math.max(1, right - left), height }];
+  });
+}
+
+/** Outlines boxes; those too narrow for an outline are filled. */
+export function drawCritical(context: CanvasRenderingContext2D, boxes: readonly Box[], theme: Theme): void {
+  const chrome = CHROME[theme];
+  for (const { left, top, width, height } of boxes) {
+    context.fillStyle = chrome.accent;
+    if (width < 4) context.fillRect(left, top, width, height);
+    else {
+      // Light inside of dark (or dark inside of light), so that it stands out from any colour of a span.
+      context.lineWidth = 1;
+      context.strokeStyle = css(chrome.background);
+      context.strokeRect(left + 2.5, top + 2.5, Math.max(0, width - 5), height - 5);
+      context.lineWidth = 2;
+      context.strokeStyle = chrome.accent;
+      context.strokeRect(left + 1, top + 1, width - 2, height - 2);
+    }
+  }
+}

@@ -1,0 +1,277 @@
+// Page 7: how a batch reaches the training: stages and queue, which of them holds the step up, and what more workers would gain.
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { css, type Group, groupColor, textOn } from "../base/color";
+import { formatShare } from "../base/quantity";
+import { formatDuration, formatMoment, length } from "../base/time";
+import { fetchPipelines, type Pipeline, type Stage } from "../data/pipeline";
+import type { Run } from "../data/run";
+import { load, useSession } from "../data/session";
+import { fetchSearch, type Hit } from "../data/spans";
+import type { View } from "../data/view";
+import { jumpTo } from "../widgets/jump";
+import { Await } from "../widgets/Loading";
+import {
+  boundWith,
+  gainSentence,
+  queueSentence,
+  STAGE_TITLES,
+  utilisationText,
+  verdictSentence,
+} from "../widgets/pipeline";
+
+const GROUP_OF_STAGE: Readonly<Record<string, Group>> = {
+  fetch: "data",
+  queue: "data",
+  copy: "copy",
+  compute: "compute",
+  host: "host",
+};
+/** What a stage costs the step: of the first two, that the loop waits for them. */
+const EXPOSED_TITLES: Readonly<Record<string, string>> = {
+  fetch: "waiting for data",
+  queue: "waiting for data",
+  copy: "copying to the GPU",
+  compute: "training",
+  host: "host",
+};
+/** Places in the drawing of the queue. */
+const SLOTS = 12;
+/** Parts of the step narrower than this carry no label. */
+const NARROWEST_SHARE = 0.05;
+const MOST_WAITS = 10;
+
+function DataPipelinePage() {
+  const session = useSession();
+  const pipelines = useMemo(() => load(() => fetchPipelines(session.api)), [session]);
+  return (
+    <Await of={session.run.value} what="Opening the trace">
+      {(run) => (
+        <Await of={pipelines.value} what="Looking at the data pipeline">
+          {({ of, about, note }) => (of.length ? <Pipelines all={of} about={about} run={run} /> : <None note={note} />)}
+        </Await>
+      )}
+    </Await>
+  );
+}
+
+function None({ note }: { note: string }) {
+  return (
+    <div class="empty">
+      <p>
+        <b>There is no data pipeline to show:</b> {note}.
+      </p>
+      <p>
+        A loop over PyTorch’s DataLoader is recorded, with its workers, by <code>strobe run train.py</code>.
+      </p>
+    </div>
+  );
+}
+
+const nameOf = (one: Pipeline): string => (one.rank === undefined ? `process ${one.process}` : `rank ${one.rank}`);
+
+function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: string; run: Run }) {
+  const session = useSession();
+  const { process } = session.state.value;
+  // Unless one was chosen, the one that waits longest.
+  const worst = all.reduce((a, b) => (b.waitNs / b.durationNs > a.waitNs / a.durationNs ? b : a));
+  const one = all.find((each) => each.process === process) ?? worst;
+  return (
+    <div class="overview">
+      <section class={`verdict ${one.inputBound === "not" ? "" : "verdict-input-bound"}`} aria-label="Verdict">
+        <span class="badge">{one.inputBound === "not" ? "not input-bound" : `${one.inputBound} input-bound`}</span>
+        <p>{verdictSentence(one)}</p>
+      </section>
+      {all.length > 1 && (
+        <div class="filters pipeline-ranks" role="toolbar" aria-label="Whose pipeline">
+          {all.map((each) => (
+            <button
+              type="button"
+              class="chip"
+              key={each.process}
+              aria-pressed={each === one}
+              onClick={() => session.update({ process: each.process })}
+            >
+              {nameOf(each)} <span class="weak">waits {formatShare(each.waitNs / each.durationNs)}</span>
+            </button>
+          ))}
+        </div>
+      )}
+      <section class="card" aria-labelledby="stages-title">
+        <header>
+          <h2 id="stages-title">The way of a batch</h2>
+          <span class="weak">
+            times are means of a step of {formatDuration(one.durationNs)}; {about}
+          </span>
+        </header>
+        <ol class="stages">
+          {one.stages.map((stage) => (
+            <StageBox key={stage.stage} stage={stage} pipeline={one} />
+          ))}
+        </ol>
+        <Exposed stages={one.stages} durationNs={one.durationNs} />
+      </section>
+      <div class="columns">
+        <Gain pipeline={one} />
+        <Waits run={run} />
+      </div>
+    </div>
+  );
+}
+
+function StageBox({ stage, pipeline }: { stage: Stage; pipeline: Pipeline }) {
+  const theme = useSession().theme.value;
+  const color = css(groupColor(GROUP_OF_STAGE[stage.stage] ?? "other", theme));
+  const queue = stage.stage === "queue";
+  const filled = Math.round((stage.utilisation ?? 0) * SLOTS);
+  return (
+    <li class={`stage${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
+      <h3>{STAGE_TITLES[stage.stage] ?? stage.stage}</h3>
+      <p class="weak">{stage.doneBy}</p>
+      {queue ? (
+        <div class="slots" role="img" aria-label={utilisationText(stage) || "how full it was is unknown"}>
+          {Array.from({ length: SLOTS }, (_, i) => (
+            <span key={i} style={i >= SLOTS - filled ? { background: color } : {}} />
+          ))}
+        </div>
+      ) : (
+        <div class="busy" role="img" aria-label={utilisationText(stage) || "how busy it is, is unknown"}>
+          <span style={{ width: `${100 * Math.min(1, stage.utilisation ?? 0)}%`, background: color }} />
+        </div>
+      )}
+      <p>{queue ? queueSentence(pipeline) : utilisationText(stage) || " "}</p>
+      <p class="stage-time">
+        <b>{stage.timeNs === undefined ? "not recorded" : formatDuration(stage.timeNs)}</b>{" "}
+        <span class="weak">{queue ? "of waiting" : "of work"}</span>
+      </p>
+      {stage.bottleneck && <p class="warning">▲ the step goes at its pace</p>}
+    </li>
+  );
+}
+
+/** The step as a bar: what only one stage accounts for. */
+function Exposed({ stages, durationNs }: { stages: readonly Stage[]; durationNs: number }) {
+  const theme = useSession().theme.value;
+  const shown = stages.filter((stage) => stage.exposedNs > 0);
+  const share = (stage: Stage): number => (durationNs > 0 ? stage.exposedNs / durationNs : 0);
+  const titleOf = (stage: Stage): string => EXPOSED_TITLES[stage.stage] ?? stage.stage;
+  const text = shown.map((stage) => `${titleOf(stage)} ${formatDuration(stage.exposedNs)}`).join(", ");
+  return (
+    <>
+      <div class="step-bar" role="img" aria-label={`What a step is made of: ${text}`}>
+        {shown.map((stage) => {
+          const color = groupColor(GROUP_OF_STAGE[stage.stage] ?? "other", theme);
+          return (
+            <div
+              key={stage.stage}
+              style={{ flexGrow: share(stage), background: css(color), color: textOn(color) }}
+              title={`${titleOf(stage)}: ${formatDuration(stage.exposedNs)}, ${formatShare(share(stage))}`}
+            >
+              {share(stage) >= NARROWEST_SHARE && formatShare(share(stage))}
+            </div>
+          );
+        })}
+      </div>
+      <ul class="step-parts">
+        {shown.map((stage) => (
+          <li key={stage.stage}>
+            <i style={{ background: css(groupColor(GROUP_OF_STAGE[stage.stage] ?? "other", theme)) }} />
+            <span>{titleOf(stage)}</span>
+            <b>{formatDuration(stage.exposedNs)}</b>
+          </li>
+        ))}
+      </ul>
+      <p class="weak found">
+        the time that no stage before it hides: training first, then copies, then waiting, then the host
+      </p>
+    </>
+  );
+}
+
+function Gain({ pipeline }: { pipeline: Pipeline }) {
+  const most = Math.max(4, 2 * (pipeline.neededWorkers ?? 2), pipeline.workers ?? 0);
+  const workers = useSignal<number | undefined>(undefined);
+  const count = Math.min(most, workers.value ?? Math.max(1, pipeline.neededWorkers ?? pipeline.workers ?? 1));
+  const bound = boundWith(pipeline, count);
+  const rows: readonly (readonly [string, number])[] = [
+    ["now", pipeline.durationNs],
+    ["expected", pipeline.predictedNs],
+    ["at best", pipeline.bestNs],
+  ];
+  const gain = gainSentence(pipeline);
+  return (
+    <section class="card" aria-labelledby="gain-title">
+      <header>
+        <h2 id="gain-title">{gain ? "What more workers would gain" : "What to do"}</h2>
+      </header>
+      {gain && (
+        <>
+          <p>{gain}</p>
+          <dl class="gain-bars">
+            {rows.map(([title, ns]) => (
+              <div key={title}>
+                <dt>{title}</dt>
+                <dd>
+                  <span style={{ width: `${(100 * ns) / pipeline.durationNs}%` }} />
+                </dd>
+                <dd class="number">{formatDuration(ns)}</dd>
+              </div>
+            ))}
+          </dl>
+          {bound !== undefined && (
+            <label class="workers">
+              <span>
+                {count} {count === 1 ? "worker" : "workers"}: no step below <b>{formatDuration(bound)}</b>
+              </span>
+              <input
+                type="range"
+                min={1}
+                max={most}
+                value={count}
+                onInput={(event) => {
+                  workers.value = Number(event.currentTarget.value);
+                }}
+              />
+              <span class="weak">a model: stages side by side run at the pace of the slowest</span>
+            </label>
+          )}
+        </>
+      )}
+      <p class="advice">{`${pipeline.advice.charAt(0).toUpperCase()}${pipeline.advice.slice(1)}.`}</p>
+    </section>
+  );
+}
+
+/** The longest waits for data, each a way to the timeline. */
+function Waits({ run }: { run: Run }) {
+  const session = useSession();
+  const found = useMemo(() => load(() => fetchSearch(session.api, "group:data", 1)), [session]);
+  const show = (hit: Hit): void => jumpTo(session, run, hit);
+  return (
+    <section class="card spans-behind" aria-labelledby="waits-title">
+      <header>
+        <h2 id="waits-title">Longest spans of the pipeline</h2>
+        <span class="weak">waits, and work of recorded workers</span>
+      </header>
+      <Await of={found.value} what="Looking for them">
+        {({ hits }) => (
+          <ol>
+            {hits.slice(0, MOST_WAITS).map((hit) => (
+              <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
+                <button type="button" class="link" title="Show it on the timeline" onClick={() => show(hit)}>
+                  {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
+                </button>
+                <span class="weak" title={hit.name}>
+                  {run.locations[hit.location]?.name}, {hit.name}
+                </span>
+                <span class="number">{formatDuration(hit.durationNs)}</span>
+              </li>
+            ))}
+          </ol>
+        )}
+      </Await>
+    </section>
+  );
+}
+
+export const view: View = { name: "data", title: "Data pipeline", key: "7", component: DataPipelinePage };
