@@ -98,6 +98,16 @@ def test_every_row_of_operators_of_a_real_profile(public) -> None:
             assert int(found[b"count"]) == row["calls"]
 
 
+def test_modules_name_the_operators_inside(tmp_path: Path) -> None:
+    """The second thread has no operator at all, and one operator is in no module."""
+    modules = {"Module_Hierarchy": "net.Net.first"}
+    events = [operator("aten::mm", 0, 10, **modules), operator("aten::add", 20, 5)]
+    page = served(profile(tmp_path, *events, call(0, 5, thread=0)))
+    assert behind(page, module="net.Net.first") == (1, 10, [(0, 10), (0, 10)])
+    assert behind(page, module="") == (1, 5, [(20, 5), (20, 5)])
+    assert behind(page, module="net.Net.second") == (0, 0, [])
+
+
 def test_lines_and_shapes_name_the_operators_inside(tmp_path: Path) -> None:
     """Two lines of the user's own call the same operator, once with another shape."""
     here, there = "a.py(3): f;torch/nn.py(9): g", "a.py(7): f;torch/nn.py(9): g"

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -130,6 +131,21 @@ def test_on_public_traces_it_says_what_other_tools_say(public):
         assert timeline["kernel executions"][0] == int(exact["kernels"])
         assert timeline["kernels"][0] == int(exact["distinct_kernels"])
         assert timeline["streams"][0] == int(exact["streams"])
+
+
+def test_without_operators_kernels_are_ranked_and_no_pass_is_made_up(public):
+    page = snapshot(public("nsys/perlmutter-cloverleaf-cuda.sqlite"))
+    database = sqlite3.connect(f"file:{PUBLIC / 'nsys/perlmutter-cloverleaf-cuda.sqlite'}?mode=ro", uri=True)
+    (total, longest), *_ = database.execute(
+        "select (select sum(end - start) from CUPTI_ACTIVITY_KIND_KERNEL), sum(end - start) as each "
+        "from CUPTI_ACTIVITY_KIND_KERNEL group by demangledName order by each desc"
+    )
+    figure = next(card for card in page.cards if card.name == "operators").figures[0]
+    assert figure.value >= longest  # kernels whose short names agree are one
+    assert figure.share == pytest.approx(figure.value / total)
+    assert figures(page, "timeline")["total kernel time"] == (total, None)
+    assert "no passes" in sentences(page, "step_trace")
+    assert list(figures(page, "step_trace")) == ["steps", "step"]
 
 
 def test_the_text_is_one_page_and_says_what_is_missing():

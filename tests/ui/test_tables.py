@@ -106,6 +106,16 @@ def test_kernels_are_split_and_kept_as_a_file(training: Page) -> None:
     assert len(download.value.path().read_text().splitlines()) == 3
 
 
+def test_steps_are_divided_by_kinds_of_work_and_by_passes(training: Page) -> None:
+    training.keyboard.press("6")
+    split = training.get_by_role("region", name="Step-time split")
+    # Kernels of 200 to 205 us and of 40 us in steps of 1000 us.
+    expect(split.get_by_role("img", name=re.compile("mean of 6 steps: kernels 24[23] µs, 24 %"))).to_be_visible()
+    expect(training.get_by_role("region", name="Step trace").get_by_role("img", name="mean of 6 steps")).to_be_visible()
+    training.get_by_role("gridcell", name="3", exact=True).click()
+    expect(split.get_by_role("img", name=re.compile("step 3: kernels 243 µs, 24 %"))).to_be_visible()
+
+
 def test_the_data_pipeline_shows_what_a_step_waits_for(browser: Browser, tmp_path: Path) -> None:
     """Two ranks: one waits 60 of 100 ms for a loop that fetches itself, the other 1 ms."""
     paths = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -105,6 +106,12 @@ def _step_trace(trace: Trace) -> Card:
         return _missing("step_trace", title, table)
     row, who = _worst(table, lambda row: float(row["duration_ns"]))
     of = f" ({who})" if who else ""
+    figures = [Figure("steps", row["steps"]), Figure("step", row["duration_ns"], "ns", 1.0)]
+    if not row["forward_backward_ns"]:
+        told = (
+            f"A step takes {format_ns(row['duration_ns'])} on average{of}; it has no passes that PyTorch's names tell."
+        )
+        return Card("step_trace", title, (told,), tuple(figures))
     sentences = [
         f"A step takes {format_ns(row['duration_ns'])} on average{of}: "
         f"{format_share(row['interval_share'])} before its forward pass, "
@@ -118,9 +125,7 @@ def _step_trace(trace: Trace) -> Card:
             if row["wait_ns"] > row["interval_ns"] / 2
             else f"{before}, and not in waits for data: look at what the loop does between its steps."
         )
-    figures = [
-        Figure("steps", row["steps"]),
-        Figure("step", row["duration_ns"], "ns", 1.0),
+    figures += [
         Figure("iteration interval", row["interval_ns"], "ns", row["interval_share"]),
         Figure("forward and backward", row["forward_backward_ns"], "ns", row["forward_backward_share"]),
         Figure("tail", row["tail_ns"], "ns", row["tail_share"]),
@@ -129,29 +134,31 @@ def _step_trace(trace: Trace) -> Card:
 
 
 def _operators(trace: Trace) -> Card:
-    """MindInsight's ranking of operator types: by the time of GPUs where there are any."""
-    title = "Operator ranking"
+    """MindInsight's ranking of operator types: by the time of GPUs where there are any. Else kernels, or functions."""
     table = trace.ask("operators", by="type")
     rows = _rows(table)
-    column, where = "self_ns", "on the host"
-    if any(row["device_self_ns"] for row in rows):
-        column, where = "device_self_ns", "on the GPU"
+    on_gpu = any(row["device_self_ns"] for row in rows)
+    ranking = ("Operator ranking", "operators" + (" on GPUs" if on_gpu else ""), "type")
+    column = "device_self_ns" if on_gpu else "self_ns"
+    if not rows and (rows := _rows(trace.ask("kernels"))):
+        ranking, column = ("Kernel ranking", "kernels", "kernel"), "total_ns"
     if not rows:
         table = trace.ask("profile")
-        rows = _rows(table)
-        title = "Function ranking"
+        rows, ranking = _rows(table), ("Function ranking", "functions", "name")
+    title, kind, name = ranking
     if not rows:
         return _missing("operators", title, table)
-    kind, name = ("functions", "name") if title.startswith("Function") else ("operators", "type")
-    rows.sort(key=lambda row: -row[column])
-    everything = sum(row[column] for row in rows) or 1
-    top = rows[:_MOST_TYPES]
-    part = sum(row[column] for row in top) / everything
+    times = Counter[str]()  # GPUs and ranks in one
+    for row in rows:
+        times[str(row[name])] += row[column]
+    everything = times.total() or 1
+    top = times.most_common(_MOST_TYPES)
+    part = sum(time for _, time in top) / everything
     sentences = (
-        f"'{top[0][name]}' takes {format_share(top[0][column] / everything)} of the time of all {kind} {where}; "
-        f"{'the first' if len(rows) > len(top) else 'all'} {len(top)} of {len(rows)} take {format_share(part)}.",
+        f"'{top[0][0]}' takes {format_share(top[0][1] / everything)} of the time of all {kind}; "
+        f"{'the first' if len(times) > len(top) else 'all'} {len(top)} of {len(times)} take {format_share(part)}.",
     )
-    figures = tuple(Figure(str(row[name]), row[column], "ns", row[column] / everything) for row in top)
+    figures = tuple(Figure(each, time, "ns", time / everything) for each, time in top)
     return Card("operators", title, sentences, figures)
 
 
@@ -197,25 +204,29 @@ def _timeline(trace: Trace) -> Card:
     executions = sum(row["calls"] for row in operators)
     on_host = sum(row["self_ns"] for row in operators)
     on_gpu = sum(row["total_ns"] for row in kernels)
-    sentences = [
-        f"{format_count(len(operators))} operators run {format_count(executions)} times and take {format_ns(on_host)} "
-        "of the host."
-        if operators
-        else "No operators of a framework were recorded."
-    ]
-    if kernels:
+    names = {row["name"] for row in kernels}
+    sentences, figures = [], [Figure("streams", streams)]
+    if operators:
         sentences.append(
-            f"{format_count(len({row['name'] for row in kernels}))} kernels run "
-            f"{format_count(sum(row['calls'] for row in kernels))} times on {format_count(streams)} "
+            f"{format_count(len(operators))} operators run {format_count(executions)} times and take "
+            f"{format_ns(on_host)} of the host."
+        )
+        figures += [
+            Figure("total operator time", on_host, "ns"),
+            Figure("operators", len(operators)),
+            Figure("executions", executions),
+        ]
+    else:
+        sentences.append("No operators of a framework were recorded.")
+    if kernels:
+        launched = sum(row["calls"] for row in kernels)
+        sentences.append(
+            f"{format_count(len(names))} kernels run {format_count(launched)} times on {format_count(streams)} "
             f"stream{'' if streams == 1 else 's'} and take {format_ns(on_gpu)} in sum."
         )
-    figures = [
-        Figure("total operator time", on_host, "ns"),
-        Figure("operators", len(operators)),
-        Figure("executions", executions),
-        Figure("streams", streams),
-        Figure("total kernel time", on_gpu, "ns"),
-        Figure("kernels", len({row["name"] for row in kernels})),
-        Figure("kernel executions", sum(row["calls"] for row in kernels)),
-    ]
-    return Card("timeline", "Timeline", tuple(sentences), tuple(figures if kernels else figures[:4]))
+        figures += [
+            Figure("total kernel time", on_gpu, "ns"),
+            Figure("kernels", len(names)),
+            Figure("kernel executions", launched),
+        ]
+    return Card("timeline", "Timeline", tuple(sentences), tuple(figures))

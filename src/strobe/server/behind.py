@@ -101,10 +101,11 @@ def _labelled(arrays: SpanArrays, location: int, told: tuple[Labels, str], cells
     """Return which spans of a location are operators with the label that the row's cells tell."""
     labels, by = told
     node = labels.numbering(location)(arrays, np.arange(len(arrays["row"])))
-    label = labels.tree()[1][node]
+    known = np.append(labels.tree()[1], -1)  # the last one for node -1
+    label = known[node]
     wanted = [cells.get(column, "") for column in _OPERATORS[by]]
     fits = np.array([[cell or "" for cell in each] == wanted for each in labels.cells] or [False], dtype=bool)
-    found: Bools = labels.is_operator[arrays["region"]] & (node >= 0) & (label >= 0) & fits[label]
+    found: Bools = labels.is_operator[arrays["region"]] & (label >= 0) & fits[label]
     return found
 
 

@@ -9,6 +9,7 @@ import { useSession } from "../data/session";
 import type { View } from "../data/view";
 import { Await } from "../widgets/Loading";
 import { BreakdownChart, DurationHistogram } from "../widgets/StepCharts";
+import { StepSplits } from "../widgets/StepSplits";
 import { StepStrip } from "../widgets/StepStrip";
 import { StepTable } from "../widgets/StepTable";
 import { binsOf, classMedians, filterSteps, partsOf } from "../widgets/steps";
@@ -75,6 +76,7 @@ function Steps({ steps }: { steps: readonly Step[] }) {
         )}
         <aside class="steps-side" aria-label="All steps at once">
           {one && <ChosenStep step={one} steps={steps} onOpen={openStep} />}
+          <StepSplits step={one} />
           <BreakdownChart steps={steps} chosen={chosen} onChoose={choose} />
           <DurationHistogram steps={shown.length ? shown : steps} chosen={chosen} />
         </aside>
