@@ -119,7 +119,7 @@ def _with_root(trace: Trace, parts: list[Part]) -> None:
         from_root = any(word in (texts.text(collective) or "") for word in ("cast", "scatter"))
         is_root = rank == root
         late_ns = np.where(is_root == from_root, begin_ns, np.iinfo(np.int64).min)
-        late, column = late_ns.argmax(axis=0), np.arange(span.shape[1])
+        late, column = late_ns.argmax(axis=0), np.arange(int(count[0]))
         known = is_root.sum(axis=0) == 1
         for k, chain in enumerate(at):
             waits = known & (is_root[k] != from_root)
