@@ -7,17 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <stdexcept>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "formats/chrome_values.h"
 #include "formats/json_text.h"
 #include "formats/own_process.h"
 #include "formats/perfetto_clocks.h"
-#include "formats/perfetto_names.h"
+#include "formats/perfetto_tables.h"
 #include "formats/protobuf_wire.h"
 #include "include/strobe.h"
 
@@ -29,13 +27,14 @@ using protobuf::Message;
 namespace {
 
 constexpr size_t kLongestPacket = 64u << 20;
-constexpr size_t kMostOpen = 1 << 20;   // slices of one track that are open at a moment
-constexpr size_t kMostFlows = 1 << 20;  // that began and did not end
+constexpr size_t kMostOpen = 1 << 20;  // slices of one track that are open at a moment
 constexpr size_t kMostSequences = 1 << 16;
-constexpr int kDeepestParent = 64, kDeepestValue = 32;
+constexpr int kDeepestParent = 64;
 constexpr int64_t kNoNumber = INT64_MIN;
-// Texts that events share may lie in what is said of each of them: so many bytes of copies, and more for a larger file.
-constexpr size_t kShortText = 64, kMostCopied = 64u << 20, kCopiedOfRead = 16;
+// Attributes of this program's exports: that it is one; a process; a region without spans. And how a row is described
+// that has no name.
+constexpr std::string_view kOwnKey = "strobe.zero_ns", kOwnProcessKey = "strobe.process.",
+                           kOwnRegionKey = "strobe.region", kNoName = ", no name";
 constexpr size_t kMostRegionKeys = 1 << 20;
 
 // Fields of TracePacket.
@@ -86,8 +85,6 @@ void add_word(std::string& words, std::string_view word) {
   words += word;
 }
 
-std::string_view text_of(const Field& field) { return field.type == protobuf::kBytes ? field.bytes : ""; }
-
 }  // namespace
 
 struct PerfettoReader::State {
@@ -97,7 +94,6 @@ struct PerfettoReader::State {
   SchemaTables tables;
   std::vector<std::string> paradigms, roles;
   Inflate inflate;
-  uint32_t arguments_table, marks_table, flows_table;
 
   std::string pending;  // bytes of a packet that has not ended
   bool damaged = false;
@@ -108,7 +104,9 @@ struct PerfettoReader::State {
   bool own = false;                              // it is one of our exports
   std::map<int64_t, std::string> own_processes;  // what it says of them, by pid, as JSON
   PerfettoClocks clocks;
-  PerfettoNames names;
+  PerfettoTexts texts;
+  PerfettoTables rows_of;
+  PerfettoEvent event;
   std::string report;
 
   struct Process {
@@ -156,24 +154,6 @@ struct PerfettoReader::State {
   std::unordered_map<uint32_t, Sequence> sequences;
   uint64_t generations = 0;
 
-  // One event, as its message says.
-  struct Event {
-    uint64_t type, track, name_iid, location_iid;
-    bool has_track, has_name;
-    std::string_view name, location, legacy, callstack;
-    std::vector<uint64_t> category_iids;
-    std::vector<std::string_view> categories, annotations;
-    std::vector<uint64_t> flows, ends, counter_tracks, real_counter_tracks;
-    std::vector<uint64_t> counter_values, real_counter_values;
-    uint64_t value;
-    bool has_value, value_is_real;
-    int64_t delta_us, absolute_us;
-    std::vector<std::pair<uint32_t, std::string_view>> others;  // fields that are kept as they are
-    std::vector<std::pair<std::string, std::string>> said;      // keys and values
-  } event;
-
-  std::unordered_set<uint64_t> flows_begun;
-
   struct RegionKey {
     uint64_t generation = 0, name = 0, location = 0;
     std::array<uint64_t, 3> categories{};
@@ -187,7 +167,6 @@ struct PerfettoReader::State {
   std::vector<KnownRegion> known_regions = std::vector<KnownRegion>(4096);
   std::unordered_map<std::string, uint32_t> other_regions;  // by all that an event says of its region
   std::string region_key;
-  uint64_t bytes_read = 0, copied_bytes = 0;
 
   State(std::string in, uint32_t number, size_t buffer, SchemaTables known, std::vector<std::string> paradigm_names,
         std::vector<std::string> role_names, Inflate unpack)
@@ -198,9 +177,7 @@ struct PerfettoReader::State {
         paradigms(std::move(paradigm_names)),
         roles(std::move(role_names)),
         inflate(std::move(unpack)),
-        arguments_table(tables.table("arguments")),
-        marks_table(tables.table("marks")),
-        flows_table(tables.table("flows")) {}
+        rows_of(tables, texts) {}
 
   // --- packets ---------------------------------------------------------------------------------------------------
 
@@ -257,7 +234,7 @@ struct PerfettoReader::State {
           sequence_id = uint32_t(field.value);
           break;
         case kInternedData:
-          interned = text_of(field);
+          interned = field.text();
           break;
         case kSequenceFlags:
           flags = field.value;
@@ -272,7 +249,7 @@ struct PerfettoReader::State {
           clock = uint32_t(field.value);
           break;
         case kDefaults:
-          defaults = text_of(field);
+          defaults = field.text();
           break;
         default:
           if (field.type == protobuf::kBytes) kind = field.number, data = field.bytes;
@@ -292,9 +269,9 @@ struct PerfettoReader::State {
     if (cleared || (flags & 1)) {
       sequence = {};
       sequence.generation = ++generations;
-      names.clear(sequence_id);
+      texts.names.clear(sequence_id);
     }
-    if (!interned.empty() && !names.add(sequence_id, interned)) counters["interned_texts_lost"]++;
+    if (!interned.empty() && !texts.names.add(sequence_id, interned)) counters["interned_texts_lost"]++;
     if (!defaults.empty()) read_defaults(sequence, defaults);
     if (kind == kClockSnapshot) return clocks.snapshot(sequence_id, data);
     if ((flags & 2) && !sequence.state_valid) {
@@ -382,11 +359,11 @@ struct PerfettoReader::State {
       if (field.number != 1 || field.type != protobuf::kBytes) continue;
       std::string key, value;
       for (Message attribute(field.bytes); attribute.next(inner);) {
-        if (inner.number == 1) key = text_of(inner);
+        if (inner.number == 1) key = inner.text();
         if (inner.number == 2) value = std::to_string(inner.whole());
-        if (inner.number == 3) value = text_of(inner);
+        if (inner.number == 3) value = inner.text();
       }
-      own = own || key == kOwnKey;
+      if (key == kOwnKey) own = true, rows_of.of_our_own();
       if (own && key.rfind(kOwnProcessKey, 0) == 0)
         own_processes[strtoll(key.c_str() + kOwnProcessKey.size(), nullptr, 10)] = std::move(value);
       else if (own && key == kOwnRegionKey)
@@ -417,9 +394,9 @@ struct PerfettoReader::State {
     Field field;
     for (Message message(bytes); message.next(field);) {
       if (field.number == 1) pid = int32_t(field.value);
-      if (field.number == 2) add_word(facts.command, text_of(field));
-      if (field.number == 6) facts.name = text_of(field);
-      if (field.number == 8) facts.labels.emplace_back(text_of(field));
+      if (field.number == 2) add_word(facts.command, field.text());
+      if (field.number == 6) facts.name = field.text();
+      if (field.number == 8) facts.labels.emplace_back(field.text());
     }
     if (pid != kNoNumber) {
       ProcessFacts& known = process_facts[pid];
@@ -438,8 +415,8 @@ struct PerfettoReader::State {
       std::string text;
       for (Message one(field.bytes); one.next(inner);) {
         if (inner.number == 1) id = int32_t(inner.value);
-        if (field.number == 1 && inner.number == 3) add_word(text, text_of(inner));
-        if (field.number == 2 && inner.number == 2) text = text_of(inner);
+        if (field.number == 1 && inner.number == 3) add_word(text, inner.text());
+        if (field.number == 2 && inner.number == 2) text = inner.text();
       }
       if (field.number == 1 && process_facts[id].command.empty()) process_facts[id].command = text;
       if (field.number == 2) thread_names[id] = text;
@@ -457,22 +434,22 @@ struct PerfettoReader::State {
         case 2:
         case 10:
         case 13:
-          track.name = text_of(field);
+          track.name = field.text();
           break;
         case 3:
-          if (const int64_t pid = process_descriptor(text_of(field)); pid != kNoNumber) track.pid = pid;
+          if (const int64_t pid = process_descriptor(field.text()); pid != kNoNumber) track.pid = pid;
           break;
         case 4:
-          thread_descriptor(track, text_of(field));
+          thread_descriptor(track, field.text());
           break;
         case 5:
           track.parent = field.value;
           break;
         case 8:
-          counter_descriptor(track, text_of(field));
+          counter_descriptor(track, field.text());
           break;
         case 14:
-          track.description = text_of(field);
+          track.description = field.text();
           break;
       }
     track.described = true;
@@ -513,7 +490,7 @@ struct PerfettoReader::State {
     for (Message message(bytes); message.next(field);) {
       if (field.number == 1) track.pid = int32_t(field.value);
       if (field.number == 2) track.tid = field.whole();
-      if (field.number == 5) track.name = text_of(field);
+      if (field.number == 5) track.name = field.text();
     }
   }
 
@@ -527,7 +504,7 @@ struct PerfettoReader::State {
       if (field.number == 3 && field.value == 3) track.unit = "bytes";
       if (field.number == 4 && field.value) track.multiplier = double(field.whole());
       if (field.number == 5) track.incremental = field.value != 0;
-      if (field.number == 6) track.unit = text_of(field);
+      if (field.number == 6) track.unit = field.text();
     }
   }
 
@@ -649,109 +626,18 @@ struct PerfettoReader::State {
     return found;
   }
 
-  bool read_event(std::string_view bytes) {
-    Event& e = event;
-    e.type = e.track = e.name_iid = e.location_iid = e.value = 0;
-    e.has_track = e.has_name = e.has_value = e.value_is_real = false;
-    e.name = e.location = e.legacy = e.callstack = {};
-    e.category_iids.clear(), e.categories.clear(), e.annotations.clear(), e.flows.clear(), e.ends.clear();
-    e.counter_tracks.clear(), e.real_counter_tracks.clear(), e.counter_values.clear(), e.real_counter_values.clear();
-    e.others.clear(), e.said.clear();
-    Field field;
-    Message message(bytes);
-    const auto add = [&](std::vector<uint64_t>& to, protobuf::WireType packed) {
-      each_number(field, packed, [&](uint64_t number) { to.push_back(number); });
-    };
-    while (message.next(field)) switch (field.number) {
-        case 1:
-        case 2:
-        case 8:
-        case 16:
-        case 17:
-        case 20:
-          break;  // times of the thread, of old writers
-        case 3:
-          add(e.category_iids, protobuf::kVarint);
-          break;
-        case 4:
-          e.annotations.push_back(text_of(field));
-          break;
-        case 6:
-          e.legacy = text_of(field);
-          break;
-        case 9:
-          e.type = field.value;
-          break;
-        case 10:
-          e.name_iid = field.value, e.has_name = true;
-          break;
-        case 11:
-          e.track = field.value, e.has_track = true;
-          break;
-        case 12:
-          add(e.counter_values, protobuf::kVarint);
-          break;
-        case 22:
-          e.categories.push_back(text_of(field));
-          break;
-        case 23:
-          e.name = text_of(field), e.has_name = true;
-          break;
-        case 30:
-          e.value = field.value, e.has_value = true;
-          break;
-        case 31:
-          add(e.counter_tracks, protobuf::kVarint);
-          break;
-        case 33:
-          e.location = text_of(field);
-          break;
-        case 34:
-          e.location_iid = field.value;
-          break;
-        case 36:
-          add(e.flows, protobuf::kVarint);
-          break;
-        case 42:
-          add(e.ends, protobuf::kVarint);
-          break;
-        case 44:
-          e.value = field.value, e.has_value = e.value_is_real = true;
-          break;
-        case 45:
-          add(e.real_counter_tracks, protobuf::kVarint);
-          break;
-        case 46:
-          add(e.real_counter_values, protobuf::kFixed64);
-          break;
-        case 47:
-          add(e.flows, protobuf::kFixed64);
-          break;
-        case 48:
-          add(e.ends, protobuf::kFixed64);
-          break;
-        case 52:
-          e.said.emplace_back("correlation_id", std::to_string(field.value));
-          break;
-        case 53:
-          e.said.emplace_back("correlation_id", "");
-          json::append_text(e.said.back().second, text_of(field));
-          break;
-        case 55:
-          e.callstack = text_of(field);
-          break;
-        default:
-          counters["event_details_of_other_kinds"]++;
-      }
-    return message.ok();
+  PerfettoTarget target(Process& p, uint32_t sequence_id) {
+    return {*p.out, uint32_t(&p - processes.data()), sequence_id};
   }
 
   void track_event(uint32_t sequence_id, Sequence& sequence, int64_t ns, std::string_view bytes) {
-    if (!read_event(bytes)) {
+    const bool readable = event.read(bytes);
+    if (event.unknown) counters["event_details_of_other_kinds"] += event.unknown;
+    if (!readable) {
       counters["unreadable_packets"]++;
       return;
     }
-    Event& e = event;
+    PerfettoEvent& e = event;
     uint64_t uuid = e.has_track ? e.track : sequence.track;
     int64_t duration_ns = -1;
     if (!e.legacy.empty() && !legacy(uuid, duration_ns)) return;
@@ -770,10 +656,10 @@ struct PerfettoReader::State {
     Track& track = tracks[uuid];
     place(track);
     Process& p = processes[track.process];
-    const bool only_flows = flow_rows(sequence_id, sequence, p, track.location, ns);
+    const bool only_flows = rows_of.flows(target(p, sequence_id), e, track.location, ns);
     if (duration_ns >= 0) {
       std::string rows;
-      details(sequence_id, p, rows);
+      rows_of.details(target(p, sequence_id), e, rows);
       p.out->attributes(rows);
       p.out->span(track.location, ns, duration_ns, region(sequence_id, sequence, track.process));
     } else if (e.type == kBegin) {
@@ -782,11 +668,11 @@ struct PerfettoReader::State {
         return;
       }
       track.open.push_back({ns, region(sequence_id, sequence, track.process), p.out->place(), {}});
-      track.open.back().cut = details(sequence_id, p, track.open.back().rows);
+      track.open.back().cut = rows_of.details(target(p, sequence_id), e, track.open.back().rows);
     } else if (e.type == kEnd) {
       end(sequence_id, track, ns);
     } else if (!only_flows) {
-      mark(sequence_id, p, track.location, ns);
+      rows_of.mark(target(p, sequence_id), e, track.location, ns);
     }
   }
 
@@ -803,7 +689,7 @@ struct PerfettoReader::State {
         counters["unmatched_leaves"]++;
       return;
     }
-    if (!event.annotations.empty() || !event.said.empty()) details(sequence_id, p, at->rows);
+    if (!event.annotations.empty() || !event.said.empty()) rows_of.details(target(p, sequence_id), event, at->rows);
     close(p, track, *at, ns);
     track.open.erase(std::next(at).base());
   }
@@ -816,7 +702,7 @@ struct PerfettoReader::State {
 
   // Phases of Chrome's JSON in protobuf: complete events, begins and ends. False: counted, and not read.
   bool legacy(uint64_t& uuid, int64_t& duration_ns) {
-    Event& e = event;
+    PerfettoEvent& e = event;
     int64_t phase = 0, duration_us = 0, pid = kNoNumber, tid = kNoNumber;
     bool scoped = false;
     Field field;
@@ -845,7 +731,7 @@ struct PerfettoReader::State {
   }
 
   void extra_counters(const Sequence& sequence, int64_t ns) {
-    const Event& e = event;
+    const PerfettoEvent& e = event;
     const auto& whole = e.counter_tracks.empty() ? sequence.counter_tracks : e.counter_tracks;
     for (size_t i = 0; i < e.counter_values.size() && i < whole.size(); i++)
       sample(whole[i], ns, double(int64_t(e.counter_values[i])));
@@ -854,63 +740,8 @@ struct PerfettoReader::State {
       sample(real[i], ns, as_real(e.real_counter_values[i]));
   }
 
-  std::string_view name(uint32_t sequence_id) {
-    if (!event.has_name) return {};
-    return event.name_iid ? names.find(sequence_id, PerfettoNames::kEventNames, event.name_iid) : event.name;
-  }
-
-  // The number of a text that a sequence has interned: long ones are looked up once.
-  uint32_t text(Process& p, uint32_t sequence_id, PerfettoNames::Kind kind, uint64_t iid, bool as_json = false) {
-    PerfettoNames::Text* found = names.entry(sequence_id, kind, iid);
-    const auto number = uint32_t(&p - processes.data());
-    if (found)
-      for (const PerfettoNames::Known& known : found->known)
-        if (known.process == number && known.as_json == as_json) return known.id;
-    std::string quoted;
-    const std::string_view plain = found ? std::string_view(found->text) : std::string_view();
-    if (as_json) json::append_text(quoted, plain);
-    const uint32_t id = p.out->text(as_json ? quoted : plain);
-    if (found) found->known.push_back({number, id, as_json});
-    return id;
-  }
-  uint32_t name_text(Process& p, uint32_t sequence_id) {
-    if (event.has_name && event.name_iid) return text(p, sequence_id, PerfettoNames::kEventNames, event.name_iid);
-    return p.out->text(name(sequence_id));
-  }
-  uint32_t category_text(Process& p, uint32_t sequence_id) {
-    if (event.categories.empty() && event.category_iids.size() == 1)
-      return text(p, sequence_id, PerfettoNames::kCategories, event.category_iids[0]);
-    std::vector<std::string_view> found = categories(sequence_id);
-    for (std::string_view& each : found) each = copied(each);
-    return p.out->text(joined(found));
-  }
-  // A text that becomes part of another one: its beginning only, once copies are far more than what was read.
-  std::string_view copied(std::string_view shared) {
-    if (shared.size() <= kShortText) return shared;
-    copied_bytes += shared.size();
-    if (copied_bytes <= kMostCopied + kCopiedOfRead * bytes_read) return shared;
-    counters["long_values_not_kept"]++;
-    return shared.substr(0, kShortText);
-  }
-
-  std::vector<std::string_view> categories(uint32_t sequence_id) {
-    std::vector<std::string_view> found = event.categories;
-    for (const uint64_t iid : event.category_iids)
-      found.push_back(names.find(sequence_id, PerfettoNames::kCategories, iid));
-    return found;
-  }
-
-  static std::string joined(const std::vector<std::string_view>& texts, size_t from = 0) {
-    std::string out;
-    for (size_t i = from; i < texts.size(); i++) {
-      if (i > from) out += ',';
-      out += texts[i];
-    }
-    return out;
-  }
-
   uint32_t region(uint32_t sequence_id, const Sequence& sequence, uint32_t in) {
-    const Event& e = event;
+    const PerfettoEvent& e = event;
     const bool interned = e.name_iid && e.categories.empty() && e.category_iids.size() <= 3 && e.location.empty();
     if (!interned) return other_region(sequence_id, sequence, in);
     RegionKey key{sequence.generation, e.name_iid, e.location_iid, {}, in, sequence_id};
@@ -925,7 +756,7 @@ struct PerfettoReader::State {
 
   // By the event's own words and the numbers of those that it shares with others.
   uint32_t other_region(uint32_t sequence_id, const Sequence& sequence, uint32_t in) {
-    const Event& e = event;
+    const PerfettoEvent& e = event;
     region_key.clear();
     const auto number = [this](uint64_t value) { region_key.append(reinterpret_cast<const char*>(&value), 8); };
     const auto words = [&](std::string_view value) { number(value.size()), region_key += value; };
@@ -941,351 +772,23 @@ struct PerfettoReader::State {
   }
 
   uint32_t new_region(uint32_t sequence_id, uint32_t in) {
-    const std::vector<std::string_view> of = categories(sequence_id);
+    const std::vector<std::string_view> of = texts.categories(sequence_id, event);
     std::string_view file;
     uint32_t line = 0;
-    const std::string_view where =
-        event.location_iid ? names.find(sequence_id, PerfettoNames::kLocations, event.location_iid) : event.location;
+    const std::string_view where = event.location_iid
+                                       ? texts.names.find(sequence_id, PerfettoNames::kLocations, event.location_iid)
+                                       : event.location;
     Field field;
     for (Message message(where); message.next(field);) {
-      if (field.number == 2) file = text_of(field);
+      if (field.number == 2) file = field.text();
       if (field.number == 4) line = uint32_t(field.value);
     }
     // What this program exported has its own words as the first two categories.
     uint8_t paradigm = STROBE_OTHER, role = STROBE_ROLE_RANGE;
     const bool own = of.size() >= 2 && number_of(of[0], paradigms, paradigm) && number_of(of[1], roles, role);
     if (!own) paradigm = STROBE_OTHER, role = STROBE_ROLE_RANGE;
-    const std::string module = joined(of, own ? 2 : 0);
-    return processes[in].out->region(name(sequence_id), paradigm, role, file, line, module);
-  }
-
-  // --- attributes --------------------------------------------------------------------------------------------------
-
-  std::string_view key_of(uint32_t sequence_id, std::string_view annotation) {
-    Field field;
-    for (Message message(annotation); message.next(field);) {
-      if (field.number == 1) return names.find(sequence_id, PerfettoNames::kAnnotationNames, field.value);
-      if (field.number == 10) return text_of(field);
-    }
-    return {};
-  }
-
-  // The number of the interned key of an annotation, 0 where it has its own.
-  static uint64_t key_iid(std::string_view annotation) {
-    Field field;
-    for (Message message(annotation); message.next(field);) {
-      if (field.number == 1) return field.value;
-      if (field.number == 10) return 0;
-    }
-    return 0;
-  }
-
-  // The number of the interned text that is all of an annotation's value, else 0.
-  static uint64_t value_iid(std::string_view annotation) {
-    uint64_t iid = 0;
-    Field field;
-    for (Message message(annotation); message.next(field);) {
-      if (field.number == 1 || field.number == 10) continue;
-      if (field.number != 17 || iid) return 0;
-      iid = field.value;
-    }
-    return iid;
-  }
-
-  void append_value(uint32_t sequence_id, std::string& out, std::string_view annotation, int depth = 0) {
-    Field field;
-    char kind = 0;  // of a value that has several parts
-    const size_t start = out.size();
-    for (Message message(annotation); message.next(field);) switch (field.number) {
-        case 2:
-          out += field.value ? "true" : "false";
-          break;
-        case 3:
-        case 7:
-          out += std::to_string(field.value);
-          break;
-        case 4:
-          out += std::to_string(field.whole());
-          break;
-        case 5:
-          append_real(out, field.real());
-          break;
-        case 6:
-          json::append_text(out, text_of(field));
-          break;
-        case 9:
-          out += text_of(field);
-          break;
-        case 17:
-          json::append_text(out, copied(names.find(sequence_id, PerfettoNames::kAnnotationValues, field.value)));
-          break;
-        case 8:
-          append_nested(out, text_of(field), depth + 1);
-          break;
-        case 14: {
-          out += "\"protobuf ";
-          char hex[3];
-          for (char c : text_of(field)) snprintf(hex, sizeof hex, "%02x", unsigned(uint8_t(c))), out += hex;
-          out += '"';
-          break;
-        }
-        case 11:
-        case 12: {
-          if (depth >= kDeepestValue) break;
-          out += kind ? ',' : field.number == 11 ? '{' : '[';
-          kind = field.number == 11 ? '}' : ']';
-          if (field.number == 11) json::append_text(out, copied(key_of(sequence_id, text_of(field)))), out += ':';
-          append_value(sequence_id, out, text_of(field), depth + 1);
-          break;
-        }
-      }
-    if (kind) out += kind;
-    if (out.size() == start) out += "null";
-  }
-
-  static void append_real(std::string& out, double value) {
-    char text[32];
-    for (int digits = 15; digits <= 17; digits++) {
-      snprintf(text, sizeof text, "%.*g", digits, value);
-      if (strtod(text, nullptr) == value) break;
-    }
-    out += text;
-  }
-
-  void append_nested(std::string& out, std::string_view value, int depth) {
-    Field field;
-    std::vector<std::string_view> keys, values, items;
-    uint64_t kind = 0;
-    const size_t start = out.size();
-    for (Message message(value); message.next(field);) {
-      if (field.number == 1) kind = field.value;
-      if (field.number == 2) keys.push_back(text_of(field));
-      if (field.number == 3) values.push_back(text_of(field));
-      if (field.number == 4) items.push_back(text_of(field));
-      if (field.number == 5) out += std::to_string(field.whole());
-      if (field.number == 6) append_real(out, field.real());
-      if (field.number == 7) out += field.value ? "true" : "false";
-      if (field.number == 8) json::append_text(out, text_of(field));
-    }
-    if (kind && depth < kDeepestValue) {
-      out += kind == 1 ? '{' : '[';
-      const auto& parts = kind == 1 ? values : items;
-      for (size_t i = 0; i < parts.size(); i++) {
-        if (i) out += ',';
-        if (kind == 1) json::append_text(out, i < keys.size() ? keys[i] : ""), out += ':';
-        append_nested(out, parts[i], depth + 1);
-      }
-      out += kind == 1 ? '}' : ']';
-    }
-    if (out.size() == start) out += "null";
-  }
-
-  // Annotations of an event as rows of side tables: `table.column` is what this program exported, the others are
-  // arguments.
-  bool details(uint32_t sequence_id, Process& p, std::string& rows) {
-    const Event& e = event;
-    bool cut = false;
-    TableRow row;
-    uint32_t table = kNoTable;
-    int before = -1;  // the column before: a table's columns come in order
-    std::string value;
-    const auto flush = [&] {
-      if (table != kNoTable && !row.empty()) row.append_to(rows);
-      table = kNoTable;
-    };
-    const auto add = [&](uint32_t key, uint32_t said) {
-      TableRow argument_row;
-      argument_row.start(arguments_table);
-      argument_row.set(0, key);
-      argument_row.set(1, said);
-      argument_row.append_to(rows);
-    };
-    const auto argument = [&](std::string_view key) { add(p.out->text(key), p.out->text(value)); };
-    for (const std::string_view annotation : e.annotations) {
-      const std::string_view key = key_of(sequence_id, annotation);
-      cut = cut || key == kCutKey;
-      if (key == kFlowKey || key == kCutKey) continue;
-      if (own && key == kArgumentKey) {
-        const std::vector<std::optional<std::string_view>> parts = texts_in(annotation);
-        if (parts.size() == 2) value = parts[1].value_or(""), argument(parts[0].value_or(""));
-        continue;
-      }
-      const auto& [in, column] = column_of(key);
-      if (in == kNoTable || !tables.layouts()[in].of_spans) {
-        const uint64_t interned_key = key_iid(annotation), interned_value = value_iid(annotation);
-        const uint32_t key_text =
-            interned_key ? text(p, sequence_id, PerfettoNames::kAnnotationNames, interned_key) : p.out->text(key);
-        if (interned_value) {
-          add(key_text, text(p, sequence_id, PerfettoNames::kAnnotationValues, interned_value, true));
-          continue;
-        }
-        value.clear();
-        append_value(sequence_id, value, annotation);
-        add(key_text, p.out->text(value));
-        continue;
-      }
-      if (in != table || column <= before || column == kNewRow) flush(), row.start(table = in), before = -1;
-      if (column == kNewRow) continue;
-      before = column;
-      cell(sequence_id, p, row, column, annotation);
-    }
-    flush();
-    for (const auto& [key, text] : e.said) value = text, argument(key);
-    if (!e.callstack.empty()) {
-      value = "[";
-      Field field, inner;
-      for (Message message(e.callstack); message.next(field);) {
-        std::string function, file, line;
-        for (Message frame(text_of(field)); frame.next(inner);) {
-          if (inner.number == 1) function = text_of(inner);
-          if (inner.number == 2) file = text_of(inner);
-          if (inner.number == 3) line = std::to_string(inner.value).insert(0, 1, ':');
-        }
-        if (value.size() > 1) value += ',';
-        json::append_text(value, function + (file.empty() ? "" : " (" + file + line + ")"));
-      }
-      value += ']';
-      argument("callstack");
-    }
-    return cut;
-  }
-
-  // The value of an annotation that is a column of a side table.
-  void cell(uint32_t sequence_id, Process& p, TableRow& row, uint8_t column, std::string_view annotation) {
-    const CellType type = tables.layouts()[row.table()].columns[column].type;
-    Field field;
-    for (Message message(annotation); message.next(field);) {
-      if (field.number == 4 && type == CellType::integer) row.set(column, field.whole());
-      if (field.number == 5 && type == CellType::real) row.set_real(column, field.real());
-      if (field.number == 6 && type == CellType::text) row.set(column, p.out->text(text_of(field)));
-      if (field.number == 17 && type == CellType::text)
-        row.set(column, text(p, sequence_id, PerfettoNames::kAnnotationValues, field.value));
-    }
-  }
-
-  // The texts of a list; a part without a value is none.
-  static std::vector<std::optional<std::string_view>> texts_in(std::string_view annotation) {
-    std::vector<std::optional<std::string_view>> parts;
-    Field field, inner;
-    for (Message message(annotation); message.next(field);) {
-      if (field.number != 12) continue;
-      parts.emplace_back();
-      for (Message part(text_of(field)); part.next(inner);)
-        if (inner.number == 6) parts.back() = text_of(inner);
-    }
-    return parts;
-  }
-
-  // Attributes and annotations of this program's exports: that it is one; a process; a region without spans; an end of
-  // a flow; a span that was cut; an argument, and arguments of a mark, that no other way gives again.
-  static constexpr std::string_view kOwnKey = "strobe.zero_ns", kOwnProcessKey = "strobe.process.",
-                                    kOwnRegionKey = "strobe.region", kFlowKey = "strobe.flow", kCutKey = "strobe.cut",
-                                    kArgumentKey = "strobe.argument", kArgumentsKey = "strobe.arguments",
-                                    kNoName = ", no name";
-  static constexpr uint8_t kNewRow = 0xFF;  // `table.` begins another row
-  std::unordered_map<std::string, std::pair<uint32_t, uint8_t>> known_columns;
-  const std::pair<uint32_t, uint8_t>& column_of(std::string_view key) {
-    static constexpr std::pair<uint32_t, uint8_t> kNone{kNoTable, 0};
-    if (known_columns.empty())
-      for (size_t t = 0; t < tables.layouts().size(); t++) {
-        const TableLayout& layout = tables.layouts()[t];
-        for (size_t c = 0; t != arguments_table && c < layout.columns.size(); c++)
-          known_columns[layout.name + "." + layout.columns[c].name] = {uint32_t(t), uint8_t(c)};
-        if (t != arguments_table) known_columns[layout.name + "."] = {uint32_t(t), kNewRow};
-      }
-    if (key.size() > kShortText || key.find('.') == key.npos) return kNone;  // no column has such a long name
-    const auto found = known_columns.find(std::string(key));
-    return found == known_columns.end() ? kNone : found->second;
-  }
-
-  // What this program exported of a table whose rows are no spans.
-  bool exported_row(uint32_t sequence_id, Process& p, uint32_t location, int64_t ns) {
-    TableRow row;
-    uint32_t table = kNoTable;
-    for (const std::string_view annotation : event.annotations) {
-      const auto& [in, column] = column_of(key_of(sequence_id, annotation));
-      if (in == kNoTable || tables.layouts()[in].of_spans || (table != kNoTable && in != table)) return false;
-      if (table == kNoTable) row.start(table = in);
-      if (column != kNewRow) cell(sequence_id, p, row, column, annotation);
-    }
-    if (table == kNoTable) return false;
-    const auto& columns = tables.layouts()[table].columns;
-    for (size_t i = 0; i < columns.size(); i++)
-      if (columns[i].name == "time_ns") row.set(i, ns);
-    p.out->row(location, row);
-    return true;
-  }
-
-  void mark(uint32_t sequence_id, Process& p, uint32_t location, int64_t ns) {
-    const Event& e = event;
-    if (exported_row(sequence_id, p, location, ns)) return;
-    TableRow row;
-    row.start(marks_table);
-    row.set(tables.column(marks_table, "time_ns"), ns);
-    row.set(tables.column(marks_table, "name"), name_text(p, sequence_id));
-    row.set(tables.column(marks_table, "category"), category_text(p, sequence_id));
-    std::string arguments, whole;
-    for (const std::string_view annotation : e.annotations) {
-      const std::string_view key = key_of(sequence_id, annotation);
-      if (key == kFlowKey) continue;
-      if (key == kArgumentsKey) {
-        append_value(sequence_id, whole, annotation);
-        continue;
-      }
-      arguments += arguments.empty() ? '{' : ',';
-      json::append_text(arguments, copied(key));
-      arguments += ':';
-      append_value(sequence_id, arguments, annotation);
-    }
-    for (const auto& [key, value] : e.said) {
-      arguments += arguments.empty() ? '{' : ',';
-      json::append_text(arguments, key);
-      arguments += ':', arguments += value;
-    }
-    if (!arguments.empty()) whole = arguments + '}';
-    if (!whole.empty()) row.set(tables.column(marks_table, "arguments"), p.out->text(whole));
-    p.out->row(location, row);
-  }
-
-  // The flows that an event is part of. True: it is there for them only, this program's export says.
-  bool flow_rows(uint32_t sequence_id, const Sequence&, Process& p, uint32_t location, int64_t ns) {
-    const Event& e = event;
-    if (e.flows.empty() && e.ends.empty()) return false;
-    using Text = std::optional<uint32_t>;
-    const auto add = [&](const uint64_t* id, Text phase, Text flow_name, Text of, Text category) {
-      TableRow row;
-      const auto set = [&](const char* column, Text value) {
-        if (value) row.set(tables.column(flows_table, column), *value);
-      };
-      row.start(flows_table);
-      row.set(tables.column(flows_table, "time_ns"), ns);
-      if (id) row.set(tables.column(flows_table, "flow"), int64_t(*id));
-      set("flow_name", flow_name), set("phase", phase), set("name", of), set("category", category);
-      p.out->row(location, row);
-    };
-    const auto said = [&](std::optional<std::string_view> part) { return part ? Text(p.out->text(*part)) : Text(); };
-    bool exported = false, only = false;
-    for (const std::string_view annotation : e.annotations) {
-      if (key_of(sequence_id, annotation) != kFlowKey) continue;
-      // phase, flow, its name, name, category; a sixth where the event is there for it alone.
-      const std::vector<std::optional<std::string_view>> parts = texts_in(annotation);
-      if (parts.size() < 5) continue;
-      only |= parts.size() > 5, exported = true;
-      const bool has_number = parts[1] && !parts[1]->empty();
-      const auto id = has_number ? uint64_t(strtoll(std::string(*parts[1]).c_str(), nullptr, 10)) : 0;
-      add(has_number ? &id : nullptr, said(parts[0]), said(parts[2]), said(parts[3]), said(parts[4]));
-    }
-    if (exported) return only;
-    const Text of = name_text(p, sequence_id), category = category_text(p, sequence_id);
-    for (const uint64_t id : e.flows) {
-      const bool is_new = flows_begun.size() < kMostFlows ? flows_begun.insert(id).second : !flows_begun.count(id);
-      add(&id, p.out->text(is_new ? "s" : "t"), {}, of, category);
-    }
-    for (const uint64_t id : e.ends) {
-      flows_begun.erase(id);
-      add(&id, p.out->text("f"), {}, of, category);
-    }
-    return false;
+    const std::string module = PerfettoTexts::joined(of, own ? 2 : 0);
+    return processes[in].out->region(texts.name(sequence_id, event), paradigm, role, file, line, module);
   }
 
   // --- the end -----------------------------------------------------------------------------------------------------
@@ -1366,6 +869,7 @@ struct PerfettoReader::State {
       if (!called.empty()) processes[track.process].out->name_location(track.location, called);
     }
     uint64_t looked_up_bytes = 0;
+    if (texts.cut) counters["long_values_not_kept"] = texts.cut;
     report = "{\"processes\": [";
     for (size_t i = 0; i < processes.size(); i++) {
       Process& p = processes[i];
@@ -1420,7 +924,7 @@ PerfettoReader::~PerfettoReader() = default;
 void PerfettoReader::feed(std::string_view bytes) {
   State& s = *state_;
   if (s.damaged) return;
-  s.bytes_read += bytes.size();
+  s.texts.bytes_read += bytes.size();
   if (s.pending.empty()) {
     // The usual case reads in place.
     s.pending = bytes.substr(s.read_packets(bytes, false));
