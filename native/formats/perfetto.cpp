@@ -11,11 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "formats/chrome_values.h"
 #include "formats/json_text.h"
-#include "formats/own_process.h"
 #include "formats/perfetto_clocks.h"
 #include "formats/perfetto_tables.h"
+#include "formats/perfetto_tracks.h"
 #include "formats/protobuf_wire.h"
 #include "include/strobe.h"
 
@@ -29,12 +28,9 @@ namespace {
 constexpr size_t kLongestPacket = 64u << 20;
 constexpr size_t kMostOpen = 1 << 20;  // slices of one track that are open at a moment
 constexpr size_t kMostSequences = 1 << 16;
-constexpr int kDeepestParent = 64;
-constexpr int64_t kNoNumber = INT64_MIN;
-// Attributes of this program's exports: that it is one; a process; a region without spans. And how a row is described
-// that has no name.
+// Attributes of this program's exports: that it is one; a process; a region without spans.
 constexpr std::string_view kOwnKey = "strobe.zero_ns", kOwnProcessKey = "strobe.process.",
-                           kOwnRegionKey = "strobe.region", kNoName = ", no name";
+                           kOwnRegionKey = "strobe.region";
 constexpr size_t kMostRegionKeys = 1 << 20;
 
 // Fields of TracePacket.
@@ -80,17 +76,9 @@ bool number_of(std::string_view word, const std::vector<std::string>& words, uin
   return found != words.end();
 }
 
-void add_word(std::string& words, std::string_view word) {
-  if (!words.empty()) words += ' ';
-  words += word;
-}
-
 }  // namespace
 
 struct PerfettoReader::State {
-  std::string folder;
-  uint32_t next_number;
-  size_t buffer_bytes;
   SchemaTables tables;
   std::vector<std::string> paradigms, roles;
   Inflate inflate;
@@ -101,47 +89,13 @@ struct PerfettoReader::State {
   std::map<std::string, uint64_t> counters;
   std::map<uint32_t, uint64_t> other_kinds;  // packets of kinds that are not read, by field
   std::map<std::string, std::string> attributes;
-  bool own = false;                              // it is one of our exports
-  std::map<int64_t, std::string> own_processes;  // what it says of them, by pid, as JSON
+  bool own = false;  // it is one of our exports
   PerfettoClocks clocks;
+  PerfettoTracks tracks;
   PerfettoTexts texts;
   PerfettoTables rows_of;
   PerfettoEvent event;
   std::string report;
-
-  struct Process {
-    std::unique_ptr<ImportedProcess> out;
-    int64_t pid;
-    std::string path;
-    std::map<int64_t, uint32_t> threads;  // location by thread id
-    uint32_t own_location = kNoTable;
-  };
-  std::vector<Process> processes;
-  std::map<int64_t, uint32_t> process_of;  // by pid
-  struct ProcessFacts {
-    std::string name, command;
-    std::vector<std::string> labels;
-  };
-  std::map<int64_t, ProcessFacts> process_facts;
-  std::map<int64_t, std::string> thread_names;  // by thread id: from /proc
-
-  struct Open {
-    int64_t start_ns;
-    uint32_t region, place;
-    std::string rows;  // of side tables
-    bool cut = false;
-  };
-  struct Track {
-    std::string name, unit, description;
-    uint64_t parent = 0;
-    int64_t pid = kNoNumber, tid = kNoNumber;
-    bool counter = false, incremental = false, described = false;
-    double multiplier = 1, total = 0;
-    uint32_t process = kNoTable, location = kNoTable, metric = kNoTable;
-    std::vector<Open> open;
-    std::vector<int64_t> ends;  // that came before their begin, or without one
-  };
-  std::unordered_map<uint64_t, Track> tracks;
 
   struct Sequence {
     bool state_valid = true;
@@ -170,13 +124,11 @@ struct PerfettoReader::State {
 
   State(std::string in, uint32_t number, size_t buffer, SchemaTables known, std::vector<std::string> paradigm_names,
         std::vector<std::string> role_names, Inflate unpack)
-      : folder(std::move(in)),
-        next_number(number),
-        buffer_bytes(buffer),
-        tables(std::move(known)),
+      : tables(std::move(known)),
         paradigms(std::move(paradigm_names)),
         roles(std::move(role_names)),
         inflate(std::move(unpack)),
+        tracks(std::move(in), number, buffer, tables),
         rows_of(tables, texts) {}
 
   // --- packets ---------------------------------------------------------------------------------------------------
@@ -298,13 +250,13 @@ struct PerfettoReader::State {
       case kTrackDescriptor:
         // A clock that counts from packet to packet counts with these, too.
         if (int64_t ns; has_time) to_ns(sequence_id, sequence, clock, time, ns);
-        return track_descriptor(data);
+        return tracks.track_descriptor(data);
       case kProcessTree:
-        return process_tree(data);
+        return tracks.process_tree(data);
       case kThreadDescriptor:
         return legacy_thread(sequence, data);
       case kProcessDescriptor:
-        process_descriptor(data);
+        tracks.process_descriptor(data);
         return;
       case kCompressed:
       case kZstdCompressed: {
@@ -363,11 +315,11 @@ struct PerfettoReader::State {
         if (inner.number == 2) value = std::to_string(inner.whole());
         if (inner.number == 3) value = inner.text();
       }
-      if (key == kOwnKey) own = true, rows_of.of_our_own();
+      if (key == kOwnKey) own = true, tracks.of_our_own(), rows_of.of_our_own();
       if (own && key.rfind(kOwnProcessKey, 0) == 0)
-        own_processes[strtoll(key.c_str() + kOwnProcessKey.size(), nullptr, 10)] = std::move(value);
+        tracks.own_process(strtoll(key.c_str() + kOwnProcessKey.size(), nullptr, 10), std::move(value));
       else if (own && key == kOwnRegionKey)
-        own_region(value);
+        tracks.own_region(value);
       else if (attributes.size() < 4096)
         attributes[key] = value;
     }
@@ -386,229 +338,19 @@ struct PerfettoReader::State {
     other_kinds[kFtraceEvents] += n;
   }
 
-  // --- processes, threads, tracks ----------------------------------------------------------------------------------
-
-  int64_t process_descriptor(std::string_view bytes) {
-    int64_t pid = kNoNumber;
-    ProcessFacts facts;
-    Field field;
-    for (Message message(bytes); message.next(field);) {
-      if (field.number == 1) pid = int32_t(field.value);
-      if (field.number == 2) add_word(facts.command, field.text());
-      if (field.number == 6) facts.name = field.text();
-      if (field.number == 8) facts.labels.emplace_back(field.text());
-    }
-    if (pid != kNoNumber) {
-      ProcessFacts& known = process_facts[pid];
-      if (!facts.name.empty()) known.name = facts.name;
-      if (!facts.command.empty()) known.command = facts.command;
-      if (!facts.labels.empty()) known.labels = facts.labels;
-    }
-    return pid;
-  }
-
-  void process_tree(std::string_view bytes) {
-    Field field, inner;
-    for (Message message(bytes); message.next(field);) {
-      if (field.type != protobuf::kBytes) continue;
-      int64_t id = 0;
-      std::string text;
-      for (Message one(field.bytes); one.next(inner);) {
-        if (inner.number == 1) id = int32_t(inner.value);
-        if (field.number == 1 && inner.number == 3) add_word(text, inner.text());
-        if (field.number == 2 && inner.number == 2) text = inner.text();
-      }
-      if (field.number == 1 && process_facts[id].command.empty()) process_facts[id].command = text;
-      if (field.number == 2) thread_names[id] = text;
-    }
-  }
-
-  void track_descriptor(std::string_view bytes) {
-    uint64_t uuid = 0;
-    Field field;
-    for (Message message(bytes); message.next(field);)
-      if (field.number == 1) uuid = field.value;
-    Track& track = tracks[uuid];
-    const int64_t before = owner(track);
-    for (Message message(bytes); message.next(field);) switch (field.number) {
-        case 2:
-        case 10:
-        case 13:
-          track.name = field.text();
-          break;
-        case 3:
-          if (const int64_t pid = process_descriptor(field.text()); pid != kNoNumber) track.pid = pid;
-          break;
-        case 4:
-          thread_descriptor(track, field.text());
-          break;
-        case 5:
-          track.parent = field.value;
-          break;
-        case 8:
-          counter_descriptor(track, field.text());
-          break;
-        case 14:
-          track.description = field.text();
-          break;
-      }
-    track.described = true;
-    if (own && track.process == kNoTable) return place_own(track);
-    if (track.process == kNoTable) return;
-    if (owner(track) != before) {
-      // Events came before: they stay where they are.
-      counters["tracks_described_late"]++;
-      track.process = track.location = track.metric = kNoTable;
-    } else if (track.location != kNoTable && !track.name.empty() && track.tid == kNoNumber) {
-      processes[track.process].out->name_location(track.location, track.name);
-    }
-  }
-
-  // A region that the trace has no spans of.
-  void own_region(std::string_view json) {
-    const OwnJson told(json);
-    const auto text = [&](const char* key) { return chrome::raw(yyjson_obj_get(told.root(), key)); };
-    const auto number = [&](const char* key) {
-      int64_t value;
-      return chrome::integer(text(key), value) ? value : 0;
-    };
-    if (!processes.empty())
-      processes[0].out->region(text("name"), uint8_t(number("paradigm")), uint8_t(number("role")), text("file"),
-                               uint32_t(number("line")), text("module"));
-  }
-
-  // Processes and rows of our own exports are those of the trace, in its order, also where nothing happened.
-  void place_own(Track& track) {
-    if (track.pid != kNoNumber && track.tid == kNoNumber)
-      process(track.pid);
-    else if (!track.counter)
-      place(track);
-  }
-
-  void thread_descriptor(Track& track, std::string_view bytes) {
-    Field field;
-    for (Message message(bytes); message.next(field);) {
-      if (field.number == 1) track.pid = int32_t(field.value);
-      if (field.number == 2) track.tid = field.whole();
-      if (field.number == 5) track.name = field.text();
-    }
-  }
-
-  void counter_descriptor(Track& track, std::string_view bytes) {
-    track.counter = true;
-    Field field;
-    for (Message message(bytes); message.next(field);) {
-      if (field.number == 1 && track.name.empty()) track.name = field.value == 1 ? "thread time" : "instructions";
-      if (field.number == 1 && field.value == 1) track.unit = "ns";
-      if (field.number == 3 && field.value == 1) track.unit = "ns";
-      if (field.number == 3 && field.value == 3) track.unit = "bytes";
-      if (field.number == 4 && field.value) track.multiplier = double(field.whole());
-      if (field.number == 5) track.incremental = field.value != 0;
-      if (field.number == 6) track.unit = field.text();
-    }
-  }
-
-  void legacy_thread(Sequence& sequence, std::string_view bytes) {
-    Track described;
-    thread_descriptor(described, bytes);
-    Field field;
-    for (Message message(bytes); message.next(field);)
-      if (field.number == 6) sequence.legacy_us = field.whole();
-    // A track of its own, under a number that no descriptor is likely to have.
-    const uint64_t uuid =
-        (uint64_t(described.pid) * 0x9E3779B97F4A7C15ull) ^ uint64_t(described.tid) ^ 0x7468726561640000;
-    Track& track = tracks[uuid];
-    track.pid = described.pid, track.tid = described.tid, track.described = true;
-    if (!described.name.empty()) track.name = described.name;
-    sequence.track = uuid;
-  }
-
-  // The process of a track: its own, or that of what it lies in; 0 where nobody says.
-  int64_t owner(const Track& track) const {
-    const Track* at = &track;
-    for (int hops = 0; at->pid == kNoNumber && hops < kDeepestParent; hops++) {
-      const auto parent = at->parent ? tracks.find(at->parent) : tracks.end();
-      if (parent == tracks.end()) return 0;
-      at = &parent->second;
-    }
-    return at->pid == kNoNumber ? 0 : at->pid;
-  }
-
-  uint32_t process(int64_t pid) {
-    const auto [found, is_new] = process_of.try_emplace(pid, uint32_t(processes.size()));
-    if (is_new) {
-      Process p;
-      p.pid = pid;
-      p.path = folder + "/process-" + std::to_string(next_number++) + ".blocks";
-      p.out = std::make_unique<ImportedProcess>(p.path, buffer_bytes);
-      tables.define(*p.out);
-      processes.push_back(std::move(p));
-    }
-    return found->second;
-  }
-
-  void place(Track& track) {
-    if (track.process == kNoTable) track.process = process(owner(track));
-    if (track.location != kNoTable) return;
-    Process& p = processes[track.process];
-    if (track.tid != kNoNumber) {
-      const auto [found, is_new] = p.threads.try_emplace(track.tid, 0);
-      if (is_new) found->second = p.out->location(track.name, uint64_t(track.tid));
-      track.location = found->second;
-      return;
-    }
-    // What this program exported says in words what kind of row it was.
-    long long thread_id = 0, device = -1;
-    char word[8] = "";
-    LocationKind kind = LocationKind::task;
-    if (sscanf(track.description.c_str(), "%7s %lld of GPU %lld", word, &thread_id, &device) >= 2) {
-      if (!strcmp(word, "thread"))
-        kind = LocationKind::thread;
-      else if (!strcmp(word, "stream"))
-        kind = LocationKind::stream;
-      else if (strcmp(word, "task"))
-        thread_id = 0, device = -1;
-    }
-    const std::string_view description = track.description;
-    if (own && description.size() > kNoName.size() &&
-        description.substr(description.size() - kNoName.size()) == kNoName) {
-      track.location = p.out->location("", uint64_t(thread_id), kind, device);
-      track.name.clear();
-      return;
-    }
-    if (track.pid != kNoNumber && track.name.empty()) {
-      if (p.own_location == kNoTable) p.own_location = p.out->location("process", 0, LocationKind::task);
-      track.location = p.own_location;
-      return;
-    }
-    track.location = p.out->location(track.name.empty() ? "track" : track.name, uint64_t(thread_id), kind, device);
-  }
-
-  uint32_t metric(Track& track) {
-    if (track.metric != kNoTable) return track.metric;
-    if (track.process == kNoTable) track.process = process(owner(track));
-    uint32_t location = kNoTable;
-    if (const auto parent = tracks.find(track.parent); track.parent && parent != tracks.end()) {
-      Track& of = parent->second;
-      if (!of.counter && (of.tid != kNoNumber || of.pid == kNoNumber)) place(of), location = of.location;
-    }
-    return track.metric = processes[track.process].out->metric(track.name, track.unit, location);
-  }
-
-  void sample(uint64_t uuid, int64_t ns, double value) {
-    Track& track = tracks[uuid];
-    value *= track.multiplier;
-    if (track.incremental) value = track.total += value;
-    const uint32_t to = metric(track);
-    processes[track.process].out->sample(to, ns, value);
-  }
-
   // --- events ------------------------------------------------------------------------------------------------------
 
   // What no number can hold is as long as there is one, and so out of range.
   static int64_t nanoseconds(int64_t us) {
     int64_t ns;
     return __builtin_mul_overflow(us, 1000, &ns) ? INT64_MAX : ns;
+  }
+
+  void legacy_thread(Sequence& sequence, std::string_view bytes) {
+    Field field;
+    for (Message message(bytes); message.next(field);)
+      if (field.number == 6) sequence.legacy_us = field.whole();
+    sequence.track = tracks.legacy_thread(bytes);
   }
 
   // Events of old writers have times of their own, in microseconds.
@@ -626,8 +368,8 @@ struct PerfettoReader::State {
     return found;
   }
 
-  PerfettoTarget target(Process& p, uint32_t sequence_id) {
-    return {*p.out, uint32_t(&p - processes.data()), sequence_id};
+  PerfettoTarget target(PerfettoProcess& p, uint32_t sequence_id) {
+    return {*p.out, uint32_t(&p - tracks.processes.data()), sequence_id};
   }
 
   void track_event(uint32_t sequence_id, Sequence& sequence, int64_t ns, std::string_view bytes) {
@@ -646,16 +388,16 @@ struct PerfettoReader::State {
       if (!e.has_value)
         counters["unreadable_counters"]++;
       else
-        sample(uuid, ns, e.value_is_real ? as_real(e.value) : double(int64_t(e.value)));
+        tracks.sample(uuid, ns, e.value_is_real ? as_real(e.value) : double(int64_t(e.value)));
       return;
     }
     if (e.type != kBegin && e.type != kEnd && e.type != kInstant && duration_ns < 0) {
       counters["events_of_other_kinds"]++;
       return;
     }
-    Track& track = tracks[uuid];
-    place(track);
-    Process& p = processes[track.process];
+    PerfettoTrack& track = tracks.all[uuid];
+    tracks.place(track);
+    PerfettoProcess& p = tracks.processes[track.process];
     const bool only_flows = rows_of.flows(target(p, sequence_id), e, track.location, ns);
     if (duration_ns >= 0) {
       std::string rows;
@@ -676,12 +418,12 @@ struct PerfettoReader::State {
     }
   }
 
-  void end(uint32_t sequence_id, Track& track, int64_t ns) {
+  void end(uint32_t sequence_id, PerfettoTrack& track, int64_t ns) {
     // Packets of several threads may lie in the file in another order than that of time: an end belongs to the
     // innermost slice that begins before it.
     auto at = track.open.rbegin();
     while (at != track.open.rend() && at->start_ns > ns) ++at;
-    Process& p = processes[track.process];
+    PerfettoProcess& p = tracks.processes[track.process];
     if (at == track.open.rend()) {
       if (track.ends.size() < kMostOpen)
         track.ends.push_back(ns);
@@ -694,7 +436,7 @@ struct PerfettoReader::State {
     track.open.erase(std::next(at).base());
   }
 
-  void close(Process& p, const Track& track, const Open& open, int64_t ns) {
+  void close(PerfettoProcess& p, const PerfettoTrack& track, const PerfettoOpen& open, int64_t ns) {
     p.out->attributes(open.rows);
     if (open.cut) p.out->next_is_cut();
     p.out->span(track.location, open.start_ns, ns - open.start_ns, open.region, open.place);
@@ -703,7 +445,7 @@ struct PerfettoReader::State {
   // Phases of Chrome's JSON in protobuf: complete events, begins and ends. False: counted, and not read.
   bool legacy(uint64_t& uuid, int64_t& duration_ns) {
     PerfettoEvent& e = event;
-    int64_t phase = 0, duration_us = 0, pid = kNoNumber, tid = kNoNumber;
+    int64_t phase = 0, duration_us = 0, pid = PerfettoTrack::kNoNumber, tid = PerfettoTrack::kNoNumber;
     bool scoped = false;
     Field field;
     for (Message message(e.legacy); message.next(field);) {
@@ -714,10 +456,8 @@ struct PerfettoReader::State {
       if (field.number == 18) pid = int32_t(field.value);
       if (field.number == 19) tid = int32_t(field.value);
     }
-    if (pid != kNoNumber && tid != kNoNumber) {
-      uuid = (uint64_t(pid) * 0x9E3779B97F4A7C15ull) ^ uint64_t(tid) ^ 0x7468726561640000;
-      Track& track = tracks[uuid];
-      track.pid = pid, track.tid = tid;
+    if (pid != PerfettoTrack::kNoNumber && tid != PerfettoTrack::kNoNumber) {
+      uuid = tracks.legacy_track(pid, tid);
     }
     if (phase == 'X') duration_ns = nanoseconds(duration_us);
     if (phase == 'B') e.type = kBegin;
@@ -734,10 +474,10 @@ struct PerfettoReader::State {
     const PerfettoEvent& e = event;
     const auto& whole = e.counter_tracks.empty() ? sequence.counter_tracks : e.counter_tracks;
     for (size_t i = 0; i < e.counter_values.size() && i < whole.size(); i++)
-      sample(whole[i], ns, double(int64_t(e.counter_values[i])));
+      tracks.sample(whole[i], ns, double(int64_t(e.counter_values[i])));
     const auto& real = e.real_counter_tracks.empty() ? sequence.real_counter_tracks : e.real_counter_tracks;
     for (size_t i = 0; i < e.real_counter_values.size() && i < real.size(); i++)
-      sample(real[i], ns, as_real(e.real_counter_values[i]));
+      tracks.sample(real[i], ns, as_real(e.real_counter_values[i]));
   }
 
   uint32_t region(uint32_t sequence_id, const Sequence& sequence, uint32_t in) {
@@ -788,19 +528,19 @@ struct PerfettoReader::State {
     const bool own = of.size() >= 2 && number_of(of[0], paradigms, paradigm) && number_of(of[1], roles, role);
     if (!own) paradigm = STROBE_OTHER, role = STROBE_ROLE_RANGE;
     const std::string module = PerfettoTexts::joined(of, own ? 2 : 0);
-    return processes[in].out->region(texts.name(sequence_id, event), paradigm, role, file, line, module);
+    return tracks.processes[in].out->region(texts.name(sequence_id, event), paradigm, role, file, line, module);
   }
 
   // --- the end -----------------------------------------------------------------------------------------------------
 
   // What is still open, with ends that came too early in the file; the rest is cut at the end of the trace.
-  void end_track(Track& track) {
+  void end_track(PerfettoTrack& track) {
     if (track.location == kNoTable) return;
-    Process& p = processes[track.process];
+    PerfettoProcess& p = tracks.processes[track.process];
     std::stable_sort(track.open.begin(), track.open.end(),
-                     [](const Open& a, const Open& b) { return a.start_ns < b.start_ns; });
+                     [](const PerfettoOpen& a, const PerfettoOpen& b) { return a.start_ns < b.start_ns; });
     std::sort(track.ends.begin(), track.ends.end());
-    std::vector<const Open*> stack;
+    std::vector<const PerfettoOpen*> stack;
     size_t next = 0;
     for (const int64_t ns : track.ends) {
       for (; next < track.open.size() && track.open[next].start_ns <= ns; next++) stack.push_back(&track.open[next]);
@@ -819,39 +559,6 @@ struct PerfettoReader::State {
     track.open.clear(), track.ends.clear();
   }
 
-  std::string description(const Process& p, bool first, const std::string& source, std::string& rank_json) {
-    ProcessFacts facts;
-    if (const auto known = process_facts.find(p.pid); known != process_facts.end()) facts = known->second;
-    std::string out = "{\"argv\": [";
-    json::append_text(out, !facts.command.empty() ? facts.command
-                           : !facts.name.empty()  ? facts.name
-                                                  : std::to_string(p.pid));
-    out += "], \"main\": ";
-    out += first ? "true" : "false";
-    out += ", \"imported_from\": ";
-    json::append_text(out, source);
-    long long rank, ranks;
-    for (const std::string& label : facts.labels) {
-      if (label.rfind("host ", 0) == 0) out += ", \"host\": ", json::append_text(out, label.substr(5));
-      const int numbers = sscanf(label.c_str(), "rank %lld of %lld", &rank, &ranks);
-      if (numbers == 1) rank_json.append("{\"rank\": ").append(std::to_string(rank)) += '}';
-      if (numbers == 2)
-        rank_json.append("{\"rank\": ")
-            .append(std::to_string(rank))
-            .append(", \"ranks\": ")
-            .append(std::to_string(ranks)) += '}';
-    }
-    return out + "}";
-  }
-
-  int64_t true_pid(const Process& p) const {
-    const auto known = process_facts.find(p.pid);
-    long long pid = p.pid;
-    if (known != process_facts.end())
-      for (const std::string& label : known->second.labels) sscanf(label.c_str(), "pid %lld", &pid);
-    return pid;
-  }
-
   void finish(const std::string& source) {
     if (!packets) throw std::runtime_error("there is no packet in it");
     if (damaged || !pending.empty()) {
@@ -859,31 +566,18 @@ struct PerfettoReader::State {
       counters["bytes_lost"] += pending.size();
     }
     // Some processes have tracks of which nothing happened.
-    if (processes.empty()) process(0);
-    for (auto& [uuid, track] : tracks) end_track(track);
-    for (auto& [uuid, track] : tracks) {
-      if (track.location == kNoTable || track.tid == kNoNumber) continue;
-      std::string called = track.name;
-      if (const auto known = thread_names.find(track.tid); called.empty() && known != thread_names.end())
-        called = known->second;
-      if (!called.empty()) processes[track.process].out->name_location(track.location, called);
-    }
+    if (tracks.processes.empty()) tracks.process(0);
+    for (auto& [uuid, track] : tracks.all) end_track(track);
+    tracks.name_threads();
     uint64_t looked_up_bytes = 0;
+    if (tracks.described_late) counters["tracks_described_late"] = tracks.described_late;
     if (texts.cut) counters["long_values_not_kept"] = texts.cut;
     report = "{\"processes\": [";
-    for (size_t i = 0; i < processes.size(); i++) {
-      Process& p = processes[i];
+    for (size_t i = 0; i < tracks.processes.size(); i++) {
+      PerfettoProcess& p = tracks.processes[i];
       if (i == 0)
         for (const auto& [what, n] : counters) p.out->count(what, n);
-      OwnProcess own_process;
-      const auto told = own_processes.find(p.pid);
-      if (told != own_processes.end() && own_process.read(OwnJson(told->second).root())) {
-        own_process.finish(*p.out, source);
-      } else {
-        std::string rank_json;
-        const std::string described = description(p, i == 0, source, rank_json);
-        p.out->finish({true_pid(p), 0, described, rank_json});
-      }
+      tracks.finish(i, source);
       if (i) report += ", ";
       report += "{\"spans\": " + std::to_string(p.out->spans()) +
                 ", \"first_ns\": " + std::to_string(p.out->first_ns()) +
