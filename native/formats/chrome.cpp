@@ -8,6 +8,7 @@
 #include "formats/chrome_tables.h"
 #include "formats/json_scan.h"
 #include "formats/json_text.h"
+#include "formats/own_process.h"
 
 namespace strobe {
 
@@ -56,8 +57,7 @@ struct ChromeReader::State {
     int64_t pid;
     std::unique_ptr<ImportedProcess> out;
     uint32_t process_location = kNoTable;
-    std::optional<ProcessDescription> own;  // as our own export has it
-    std::string own_state;
+    std::optional<OwnProcess> own;                     // as our own export has it
     std::vector<uint32_t> own_regions;                 // their ids here, 0: not yet
     std::unordered_map<int64_t, uint32_t> own_stacks;  // texts by the number of the innermost frame
   };
@@ -622,21 +622,13 @@ struct ChromeReader::State {
       int64_t value;
       return integer(text(key), value) ? value : without;
     };
-    auto json_of = [&](const char* key) {
-      std::string out;
-      if (yyjson_val* value = yyjson_obj_get(args, key)) append_json(out, value);
-      return out;
-    };
     const int64_t id = number("id", -1);
     if (what == "process") {
-      const std::string description = json_of("description");
-      if (process_of.count(std::string(pid)) || description.size() < 3 || description[0] != '{') return;
+      OwnProcess own;
+      if (process_of.count(std::string(pid)) || !own.read(args)) return;
       Process& p = processes[process(pid)];
-      p.pid = number("pid", p.pid);
-      p.own = ProcessDescription{p.pid, number("parent_pid", 0), description, json_of("note")};
-      p.own->started_ns = number("started_ns", 0), p.own->ended_ns = number("ended_ns", 0);
-      p.own->exit_code = number("exit_code", -1);
-      p.own_state = text("end_state") == "exited" || text("end_state") == "lost" ? text("end_state") : "closed";
+      p.pid = own.description.pid;
+      p.own = std::move(own);
     } else if (what == "region" && id == int64_t(own_regions.size()) && !processes.empty()) {
       own_regions.push_back({uint8_t(number("paradigm", 0)), uint8_t(number("role", 0)), uint32_t(number("line", 0)),
                              std::string(text("name")), std::string(text("file")), std::string(text("module"))});
@@ -763,13 +755,6 @@ struct ChromeReader::State {
     for (Process& p : processes) {
       for (const auto& [what, n] : counters)
         if (first) p.out->count(what, n);
-      if (p.own) {
-        std::string& told = p.own->description_json;
-        told.back() = ',';
-        told += "\"imported_from\": ";
-        json::append_text(told, source);
-        told += '}';
-      }
       std::string description = "{\"argv\": [";
       const auto named = process_names.find(p.pid_text);
       json::append_text(description, named != process_names.end() ? named->second : p.pid_text);
@@ -779,7 +764,7 @@ struct ChromeReader::State {
       json::append_text(description, source);
       description += "}";
       if (p.own)
-        p.out->finish(*p.own, p.own_state);
+        p.own->finish(*p.out, source);
       else
         p.out->finish({p.pid, 0, description, rank_json});
       if (!first) report += ", ";

@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "formats/chrome_values.h"
 #include "formats/json_text.h"
+#include "formats/own_process.h"
 #include "formats/perfetto_clocks.h"
 #include "formats/perfetto_names.h"
 #include "formats/protobuf_wire.h"
@@ -99,6 +102,8 @@ struct PerfettoReader::State {
   std::map<std::string, uint64_t> counters;
   std::map<uint32_t, uint64_t> other_kinds;  // packets of kinds that are not read, by field
   std::map<std::string, std::string> attributes;
+  bool own = false;                              // it is one of our exports
+  std::map<int64_t, std::string> own_processes;  // what it says of them, by pid, as JSON
   PerfettoClocks clocks;
   PerfettoNames names;
   std::string report;
@@ -375,7 +380,13 @@ struct PerfettoReader::State {
         if (inner.number == 2) value = std::to_string(inner.whole());
         if (inner.number == 3) value = text_of(inner);
       }
-      if (attributes.size() < 4096) attributes[key] = value;
+      own = own || key == kOwnKey;
+      if (own && key.rfind(kOwnProcessKey, 0) == 0)
+        own_processes[strtoll(key.c_str() + kOwnProcessKey.size(), nullptr, 10)] = std::move(value);
+      else if (own && key == kOwnRegionKey)
+        own_region(value);
+      else if (attributes.size() < 4096)
+        attributes[key] = value;
     }
   }
 
@@ -459,6 +470,7 @@ struct PerfettoReader::State {
           break;
       }
     track.described = true;
+    if (own && track.process == kNoTable) return place_own(track);
     if (track.process == kNoTable) return;
     if (owner(track) != before) {
       // Events came before: they stay where they are.
@@ -467,6 +479,27 @@ struct PerfettoReader::State {
     } else if (track.location != kNoTable && !track.name.empty() && track.tid == kNoNumber) {
       processes[track.process].out->name_location(track.location, track.name);
     }
+  }
+
+  // A region that the trace has no spans of.
+  void own_region(std::string_view json) {
+    const OwnJson told(json);
+    const auto text = [&](const char* key) { return chrome::raw(yyjson_obj_get(told.root(), key)); };
+    const auto number = [&](const char* key) {
+      int64_t value;
+      return chrome::integer(text(key), value) ? value : 0;
+    };
+    if (!processes.empty())
+      processes[0].out->region(text("name"), uint8_t(number("paradigm")), uint8_t(number("role")), text("file"),
+                               uint32_t(number("line")), text("module"));
+  }
+
+  // Processes and rows of our own exports are those of the trace, in its order, also where nothing happened.
+  void place_own(Track& track) {
+    if (track.pid != kNoNumber && track.tid == kNoNumber)
+      process(track.pid);
+    else if (!track.counter)
+      place(track);
   }
 
   void thread_descriptor(Track& track, std::string_view bytes) {
@@ -543,13 +576,23 @@ struct PerfettoReader::State {
     }
     // What this program exported says in words what kind of row it was.
     long long thread_id = 0, device = -1;
+    char word[8] = "";
     LocationKind kind = LocationKind::task;
-    if (sscanf(track.description.c_str(), "thread %lld", &thread_id) == 1)
-      kind = LocationKind::thread;
-    else if (sscanf(track.description.c_str(), "stream %lld of GPU %lld", &thread_id, &device) >= 1)
-      kind = LocationKind::stream;
-    else
-      sscanf(track.description.c_str(), "task %lld", &thread_id);
+    if (sscanf(track.description.c_str(), "%7s %lld of GPU %lld", word, &thread_id, &device) >= 2) {
+      if (!strcmp(word, "thread"))
+        kind = LocationKind::thread;
+      else if (!strcmp(word, "stream"))
+        kind = LocationKind::stream;
+      else if (strcmp(word, "task"))
+        thread_id = 0, device = -1;
+    }
+    const std::string_view description = track.description;
+    if (own && description.size() > kNoName.size() &&
+        description.substr(description.size() - kNoName.size()) == kNoName) {
+      track.location = p.out->location("", uint64_t(thread_id), kind, device);
+      track.name.clear();
+      return;
+    }
     if (track.pid != kNoNumber && track.name.empty()) {
       if (p.own_location == kNoTable) p.own_location = p.out->location("process", 0, LocationKind::task);
       track.location = p.own_location;
@@ -965,7 +1008,7 @@ struct PerfettoReader::State {
     bool cut = false;
     TableRow row;
     uint32_t table = kNoTable;
-    uint8_t before = 0;  // the column before: a table's columns come in order
+    int before = -1;  // the column before: a table's columns come in order
     std::string value;
     const auto flush = [&] {
       if (table != kNoTable && !row.empty()) row.append_to(rows);
@@ -982,6 +1025,11 @@ struct PerfettoReader::State {
       const std::string_view key = key_of(sequence_id, annotation);
       cut = cut || key == kCutKey;
       if (key == kFlowKey || key == kCutKey) continue;
+      if (own && key == kArgumentKey) {
+        const std::vector<std::optional<std::string_view>> parts = texts_in(annotation);
+        if (parts.size() == 2) value = parts[1].value_or(""), argument(parts[0].value_or(""));
+        continue;
+      }
       const auto& [in, column] = column_of(key);
       if (in == kNoTable || !tables.layouts()[in].of_spans) {
         value.clear();
@@ -989,15 +1037,10 @@ struct PerfettoReader::State {
         argument(key);
         continue;
       }
-      if (in != table || column <= before) flush(), row.start(table = in);
+      if (in != table || column <= before || column == kNewRow) flush(), row.start(table = in), before = -1;
+      if (column == kNewRow) continue;
       before = column;
-      const CellType type = tables.layouts()[in].columns[column].type;
-      Field field;
-      for (Message message(annotation); message.next(field);) {
-        if (field.number == 4 && type == CellType::integer) row.set(column, field.whole());
-        if (field.number == 5 && type == CellType::real) row.set_real(column, field.real());
-        if (field.number == 6 && type == CellType::text) row.set(column, p.out->text(text_of(field)));
-      }
+      cell(sequence_id, p, row, column, annotation);
     }
     flush();
     for (const auto& [key, text] : e.said) value = text, argument(key);
@@ -1020,9 +1063,39 @@ struct PerfettoReader::State {
     return cut;
   }
 
-  // Annotations of this program's exports: an end of a flow, and arguments of a mark that no other way gives again.
-  static constexpr std::string_view kFlowKey = "strobe.flow", kCutKey = "strobe.cut",
-                                    kArgumentsKey = "strobe.arguments";
+  // The value of an annotation that is a column of a side table.
+  void cell(uint32_t sequence_id, Process& p, TableRow& row, uint8_t column, std::string_view annotation) {
+    const CellType type = tables.layouts()[row.table()].columns[column].type;
+    Field field;
+    for (Message message(annotation); message.next(field);) {
+      if (field.number == 4 && type == CellType::integer) row.set(column, field.whole());
+      if (field.number == 5 && type == CellType::real) row.set_real(column, field.real());
+      if (field.number == 6 && type == CellType::text) row.set(column, p.out->text(text_of(field)));
+      if (field.number == 17 && type == CellType::text)
+        row.set(column, p.out->text(names.find(sequence_id, PerfettoNames::kAnnotationValues, field.value)));
+    }
+  }
+
+  // The texts of a list; a part without a value is none.
+  static std::vector<std::optional<std::string_view>> texts_in(std::string_view annotation) {
+    std::vector<std::optional<std::string_view>> parts;
+    Field field, inner;
+    for (Message message(annotation); message.next(field);) {
+      if (field.number != 12) continue;
+      parts.emplace_back();
+      for (Message part(text_of(field)); part.next(inner);)
+        if (inner.number == 6) parts.back() = text_of(inner);
+    }
+    return parts;
+  }
+
+  // Attributes and annotations of this program's exports: that it is one; a process; a region without spans; an end of
+  // a flow; a span that was cut; an argument, and arguments of a mark, that no other way gives again.
+  static constexpr std::string_view kOwnKey = "strobe.zero_ns", kOwnProcessKey = "strobe.process.",
+                                    kOwnRegionKey = "strobe.region", kFlowKey = "strobe.flow", kCutKey = "strobe.cut",
+                                    kArgumentKey = "strobe.argument", kArgumentsKey = "strobe.arguments",
+                                    kNoName = ", no name";
+  static constexpr uint8_t kNewRow = 0xFF;  // `table.` begins another row
   std::unordered_map<std::string, std::pair<uint32_t, uint8_t>> known_columns;
   const std::pair<uint32_t, uint8_t>& column_of(std::string_view key) {
     static constexpr std::pair<uint32_t, uint8_t> kNone{kNoTable, 0};
@@ -1031,6 +1104,7 @@ struct PerfettoReader::State {
         const TableLayout& layout = tables.layouts()[t];
         for (size_t c = 0; t != arguments_table && c < layout.columns.size(); c++)
           known_columns[layout.name + "." + layout.columns[c].name] = {uint32_t(t), uint8_t(c)};
+        if (t != arguments_table) known_columns[layout.name + "."] = {uint32_t(t), kNewRow};
       }
     if (key.find('.') == key.npos) return kNone;
     const auto found = known_columns.find(std::string(key));
@@ -1044,14 +1118,15 @@ struct PerfettoReader::State {
     for (const std::string_view annotation : event.annotations) {
       const auto& [in, column] = column_of(key_of(sequence_id, annotation));
       if (in == kNoTable || tables.layouts()[in].of_spans || (table != kNoTable && in != table)) return false;
-      if (table == kNoTable) row.start(table = in), row.set(tables.column(in, "time_ns"), ns);
-      Field field;
-      for (Message message(annotation); message.next(field);)
-        if (field.number == 4 && tables.layouts()[in].columns[column].type == CellType::integer)
-          row.set(column, field.whole());
+      if (table == kNoTable) row.start(table = in);
+      if (column != kNewRow) cell(sequence_id, p, row, column, annotation);
     }
-    if (table != kNoTable) p.out->row(location, row);
-    return table != kNoTable;
+    if (table == kNoTable) return false;
+    const auto& columns = tables.layouts()[table].columns;
+    for (size_t i = 0; i < columns.size(); i++)
+      if (columns[i].name == "time_ns") row.set(i, ns);
+    p.out->row(location, row);
+    return true;
   }
 
   void mark(uint32_t sequence_id, Process& p, uint32_t location, int64_t ns) {
@@ -1089,51 +1164,40 @@ struct PerfettoReader::State {
   bool flow_rows(uint32_t sequence_id, const Sequence&, Process& p, uint32_t location, int64_t ns) {
     const Event& e = event;
     if (e.flows.empty() && e.ends.empty()) return false;
-    std::vector<std::array<std::string, 5>> exported;
-    bool only = false;
-    for (const std::string_view annotation : e.annotations)
-      if (key_of(sequence_id, annotation) == kFlowKey) {
-        // phase, flow, its name, name, category; a sixth where the event is there for it alone.
-        std::vector<std::string_view> parts;
-        Field field;
-        for (Message message(annotation); message.next(field);) {
-          if (field.number != 12) continue;
-          Field inner;
-          for (Message part(text_of(field)); part.next(inner);)
-            if (inner.number == 6) parts.push_back(text_of(inner));
-        }
-        if (parts.size() < 5) continue;
-        only |= parts.size() > 5;
-        exported.emplace_back();
-        for (size_t i = 0; i < 5; i++) exported.back()[i] = parts[i];
-      }
-    const auto add = [&](std::string_view phase, const uint64_t* id, std::string_view number,
-                         std::string_view flow_name, std::string_view of, std::string_view category) {
+    const auto add = [&](const uint64_t* id, std::optional<std::string_view> phase,
+                         std::optional<std::string_view> flow_name, std::optional<std::string_view> of,
+                         std::optional<std::string_view> category) {
       TableRow row;
+      const auto text = [&](const char* column, std::optional<std::string_view> value) {
+        if (value) row.set(tables.column(flows_table, column), p.out->text(*value));
+      };
       row.start(flows_table);
       row.set(tables.column(flows_table, "time_ns"), ns);
       if (id) row.set(tables.column(flows_table, "flow"), int64_t(*id));
-      if (!number.empty())
-        row.set(tables.column(flows_table, "flow"), strtoll(std::string(number).c_str(), nullptr, 10));
-      if (!flow_name.empty()) row.set(tables.column(flows_table, "flow_name"), p.out->text(flow_name));
-      row.set(tables.column(flows_table, "phase"), p.out->text(phase));
-      row.set(tables.column(flows_table, "name"), p.out->text(of));
-      row.set(tables.column(flows_table, "category"), p.out->text(category));
+      text("flow_name", flow_name), text("phase", phase), text("name", of), text("category", category);
       p.out->row(location, row);
     };
-    if (!exported.empty()) {
-      for (const auto& each : exported) add(each[0], nullptr, each[1], each[2], each[3], each[4]);
-      return only;
+    bool exported = false, only = false;
+    for (const std::string_view annotation : e.annotations) {
+      if (key_of(sequence_id, annotation) != kFlowKey) continue;
+      // phase, flow, its name, name, category; a sixth where the event is there for it alone.
+      const std::vector<std::optional<std::string_view>> parts = texts_in(annotation);
+      if (parts.size() < 5) continue;
+      only |= parts.size() > 5, exported = true;
+      const bool has_number = parts[1] && !parts[1]->empty();
+      const auto id = has_number ? uint64_t(strtoll(std::string(*parts[1]).c_str(), nullptr, 10)) : 0;
+      add(has_number ? &id : nullptr, parts[0], parts[2], parts[3], parts[4]);
     }
+    if (exported) return only;
     const std::string_view of = name(sequence_id);
     const std::string category = joined(categories(sequence_id));
     for (const uint64_t id : e.flows) {
       const bool is_new = flows_begun.size() < kMostFlows ? flows_begun.insert(id).second : !flows_begun.count(id);
-      add(is_new ? "s" : "t", &id, {}, {}, of, category);
+      add(&id, is_new ? "s" : "t", {}, of, category);
     }
     for (const uint64_t id : e.ends) {
       flows_begun.erase(id);
-      add("f", &id, {}, {}, of, category);
+      add(&id, "f", {}, of, category);
     }
     return false;
   }
@@ -1220,9 +1284,15 @@ struct PerfettoReader::State {
       Process& p = processes[i];
       if (i == 0)
         for (const auto& [what, n] : counters) p.out->count(what, n);
-      std::string rank_json;
-      const std::string described = description(p, i == 0, source, rank_json);
-      p.out->finish({true_pid(p), 0, described, rank_json});
+      OwnProcess own_process;
+      const auto told = own_processes.find(p.pid);
+      if (told != own_processes.end() && own_process.read(OwnJson(told->second).root())) {
+        own_process.finish(*p.out, source);
+      } else {
+        std::string rank_json;
+        const std::string described = description(p, i == 0, source, rank_json);
+        p.out->finish({true_pid(p), 0, described, rank_json});
+      }
       if (i) report += ", ";
       report += "{\"spans\": " + std::to_string(p.out->spans()) +
                 ", \"first_ns\": " + std::to_string(p.out->first_ns()) +

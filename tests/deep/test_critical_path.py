@@ -1,5 +1,6 @@
 """The critical path: small runs computed on paper, every way through random graphs, and what HTA says of a profile."""
 
+import gzip
 import json
 from itertools import pairwise
 
@@ -407,3 +408,27 @@ def test_messages_lead_to_the_other_rank_as_in_a_walk_back_by_hand(public):
     ]
     assert len(expected) > 8
     assert jumps == expected[::-1]
+
+
+def test_kernels_that_nobody_waited_for_are_not_on_the_path(public):
+    # HTA gives no time to what the host does between operators. So it finds six kernels at the end of this path, which
+    # were done 235 us before the host even asked for that.
+    with gzip.open(PUBLIC / "kineto" / "simple_add_critical_path.json.gz") as file:
+        events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X"]
+    mark = max((e for e in events if e["name"].endswith("measure|forward]")), key=lambda e: e["ts"])
+    (asked,) = (
+        e["ts"]
+        for e in events
+        if e["name"] == "cudaDeviceSynchronize" and mark["ts"] + 1000 < e["ts"] < mark["ts"] + mark["dur"]
+    )
+    done = max(e["ts"] + e["dur"] for e in events if e.get("cat") == "kernel" and e["ts"] < asked)
+    assert asked - done == 235
+    told = json.loads((PUBLIC / "simple_add_critical_path.hta.json").read_text())["analyses"]["critical_path"]["out"]
+    assert told["bound_by_pct"]["gpu_compute_bound"] > 0
+    trace = public("kineto/simple_add_critical_path.json.gz")
+    *_, one = trace.sql(
+        f"select start_ns, duration_ns from spans where name = '{mark['name']}' order by start_ns"
+    ).to_pylist()
+    window = trace.part(time_ns=(one["start_ns"], one["start_ns"] + one["duration_ns"]))
+    assert set(kinds(window)) == {"host", "sync"}
+    assert sum(kinds(window).values()) == mark["dur"]

@@ -136,7 +136,10 @@ def test_by_module_and_by_line(tmp_path):
     }
 
 
-def test_the_backward_pass_belongs_to_the_modules_of_the_forward_pass(tmp_path):
+@pytest.mark.parametrize("spans", [2, 1 << 18])
+def test_the_backward_pass_belongs_to_the_modules_of_the_forward_pass(tmp_path, monkeypatch, spans):
+    monkeypatch.setattr(operator_sums, "_STRETCH", spans)
+    monkeypatch.setattr(operator_sums, "launches", functools.partial(launches, most=spans))
     forward = {"Fwd_thread_id": 0}
     backward = {"Fwd_thread_id": 1, "thread": 2}
     events = [

@@ -102,7 +102,9 @@ def test_the_theme_follows_the_system_until_it_is_chosen(browser: Browser, addre
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("name", ["overview", "timeline", "operators", "kernels", "steps", "data", "structure"])
+@pytest.mark.parametrize(
+    "name", ["overview", "timeline", "profile", "operators", "kernels", "steps", "data", "structure"]
+)
 def test_axe_finds_nothing_to_complain_about(browser: Browser, address: str, name: str, scheme: str) -> None:
     assert complaints(browser, f"{address}#page={name}", scheme, "main") == []
 

@@ -7,6 +7,7 @@ import { INITIAL } from "./base/state";
 import { formatDuration, length } from "./base/time";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
+import { PROFILE_KEYS } from "./profile/keys";
 import { STACK_KEYS } from "./structure/StackPanel";
 import { TIMELINE_KEYS } from "./timeline/gestures";
 import { Legend } from "./widgets/Legend";
@@ -15,6 +16,7 @@ import { TABLE_KEYS } from "./widgets/Table";
 
 const KEYS = [
   { title: "Timeline", keys: TIMELINE_KEYS },
+  { title: "Profile", keys: PROFILE_KEYS },
   { title: "Iterations, and the table of steps", keys: STACK_KEYS },
   { title: "Operators and kernels", keys: TABLE_KEYS },
 ];

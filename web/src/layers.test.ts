@@ -1,4 +1,4 @@
-// base < data < timeline, widgets < structure < views: a folder imports itself and what lies below; no view another one, the timeline no widget.
+// base < data < timeline, widgets < structure, profile < views: a folder imports itself and what lies below; no view another one, the timeline no widget.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -8,8 +8,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   data: ["base", "data"],
   timeline: ["base", "data", "timeline"],
   structure: ["base", "data", "structure", "widgets"],
+  profile: ["base", "data", "timeline", "profile", "widgets"],
   widgets: ["base", "data", "widgets"],
-  views: ["base", "data", "timeline", "structure", "widgets"],
+  views: ["base", "data", "timeline", "structure", "profile", "widgets"],
 };
 const root = import.meta.dirname;
 

@@ -9,6 +9,7 @@ import "./style/frame.css";
 import "./style/timeline.css";
 import "./style/overview.css";
 import "./style/structure.css";
+import "./style/profile.css";
 import "./style/tables.css";
 import "./style/pipeline.css";
 

@@ -25,10 +25,12 @@ def run(trace: Trace, *, by: str = "kind", rank: str = "all", step: str = "", wh
     for the last to come, and by messages of MPI: a call that receives waits for the one that sends, and one that sends
     and blocks for the one that receives.
 
-    The step: by default a steady one of median length; without steps, the whole run. On threads its time, on GPUs what
-    was launched in it. Kinds: host (Python, operators, calls), data (waiting for data), launch (from the launching call
-    to the start), queue (between two kernels of a stream), computation, communication, copy, sync (from the end of
-    what was waited for).
+    The step: by default a steady one of median length; without steps, the whole run (the middle of one of more than
+    half a million spans). On threads its time, on GPUs what was launched in it. Kinds: host (Python, operators, calls),
+    data (waiting for data), launch (from the launching call to the start), queue (between two kernels of a stream),
+    computation, communication, copy, sync (from the end of what was waited for).
+
+    --what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest path anew.
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table

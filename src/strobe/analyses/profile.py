@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from strobe.store.table import Table
     from strobe.store.trace import Trace
     from strobe.structure.statistics import PathStatistics
@@ -42,10 +39,11 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
 
     from strobe.model.schema import Column
     from strobe.store.table import make_table
+    from strobe.structure.statistics import one_for_each_name
 
     regions = trace.regions.to_arrow().to_pylist()
     size = len(regions)
-    row = _rows_of_regions(regions)[sums.region]
+    row = one_for_each_name(trace)[sums.region]
     calls = np.bincount(row, weights=sums.calls, minlength=size).astype(np.int64)
     total = np.bincount(row, weights=sums.total_ns * sums.outermost, minlength=size).astype(np.int64)
     own = np.bincount(row, weights=sums.own_ns, minlength=size).astype(np.int64)
@@ -93,15 +91,6 @@ def _flat(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
     return make_table(columns, rows, name="profile").sort("self_ns")
 
 
-def _rows_of_regions(regions: Sequence[Mapping[str, object]]) -> npt.NDArray[np.int64]:
-    """Say which region stands for each: itself, or one for each MPI function (whose regions tell callers apart)."""
-    import numpy as np
-
-    first: dict[object, int] = {}
-    alike = (region["name"] if region["paradigm"] == "mpi" else i for i, region in enumerate(regions))
-    return np.array([first.setdefault(key, i) for i, key in enumerate(alike)], dtype=np.int64)
-
-
 def _tree(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Table:
     names = trace.regions.column("name")
     # Paths come after their parents, so one pass gives every path its children, and one backward what the selection
@@ -130,9 +119,11 @@ def _tree(trace: Trace, sums: PathStatistics, steps: int | None, min_share: floa
 
 
 def _inverted(trace: Trace, sums: PathStatistics, steps: int | None, min_share: float) -> Table:
+    from strobe.structure.statistics import one_for_each_name
+
     names = trace.regions.column("name")
     everything = max(1, int(sums.own_ns.sum()))
-    row_of = _rows_of_regions(trace.regions.to_arrow().to_pylist())
+    row_of = one_for_each_name(trace)
     nodes: dict[tuple[int, ...], list[int]] = {}  # chain of regions, callee first -> calls, self time
     for path in range(len(sums.parent)):
         calls, own = int(sums.calls[path]), int(sums.own_ns[path])

@@ -7,7 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from strobe.errors import UsageError
-from strobe.server import analysed, behind, critical, detail, iterations, metrics, search, tables, window
+from strobe.server import (
+    analysed,
+    behind,
+    call_tree,
+    critical,
+    detail,
+    iterations,
+    metrics,
+    search,
+    tables,
+    window,
+)
 from strobe.server.facts import Chosen, Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import Body, arrow_body
@@ -40,6 +51,31 @@ def _location(facts: Facts, parameters: Parameters, name: str = "location") -> i
 
 def _chosen(facts: Facts, parameters: Parameters) -> Chosen:
     return facts.chosen(parameters.get("level", ""))
+
+
+def _part(facts: Facts, parameters: Parameters) -> call_tree.Part:
+    """Return the part of the run that step, class, level, start_ns and end_ns, locations, and processes say."""
+    window = None
+    if "start_ns" in parameters or "end_ns" in parameters:
+        window = _whole(parameters, "start_ns"), _whole(parameters, "end_ns")
+        if window[1] <= window[0]:
+            raise UsageError("the stretch of time ends before it begins")
+    return call_tree.part_of(
+        facts,
+        step=parameters.get("step", "all"),
+        step_class=parameters.get("class"),
+        window=window,
+        locations=_some(parameters, "locations", len(facts.span_counts)),
+        processes=_some(parameters, "processes", len(facts.trace.processes)),
+        level=parameters.get("level", ""),
+    )
+
+
+def _some(parameters: Parameters, name: str, count: int) -> frozenset[int]:
+    texts = parameters[name].split(",") if name in parameters else []
+    if len(texts) > _MOST_LOCATIONS:
+        raise UsageError(f"{len(texts)} {name} at once", do=f"ask for at most {_MOST_LOCATIONS}")
+    return frozenset(_whole({name: text}, name, count - 1) for text in texts)
 
 
 def _json(value: Any) -> Body:
@@ -182,6 +218,18 @@ def window_statistics(facts: Facts, parameters: Parameters) -> Body:
     return arrow_body(window.window_table(facts, start_ns, end_ns, _MOST_NAMES))
 
 
+def tree(facts: Facts, parameters: Parameters) -> Body:
+    """Who calls what, and what that costs on the host and on GPUs, in a part of the run."""
+    return arrow_body(call_tree.call_tree(facts, _part(facts, parameters)))
+
+
+def tree_spans(facts: Facts, parameters: Parameters) -> Body:
+    """The longest spans of a node of the tree: of `call_path`, or of the `region` that it launched."""
+    part, region = _part(facts, parameters), _maybe(parameters, "region")
+    path = _whole(parameters, "call_path") if "call_path" in parameters else -1
+    return arrow_body(call_tree.node_spans(facts, part, path, region))
+
+
 def locations(facts: Facts, _: Parameters) -> Body:
     """The threads and streams."""
     return arrow_body(facts.locations)
@@ -227,6 +275,8 @@ ROUTES: dict[str, Answer] = {
     "iterations": iteration_stack,
     "iteration": one_iteration,
     "window": window_statistics,
+    "tree": tree,
+    "tree/spans": tree_spans,
     "search/spans": search_spans,
     "search/regions": search_regions,
     "search/density": search_density,

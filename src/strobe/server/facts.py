@@ -19,8 +19,10 @@ from strobe.present.summary import summarise
 from strobe.server.metrics import Series
 from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
+from strobe.structure.activities import PROFILER_STEP
 from strobe.structure.asked import Asked
 from strobe.structure.stack import Stack, build_stack
+from strobe.structure.statistics import merged_paths, one_for_each_name
 from strobe.structure.steps import choose_steps, find_steps
 from strobe.structure.structure import graph_json, opened_graph
 
@@ -46,11 +48,18 @@ class Chosen:
         return build_stack(self._trace, asked=self._asked)
 
     @cached_property
-    def summary_json(self) -> str:
-        """The summary of the run with these steps, as JSON text."""
+    def trace(self) -> Trace:
+        """The run, whose questions are answered with these steps."""
+        if not self._asked:
+            return self._trace
         trace = self._trace.anew()
         choose_steps(trace, self._asked)
-        return summarise(trace).to_json()
+        return trace
+
+    @cached_property
+    def summary_json(self) -> str:
+        """The summary of the run with these steps, as JSON text."""
+        return summarise(self.trace).to_json()
 
 
 class Facts:
@@ -130,6 +139,48 @@ class Facts:
         table = self.trace.call_paths.to_arrow().sort_by("call_path")
         parents = pc.fill_null(table["parent"].cast(pa.int64()), -1).to_numpy()
         return parents, table["region"].cast(pa.int64()).to_numpy()
+
+    @cached_property
+    def alike_regions(self) -> npt.NDArray[np.int64]:
+        """Which region stands for each in a tree of calls: MPI functions and steps of PyTorch's profiler are merged."""
+        stands, names = one_for_each_name(self.trace).copy(), self.names.names
+        steps = [at for at, name in enumerate(names) if name.startswith(PROFILER_STEP)]
+        stands[steps] = steps[:1] * len(steps)
+        return stands
+
+    @cached_property
+    def alike_paths(self) -> npt.NDArray[np.int64]:
+        """Which call path stands for each where regions do."""
+        return merged_paths(*self.call_path_arrays, self.alike_regions)
+
+    @cached_property
+    def weight_unit(self) -> str:
+        """What call paths of a profile without any time are weighed in, "" where it is a time.
+
+        Something stands in for the time there, a unit as a nanosecond: what has the same sum.
+        """
+        quality = self.trace.quality.to_arrow().to_pylist()
+        if not any(row["what"] == "weights_are_no_time" and row["value"] for row in quality):
+            return ""
+        own = sum(int(folded.own_ns.sum()) for folded in self.trace.folded.values())
+        metrics = self.trace.side_table("path_metrics").to_arrow().group_by(["metric", "unit"])
+        sums = metrics.aggregate([("self_value", "sum")]).to_pylist()
+        same = [(row["metric"], row["unit"]) for row in sums if round(row["self_value_sum"]) == own]
+        metric, unit = same[0] if same else ("", "")
+        return str(metric if unit == "count" else unit)
+
+    @cached_property
+    def call_path_levels(self) -> list[npt.NDArray[np.int64]]:
+        """The call paths by their depth, the deepest first: in this order sums climb to the roots."""
+        parents, _ = self.call_path_arrays
+        depth, above = np.zeros(len(parents), dtype=np.int64), parents.copy()
+        climbing = np.flatnonzero(above >= 0)
+        while len(climbing):
+            depth[climbing] += 1
+            above[climbing] = parents[above[climbing]]
+            climbing = climbing[above[climbing] >= 0]
+        order = np.argsort(depth, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)[::-1]
 
     @cached_property
     def series(self) -> list[Series]:

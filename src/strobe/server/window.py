@@ -69,7 +69,8 @@ def clipped_self_ns(arrays: SpanArrays, start_ns: int, end_ns: int, without: Str
     return own
 
 
-def _spans_in(facts: Facts, location: int, start_ns: int, end_ns: int) -> SpanArrays:
+def spans_in(facts: Facts, location: int, start_ns: int, end_ns: int) -> SpanArrays:
+    """Return the spans of a location that overlap [start_ns, end_ns)."""
     if expected_spans(facts, location, start_ns, end_ns) < _WORTH_KEEPING:
         return facts.trace.span_arrays(location, start_ns, end_ns)
     # Wide windows of one location follow each other while zooming: decoding it once serves them all.
@@ -80,7 +81,7 @@ def _spans_in(facts: Facts, location: int, start_ns: int, end_ns: int) -> SpanAr
 
 def _add_spans(sums: _Sums, facts: Facts, location: int, start_ns: int, end_ns: int, folded: Stretches | None) -> int:
     """Add the spans of a location; return how much of their time lies in folded stretches, ns."""
-    arrays = _spans_in(facts, location, start_ns, end_ns)
+    arrays = spans_in(facts, location, start_ns, end_ns)
     if not len(arrays["row"]):
         return 0
     size = len(sums.own)

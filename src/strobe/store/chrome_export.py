@@ -25,6 +25,7 @@ from strobe.store.chrome_columns import (
     is_flow_of_chromes,
     is_mark_of_chromes,
 )
+from strobe.store.own_process import process_facts
 from strobe.store.span_rows import SpanRows
 
 if TYPE_CHECKING:
@@ -100,7 +101,10 @@ class Writer:
     def _definitions(self) -> None:
         """Name processes and rows, for viewers and for ourselves."""
         processes = self._trace.processes.to_pylist()
-        self._events(self._process(i, row) for i, row in enumerate(processes))
+        self._events(
+            _meta("strobe_process", self._process_ids[i], 0, **process_facts(self._trace, i, row, self._zero_ns))
+            for i, row in enumerate(processes)
+        )
         self._events(
             _meta(
                 "strobe_region",
@@ -141,26 +145,6 @@ class Writer:
             ]
             self._events(shown)
         self._row_numbers = seen
-
-    def _process(self, number: int, row: Mapping[str, object]) -> str:
-        facts = self._trace.readers[number].process()
-        description = {"argv": facts["argv"], "host": row["host"], "python": row["python"], "main": row["main"]}
-        note = {
-            key: value for key, value in (("rank", row["rank"]), ("ranks", facts.get("ranks"))) if value is not None
-        }
-        return _meta(
-            "strobe_process",
-            self._process_ids[number],
-            0,
-            pid=row["pid"],
-            parent_pid=row["parent_pid"],
-            description=description,
-            **({"note": note} if note else {}),
-            started_ns=int(str(row["started_ns"])) + self._zero_ns,
-            ended_ns=int(str(row["ended_ns"])) + self._zero_ns,
-            end_state=row["end_state"],
-            exit_code=-1 if row["exit_code"] is None else row["exit_code"],
-        )
 
     def _name_rows(self) -> list[tuple[str, str]]:
         """Return pid and tid of every location, as JSON. Lanes of a row share its numbers, as they did in the file."""

@@ -61,8 +61,8 @@ class Work:
         """Return the number of activities."""
         return len(self.row)
 
-    def chosen(self, which: npt.NDArray[np.bool_]) -> Work:
-        """Return the activities for which `which` holds."""
+    def chosen(self, which: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Work:
+        """Return the activities for which `which` holds, or with these numbers."""
         spans = self.location[which], self.row[which], self.start_ns[which], self.end_ns[which]
         return Work(*spans, self.region[which], self.kind[which])
 

@@ -90,6 +90,7 @@ class Labels:
         labels = np.where(by >= 0, of_region[region[by]], number[nothing]) if len(parent) else parent
         self._label: Ints = np.where(self.is_operator[region], labels, -1)
         self._parent = parent
+        self._once = outermost(parent, self._label)
         self.known = True if around is None else bool(around.any())
 
     def of_path(self, call_path: Ints) -> Ints:
@@ -102,7 +103,7 @@ class Labels:
 
     def tree(self) -> tuple[Ints, Ints, Bools]:
         """Return parent (-1 at the root) and label of all nodes, and which of them lie in no other of their label."""
-        return self._parent, self._label, outermost(self._parent, self._label)
+        return self._parent, self._label, self._once
 
 
 class AttributeLabels(Labels):
@@ -127,7 +128,7 @@ class AttributeLabels(Labels):
         self._number: dict[Cells, int] = {}
         self.cells, self.known = [], False
         self._region_of_path = path_tree(trace)[1]
-        self._nodes = Groups()
+        self._nodes, self._known_nodes = Groups(), np.zeros((0, 3), dtype=np.int64)
 
     def of_path(self, call_path: Ints) -> Ints:
         """Return the labels of operators of which no more is known than their call paths."""
@@ -159,8 +160,15 @@ class AttributeLabels(Labels):
 
     def tree(self) -> tuple[Ints, Ints, Bools]:
         """Return the same as of call paths, of the nodes so far."""
-        keys = np.array(self._nodes.keys, dtype=np.int64).reshape(-1, 3)
-        return keys[:, 0], keys[:, 1], outermost(keys[:, 0], keys[:, 1])
+        parent, label, _ = self._node_columns().T
+        return parent, label, outermost(parent, label)
+
+    def _node_columns(self) -> Ints:
+        """Return the nodes so far, a row each: parent, label, whether that holds for all inside."""
+        new = self._nodes.keys[len(self._known_nodes) :]
+        if new:
+            self._known_nodes = np.concatenate((self._known_nodes, np.array(new, dtype=np.int64)))
+        return self._known_nodes
 
     def _told(self, spans: SpanArrays, at: Ints, attributes: pa.Table, location: int) -> tuple[Ints, Bools]:
         """Return what operators say of themselves: their labels, and whether those hold for all inside of them.
@@ -194,10 +202,10 @@ class AttributeLabels(Labels):
             here, outer = level[operator[level]], around[operator[level]]
             if not len(here):
                 continue
-            if len(self._nodes):
-                keys = np.array(self._nodes.keys, dtype=np.int64)
-                inherits = (holds[here] == 0) & (outer >= 0) & (keys[outer, 2] == 1)
-                label[here] = np.where(inherits, keys[outer, 1], label[here])
+            if not holds[here].all() and len(self._nodes):
+                _, outer_label, outer_holds = self._node_columns()[outer].T
+                inherits = (holds[here] == 0) & (outer >= 0) & (outer_holds == 1)
+                label[here] = np.where(inherits, outer_label, label[here])
                 holds[here] |= inherits
             node[new[here]] = self._nodes.numbers([outer, label[here], holds[here]])
 
@@ -222,7 +230,8 @@ class ForwardLabels(AttributeLabels):
 
     def __init__(self, trace: Trace, by_path: Labels) -> None:
         """Begin with the labels that call paths have."""
-        self._trace, self._by_path, self._nodes = trace, by_path, Groups()
+        self._trace, self._by_path = trace, by_path
+        self._nodes, self._known_nodes = Groups(), np.zeros((0, 3), dtype=np.int64)
         self.is_operator, self.cells, self.known = by_path.is_operator, by_path.cells, by_path.known
         self._process_of = cast("list[int]", trace.locations.column("process"))
         self._forward: dict[int, tuple[Ints, Ints]] = {}

@@ -139,6 +139,30 @@ def path_tree(trace: Trace) -> tuple[Integers, Integers]:
     return parent, paths.column("region").to_numpy().astype(np.int64)
 
 
+def one_for_each_name(trace: Trace) -> Integers:
+    """Return which region stands for each: itself, or one for each MPI function (whose regions tell callers apart)."""
+    regions = trace.regions.to_arrow()
+    first: dict[object, int] = {}
+    names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
+    alike = (name if paradigm == "mpi" else i for i, (name, paradigm) in enumerate(zip(names, paradigms, strict=True)))
+    return np.array([first.setdefault(key, i) for i, key in enumerate(alike)], dtype=np.int64)
+
+
+def merged_paths(parent: Integers, region: Integers, region_of: Integers) -> Integers:
+    """Return which call path stands for each: the first with the same regions, where some stand for others.
+
+    `parent`, `region`: of every path, after its parent; `region_of`: what stands for each region.
+    """
+    stands = np.arange(len(parent))
+    if np.array_equal(region_of, np.arange(len(region_of))):
+        return stands
+    first: dict[tuple[int, int], int] = {}
+    found: list[int] = []
+    for path, (above, last) in enumerate(zip(parent.tolist(), region_of[region].tolist(), strict=True)):
+        found.append(first.setdefault((found[above] if above >= 0 else -1, last), path))
+    return np.array(found, dtype=np.int64)
+
+
 def outermost(parent: Integers, key: Integers) -> npt.NDArray[np.bool_]:
     """Return for each call path whether its key (say, its last region) occurs nowhere above it."""
     result = np.ones(len(parent), dtype=bool)

@@ -15,6 +15,8 @@ const full: State = {
   level: "Optimizer.step#SGD.step",
   stack: { metric: "gap", sort: "duration", widths: "time" },
   steps: { classes: ["train", "train+validation"], outliers: true, detailed: true },
+  profile: { form: "sandwich", measure: "gpu", part: "class.train-1", place: "p3" },
+  frame: "p12.5",
   tables: {
     operators: { by: "type", sort: "avg_ns", down: true, find: "conv & =", inside: "add backward", all: true },
     kernels: { by: "stream", sort: "", down: false, find: "", inside: "", all: false },
@@ -40,6 +42,7 @@ describe("the state in the address", () => {
     "#step=x",
 
     "#stack=a-b-c",
+    "#profile=a-b-c",
   ])("survives nonsense: %s", (hash) => expect(parseState(hash)).toEqual(INITIAL));
   test("keeps the trail short by forgetting the outermost windows", () => {
     const trail = Array.from({ length: 40 }, (_, i) => ({ startNs: i, endNs: 1_000 }));

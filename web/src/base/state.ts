@@ -20,6 +20,21 @@ export type StepFilter = {
   readonly detailed: boolean;
 };
 
+/** How call paths are looked at, and what weighs in them. */
+export const PROFILE_FORMS = ["time", "heavy", "sandwich"] as const;
+export const PROFILE_MEASURES = ["host", "gpu"] as const;
+export type ProfileForm = (typeof PROFILE_FORMS)[number];
+export type ProfileMeasure = (typeof PROFILE_MEASURES)[number];
+export type ProfileView = {
+  readonly form: ProfileForm;
+  /** "" is the host's time, or where there is none that of GPUs. */
+  readonly measure: ProfileMeasure | "";
+  /** Which part of the run: "" (all of it), "steady", "step" and "window" (those that are chosen), or "class.NAME". */
+  readonly part: string;
+  /** Where: "" (everywhere), or a process or location: "p3", "l5". */
+  readonly place: string;
+};
+
 /** How the table of a page is looked at. */
 export type TableView = {
   /** What its rows are, of what its analysis offers; "" is the analysis's own choice. */
@@ -59,6 +74,9 @@ export type State = {
   readonly level: string;
   readonly stack: StackView;
   readonly steps: StepFilter;
+  readonly profile: ProfileView;
+  /** The chosen frame of the call tree: a call path, or a function of all of them (data/callTree.ts). */
+  readonly frame: string;
   /** Tables that are not looked at as they come, by the name of their page. */
   readonly tables: Readonly<Record<string, TableView>>;
   /** The chosen row of a table, by its cells: what leads to its spans. */
@@ -81,6 +99,8 @@ export const INITIAL: State = {
   level: "",
   stack: { metric: "duration", sort: "time", widths: "equal" },
   steps: { classes: [], outliers: false, detailed: false },
+  profile: { form: "heavy", measure: "", part: "", place: "" },
+  frame: "",
   tables: {},
   row: "",
   process: undefined,
@@ -120,6 +140,16 @@ function parseStack(text: string | undefined): StackView {
     metric: STACK_METRICS.find((one) => one === metric) ?? INITIAL.stack.metric,
     sort: STACK_SORTS.find((one) => one === sort) ?? INITIAL.stack.sort,
     widths: STACK_WIDTHS.find((one) => one === widths) ?? INITIAL.stack.widths,
+  };
+}
+
+function parseProfile(text: string | undefined): ProfileView {
+  const [form, measure, place, ...part] = (text ?? "").split("-");
+  return {
+    form: PROFILE_FORMS.find((one) => one === form) ?? INITIAL.profile.form,
+    measure: PROFILE_MEASURES.find((one) => one === measure) ?? INITIAL.profile.measure,
+    place: /^[pl]\d+$/.test(place ?? "") ? (place ?? "") : "",
+    part: part.join("-"), // last, since names of classes may hold anything
   };
 }
 
@@ -170,6 +200,8 @@ export function parseState(hash: string): State {
       outliers: get("slow") === "1",
       detailed: get("detailed") === "1",
     },
+    profile: parseProfile(get("profile")),
+    frame: get("frame") ?? "",
     tables: Object.fromEntries(
       [...fields]
         .filter(([name]) => name.startsWith(TABLE_PREFIX))
@@ -205,6 +237,9 @@ export function formatState(state: State): string {
   if (state.steps.classes.length) fields.push(["only", state.steps.classes.join("~")]);
   if (state.steps.outliers) fields.push(["slow", "1"]);
   if (state.steps.detailed) fields.push(["detailed", "1"]);
+  const profile = [state.profile.form, state.profile.measure, state.profile.place, state.profile.part].join("-");
+  if (profile !== "heavy---") fields.push(["profile", profile]);
+  if (state.frame) fields.push(["frame", state.frame]);
   for (const [name, view] of Object.entries(state.tables)) {
     const text = tableText(view);
     if (text) fields.push([`${TABLE_PREFIX}${name}`, text]);

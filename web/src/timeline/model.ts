@@ -70,11 +70,13 @@ export class TimelineModel {
     readonly session: Session,
     readonly run: Run,
     private readonly pixelRatio: number,
+    /** Locations that are open whatever the address says: for a page that shows one of them. */
+    private readonly alwaysOpen?: readonly number[],
   ) {
     const { state } = session;
     this.window = computed(() => clamp(this.live.value ?? state.value.window ?? run.bounds, run.bounds));
     const defaultOpen = openByDefault(run);
-    this.open = computed(() => state.value.open ?? defaultOpen);
+    this.open = computed(() => alwaysOpen ?? state.value.open ?? defaultOpen);
     this.rows = computed(() =>
       layoutRows(run, this.series.value, this.open.value, state.value.measured, this.depths.value),
     );
@@ -282,6 +284,7 @@ export class TimelineModel {
 
   /** Opens or closes the nesting of a location. */
   toggle(location: number): void {
+    if (this.alwaysOpen) return;
     const open = this.open.value;
     const next = open.includes(location) ? open.filter((l) => l !== location) : [...open, location];
     this.session.update({ open: next.sort((a, b) => a - b) });
@@ -313,7 +316,9 @@ export class TimelineModel {
     this.criticalFor = wide;
     const widthPx = (this.size.peek().width * length(wide)) / length(window);
     void this.session.ask(fetchCriticalPath(this.session.api, at, wide, widthPx)).then((path) => {
-      if (path && this.criticalFor === wide) this.critical.value = path;
+      if (!path || this.criticalFor !== wide) return;
+      if (!this.critical.peek()) this.session.say(path.about);
+      this.critical.value = path;
     });
   }
 

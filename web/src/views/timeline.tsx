@@ -1,11 +1,11 @@
 // Page 2: threads over time, with nesting, metrics and steps.
 import { useEffect, useMemo } from "preact/hooks";
-import { shortName } from "../base/names";
 import { formatCount } from "../base/quantity";
-import { formatDuration, length, type TimeRange } from "../base/time";
+import { formatDuration, length } from "../base/time";
 import type { Run, Step } from "../data/run";
 import { type Loaded, useSession } from "../data/session";
 import type { View } from "../data/view";
+import { Breadcrumb } from "../timeline/Breadcrumb";
 import { TimelineModel } from "../timeline/model";
 import { Tracks } from "../timeline/Tracks";
 import { around } from "../timeline/viewport";
@@ -43,8 +43,8 @@ function Timeline({ run }: { run: Run }) {
   if (run.meta.span_count === 0 && run.meta.folded_count > 0)
     return (
       <p class="empty">
-        This is a profile without times: it says how much time each function took, and not when. The page Overview has
-        its table, <code>strobe profile --tree</code> its call tree.
+        This is a profile without times: it says how much time each function took, and not when. The page Profile has
+        its call tree.
       </p>
     );
   if (run.meta.span_count === 0)
@@ -64,7 +64,17 @@ function Timeline({ run }: { run: Run }) {
           chosen={session.state.value.step}
           onSteps={(stretch) => model.goTo(around(stretch, run.bounds))}
         />
-        <Breadcrumb model={model} />
+        <Breadcrumb model={model}>
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={model.critical.value !== undefined}
+            onClick={() => model.toggleCritical()}
+            title="What the time of the step in the middle of the screen depends on (C)"
+          >
+            critical path
+          </button>
+        </Breadcrumb>
         <Tracks model={model} />
         <GroupLegend />
       </div>
@@ -121,79 +131,6 @@ function StretchFacts({ model }: { model: TimelineModel }) {
         Exclusive time over all threads: without what is called. Click a span for its facts, drag to choose a stretch.
       </p>
     </section>
-  );
-}
-
-/** Where we are: the windows that were zoomed into, from the whole run inwards. */
-function Breadcrumb({ model }: { model: TimelineModel }) {
-  const { trail, region } = model.session.state.value;
-  const name = (crumb: TimeRange | undefined): string => {
-    if (!crumb || length(crumb) >= length(model.run.bounds)) return "whole run";
-    const size = length(crumb);
-    const step = model.steps.value.find(
-      (s) =>
-        s.count === 1 &&
-        s.startNs >= crumb.startNs &&
-        s.startNs + s.durationNs <= crumb.endNs &&
-        s.durationNs > size * 0.7,
-    );
-    return step ? `step ${step.step}` : formatDuration(size);
-  };
-  return (
-    <nav class="breadcrumb" aria-label="Zoom">
-      {trail.map((crumb, i) => (
-        <span key={`${i}-${crumb?.startNs}`}>
-          <button type="button" class="link" onClick={() => model.backTo(i)}>
-            {name(crumb)}
-          </button>
-          <span class="weak"> ▸ </span>
-        </span>
-      ))}
-      <b>{name(model.window.value)}</b>
-      {trail.length > 0 && (
-        <button
-          type="button"
-          class="quiet"
-          onClick={() => model.back()}
-          aria-label="Undo the last zoom"
-          title="Undo the last zoom (Backspace)"
-        >
-          ⌫
-        </button>
-      )}
-      <span class="spacer" />
-      {region && (
-        <button
-          type="button"
-          class="quiet chosen-region"
-          title={`${region} stands out; click to clear (Esc)`}
-          onClick={() => model.session.update({ region: "" })}
-        >
-          {shortName(region)} ✕
-        </button>
-      )}
-      <button type="button" class="quiet" onClick={() => void model.goToStep("previous")} title="Previous step ( [ )">
-        ‹ step
-      </button>
-      <button type="button" class="quiet" onClick={() => void model.goToStep("next")} title="Next step ( ] )">
-        step ›
-      </button>
-      <button type="button" class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
-        ▲ outlier
-      </button>
-      <button
-        type="button"
-        class="quiet"
-        aria-pressed={model.critical.value !== undefined}
-        onClick={() => model.toggleCritical()}
-        title="What the time of the step in the middle of the screen depends on (C)"
-      >
-        critical path
-      </button>
-      <button type="button" class="quiet" onClick={() => model.whole()} title="Whole run (0)">
-        whole run
-      </button>
-    </nav>
   );
 }
 

@@ -1,8 +1,10 @@
-// What the colours of the timeline mean.
+// What the colours of regions mean, and the keys that one needs first.
+import type { ComponentChildren } from "preact";
 import { css, GROUP_TITLES, GROUPS, groupColor } from "../base/color";
 import { useSession } from "../data/session";
 
-export function GroupLegend() {
+/** `children`: the keys of the page; else those of the timeline. */
+export function GroupLegend({ children }: { children?: ComponentChildren }) {
   const theme = useSession().theme.value;
   return (
     <ul class="group-legend" aria-label="Colours">
@@ -14,9 +16,14 @@ export function GroupLegend() {
       ))}
       <li class="spacer" />
       <li>
-        <kbd>W</kbd>
-        <kbd>S</kbd> zoom <kbd>A</kbd>
-        <kbd>D</kbd> pan <kbd>0</kbd> whole run <kbd>/</kbd> search <kbd>?</kbd> all keys
+        {children ?? (
+          <>
+            <kbd>W</kbd>
+            <kbd>S</kbd> zoom <kbd>A</kbd>
+            <kbd>D</kbd> pan <kbd>0</kbd> whole run <kbd>/</kbd> search
+          </>
+        )}{" "}
+        <kbd>?</kbd> all keys
       </li>
     </ul>
   );

@@ -37,7 +37,8 @@ export function Search({ run }: { run: Run }) {
   }, []);
 
   useEffect(() => {
-    if (!find.trim()) {
+    // Pages have fields of their own for the same words: the whole run is searched when somebody looks here.
+    if (!find.trim() || !open.value) {
       found.value = undefined;
       return undefined;
     }
@@ -59,7 +60,7 @@ export function Search({ run }: { run: Run }) {
       clearTimeout(timer);
       controller.abort();
     };
-  }, [find, session, found, failure, active]);
+  }, [find, open.value, session, found, failure, active]);
 
   const jump = (hit: Hit): void => {
     jumpTo(session, run, hit);

@@ -1,0 +1,170 @@
+// The facts about the chosen call path, and the way to its spans.
+import { useMemo } from "preact/hooks";
+import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { formatCount, formatShare, plural } from "../base/quantity";
+import type { ProfileMeasure } from "../base/state";
+import { formatDuration, formatMoment, length } from "../base/time";
+import { type CallTree, fetchNodeSpans, type NodeSpans, type TreePart } from "../data/callTree";
+import type { Run } from "../data/run";
+import { load, useSession } from "../data/session";
+import { jumpTo } from "../widgets/jump";
+import { Await } from "../widgets/Loading";
+import { selfOf, totalsOf } from "./flame";
+import { amount } from "./words";
+
+const SHOWN_SPANS = 12;
+const SHOWN_PATH = 40;
+
+type Props = {
+  readonly tree: CallTree;
+  readonly node: number;
+  readonly measure: ProfileMeasure;
+  readonly allNs: number;
+  readonly part: TreePart;
+  readonly run: Run;
+  readonly onNode: (node: number) => void;
+  /** Who calls it and what it calls; undefined where that is on the screen. */
+  readonly onSandwich?: (() => void) | undefined;
+  readonly onClose: () => void;
+};
+
+export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSandwich, onClose }: Props) {
+  const session = useSession();
+  const theme = session.theme.value;
+  const { region } = session.state.value;
+  const [name, group] = [tree.names[node] ?? "", tree.groups[node] ?? "other"];
+  const total = totalsOf(tree, measure)[node] ?? 0;
+  const calls = tree.calls[node] ?? 0;
+  const device = tree.device[node] === 1;
+  const parent = tree.parent[node] ?? -1;
+  const path: number[] = [];
+  for (let up = node; up >= 0 && path.length < SHOWN_PATH; up = tree.parent[up] ?? -1) path.unshift(up);
+  const line = tree.lines[node];
+  const spans = useMemo(() => load(() => fetchNodeSpans(session.api, tree, node, part)), [session, tree, node, part]);
+  return (
+    <section class="span-details" aria-label="Chosen call path">
+      <header>
+        <i style={{ background: css(groupColor(group, theme)) }} />
+        <h2 title={name}>{name}</h2>
+        <button type="button" class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
+          ✕
+        </button>
+      </header>
+      <div class="big-numbers">
+        <div>
+          <b>{amount(tree, total)}</b>
+          <span class="weak">total, {formatShare(allNs ? total / allNs : 0)} of all</span>
+        </div>
+        <div>
+          <b>{amount(tree, selfOf(tree, node, measure))}</b>
+          <span class="weak">{measure === "gpu" ? "own work of the GPU" : "self"}</span>
+        </div>
+      </div>
+      <dl>
+        <dt>calls</dt>
+        <dd>
+          {calls ? (
+            <>
+              {formatCount(calls)} <span class="weak">· {amount(tree, total / calls)} each</span>
+            </>
+          ) : (
+            <span class="weak">none in this part, but some inside of it</span>
+          )}
+        </dd>
+        <dt>kind</dt>
+        <dd>
+          {GROUP_TITLES[group].toLowerCase()}
+          {device && <span class="weak"> · on the GPU</span>}
+        </dd>
+        {measure === "host" && (tree.gpuNs[node] ?? 0) > 0 && <dt>launched</dt>}
+        {measure === "host" && (tree.gpuNs[node] ?? 0) > 0 && (
+          <dd>{amount(tree, tree.gpuNs[node] ?? 0)} of GPU time</dd>
+        )}
+        {measure === "gpu" && !device && <dt>on the host</dt>}
+        {measure === "gpu" && !device && <dd>{amount(tree, tree.totalNs[node] ?? 0)}</dd>}
+        {parent >= 0 && <dt>of caller</dt>}
+        {parent >= 0 && <dd>{formatShare(total / Math.max(1, totalsOf(tree, measure)[parent] ?? 0))}</dd>}
+        {tree.files[node] && <dt>source</dt>}
+        {tree.files[node] && (
+          <dd class="source">
+            {tree.files[node]}
+            {line ? `:${line}` : ""}
+          </dd>
+        )}
+      </dl>
+      <div class="buttons">
+        {onSandwich && (
+          <button type="button" onClick={onSandwich}>
+            Callers, callees
+          </button>
+        )}
+        <button
+          type="button"
+          aria-pressed={region === name}
+          title="Its name stands out on every page"
+          onClick={() => session.update({ region: region === name ? "" : name })}
+        >
+          {region === name ? "Stands out" : "Mark it"}
+        </button>
+      </div>
+      <h3>Spans</h3>
+      <Await of={spans.value} what="Looking for its spans">
+        {(value) => <SpanList spans={value} calls={calls} run={run} />}
+      </Await>
+      <h3>Call path</h3>
+      <ol class="call-path">
+        {path.map((each, depth) => (
+          <li key={each} style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }} title={tree.names[each]}>
+            <i style={{ background: css(groupColor(tree.groups[each] ?? "other", theme)) }} />
+            {each === node ? (
+              <span class="leaf">{tree.names[each]}</span>
+            ) : (
+              <button type="button" class="plain" onClick={() => onNode(each)}>
+                {tree.names[each]}
+              </button>
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** The longest spans, each a way to the timeline. */
+function SpanList({ spans, calls, run }: { spans: NodeSpans; calls: number; run: Run }) {
+  const session = useSession();
+  const names = new Map(run.locations.map((each) => [each.location, each.name]));
+  const folded = calls - spans.count;
+  const resolution = Math.max(1000, length(run.bounds) / 10_000);
+  if (!spans.count)
+    return (
+      <p class="weak">{folded > 0 ? "None: it is known by its sums only, not when it ran." : "None in this part."}</p>
+    );
+  const shown = spans.hits.slice(0, SHOWN_SPANS);
+  return (
+    <>
+      <p class="weak source-note">
+        {spans.count > shown.length
+          ? `The longest ${shown.length} of ${formatCount(spans.count)}`
+          : plural(spans.count, "span")}
+        {folded > 0 && `; ${formatCount(folded)} more calls are statistics only`}
+      </p>
+      <ul class="usage node-spans" aria-label="Spans, longest first">
+        {shown.map((hit) => (
+          <li key={`${hit.location}-${hit.startNs}-${hit.depth}`} title={names.get(hit.location)}>
+            <i style={{ background: css(groupColor(hit.group, session.theme.value)) }} />
+            <button
+              type="button"
+              class="plain"
+              title="Show it on the timeline"
+              onClick={() => jumpTo(session, run, hit)}
+            >
+              at {formatMoment(hit.startNs, resolution)}
+            </button>
+            <span class="number">{formatDuration(hit.durationNs)}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

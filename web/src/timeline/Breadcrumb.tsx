@@ -1,0 +1,70 @@
+// The way back from a zoom, and on to other steps.
+import type { ComponentChildren } from "preact";
+import { shortName } from "../base/names";
+import { formatDuration, length, type TimeRange } from "../base/time";
+import type { TimelineModel } from "./model";
+
+/** Where we are: the windows that were zoomed into, from the whole run inwards. */
+export function Breadcrumb({ model, children }: { model: TimelineModel; children?: ComponentChildren }) {
+  const { trail, region } = model.session.state.value;
+  const name = (crumb: TimeRange | undefined): string => {
+    if (!crumb || length(crumb) >= length(model.run.bounds)) return "whole run";
+    const size = length(crumb);
+    const step = model.steps.value.find(
+      (s) =>
+        s.count === 1 &&
+        s.startNs >= crumb.startNs &&
+        s.startNs + s.durationNs <= crumb.endNs &&
+        s.durationNs > size * 0.7,
+    );
+    return step ? `step ${step.step}` : formatDuration(size);
+  };
+  return (
+    <nav class="breadcrumb" aria-label="Zoom">
+      {trail.map((crumb, i) => (
+        <span key={`${i}-${crumb?.startNs}`}>
+          <button type="button" class="link" onClick={() => model.backTo(i)}>
+            {name(crumb)}
+          </button>
+          <span class="weak"> ▸ </span>
+        </span>
+      ))}
+      <b>{name(model.window.value)}</b>
+      {trail.length > 0 && (
+        <button
+          type="button"
+          class="quiet"
+          onClick={() => model.back()}
+          aria-label="Undo the last zoom"
+          title="Undo the last zoom (Backspace)"
+        >
+          ⌫
+        </button>
+      )}
+      <span class="spacer" />
+      {region && (
+        <button
+          type="button"
+          class="quiet chosen-region"
+          title={`${region} stands out; click to clear (Esc)`}
+          onClick={() => model.session.update({ region: "" })}
+        >
+          {shortName(region)} ✕
+        </button>
+      )}
+      <button type="button" class="quiet" onClick={() => void model.goToStep("previous")} title="Previous step ( [ )">
+        ‹ step
+      </button>
+      <button type="button" class="quiet" onClick={() => void model.goToStep("next")} title="Next step ( ] )">
+        step ›
+      </button>
+      <button type="button" class="quiet" onClick={() => void model.goToStep("outlier")} title="Next outlier (N)">
+        ▲ outlier
+      </button>
+      {children}
+      <button type="button" class="quiet" onClick={() => model.whole()} title="Whole run (0)">
+        whole run
+      </button>
+    </nav>
+  );
+}

@@ -1,0 +1,424 @@
+// Page 3: who calls what and what that costs, on the host and on GPUs: in time order, left heavy, or as a sandwich
+import { useSignal } from "@preact/signals";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { css, groupColor } from "../base/color";
+import { formatCount, formatShare } from "../base/quantity";
+import { PROFILE_FORMS, type ProfileMeasure, type ProfileView } from "../base/state";
+import {
+  type CallTree,
+  fetchTree,
+  frameOf,
+  frameOfRegion,
+  nodeOfFrame,
+  partOf,
+  regionOfFrame,
+  type TreePart,
+} from "../data/callTree";
+import type { Run } from "../data/run";
+import { type Loaded, load, useSession } from "../data/session";
+import type { View } from "../data/view";
+import { FlamePanel } from "../profile/FlamePanel";
+import { findIn, type Matches } from "../profile/find";
+import { beside, calleesOf, callersOf, type Flame, flameOf, outermostOf, totalsOf } from "../profile/flame";
+import { attachProfileKeys } from "../profile/keys";
+import { NodeFacts } from "../profile/NodeFacts";
+import { RegionTable } from "../profile/RegionTable";
+import { type RegionOrder, type RegionRow, regionRows, sortRegions } from "../profile/regions";
+import { TimeOrder } from "../profile/TimeOrder";
+import { FORM_TITLES, Toolbar } from "../profile/Toolbar";
+import { amount, flameSummary, MEASURE_NAMES, nodeFacts } from "../profile/words";
+import { openByDefault } from "../timeline/rows";
+import { GroupLegend } from "../widgets/GroupLegend";
+import { Await } from "../widgets/Loading";
+
+function ProfilePage() {
+  const session = useSession();
+  const { state } = session;
+  const asked = JSON.stringify(partOf(state.value));
+  const part = useMemo((): TreePart => JSON.parse(asked), [asked]);
+  const loading = useMemo(() => load(() => fetchTree(session.api, part)), [session, part]);
+  // The tree before stays until the next one has come.
+  const last = useRef<Loaded<CallTree>>({ status: "loading" });
+  if (loading.value.status !== "loading") last.current = loading.value;
+  return (
+    <Await of={session.run.value} what="Opening the trace">
+      {(run) => (
+        <Await of={last.current} what="Summing up call paths">
+          {(tree) => <Profile run={run} tree={tree} part={part} />}
+        </Await>
+      )}
+    </Await>
+  );
+}
+
+const sumOfRoots = (tree: CallTree, measure: ProfileMeasure): number =>
+  totalsOf(tree, measure).reduce((sum, ns, i) => ((tree.parent[i] ?? -1) < 0 ? sum + ns : sum), 0);
+
+function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart }) {
+  const session = useSession();
+  const { profile: view, frame, find } = session.state.value;
+  const search = useRef<HTMLInputElement>(null);
+  // Which classes of steps can be chosen: asked for only once there is something to see.
+  void session.steps.value;
+  const sums = useMemo(() => ({ host: sumOfRoots(tree, "host"), gpu: sumOfRoots(tree, "gpu") }), [tree]);
+  const measure = view.measure || (sums.host || !sums.gpu ? "host" : "gpu");
+  const timed = run.meta.span_count > 0;
+  const location = timed && view.form === "time" ? locationOf(run, view.place) : undefined;
+  const flame = useMemo(() => flameOf(tree, measure, view.form !== "time"), [tree, measure, view.form]);
+  const matches = useMemo(() => findIn(tree, find, measure), [tree, find, measure]);
+  const node = useMemo(() => nodeOfFrame(tree, frame), [tree, frame]);
+  // As of now, not of the last picture: keys may come faster than pictures.
+  const now = (): ProfileView => session.state.peek().profile;
+  const change = (to: Partial<ProfileView>): void => session.update({ profile: { ...now(), ...to } }, "push");
+  const choose = (next: number): void => session.update({ frame: next < 0 ? "" : frameOf(tree, next) }, "push");
+  const next = <T,>(all: readonly T[], one: T): T | undefined => all[(all.indexOf(one) + 1) % all.length];
+  const keys = {
+    walk: (step: Parameters<typeof beside>[2]): void => {
+      const to = beside(flame, nodeOfFrame(tree, session.state.peek().frame), step);
+      if (to !== undefined) choose(to);
+    },
+    reset: () => session.update({ frame: "" }, "push"),
+    nextForm: () => change({ form: next(PROFILE_FORMS, now().form) ?? now().form }),
+    nextMeasure: () => sums.gpu && change({ measure: (now().measure || measure) === "host" ? "gpu" : "host" }),
+    search: () => {
+      search.current?.focus();
+      search.current?.select();
+    },
+  };
+  // With the first picture, not after it: a key must not be lost.
+  useLayoutEffect(() => attachProfileKeys(window, keys, view.form !== "sandwich" && location === undefined));
+
+  const everything = sums[measure];
+  const body = ((): preact.ComponentChildren => {
+    if (location !== undefined) return <TimeOrder run={run} location={location} />;
+    if (!everything) return <Nothing run={run} measure={measure} part={tree.about.about} />;
+    if (view.form === "sandwich")
+      return <Sandwich run={run} tree={tree} measure={measure} allNs={everything} part={part} matches={matches} />;
+    return (
+      <>
+        <div class="profile-picture">
+          {view.form === "time" && (
+            <p class="weak source-note profile-note">
+              This profile has no times: call paths are in the order in which its file names them.
+            </p>
+          )}
+          <FlamePanel
+            tree={tree}
+            flame={flame}
+            label={flameSummary(tree, flame, `${FORM_TITLES[view.form]}, ${MEASURE_NAMES[measure]}`)}
+            zoomed={node}
+            found={matches?.nodes}
+            facts={(one) => nodeFacts(tree, one, measure, everything)}
+            onChoose={choose}
+            onReset={keys.reset}
+          />
+        </div>
+        <aside class="details" aria-label="Facts about what is chosen">
+          {node >= 0 ? (
+            <NodeFacts
+              tree={tree}
+              node={node}
+              measure={measure}
+              allNs={everything}
+              part={part}
+              run={run}
+              onNode={choose}
+              onSandwich={() => change({ form: "sandwich" })}
+              onClose={keys.reset}
+            />
+          ) : (
+            <Heaviest tree={tree} measure={measure} allNs={everything} />
+          )}
+        </aside>
+      </>
+    );
+  })();
+  return (
+    <div class="profile">
+      <Toolbar
+        run={run}
+        view={view}
+        measure={measure}
+        hasGpu={sums.gpu > 0}
+        location={location}
+        matches={matches}
+        search={search}
+        onView={change}
+      />
+      {tree.about.note && location === undefined && <p class="weak source-note profile-note">{tree.about.note}.</p>}
+      <div class="profile-body">{body}</div>
+      {location === undefined ? (
+        <GroupLegend>
+          <kbd>↑</kbd>
+          <kbd>↓</kbd>
+          <kbd>←</kbd>
+          <kbd>→</kbd> walk <kbd>0</kbd> everything <kbd>V</kbd> next view {sums.gpu > 0 && <kbd>M</kbd>}
+          {sums.gpu > 0 && " host, GPU"}
+        </GroupLegend>
+      ) : (
+        <GroupLegend />
+      )}
+    </div>
+  );
+}
+
+/** The thread that is shown in time order: the chosen one, else the busiest of the chosen process or of the program. */
+function locationOf(run: Run, place: string): number | undefined {
+  const number = Number(place.slice(1));
+  const chosen = run.locations.find((each) => place.startsWith("l") && each.location === number && each.spanCount > 0);
+  if (chosen) return chosen.location;
+  const busiest = run.locations
+    .filter((each) => place.startsWith("p") && each.process === number && each.spanCount > 0)
+    .sort((a, b) => b.spanCount - a.spanCount)[0];
+  return busiest?.location ?? openByDefault(run)[0] ?? run.locations.find((each) => each.spanCount > 0)?.location;
+}
+
+function Nothing({ run, measure, part }: { run: Run; measure: ProfileMeasure; part: string }) {
+  if (!run.meta.span_count && !run.meta.folded_count)
+    return (
+      <p class="empty">
+        This run recorded no calls. Record functions and operators with <code>strobe run --preset auto SCRIPT</code>
+      </p>
+    );
+  return (
+    <p class="empty">
+      There is no {MEASURE_NAMES[measure]} in this part of the run ({part}), or not on these threads.
+    </p>
+  );
+}
+
+const HEAVIEST = 14;
+
+/** The functions with most time of their own, while no call path is chosen. */
+function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMeasure; allNs: number }) {
+  const session = useSession();
+  const theme = session.theme.value;
+  const { profile } = session.state.value;
+  const rows = useMemo(
+    () => sortRegions(regionRows(tree, measure), { by: "self", down: true }).slice(0, HEAVIEST),
+    [tree, measure],
+  );
+  return (
+    <section class="stretch">
+      <h2>{tree.about.about}</h2>
+      <div class="big-numbers">
+        <div>
+          <b>{amount(tree, allNs)}</b>
+          <span class="weak">
+            {tree.about.unit
+              ? "in all"
+              : measure === "host"
+                ? "of all threads together"
+                : "of all GPUs’ streams together"}
+          </span>
+        </div>
+        <div>
+          <b>{formatCount(tree.about.nodes)}</b>
+          <span class="weak">{tree.about.nodes === 1 ? "call path" : "call paths"}</span>
+        </div>
+      </div>
+      <h3>Most time of its own</h3>
+      <ul class="usage">
+        {rows.map((row) => (
+          <li key={row.region} title={`${row.name}: ${formatCount(row.calls)} calls`}>
+            <i style={{ background: css(groupColor(row.group, theme)) }} />
+            <button
+              type="button"
+              class="plain"
+              onClick={() =>
+                session.update(
+                  { frame: frameOfRegion(row.region), profile: { ...profile, form: "sandwich", measure } },
+                  "push",
+                )
+              }
+            >
+              {row.name}
+            </button>
+            <span class="number">{amount(tree, row.selfNs)}</span>
+            <span class="number weak">{formatShare(row.selfNs / allNs)}</span>
+          </li>
+        ))}
+      </ul>
+      <p class="weak hint">Click a call path to zoom to it, a name above for its callers and callees.</p>
+    </section>
+  );
+}
+
+type SandwichProps = {
+  readonly run: Run;
+  readonly tree: CallTree;
+  readonly measure: ProfileMeasure;
+  readonly allNs: number;
+  readonly part: TreePart;
+  readonly matches: Matches | undefined;
+};
+
+/** All functions as a table; for the chosen one its callers above its callees. */
+function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
+  const session = useSession();
+  const { frame, find } = session.state.value;
+  const order = useSignal<RegionOrder>({ by: "self", down: true });
+  const all = useMemo(() => regionRows(tree, measure), [tree, measure]);
+  const rows = useMemo(() => (matches ? all.filter((row) => matches.nodes[row.node]) : all), [all, matches]);
+  const region = useMemo(() => regionOfFrame(tree, frame), [tree, frame]);
+  const row = all.find((each) => each.region === region);
+  const choose = (to: number): void => session.update({ frame: frameOfRegion(to) });
+  return (
+    <>
+      <div class="sandwich">
+        {rows.length ? (
+          <RegionTable
+            tree={tree}
+            rows={rows}
+            allNs={allNs}
+            order={order.value}
+            onOrder={(to) => {
+              order.value = to;
+            }}
+            chosen={region}
+            onChoose={choose}
+          />
+        ) : (
+          <p class="empty">No function’s name matches “{find}”.</p>
+        )}
+        {row ? (
+          <Slices tree={tree} row={row} measure={measure} allNs={allNs} onRegion={choose} />
+        ) : (
+          <p class="empty">Choose a function to see who calls it and what it calls.</p>
+        )}
+      </div>
+      <aside class="details" aria-label="Facts about what is chosen">
+        {row ? (
+          <RegionFacts run={run} tree={tree} row={row} measure={measure} allNs={allNs} part={part} />
+        ) : (
+          <Heaviest tree={tree} measure={measure} allNs={allNs} />
+        )}
+      </aside>
+    </>
+  );
+}
+
+type SlicesProps = {
+  readonly tree: CallTree;
+  readonly row: RegionRow;
+  readonly measure: ProfileMeasure;
+  readonly allNs: number;
+  readonly onRegion: (region: number) => void;
+};
+
+function Slices({ tree, row, measure, allNs, onRegion }: SlicesProps) {
+  const callers = useMemo(() => callersOf(tree, row.region, measure), [tree, row.region, measure]);
+  const callees = useMemo(() => calleesOf(tree, row.region, measure), [tree, row.region, measure]);
+  const facts = (flame: Flame, what: string) => (node: number) => {
+    const ns = flame.weight[node] ?? 0;
+    return `${amount(tree, ns)} ${what}; ${formatShare(row.totalNs ? ns / row.totalNs : 0)} of it, ${formatShare(allNs ? ns / allNs : 0)} of all`;
+  };
+  const onChoose = (flame: Flame) => (node: number) => {
+    if (node >= 0) onRegion(tree.region[flame.of[node] ?? 0] ?? -1);
+  };
+  return (
+    <div class="slices">
+      <h3>Callers</h3>
+      <FlamePanel
+        tree={tree}
+        flame={callers}
+        up
+        label={flameSummary(tree, callers, `Callers of ${row.name}`)}
+        zoomed={-1}
+        facts={facts(callers, `of ${row.name} on its account`)}
+        onChoose={onChoose(callers)}
+      />
+      <h3>Callees</h3>
+      <FlamePanel
+        tree={tree}
+        flame={callees}
+        label={flameSummary(tree, callees, `What ${row.name} calls`)}
+        zoomed={-1}
+        facts={facts(callees, `in calls of ${row.name}`)}
+        onChoose={onChoose(callees)}
+      />
+    </div>
+  );
+}
+
+const SHOWN_PATHS = 14;
+
+/** A function in numbers, and the call paths that lead to it. */
+function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProps, "matches"> & { row: RegionRow }) {
+  const session = useSession();
+  const theme = session.theme.value;
+  const chosen = useSignal(-1);
+  const totals = totalsOf(tree, measure);
+  const paths = useMemo(
+    () =>
+      outermostOf(tree, row.region)
+        .filter((node) => (totals[node] ?? 0) > 0)
+        .sort((a, b) => (totals[b] ?? 0) - (totals[a] ?? 0)),
+    [tree, row.region, totals],
+  );
+  const node = paths.includes(chosen.value) ? chosen.value : (paths[0] ?? row.node);
+  const callerOf = (one: number): string => {
+    const parent = tree.parent[one] ?? -1;
+    return parent < 0 ? "nobody, or it is not known" : (tree.names[parent] ?? "");
+  };
+  return (
+    <>
+      {paths.length > 1 && (
+        <section class="stretch">
+          <h2>{row.name}</h2>
+          <div class="big-numbers">
+            <div>
+              <b>{amount(tree, row.totalNs)}</b>
+              <span class="weak">total, {formatShare(allNs ? row.totalNs / allNs : 0)} of all</span>
+            </div>
+            <div>
+              <b>{amount(tree, row.selfNs)}</b>
+              <span class="weak">self, {formatShare(allNs ? row.selfNs / allNs : 0)} of all</span>
+            </div>
+          </div>
+          <h3>{formatCount(row.calls)} calls, by call path</h3>
+          <ul class="usage">
+            {paths.slice(0, SHOWN_PATHS).map((one) => (
+              <li key={one} class={one === node && paths.length > 1 ? "chosen-path" : ""}>
+                <i style={{ background: css(groupColor(tree.groups[one] ?? "other", theme)) }} />
+                <button
+                  type="button"
+                  class="plain"
+                  aria-pressed={one === node}
+                  onClick={() => {
+                    chosen.value = one;
+                  }}
+                >
+                  by {callerOf(one)}
+                </button>
+                <span class="number">{amount(tree, totals[one] ?? 0)}</span>
+                <span class="number weak">{formatShare(row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0)}</span>
+              </li>
+            ))}
+          </ul>
+          {paths.length > SHOWN_PATHS && (
+            <p class="weak">and {formatCount(paths.length - SHOWN_PATHS)} more call paths</p>
+          )}
+        </section>
+      )}
+      <NodeFacts
+        tree={tree}
+        node={node}
+        measure={measure}
+        allNs={allNs}
+        part={part}
+        run={run}
+        onNode={(to) => session.update({ frame: frameOfRegion(tree.region[to] ?? -1) }, "push")}
+        onClose={() => session.update({ frame: "" }, "push")}
+      />
+    </>
+  );
+}
+
+export const view: View = {
+  name: "profile",
+  title: "Profile",
+  key: "3",
+  component: ProfilePage,
+  chosen: ["frame", "selection", "range"],
+};
