@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import strobe
+from strobe.present import nvprof
 from strobe.store.trace import Trace
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces" / "nvprof"
@@ -354,3 +355,17 @@ def test_sums_of_a_database_are_those_of_plain_sql(export: Export) -> None:
         )
         == expected
     )
+
+
+@pytest.mark.skipif(not PRINTED_TEXT.exists(), reason="the folder of public traces is not here")
+def test_the_list_of_activities_is_printed_as_nvprof_printed_it() -> None:
+    """Cell by cell; but for the start, which counts from another moment, and the name of the board."""
+
+    def cells(text: str) -> list[list[str]]:
+        found = [re.split(r"\s{2,}", line.strip(), maxsplit=14) for line in text.splitlines()]
+        return [row[1:11] + row[12:] for row in found if len(row) == 15]
+
+    ours = cells(nvprof.text(strobe.open(PRINTED_TEXT).ask("gpu_trace")))
+    theirs = cells(PRINTED_TEXT.read_text())
+    assert len(ours) == 605
+    assert ours == theirs

@@ -23,7 +23,13 @@ def test_operators_autograd_and_optimizer_are_recorded_as_often_as_they_run(work
         "program.py",
         """
         import torch
-        model = torch.nn.Linear(4, 3)
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(4, 3)
+            def forward(self, x):
+                return self.linear(x)
+        model = Net()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(17):
             optimizer.zero_grad()
@@ -37,6 +43,15 @@ def test_operators_autograd_and_optimizer_are_recorded_as_often_as_they_run(work
     assert found["autograd::engine::evaluate_function: AddmmBackward0"] == 17
     assert found["Optimizer.step#SGD.step"] == 17
     assert found["Optimizer.zero_grad#SGD.zero_grad"] == 17
+    with strobe.open(workshop.trace) as trace:
+        # All that the module does is one operator and what that calls.
+        expected = [row["total_ns"] for row in trace.operators(step="all").to_pylist() if row["name"] == "aten::linear"]
+        modules = trace.operators(by="module", step="all").to_pylist()
+        assert [row["total_ns"] for row in modules if row["module"] == "Net"] == expected
+        lines = trace.operators(by="line", step="all").to_pylist()
+        (line,) = (row for row in lines if row["function"] == "Net.forward")
+        assert line["line"].endswith("program.py:7")
+        assert [line["total_ns"]] == expected
 
 
 def test_threads_that_start_later_are_recorded_too(workshop: Workshop) -> None:

@@ -66,6 +66,9 @@ def test_a_window_of_folded_steps_blames_nobody_for_them(folded_page: Page, fold
     )
     expect(row(folded_page, "train")).to_have_count(0)
     expect(panel).to_contain_text("only the time and its parts are known")
+    folded_page.keyboard.press("c")
+    said = f"step {steps[first + 1]['step']} was kept as statistics only: its critical path is not known"
+    expect(folded_page.locator(".notice")).to_have_text(said)
 
 
 def test_how_much_is_there_in_detail_is_said_everywhere(folded_page: Page, folded_address: str, folded: Path) -> None:

@@ -29,6 +29,11 @@ def run(words: list[str]) -> int:
     from strobe.structure.steps import choose_steps
 
     trace = open_trace(arguments.trace)
+    if arguments.format == "nvprof":
+        from strobe.present.nvprof import summary as nvprof_summary
+
+        write(nvprof_summary(trace), arguments.output)
+        return 0
     choose_steps(trace, Asked(arguments.step_level, arguments.step_at))
     summary = summarise(trace)
     rows = arguments.where or arguments.sort or arguments.top is not None or arguments.columns

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from strobe.errors import UsageError
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
+from strobe.present import nvprof
 
 if TYPE_CHECKING:
     from strobe.store.table import Table
@@ -23,7 +23,7 @@ def render(table: Table, form: str) -> str:
         "json": lambda table: table.to_json() + "\n",
         "csv": lambda table: table.to_csv(),
         "md": markdown,
-        "nvprof": nvprof,
+        "nvprof": nvprof.text,
     }
     return renderers[form](table)
 
@@ -87,42 +87,6 @@ def markdown(table: Table) -> str:
     lines = ["| " + " | ".join(_headings(table)) + " |", "|" + "|".join(right) + "|"]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in _cells(table)]
     return "\n".join(lines) + "\n"
-
-
-def nvprof(table: Table) -> str:
-    """Return the columns of nvprof in its order and layout: scripts that parse nvprof keep working.
-
-    `Type Time(%) Time Calls Avg Min Max Name`, one group of rows, biggest time first. Needs the columns calls,
-    total_ns, min_ns, max_ns. Time(%) is of the exclusive time of everything that the table was made from where it
-    says so (columns self_ns, share), whatever was cut from it since; else of the rows that are there.
-    """
-    missing = [name for name in ("calls", "total_ns", "min_ns", "max_ns") if name not in table.columns]
-    if missing:
-        raise UsageError(f"--format nvprof needs the column '{missing[0]}', which this table has not")
-    rows = sorted(table.to_arrow().to_pylist(), key=lambda row: -row["total_ns"])
-    everything = sum(row["total_ns"] for row in rows) or 1
-    largest: dict[str, Any] = max(rows, key=lambda row: row.get("share") or 0, default={})
-    if largest.get("share"):
-        everything = largest["self_ns"] / largest["share"]
-    lines = [f"{'Type':>16}  {'Time(%)':>7}{'Time':>10}{'Calls':>10}{'Avg':>10}{'Min':>10}{'Max':>10}  Name"]
-    kind = f"{table.name.capitalize()}:"
-    for row in rows:
-        times = (row["total_ns"], row["total_ns"] / max(1, row["calls"]), row["min_ns"], row["max_ns"])
-        total, average, low, high = (nvprof_time(value) for value in times)
-        share = f"{100 * row['total_ns'] / everything:.2f}%"
-        numbers = f"{share:>7}{total:>10}{row['calls']:>10}{average:>10}{low:>10}{high:>10}"
-        lines.append(f"{kind:>16}  {numbers}  {row[table.columns[0]]}")
-        kind = ""
-    return "\n".join(lines) + "\n"
-
-
-def nvprof_time(value_ns: float) -> str:
-    """A time as nvprof wrote it: `46.6474s` (6 digits), `737.97ms`, `1.1405ms`, `230.07us` (5 digits), `512ns`."""
-    for size, unit, digits in ((1e9, "s", 6), (1e6, "ms", 5), (1e3, "us", 5)):
-        if value_ns >= size:
-            value = value_ns / size
-            return f"{value:.{digits - len(str(int(value)))}f}{unit}"
-    return f"{value_ns:.0f}ns"
 
 
 def talk(message: str) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 
+_NOWHERE: dict[str, object] = {name: [] for name in ("location", "depth", "start_ns", "duration_ns")}
+
+
 class _Path(NamedTuple):
     """The path of a step: what it is in words, and its parts on locations; `depth` is that of their span."""
 
@@ -32,10 +35,13 @@ class _Path(NamedTuple):
 def critical_path(facts: Facts, at_ns: int, start_ns: int, end_ns: int, width: int) -> dict[str, object]:
     """Return where the critical path of the step at a moment goes in a window; of the whole run outside of all steps.
 
-    `about`: which step, and how long. Columns `location`, `depth`, `start_ns`, `duration_ns`; of one span or of several
-    of the same depth with less than a pixel between them.
+    `about`: which step, and how long; or why there is none. Columns `location`, `depth`, `start_ns`, `duration_ns`; of
+    one span or of several of the same depth with less than a pixel between them.
     """
-    path = _path(facts.trace, _step_at(facts.trace, at_ns))
+    step, folded = _step_at(facts.trace, at_ns)
+    if folded:
+        return {"about": f"step {step} was kept as statistics only: its critical path is not known", **_NOWHERE}
+    path = _path(facts.trace, step)
     inside = (path.start_ns < end_ns) & (path.end_ns > start_ns)
     location, depth, start, end = (column[inside] for column in path[1:])
     order = np.lexsort((start, depth, location))
@@ -50,13 +56,13 @@ def critical_path(facts: Facts, at_ns: int, start_ns: int, end_ns: int, width: i
     return {"about": path.about, **{name: column.tolist() for name, column in columns.items()}}
 
 
-def _step_at(trace: Trace, at_ns: int) -> str:
-    """Return the step that a moment is in, as `strobe critical_path --step` takes it."""
+def _step_at(trace: Trace, at_ns: int) -> tuple[str, bool]:
+    """Return the step that a moment is in, as `strobe critical_path --step` takes it, and whether it was folded."""
     for row in trace.steps().to_pylist():
         begin, duration = row["start_ns"], row["duration_ns"]
         if isinstance(begin, int) and isinstance(duration, int) and begin <= at_ns < begin + duration:
-            return str(row["step"]) if row["detail"] == "all" else "all"
-    return "all"
+            return str(row["step"]), row["detail"] != "all"
+    return "all", False
 
 
 @lru_cache(maxsize=8)

@@ -50,7 +50,8 @@ class Copies:
 def copies(trace: Trace, device: Device, texts: Texts) -> Iterator[Copies]:
     """Yield the copies and sets of a GPU, stretch by stretch in constant memory."""
     attributes = {at: Attributes(trace, "copy_spans", at, _COLUMNS) for at in device.locations}
-    in_names = np.array([_in_name(name, texts) for name in trace.regions.to_arrow().column("name").to_pylist()])
+    names = trace.regions.to_arrow().column("name").to_pylist()
+    in_names = np.array([[texts.number(word) for word in said_by_name(name)] for name in names])
     for begin, stop in stretches(device):
         found = beginning(trace, device, begin, stop)
         parts = [np.zeros((6, 0), dtype=np.int64)]
@@ -69,13 +70,13 @@ def copies(trace: Trace, device: Device, texts: Texts) -> Iterator[Copies]:
         yield Copies(begin, stop, kind, source, destination, start, end, size, np.concatenate(told))
 
 
-def _in_name(name: str, texts: Texts) -> tuple[int, int, int]:
-    """Return kind, source and destination as the name of the region says them: numbers of texts."""
+def said_by_name(name: str) -> tuple[str | None, str | None, str | None]:
+    """Return kind, source and destination of a copy or set as its name says them, None for what it does not."""
     found = _COPY.search(name)
     if found:
-        return texts.number(found["kind"]), texts.number(found["source"]), texts.number(found["destination"])
+        return found["kind"], found["source"], found["destination"]
     found = _SET.search(name)
-    return texts.number(SET if found else None), -1, texts.number(found["destination"] if found else None)
+    return SET if found else None, None, found["destination"] if found else None
 
 
 @dataclass(frozen=True)

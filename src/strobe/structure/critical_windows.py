@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from strobe.errors import UsageError
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
 # Spans of a run without steps that the path is computed of; of a longer one, so many in its middle.
-_MOST = 1 << 21
+_MOST = 1 << 19
 
 
 def processes_of(trace: Trace, rank: str) -> list[list[int]]:
@@ -65,10 +66,9 @@ def windows(trace: Trace, processes: list[int], step: str) -> tuple[list[Window]
 def _usual(rows: list[dict[str, object]]) -> int | None:
     """Return the number of the step whose length is the median, None where there are none."""
     rows = [row for row in rows if row["steady"]] or rows
-    classes = [row["class"] for row in rows]
-    rows = [row for row in rows if row["class"] == max(classes, key=classes.count)]
+    usual = {name for name, _ in Counter(row["class"] for row in rows).most_common(1)}
     longest: dict[int, int] = {}
-    for row in rows:
+    for row in (row for row in rows if row["class"] in usual):
         number, length = cast(int, row["step"]), cast(int, row["duration_ns"])
         longest[number] = max(length, longest.get(number, 0))
     in_order = sorted(longest, key=lambda number: (longest[number], number))

@@ -316,7 +316,9 @@ export class TimelineModel {
     this.criticalFor = wide;
     const widthPx = (this.size.peek().width * length(wide)) / length(window);
     void this.session.ask(fetchCriticalPath(this.session.api, at, wide, widthPx)).then((path) => {
-      if (path && this.criticalFor === wide) this.critical.value = path;
+      if (!path || this.criticalFor !== wide) return;
+      if (!this.critical.peek()) this.session.say(path.about);
+      this.critical.value = path;
     });
   }
 

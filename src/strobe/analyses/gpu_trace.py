@@ -1,0 +1,153 @@
+"""Every kernel, copy and memory set of the GPUs, one by one, in the order in which they began."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Analysis, Option
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+    from strobe.structure.device_work import Device, Work
+
+_LIMIT = 1_000_000
+_OF_BOTH = ("correlation", "context", "stream")
+_OF_KERNELS = (
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+    *("registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "shared_memory_bytes"),
+)
+_OF_COPIES = ("size_bytes", "bandwidth_gb_s", "source_kind", "destination_kind")
+
+
+def run(trace: Trace, *, limit: int = _LIMIT) -> Table:
+    """List what ran on every GPU: nvprof's `--print-gpu-trace`, Nsight Systems' `cuda_gpu_trace`.
+
+    The first `limit` activities of each GPU (0: all); a row takes about 150 bytes of memory. grid and block are X x Y x
+    Z; what a file does not hold is null. throughput is that of the file, else size / duration (1 GB/s is a byte
+    per ns).
+    """
+    import pyarrow as pa
+
+    from strobe.model.schema import Column
+    from strobe.store.table import make_table
+    from strobe.structure.device_work import NO_DEVICE, beginning, devices, stretches
+
+    columns = (
+        Column("rank", "int64", "", "rank of the process, null where it has none", extra=True),
+        Column("start_ns", "int64", "ns", "when it began"),
+        Column("duration_ns", "int64", "ns", "how long it ran"),
+        Column("grid", "string", "", "blocks in x, y and z"),
+        Column("block", "string", "", "threads of a block in x, y and z"),
+        Column("registers_per_thread", "int64", "", "registers per thread"),
+        Column("static_shared_bytes", "int64", "bytes", "shared memory of a block that the code declares", extra=True),
+        Column("dynamic_shared_bytes", "int64", "bytes", "shared memory of a block that the launch asked", extra=True),
+        Column("shared_memory_bytes", "int64", "bytes", "shared memory of a block, static and dynamic"),
+        Column("size_bytes", "int64", "bytes", "bytes copied or set"),
+        Column("throughput_gb_s", "float64", "GB/s", "bytes by time in it"),
+        Column("source", "string", "", "memory copied from: Pageable, Pinned, Device, ...", extra=True),
+        Column("destination", "string", "", "memory copied to, or set", extra=True),
+        Column("device", "int64", "", "number of the GPU, null where unknown"),
+        Column("context", "int64", "", "context of the driver"),
+        Column("stream", "int64", "", "stream"),
+        Column("name", "string", "", "full name of the kernel, or what was copied or set"),
+        Column("correlation", "int64", "", "number that the call shares which launched it", extra=True),
+        Column("process", "uint32", "", "process that used the GPU", extra=True),
+        Column("location", "uint32", "", "where it ran", extra=True),
+        Column("row", "int64", "", "number of its span in that location", extra=True),
+    )
+    there = devices(trace)
+    parts: list[pa.Table] = []
+    whole = sum(device.spans for device in there)
+    for device in there:
+        attributes = _Attributes(trace, device)
+        left = limit or device.spans
+        for start_ns, end_ns in stretches(device):
+            parts.append(attributes.rows(beginning(trace, device, start_ns, end_ns)).slice(0, left))
+            left -= len(parts[-1])
+            if not left:
+                break
+    found = pa.concat_tables(parts) if parts else None
+    rows = {column.name: found.column(column.name) if found else [] for column in columns}
+    told = len(found) if found else 0
+    note = NO_DEVICE if not there else f"the first {told} of {whole}: --limit 0 lists all" if told < whole else ""
+    table = make_table(columns, rows, name="gpu_trace", about="all that ran on GPUs", note=note)
+    return table if len(there) < 2 else table.sort("start_ns", descending=False)
+
+
+class _Attributes:
+    """The columns of the answer for activities of one GPU, asked in order of start."""
+
+    def __init__(self, trace: Trace, device: Device) -> None:
+        import pyarrow as pa
+
+        from strobe.structure.attributes import Attributes
+        from strobe.structure.copies import said_by_name
+
+        self._device = device
+        self._names = trace.regions.to_arrow().column("name").combine_chunks()
+        said = [said_by_name(name) for name in self._names.to_pylist()]
+        self._sources, self._destinations = (pa.array([each[k] for each in said], pa.string()) for k in (1, 2))
+        self._kernels, self._copies = (
+            {at: Attributes(trace, table, at, (*_OF_BOTH, *columns)) for at in device.locations}
+            for table, columns in (("kernel_spans", _OF_KERNELS), ("copy_spans", _OF_COPIES))
+        )
+
+    def rows(self, found: Work) -> pa.Table:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        order = np.argsort(found.location, kind="stable")
+        where = found.location[order]
+        kernels, copies = (
+            pa.concat_tables(
+                [table.of(found.row[order[where == at]]) for at, table in side.items()], promote_options="permissive"
+            ).take(pa.array(np.argsort(order)))
+            for side in (self._kernels, self._copies)
+        )
+        duration = found.end_ns - found.start_ns
+        size = copies.column("size_bytes").cast(pa.float64())
+        text, region = pa.string(), pa.array(found.region)
+        shapes = {
+            what: pc.binary_join_element_wise(*(kernels.column(f"{what}_{axis}").cast(text) for axis in "xyz"), "x")
+            for what in ("grid", "block")
+        }
+        same = len(found)
+        return pa.table(
+            {
+                "rank": pa.array([self._device.rank], pa.int64()).take(pa.array(np.zeros(same, dtype=np.int64))),
+                "start_ns": found.start_ns,
+                "duration_ns": duration,
+                **shapes,
+                **{name: kernels.column(name).cast(pa.int64()) for name in _OF_KERNELS[6:]},
+                "size_bytes": copies.column("size_bytes").cast(pa.int64()),
+                "throughput_gb_s": pc.coalesce(
+                    copies.column("bandwidth_gb_s").cast(pa.float64()),
+                    pc.divide(size, pa.array(duration.astype(float), mask=duration == 0)),
+                ),
+                "source": pc.coalesce(copies.column("source_kind").cast(text), self._sources.take(region)),
+                "destination": pc.coalesce(
+                    copies.column("destination_kind").cast(text), self._destinations.take(region)
+                ),
+                "device": pa.array([self._device.number], pa.int64()).take(pa.array(np.zeros(same, dtype=np.int64))),
+                **{
+                    name: pc.coalesce(*(side.column(name).cast(pa.int64()) for side in (kernels, copies)))
+                    for name in _OF_BOTH
+                },
+                "name": self._names.take(region).cast(text),
+                "process": np.full(same, self._device.process, dtype=np.uint32),
+                "location": found.location,
+                "row": found.row,
+            }
+        )
+
+
+ANALYSIS = Analysis(
+    "gpu_trace",
+    "What ran on the GPUs, kernel by kernel and copy by copy?",
+    run,
+    options=(Option("limit", "activities of each GPU at most, the first ones; 0 for all", type=int, default=_LIMIT),),
+)
