@@ -303,7 +303,7 @@ def test_a_terminal_gets_units_and_the_first_rows_and_is_told_of_the_rest(run):
 
 @pytest.fixture
 def no_pandas(tmp_path):
-    """An environment that notices an import of pandas: pyarrow asks for it, to see whether its first array is one of it."""
+    """An environment that notices an import of pandas: pyarrow asks for it, to see whether its first array is its."""
     noticed = tmp_path / "noticed"
     (tmp_path / "pandas.py").write_text(f"open({str(noticed)!r}, 'w').close()\n")
     yield {"PYTHONPATH": str(tmp_path)}
