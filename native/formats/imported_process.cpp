@@ -218,6 +218,7 @@ ImportedProcess::ImportedProcess(std::string blocks_path, size_t buffer_bytes)
 ImportedProcess::~ImportedProcess() = default;
 
 uint32_t ImportedProcess::intern(Names& names, std::string_view key, bool& is_new) {
+  looked_up_bytes_ += key.size();
   if (names.ids.size() >= kMostNames) names.ids.clear();
   const auto at = names.ids.find(key);
   is_new = at == names.ids.end();

@@ -101,6 +101,8 @@ class ImportedProcess {
   void finish(const ProcessDescription& description, const std::string& end_state = "closed");
 
   uint64_t spans() const { return spans_; }
+  // Bytes of names and texts that were looked up: what decoders should not do again and again with long ones.
+  uint64_t looked_up_bytes() const { return looked_up_bytes_; }
   int64_t first_ns() const { return first_ns_; }
   int64_t last_ns() const { return last_ns_; }
 
@@ -171,7 +173,7 @@ class ImportedProcess {
   StatisticsTable totals_;
   std::map<std::string, uint64_t> counters_;
   TraceChecks checks_;
-  uint64_t spans_ = 0;
+  uint64_t spans_ = 0, looked_up_bytes_ = 0;
   uint32_t places_ = 0;
   int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
   bool finished_ = false, next_is_cut_ = false;

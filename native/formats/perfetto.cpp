@@ -34,6 +34,9 @@ constexpr size_t kMostFlows = 1 << 20;  // that began and did not end
 constexpr size_t kMostSequences = 1 << 16;
 constexpr int kDeepestParent = 64, kDeepestValue = 32;
 constexpr int64_t kNoNumber = INT64_MIN;
+// Texts that events share may lie in what is said of each of them: so many bytes of copies, and more for a larger file.
+constexpr size_t kShortText = 64, kMostCopied = 64u << 20, kCopiedOfRead = 16;
+constexpr size_t kMostRegionKeys = 1 << 20;
 
 // Fields of TracePacket.
 enum : uint32_t {
@@ -182,6 +185,9 @@ struct PerfettoReader::State {
     uint32_t region = 0;
   };
   std::vector<KnownRegion> known_regions = std::vector<KnownRegion>(4096);
+  std::unordered_map<std::string, uint32_t> other_regions;  // by all that an event says of its region
+  std::string region_key;
+  uint64_t bytes_read = 0, copied_bytes = 0;
 
   State(std::string in, uint32_t number, size_t buffer, SchemaTables known, std::vector<std::string> paradigm_names,
         std::vector<std::string> role_names, Inflate unpack)
@@ -853,6 +859,40 @@ struct PerfettoReader::State {
     return event.name_iid ? names.find(sequence_id, PerfettoNames::kEventNames, event.name_iid) : event.name;
   }
 
+  // The number of a text that a sequence has interned: long ones are looked up once.
+  uint32_t text(Process& p, uint32_t sequence_id, PerfettoNames::Kind kind, uint64_t iid, bool as_json = false) {
+    PerfettoNames::Text* found = names.entry(sequence_id, kind, iid);
+    const auto number = uint32_t(&p - processes.data());
+    if (found)
+      for (const PerfettoNames::Known& known : found->known)
+        if (known.process == number && known.as_json == as_json) return known.id;
+    std::string quoted;
+    const std::string_view plain = found ? std::string_view(found->text) : std::string_view();
+    if (as_json) json::append_text(quoted, plain);
+    const uint32_t id = p.out->text(as_json ? quoted : plain);
+    if (found) found->known.push_back({number, id, as_json});
+    return id;
+  }
+  uint32_t name_text(Process& p, uint32_t sequence_id) {
+    if (event.has_name && event.name_iid) return text(p, sequence_id, PerfettoNames::kEventNames, event.name_iid);
+    return p.out->text(name(sequence_id));
+  }
+  uint32_t category_text(Process& p, uint32_t sequence_id) {
+    if (event.categories.empty() && event.category_iids.size() == 1)
+      return text(p, sequence_id, PerfettoNames::kCategories, event.category_iids[0]);
+    std::vector<std::string_view> found = categories(sequence_id);
+    for (std::string_view& each : found) each = copied(each);
+    return p.out->text(joined(found));
+  }
+  // A text that becomes part of another one: its beginning only, once copies are far more than what was read.
+  std::string_view copied(std::string_view shared) {
+    if (shared.size() <= kShortText) return shared;
+    copied_bytes += shared.size();
+    if (copied_bytes <= kMostCopied + kCopiedOfRead * bytes_read) return shared;
+    counters["long_values_not_kept"]++;
+    return shared.substr(0, kShortText);
+  }
+
   std::vector<std::string_view> categories(uint32_t sequence_id) {
     std::vector<std::string_view> found = event.categories;
     for (const uint64_t iid : event.category_iids)
@@ -872,15 +912,32 @@ struct PerfettoReader::State {
   uint32_t region(uint32_t sequence_id, const Sequence& sequence, uint32_t in) {
     const Event& e = event;
     const bool interned = e.name_iid && e.categories.empty() && e.category_iids.size() <= 3 && e.location.empty();
-    if (!interned) return new_region(sequence_id, in);
+    if (!interned) return other_region(sequence_id, sequence, in);
     RegionKey key{sequence.generation, e.name_iid, e.location_iid, {}, in, sequence_id};
     std::copy(e.category_iids.begin(), e.category_iids.end(), key.categories.begin());
     const uint64_t mixed =
         (key.name + key.location * 31 + key.categories[0] * 1009 + key.categories[1] * 8191 + in + sequence_id * 131) *
         0x9E3779B97F4A7C15ull;
     KnownRegion& at = known_regions[mixed >> 52];
-    if (!(at.key == key)) at = {key, new_region(sequence_id, in)};
+    if (!(at.key == key)) at = {key, other_region(sequence_id, sequence, in)};
     return at.region;
+  }
+
+  // By the event's own words and the numbers of those that it shares with others.
+  uint32_t other_region(uint32_t sequence_id, const Sequence& sequence, uint32_t in) {
+    const Event& e = event;
+    region_key.clear();
+    const auto number = [this](uint64_t value) { region_key.append(reinterpret_cast<const char*>(&value), 8); };
+    const auto words = [&](std::string_view value) { number(value.size()), region_key += value; };
+    number(sequence.generation), number(uint64_t(sequence_id) << 32 | in), number(e.has_name);
+    number(e.name_iid), number(e.location_iid), number(e.category_iids.size());
+    for (const uint64_t iid : e.category_iids) number(iid);
+    words(e.name), words(e.location);
+    for (const std::string_view each : e.categories) words(each);
+    if (other_regions.size() >= kMostRegionKeys) other_regions.clear();
+    const auto [known, is_new] = other_regions.try_emplace(region_key, 0);
+    if (is_new) known->second = new_region(sequence_id, in);
+    return known->second;
   }
 
   uint32_t new_region(uint32_t sequence_id, uint32_t in) {
@@ -913,6 +970,28 @@ struct PerfettoReader::State {
     return {};
   }
 
+  // The number of the interned key of an annotation, 0 where it has its own.
+  static uint64_t key_iid(std::string_view annotation) {
+    Field field;
+    for (Message message(annotation); message.next(field);) {
+      if (field.number == 1) return field.value;
+      if (field.number == 10) return 0;
+    }
+    return 0;
+  }
+
+  // The number of the interned text that is all of an annotation's value, else 0.
+  static uint64_t value_iid(std::string_view annotation) {
+    uint64_t iid = 0;
+    Field field;
+    for (Message message(annotation); message.next(field);) {
+      if (field.number == 1 || field.number == 10) continue;
+      if (field.number != 17 || iid) return 0;
+      iid = field.value;
+    }
+    return iid;
+  }
+
   void append_value(uint32_t sequence_id, std::string& out, std::string_view annotation, int depth = 0) {
     Field field;
     char kind = 0;  // of a value that has several parts
@@ -938,7 +1017,7 @@ struct PerfettoReader::State {
           out += text_of(field);
           break;
         case 17:
-          json::append_text(out, names.find(sequence_id, PerfettoNames::kAnnotationValues, field.value));
+          json::append_text(out, copied(names.find(sequence_id, PerfettoNames::kAnnotationValues, field.value)));
           break;
         case 8:
           append_nested(out, text_of(field), depth + 1);
@@ -955,7 +1034,7 @@ struct PerfettoReader::State {
           if (depth >= kDeepestValue) break;
           out += kind ? ',' : field.number == 11 ? '{' : '[';
           kind = field.number == 11 ? '}' : ']';
-          if (field.number == 11) json::append_text(out, key_of(sequence_id, text_of(field))), out += ':';
+          if (field.number == 11) json::append_text(out, copied(key_of(sequence_id, text_of(field)))), out += ':';
           append_value(sequence_id, out, text_of(field), depth + 1);
           break;
         }
@@ -1014,13 +1093,14 @@ struct PerfettoReader::State {
       if (table != kNoTable && !row.empty()) row.append_to(rows);
       table = kNoTable;
     };
-    const auto argument = [&](std::string_view key) {
+    const auto add = [&](uint32_t key, uint32_t said) {
       TableRow argument_row;
       argument_row.start(arguments_table);
-      argument_row.set(0, p.out->text(key));
-      argument_row.set(1, p.out->text(value));
+      argument_row.set(0, key);
+      argument_row.set(1, said);
       argument_row.append_to(rows);
     };
+    const auto argument = [&](std::string_view key) { add(p.out->text(key), p.out->text(value)); };
     for (const std::string_view annotation : e.annotations) {
       const std::string_view key = key_of(sequence_id, annotation);
       cut = cut || key == kCutKey;
@@ -1032,9 +1112,16 @@ struct PerfettoReader::State {
       }
       const auto& [in, column] = column_of(key);
       if (in == kNoTable || !tables.layouts()[in].of_spans) {
+        const uint64_t interned_key = key_iid(annotation), interned_value = value_iid(annotation);
+        const uint32_t key_text =
+            interned_key ? text(p, sequence_id, PerfettoNames::kAnnotationNames, interned_key) : p.out->text(key);
+        if (interned_value) {
+          add(key_text, text(p, sequence_id, PerfettoNames::kAnnotationValues, interned_value, true));
+          continue;
+        }
         value.clear();
         append_value(sequence_id, value, annotation);
-        argument(key);
+        add(key_text, p.out->text(value));
         continue;
       }
       if (in != table || column <= before || column == kNewRow) flush(), row.start(table = in), before = -1;
@@ -1072,7 +1159,7 @@ struct PerfettoReader::State {
       if (field.number == 5 && type == CellType::real) row.set_real(column, field.real());
       if (field.number == 6 && type == CellType::text) row.set(column, p.out->text(text_of(field)));
       if (field.number == 17 && type == CellType::text)
-        row.set(column, p.out->text(names.find(sequence_id, PerfettoNames::kAnnotationValues, field.value)));
+        row.set(column, text(p, sequence_id, PerfettoNames::kAnnotationValues, field.value));
     }
   }
 
@@ -1106,7 +1193,7 @@ struct PerfettoReader::State {
           known_columns[layout.name + "." + layout.columns[c].name] = {uint32_t(t), uint8_t(c)};
         if (t != arguments_table) known_columns[layout.name + "."] = {uint32_t(t), kNewRow};
       }
-    if (key.find('.') == key.npos) return kNone;
+    if (key.size() > kShortText || key.find('.') == key.npos) return kNone;  // no column has such a long name
     const auto found = known_columns.find(std::string(key));
     return found == known_columns.end() ? kNone : found->second;
   }
@@ -1135,8 +1222,8 @@ struct PerfettoReader::State {
     TableRow row;
     row.start(marks_table);
     row.set(tables.column(marks_table, "time_ns"), ns);
-    row.set(tables.column(marks_table, "name"), p.out->text(name(sequence_id)));
-    row.set(tables.column(marks_table, "category"), p.out->text(joined(categories(sequence_id))));
+    row.set(tables.column(marks_table, "name"), name_text(p, sequence_id));
+    row.set(tables.column(marks_table, "category"), category_text(p, sequence_id));
     std::string arguments, whole;
     for (const std::string_view annotation : e.annotations) {
       const std::string_view key = key_of(sequence_id, annotation);
@@ -1146,7 +1233,7 @@ struct PerfettoReader::State {
         continue;
       }
       arguments += arguments.empty() ? '{' : ',';
-      json::append_text(arguments, key);
+      json::append_text(arguments, copied(key));
       arguments += ':';
       append_value(sequence_id, arguments, annotation);
     }
@@ -1164,19 +1251,19 @@ struct PerfettoReader::State {
   bool flow_rows(uint32_t sequence_id, const Sequence&, Process& p, uint32_t location, int64_t ns) {
     const Event& e = event;
     if (e.flows.empty() && e.ends.empty()) return false;
-    const auto add = [&](const uint64_t* id, std::optional<std::string_view> phase,
-                         std::optional<std::string_view> flow_name, std::optional<std::string_view> of,
-                         std::optional<std::string_view> category) {
+    using Text = std::optional<uint32_t>;
+    const auto add = [&](const uint64_t* id, Text phase, Text flow_name, Text of, Text category) {
       TableRow row;
-      const auto text = [&](const char* column, std::optional<std::string_view> value) {
-        if (value) row.set(tables.column(flows_table, column), p.out->text(*value));
+      const auto set = [&](const char* column, Text value) {
+        if (value) row.set(tables.column(flows_table, column), *value);
       };
       row.start(flows_table);
       row.set(tables.column(flows_table, "time_ns"), ns);
       if (id) row.set(tables.column(flows_table, "flow"), int64_t(*id));
-      text("flow_name", flow_name), text("phase", phase), text("name", of), text("category", category);
+      set("flow_name", flow_name), set("phase", phase), set("name", of), set("category", category);
       p.out->row(location, row);
     };
+    const auto said = [&](std::optional<std::string_view> part) { return part ? Text(p.out->text(*part)) : Text(); };
     bool exported = false, only = false;
     for (const std::string_view annotation : e.annotations) {
       if (key_of(sequence_id, annotation) != kFlowKey) continue;
@@ -1186,18 +1273,17 @@ struct PerfettoReader::State {
       only |= parts.size() > 5, exported = true;
       const bool has_number = parts[1] && !parts[1]->empty();
       const auto id = has_number ? uint64_t(strtoll(std::string(*parts[1]).c_str(), nullptr, 10)) : 0;
-      add(has_number ? &id : nullptr, parts[0], parts[2], parts[3], parts[4]);
+      add(has_number ? &id : nullptr, said(parts[0]), said(parts[2]), said(parts[3]), said(parts[4]));
     }
     if (exported) return only;
-    const std::string_view of = name(sequence_id);
-    const std::string category = joined(categories(sequence_id));
+    const Text of = name_text(p, sequence_id), category = category_text(p, sequence_id);
     for (const uint64_t id : e.flows) {
       const bool is_new = flows_begun.size() < kMostFlows ? flows_begun.insert(id).second : !flows_begun.count(id);
-      add(&id, is_new ? "s" : "t", {}, of, category);
+      add(&id, p.out->text(is_new ? "s" : "t"), {}, of, category);
     }
     for (const uint64_t id : e.ends) {
       flows_begun.erase(id);
-      add(&id, "f", {}, of, category);
+      add(&id, p.out->text("f"), {}, of, category);
     }
     return false;
   }
@@ -1279,6 +1365,7 @@ struct PerfettoReader::State {
         called = known->second;
       if (!called.empty()) processes[track.process].out->name_location(track.location, called);
     }
+    uint64_t looked_up_bytes = 0;
     report = "{\"processes\": [";
     for (size_t i = 0; i < processes.size(); i++) {
       Process& p = processes[i];
@@ -1297,9 +1384,11 @@ struct PerfettoReader::State {
       report += "{\"spans\": " + std::to_string(p.out->spans()) +
                 ", \"first_ns\": " + std::to_string(p.out->first_ns()) +
                 ", \"last_ns\": " + std::to_string(p.out->last_ns()) + "}";
+      looked_up_bytes += p.out->looked_up_bytes();
       p.out.reset();
     }
-    report += "], \"properties\": {\"packets\": " + std::to_string(packets);
+    report += "], \"looked_up_bytes\": " + std::to_string(looked_up_bytes) +
+              ", \"properties\": {\"packets\": " + std::to_string(packets);
     int64_t base;
     if (clocks.unix_base(base)) report += ", \"unix_ns\": " + std::to_string(base);
     report += ", \"attributes\": {";
@@ -1331,6 +1420,7 @@ PerfettoReader::~PerfettoReader() = default;
 void PerfettoReader::feed(std::string_view bytes) {
   State& s = *state_;
   if (s.damaged) return;
+  s.bytes_read += bytes.size();
   if (s.pending.empty()) {
     // The usual case reads in place.
     s.pending = bytes.substr(s.read_packets(bytes, false));

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "formats/protobuf_wire.h"
 
@@ -18,6 +19,16 @@ class PerfettoNames {
     kAnnotationNames = 3,
     kLocations = 4,
     kAnnotationValues = 29
+  };
+
+  // What a text is called in the block file of a process, once somebody has looked.
+  struct Known {
+    uint32_t process, id;
+    bool as_json;
+  };
+  struct Text {
+    std::string text;
+    std::vector<Known> known;
   };
 
   // False: there were more bytes than fit.
@@ -38,29 +49,34 @@ class PerfettoNames {
         fits = false;
         continue;
       }
-      std::string& kept = of_[sequence][key(Kind(field.number), iid)];
-      bytes_ += text.size() - kept.size();
-      kept = text;
+      Text& kept = of_[sequence][key(Kind(field.number), iid)];
+      if (kept.text == text) continue;
+      bytes_ += text.size() - kept.text.size();
+      kept.text = text, kept.known.clear();
     }
     return fits;
   }
-  std::string_view find(uint32_t sequence, Kind kind, uint64_t iid) const {
+  std::string_view find(uint32_t sequence, Kind kind, uint64_t iid) {
+    const Text* found = entry(sequence, kind, iid);
+    return found ? std::string_view(found->text) : std::string_view();
+  }
+  Text* entry(uint32_t sequence, Kind kind, uint64_t iid) {
     const auto texts = of_.find(sequence);
-    if (texts == of_.end()) return {};
+    if (texts == of_.end()) return nullptr;
     const auto found = texts->second.find(key(kind, iid));
-    return found == texts->second.end() ? std::string_view() : found->second;
+    return found == texts->second.end() ? nullptr : &found->second;
   }
   void clear(uint32_t sequence) {
     const auto texts = of_.find(sequence);
     if (texts == of_.end()) return;
-    for (const auto& [iid, text] : texts->second) bytes_ -= text.size();
+    for (const auto& [iid, text] : texts->second) bytes_ -= text.text.size();
     of_.erase(texts);
   }
 
  private:
   static constexpr size_t kMostBytes = 256u << 20;
   static uint64_t key(Kind kind, uint64_t iid) { return iid << 5 | kind; }
-  std::unordered_map<uint32_t, std::unordered_map<uint64_t, std::string>> of_;
+  std::unordered_map<uint32_t, std::unordered_map<uint64_t, Text>> of_;
   size_t bytes_ = 0;
 };
 

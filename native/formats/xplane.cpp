@@ -21,6 +21,8 @@ using protobuf::Message;
 namespace {
 
 constexpr size_t kLongestBytes = 1 << 12;       // of a value that is no text
+constexpr size_t kShortText = 64;               // is looked up as it is
+constexpr size_t kLongestDetails = 1 << 12;     // of a kernel, in words
 constexpr size_t kMostProperties = 256u << 10;  // bytes of what planes say about themselves
 
 struct Stat {
@@ -111,7 +113,8 @@ class Reader {
     out_.finish({0, 0, description, ""});
     const bool any = out_.first_ns() <= out_.last_ns();
     std::string report = "{\"first_ns\": " + std::to_string(any ? out_.first_ns() : 0) +
-                         ", \"last_ns\": " + std::to_string(any ? out_.last_ns() : 0) + ", \"host\": ";
+                         ", \"last_ns\": " + std::to_string(any ? out_.last_ns() : 0) +
+                         ", \"looked_up_bytes\": " + std::to_string(out_.looked_up_bytes()) + ", \"host\": ";
     json::append_text(report, host_);
     report += ", \"profile_start_ns\": " + std::to_string(profile_start_ns_) + ", \"properties\": {" + properties_ +
               "}, \"counters\": {";
@@ -313,11 +316,16 @@ class Reader {
     counters_["aggregated_events"]++;
     TableRow row = start("marks");
     set(row, "time_ns", line_ns);
-    set(row, "name", out_.text(name.name));
+    set(row, "name", text(name.name));
     set(row, "category", out_.text("aggregated"));
     std::string arguments =
         "{\"occurrences\":" + std::to_string(occurrences) + ",\"duration_ps\":" + std::to_string(duration_ps);
     for (const Stat& stat : stats_) {
+      // Each event has its own copy of these.
+      if (stat.name.size() + stat.text.size() > kLongestBytes) {
+        counters_["long_values_not_kept"]++;
+        continue;
+      }
       arguments += ',';
       json::append_text(arguments, stat.name), arguments += ':', append(arguments, stat);
     }
@@ -361,7 +369,8 @@ class Reader {
       set(row, "device", device_);
       set(row, "stream", line_id_);
       if (whole("context_id", number)) set(row, "context", number);
-      if (copy && numbers_of(copy->text, "size", numbers)) set(row, "size_bytes", numbers[0]);
+      if (copy && numbers_of(copy->text.substr(0, kLongestDetails), "size", numbers))
+        set(row, "size_bytes", numbers[0]);
       if (kernel && role_ == STROBE_ROLE_KERNEL) kernel_details(row, kernel->text);
       out_.attribute(row);
     } else if (correlated) {
@@ -372,10 +381,8 @@ class Reader {
     for (const Stat& each : stats_) {
       if (each.name == "correlation_id" && each.whole()) continue;
       TableRow row = start("arguments");
-      set(row, "key", out_.text(each.name));
-      value_.clear();
-      append(value_, each);
-      set(row, "value", out_.text(value_));
+      set(row, "key", text(each.name));
+      set(row, "value", json_text(each));
       out_.attribute(row);
     }
     flow("_p", "_pt", "s", start_ns);
@@ -392,6 +399,7 @@ class Reader {
   }
 
   void kernel_details(TableRow& row, std::string_view text) {
+    text = text.substr(0, kLongestDetails);
     int64_t numbers[3];
     if (numbers_of(text, "grid", numbers) == 3)
       set(row, "grid_x", numbers[0]), set(row, "grid_y", numbers[1]), set(row, "grid_z", numbers[2]);
@@ -405,6 +413,27 @@ class Reader {
     if (any) set(row, "shared_memory_bytes", shared);
     if (numbers_of(text, "occ_pct", numbers))
       row.set_real(tables_.column(row.table(), "occupancy_percent"), double(numbers[0]));
+  }
+
+  // A text that lies in the file. Many events share long ones: they are looked up once for every place in the file.
+  uint32_t text(std::string_view value) {
+    if (value.size() <= kShortText) return out_.text(value);
+    const auto [known, is_new] = texts_.try_emplace(value.data());
+    if (is_new || known->second.first != value.size()) known->second = {value.size(), out_.text(value)};
+    return known->second.second;
+  }
+  // The same as JSON.
+  uint32_t json_text(const Stat& stat) {
+    const bool shared = stat.kind == 't' && stat.text.size() > kShortText;
+    if (shared)
+      if (const auto known = json_texts_.find(stat.text.data());
+          known != json_texts_.end() && known->second.first == stat.text.size())
+        return known->second.second;
+    value_.clear();
+    append(value_, stat);
+    const uint32_t id = out_.text(value_);
+    if (shared) json_texts_[stat.text.data()] = {stat.text.size(), id};
+    return id;
   }
 
   // What starts work elsewhere, and what was started: both have the number.
@@ -462,6 +491,8 @@ class Reader {
   std::unordered_map<int64_t, std::string_view> stat_names_;
   std::unordered_map<int64_t, EventName> event_names_;
   std::unordered_map<uint64_t, uint32_t> regions_;
+  using Places = std::unordered_map<const char*, std::pair<size_t, uint32_t>>;  // length and number of what lies there
+  Places texts_, json_texts_;
   std::vector<Stat> stats_;
 };
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import strobe
 from strobe.errors import UsageError
+from strobe.store.imports import opened
 from strobe.structure.critical_path import Builder, changes, longest_path
 from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, copy, event, kernel, operator, profile, step
@@ -290,7 +293,86 @@ def test_the_longest_of_all_ways_through_a_graph_is_found(times, pairs, factors)
         assert (ways.target[:-1] == ways.source[1:]).all()
 
 
-@pytest.mark.parametrize("name", ["nccl_data", "v100_train_rank1of2", "resnet50_loader_workers0"])
+def random_run(seed):
+    """Operators that launch kernels on two streams and wait now and then; no two moments are the same nanosecond."""
+    chance = random.Random(seed)
+    now, ends, host, kernels, syncs = 0.0, {7: 0.0, 8: 0.0}, [], [], []
+
+    def pause(low, high):
+        return round(chance.uniform(low, high), 3)
+
+    for number in range(1, 60):
+        begin = now = now + pause(0.01, 3)
+        if chance.random() < 0.15:
+            done = max(now, *ends.values()) + pause(1, 4)
+            syncs.append(call(begin, done - begin, "cudaDeviceSynchronize", correlation=1000 + number))
+            now = done
+            continue
+        launched = now = now + pause(0.01, 9)
+        now += pause(1, 4)
+        host += [operator("aten::mm", begin, now + 2 - begin), call(launched, now - launched, correlation=number)]
+        now += 2
+        stream = chance.choice([7, 8])
+        ready = max(launched + pause(3, 7), ends[stream] + pause(0.5, 2))
+        if chance.random() < 0.3:  # what it needs comes from the other stream
+            ready = max(ready, ends[15 - stream] + pause(0.5, 2))
+        ends[stream] = ready + pause(1, chance.choice([9, 90]))
+        kernels.append((round(launched, 3), round(ready, 3), round(ends[stream], 3), stream, number))
+    device = [kernel("k", b, e - b, stream=stream, correlation=number) for _, b, e, stream, number in kernels]
+    return [*host, *syncs, *device], kernels
+
+
+def walked_back(events, kernels):
+    """The sums of the path by kind, by looking at everything for every moment."""
+    host = [(round(e["ts"], 3), round(e["ts"] + e["dur"], 3), e["name"]) for e in events if e["cat"] != "kernel"]
+    moments = sorted({time for begin, end, _ in host for time in (begin, end)})
+    syncs = {end: begin for begin, end, name in host if "Sync" in name}
+    sums = dict.fromkeys(("host", "launch", "queue", "sync", "computation"), 0.0)
+    on_gpu, now = max((end, True) for _, _, end, _, _ in kernels), 0.0
+    on_gpu, now = on_gpu[0] > moments[-1], max(on_gpu[0], moments[-1])
+    while on_gpu or now > moments[0]:
+        if on_gpu:
+            launched, begin, end, stream, _ = next(k for k in kernels if k[2] == now)
+            sums["computation"] += end - begin
+            before = max((k[2] for k in kernels if k[3] == stream and k[2] <= begin), default=-1)
+            any_ = max((k[2] for k in kernels if k[2] <= begin), default=-1)
+            source, kind = max((launched, "launch"), (before, "queue"))
+            if begin - source > 30 and any_ > source:
+                source, kind = any_, "sync"
+            sums[kind] += begin - source
+            on_gpu, now = kind != "launch", source
+        else:
+            previous = max(time for time in moments if time < now)
+            done = max((k[2] for k in kernels if k[2] <= now), default=-1)
+            on_gpu = now in syncs and done > previous
+            source = done if on_gpu else previous
+            sums["sync" if now in syncs else "host"] += now - source
+            now = source
+    return {kind: time for kind, time in sums.items() if time}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_runs_have_the_path_of_a_walk_that_looks_at_everything(tmp_path, seed):
+    events, kernels = random_run(seed)
+    assert kinds(profile(tmp_path, *events)) == pytest.approx(walked_back(events, kernels), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "name", ["kineto/nccl_data.json.gz", "kineto/resnet50_loader_workers0.json.gz", "nvprof/cfd-print-gpu-trace.csv"]
+)
+def test_the_path_of_a_run_is_all_of_its_time(public, name):
+    trace = public(name)
+    rows = trace.critical_path(by="segment", step="all").to_arrow()
+    start, time = (rows.column(column).to_numpy() for column in ("start_ns", "time_ns"))
+    ((first, last),) = trace.sql(
+        "select min(start_ns), max(start_ns + duration_ns) from spans join locations using (location)"
+        " where kind <> 'task'"
+    ).rows()
+    assert (start[0], start[-1] + time[-1]) == (first, last)
+    assert ((start + time)[:-1] == start[1:]).all()
+
+
+@pytest.mark.parametrize("name", ["nccl_data", "diff_control", "resnet50_loader_workers0"])
 def test_the_parts_of_a_path_follow_each_other(public, name):
     trace = public(f"kineto/{name}.json.gz")
     rows = trace.critical_path(by="segment").to_pylist()
@@ -374,6 +456,36 @@ def test_calls_of_mpi_wait_for_the_last_rank(tmp_path):
     ]  # fmt: skip
     assert sum(trace.critical_path(what_if="work=0.5").column("predicted_ns")) == 60
     assert sum(trace.critical_path(what_if="MPI_*=0").column("predicted_ns")) == 70
+
+
+def test_collectives_with_a_root_wait_for_it_or_it_for_the_others(tmp_path):
+    archives = pytest.importorskip("tests.formats.otf2_archives")
+
+    def fill(archive):
+        of = archive.definitions
+        names = ("work", "MPI_Bcast", "MPI_Reduce")
+        mpi = {"region_role": archives.RegionRole.COLL_ONE2ALL, "paradigm": archives.Paradigm.MPI}
+        work, bcast, reduce = (of.region(name, **(mpi if "MPI" in name else {})) for name in names)
+        ops = {bcast: archives.CollectiveOp.BCAST, reduce: archives.CollectiveOp.REDUCE}
+        # Rank 1 broadcasts late; it waits for nobody, rank 0 for it. Then rank 0 collects, and rank 2 is late.
+        for rank, spans in enumerate((
+            [(work, 0, 10), (bcast, 10, 45), (work, 45, 50), (reduce, 50, 95), (work, 95, 130)],
+            [(work, 0, 40), (bcast, 40, 42), (work, 42, 60), (reduce, 60, 62), (work, 62, 63)],
+            [(work, 0, 20), (bcast, 20, 44), (work, 44, 90), (reduce, 90, 91), (work, 91, 99)],
+        )):  # fmt: skip
+            events = archive.events(archive.threads[rank])
+            for region, begin, end in spans:
+                events.enter(1000 + begin, region)
+                if region in ops:
+                    events.mpi_collective_begin(1000 + begin)
+                    events.mpi_collective_end(1000 + end, ops[region], archive.world, 1 - (region is reduce), 8, 8)
+                events.leave(1000 + end, region)
+
+    anchor = archives.write(tmp_path / "job", fill, ranks=3)
+    rows = strobe.open(opened(anchor, cache=tmp_path, talk=False)).critical_path(by="segment", step="all").to_pylist()
+    assert [(row["rank"], row["region"], row["time_ns"]) for row in rows] == [
+        (1, "work", 40), (2, "MPI_Bcast", 4), (2, "work", 46), (0, "MPI_Reduce", 5), (0, "work", 35),
+    ]  # fmt: skip
 
 
 def test_messages_lead_to_the_other_rank_as_in_a_walk_back_by_hand(public):

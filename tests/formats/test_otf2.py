@@ -271,6 +271,9 @@ def test_non_blocking_messages_know_how_long_they_were_on_their_way(tmp_path: Pa
         ("MPI_Wait", 200, 60, "allreduce", "others", 2, 0, None, 8, 16, 11, 145),
         ("broadcast", 300, 50, "broadcast", "others", 2, 0, 1, 0, 24, None, None),
     ]
+    # From request to completion, of a buffer that goes to both ranks; and from begin to end.
+    summed = [(row["collective"], row["total_ns"], row["size_bytes"]) for row in trace.collectives().to_pylist()]
+    assert summed == [("allreduce", 145, 8), ("broadcast", 50, 24)]
     assert numbers(trace, "select time_ns, name, arguments from marks order by time_ns") == [
         (75, "MpiRequestTest", '{"request": 2}'),
         (95, "MpiRequestCancelled", '{"request": 9}'),

@@ -2,12 +2,16 @@
 
 thread = [span("step", 0, 100, span("aten::mm", 10, 40), span("load", 50, 90, role="data"))]
 trace = make_trace({"main": thread})
+
+What only some spans have (the tables ..._spans) is given with them:
+
+span("MPI_Allreduce", 0, 50, paradigm="mpi", role="collective", tables={"collective_spans": {"sent_bytes": 8}})
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +33,23 @@ class Span:
     paradigm: str
     role: str
     complete: bool
+    tables: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
 
 
 def span(
-    name: str, start_ns: int, end_ns: int, *children: Span, paradigm: str = "", role: str = "", complete: bool = True
+    name: str,
+    start_ns: int,
+    end_ns: int,
+    *children: Span,
+    paradigm: str = "",
+    role: str = "",
+    complete: bool = True,
+    tables: Mapping[str, Mapping[str, int | str]] | None = None,
 ) -> Span:
-    """One execution. `aten::...` is an operator of torch, everything else a Python function, unless said otherwise."""
+    """One execution. `aten::...` is an operator of torch, everything else a Python function, unless said otherwise.
+
+    `tables`: by name of a table, the columns that this span has a value in: whole numbers and texts.
+    """
     operator = "::" in name
     return Span(
         name,
@@ -44,6 +59,7 @@ def span(
         paradigm or ("torch" if operator else "python"),
         role or ("operator" if operator else "function"),
         complete,
+        tables or {},
     )
 
 
@@ -66,7 +82,10 @@ class HandMadeProcess:
         self._regions: dict[tuple[str, str, str], int] = {}
         self._paths: dict[tuple[int, int], int] = {}
         self._threads = list(threads)
-        self._spans = [self._rows(spans) for spans in threads.values()]
+        self._texts: list[str] = []
+        # By table: location, row, and the columns that are given.
+        self._tables: dict[str, list[tuple[int, int, Mapping[str, int | str]]]] = {}
+        self._spans = [self._rows(location, spans) for location, spans in enumerate(threads.values())]
         last = max((row[1] + row[2] for rows in self._spans for row in rows), default=0)
         self._process = {
             "pid": pid,
@@ -84,7 +103,7 @@ class HandMadeProcess:
         self._quality = dict(quality or {})
         self._metrics = list(metrics)
 
-    def _rows(self, spans: Sequence[Span]) -> list[tuple[int, int, int, int, int, int, int]]:
+    def _rows(self, location: int, spans: Sequence[Span]) -> list[tuple[int, int, int, int, int, int, int]]:
         rows: list[tuple[int, int, int, int, int, int, int]] = []
 
         def visit(one: Span, parent_row: int, parent_path: int) -> None:
@@ -93,6 +112,8 @@ class HandMadeProcess:
             row, duration = len(rows), one.end_ns - one.start_ns
             inside = sum(child.end_ns - child.start_ns for child in one.children)
             rows.append((row, one.start_ns, duration, path, parent_row, duration - inside, one.complete))
+            for table, given in one.tables.items():
+                self._tables.setdefault(table, []).append((location, row, given))
             for child in one.children:
                 visit(child, row, path)
 
@@ -161,7 +182,32 @@ class HandMadeProcess:
         return self._quality
 
     def tables(self) -> dict[str, int]:
-        return {}
+        return {name: len(rows) for name, rows in self._tables.items()}
+
+    def table(self, name: str, location: int = -1, first: int = 0, most: int = 1 << 60) -> dict[str, object]:
+        rows = [row for row in self._tables[name] if location in (-1, row[0])]
+        columns = {}
+        for column in sorted({column for _, _, given in rows for column in given}):
+            values = [given.get(column) for _, _, given in rows]
+            text = any(isinstance(value, str) for value in values)
+            numbers = [0 if value is None else self._number(value) if text else value for value in values]
+            valid = np.array([value is not None for value in values], dtype=np.uint8)
+            columns[column] = ("text" if text else "integer", np.array(numbers, dtype=np.int64), valid)
+        return {
+            "location": np.array([row[0] for row in rows], dtype=np.uint32),
+            "row": np.array([row[1] for row in rows], dtype=np.int64),
+            "columns": columns,
+            "damaged": 0,
+            "chunks": 1,
+        }
+
+    def _number(self, text: int | str) -> int:
+        if text not in self._texts:
+            self._texts.append(str(text))
+        return self._texts.index(str(text))
+
+    def texts(self) -> list[str]:
+        return self._texts
 
     def loops(self) -> list[dict[str, object]]:
         return []

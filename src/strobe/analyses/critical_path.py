@@ -21,9 +21,9 @@ def run(trace: Trace, *, by: str = "kind", rank: str = "all", step: str = "", wh
     came last of all that it waited for. So the path is walked back from the last moment of the step, and its parts
     add up to its length. Without synchronisation events in the profile, a call is taken to wait for what ended last
     before it returned, and a kernel that begins more than 30 us after its launch and after the kernel before it for
-    what ended last on any stream. Ranks are linked by collectives in which all wait for all (NCCL, MPI, gloo): all wait
-    for the last to come, and by messages of MPI: a call that receives waits for the one that sends, and one that sends
-    and blocks for the one that receives.
+    what ended last on any stream. Ranks are linked by collectives: where all wait for all (NCCL, MPI, gloo), for the
+    last to come; with a root (MPI), all for it, or it for the last of them. And by messages of MPI: a call that
+    receives waits for the one that sends, and one that sends and blocks for the one that receives.
 
     The step: by default a steady one of median length; without steps, the whole run (the middle of one of more than
     half a million spans). On threads its time, on GPUs what was launched in it. Kinds: host (Python, operators, calls),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.structure.attributes import Attributes, integers
+from strobe.structure.collective_kinds import kind_of
 from strobe.structure.device_work import COMMUNICATION, Device, beginning, devices, stretches
 from strobe.structure.groups import Groups, Texts
 
@@ -22,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 
 # Those in which everybody needs data (or a sign of life) of everybody: whoever comes early waits for the last. Before
 # 2022 kernels of NCCL did not say more of an all-to-all than SendRecv.
-_ALL_NEED_ALL = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier|send_?recv", re.IGNORECASE)
+_ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv"}
 _NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
 # Collectives on the host that PyTorch runs itself, on a thread of their own.
 _OF_HOST = "gloo:"
@@ -170,8 +171,8 @@ def _kinds(trace: Trace, texts: Texts, wanted: Callable[[dict[str, object]], boo
 
 
 def _kind(name: str | None) -> str | None:
-    found = _ALL_NEED_ALL.search(name or "")
-    return found[0].lower().replace("_", "") if found else None
+    kind = kind_of(name)
+    return kind if kind in _ALL_NEED_ALL else None
 
 
 def _columns(own: Attributes, location: int, row: Ints, kind: Ints, start: Ints, end: Ints, texts: Texts) -> Ints:

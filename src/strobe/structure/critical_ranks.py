@@ -1,4 +1,4 @@
-"""What links ranks in the critical path: collectives in which all wait for the last to come, and messages."""
+"""What links ranks in the critical path: collectives, where they wait for the last to come or a root, and messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strobe.structure.attributes import integers
+from strobe.structure.attributes import Attributes, integers
 from strobe.structure.collectives import collectives
 from strobe.structure.critical_path import COMMUNICATION
 from strobe.structure.groups import Texts
@@ -35,9 +35,10 @@ class Part:
 
 
 def link(trace: Trace, builder: Builder, parts: list[Part]) -> None:
-    """Say what ranks waited for in others: the last of them to come to a collective, and messages."""
+    """Say what ranks waited for in others: the last of them to come to a collective, its root, and messages."""
     if len(parts) > 1:
         _collectives(trace, builder, parts)
+        _with_root(trace, parts)
         _messages(trace, parts)
 
 
@@ -85,6 +86,48 @@ def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
                           work.call_path[which])  # fmt: skip
         else:
             chain.wait(ends[sound], together[at], last_ns[at], COMMUNICATION, transfers=True)
+
+
+def _with_root(trace: Trace, parts: list[Part]) -> None:
+    """Say who waited in collectives of MPI with a root: all for it, or it for the last of them.
+
+    Scalasca: Late Broadcast (and scatter), Early Reduce (and gather). The n-th of a communicator is the same on all
+    ranks, where all have as many.
+    """
+    chains = [chain for part in parts for chain in part.chains]
+    texts = Texts()
+    found = [np.zeros((6, 0), dtype=np.int64)]  # communicator, collective, root, rank, chain, span
+    for number, chain in enumerate(chains):
+        own = Attributes(trace, "collective_spans", chain.location, _WITH_ROOT).of(chain.spans["row"])
+        communicator, collective = (texts.numbers(own.column(name)) for name in _WITH_ROOT[:2])
+        root, rank, request = (integers(own.column(name)) for name in _WITH_ROOT[2:])
+        (span,) = np.nonzero((root >= 0) & (rank >= 0) & (request < 0))
+        columns = communicator[span], collective[span], root[span], rank[span]
+        found.append(np.stack((*columns, np.full(len(span), number), span)))
+    whole = np.concatenate(found, axis=1)
+    for communicator, collective in np.unique(whole[:2], axis=1).T.tolist():
+        of_all = whole[2:, (whole[0] == communicator) & (whole[1] == collective)]
+        members, count = np.unique(of_all[2], return_counts=True)
+        if len(members) < 2 or (count != count[0]).any():
+            continue
+        # By member, in order of time: columns are in order of chain and span.
+        root, rank, _, span = of_all.reshape(4, len(members), -1)
+        at = [chains[number] for number in members.tolist()]
+        begins = np.stack([chain.begins[span[k]] for k, chain in enumerate(at)])
+        node, begin_ns = (np.stack([column[begins[k]] for k, column in enumerate(columns)])
+                          for columns in ([chain.node for chain in at], [chain.time_ns for chain in at]))  # fmt: skip
+        from_root = any(word in (texts.text(collective) or "") for word in ("cast", "scatter"))
+        is_root = rank == root
+        late_ns = np.where(is_root == from_root, begin_ns, np.iinfo(np.int64).min)
+        late, column = late_ns.argmax(axis=0), np.arange(int(count[0]))
+        known = is_root.sum(axis=0) == 1
+        for k, chain in enumerate(at):
+            waits = known & (is_root[k] != from_root)
+            source, source_ns = node[late, column][waits], begin_ns[late, column][waits]
+            chain.wait(chain.ends[span[k][waits]], source, source_ns, COMMUNICATION)
+
+
+_WITH_ROOT = ("communicator", "collective", "root", "rank", "request")
 
 
 def _messages(trace: Trace, parts: list[Part]) -> None:

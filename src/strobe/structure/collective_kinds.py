@@ -1,0 +1,88 @@
+"""Kinds of collectives: which one a name means, how large it is, and what its bandwidth on the bus is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+# Of kernels (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`), of what PyTorch runs (`_allgather_base`, `gloo:all_reduce`),
+# of calls of MPI and of OTF2's collectives. What comes first in a name counts; of names that begin alike, the longer.
+_KIND = re.compile(
+    r"(?:neighbor_)?(?:all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|bcast|barrier|send_?recv"
+    r"|gather|scatter|exscan|scan|send|recv)|cross_device_reduce|reduce",
+    re.IGNORECASE,
+)
+_SAME = {"bcast": "broadcast", "crossdevicereduce": "allreduce"}  # the latter: kernels of vLLM
+_Factor = Callable[[int], float]
+
+# Bandwidth on the bus by bandwidth of the algorithm, of n ranks: nccl-tests, doc/PERFORMANCE.md (and the sources of its
+# gather, scatter and sendrecv).
+_BUS_FACTORS: dict[str, _Factor] = {
+    "allreduce": lambda n: 2 * (n - 1) / n,
+    "allgather": lambda n: (n - 1) / n,
+    "reducescatter": lambda n: (n - 1) / n,
+    "alltoall": lambda n: (n - 1) / n,
+    "gather": lambda n: (n - 1) / n,
+    "scatter": lambda n: (n - 1) / n,
+    "broadcast": lambda n: 1.0,
+    "reduce": lambda n: 1.0,
+    "send": lambda n: 1.0,
+    "recv": lambda n: 1.0,
+    "sendrecv": lambda n: 1.0,
+}
+
+
+def kind_of(name: str | None) -> str | None:
+    """Return the kind of collective that a name means: `allreduce`, `broadcast`, ...; None where it means none."""
+    found = _KIND.search(name or "")
+    if not found:
+        return None
+    plain = found[0].lower().replace("_", "")
+    return _SAME.get(plain, plain)
+
+
+def bus_factor(kind: str | None, ranks: int) -> float | None:
+    """Return by what the bandwidth of the algorithm is multiplied; None where the kind or the ranks are not known."""
+    factor = _BUS_FACTORS.get(kind or "")
+    return factor(ranks) if factor and ranks > 0 else None
+
+
+def has_bandwidth(kind: str | None) -> bool:
+    """Return whether a kind may have a bandwidth: not a barrier, and not what nccl-tests does not measure (scan)."""
+    return kind is None or kind in _BUS_FACTORS
+
+
+def size_of_buffers(kind: str | None, in_bytes: Ints, out_bytes: Ints) -> Ints:
+    """Return the size of collectives of a kind as nccl-tests counts it, from a rank's own buffers; -1 where unknown.
+
+    It is the larger one: what an all-gather puts out, what a reduce-scatter takes in, either of an all-reduce.
+    """
+    return np.maximum(in_bytes, out_bytes) if kind in _BUS_FACTORS else np.full_like(in_bytes, -1)
+
+
+def size_of_messages(kind: str | None, ranks: int, sent: Ints, received: Ints) -> Ints:
+    """Return the same from what a rank sends to all and receives from all, as Score-P counts it for MPI.
+
+    Of an all-reduce that is the buffer once for every rank; of a broadcast the root sends it to every rank and itself,
+    and every rank receives it once; of a reduction the other way round. Of gather and scatter the root knows all parts,
+    the others take theirs for one of equal ones. What is done in place counts without the own part, which nobody writes
+    down: its size comes out by one of `ranks` parts too small. -1 where unknown, also without a number of ranks.
+    """
+    larger = np.maximum(sent, received)
+    sizes = {
+        "allreduce": larger // max(1, ranks),
+        "allgather": received,
+        "reducescatter": sent,
+        "alltoall": larger,
+        "broadcast": received,
+        "reduce": sent,
+        "gather": np.where(received > 0, received, sent * ranks),
+        "scatter": np.where(sent > 0, sent, received * ranks),
+    }
+    size = sizes.get(kind or "")
+    return np.full_like(sent, -1) if size is None or ranks < 1 else np.where(larger < 0, -1, size)

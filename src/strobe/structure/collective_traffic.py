@@ -1,0 +1,189 @@
+"""What collectives move: kernels of NCCL and its like, calls of MPI, collectives of gloo, with the bytes they say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.structure.attributes import Attributes, integers
+from strobe.structure.collective_kinds import kind_of, size_of_buffers, size_of_messages
+from strobe.structure.collectives import Party
+from strobe.structure.device_work import COMMUNICATION, beginning, devices, kind_of_region, stretches
+from strobe.structure.groups import Groups, Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from strobe.store.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+# Bytes of an element, by the name of its type in PyTorch.
+_ITEM_BYTES = {
+    **dict.fromkeys(("byte", "char", "bool"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"), 1),
+    **dict.fromkeys(("short", "uint16", "half", "bfloat16"), 2),
+    **dict.fromkeys(("int", "uint32", "float", "complexhalf"), 4),
+    **dict.fromkeys(("long", "uint64", "double", "complexfloat"), 8),
+    "complexdouble": 16,
+}
+_TEXTS = ("collective", "group", "group_description", "group_ranks", "dtype", "communicator")
+_NUMBERS = ("group_size", "in_elements", "out_elements", "sent_bytes", "received_bytes", "pending_ns")
+# The call only asks for it; that it is done is said elsewhere, if at all.
+_NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is summed up: who ran which collective in which group, on elements of which type; None where unknown."""
+
+    party: Party
+    kind: str | None
+    group: str | None
+    description: str | None
+    group_ranks: str | None
+    group_size: int | None
+    dtype: str | None
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Executions of collectives in order of their line; equally long columns, -1 for what is not known.
+
+    begin: by number in `lines`, where its executions begin, and at the end where the last one's end. in_bytes,
+    out_bytes: what the rank puts in and gets out (MPI: sends to all, receives from all). size_bytes: the size that
+    bandwidths are made of.
+    """
+
+    lines: list[Line]
+    begin: Ints
+    duration_ns: Ints
+    in_bytes: Ints
+    out_bytes: Ints
+    size_bytes: Ints
+
+
+def traffic(trace: Trace) -> Traffic:
+    """Return the collectives of all ranks. Those that do not block (MPI) count from request to completion, if known."""
+    texts, groups = Texts(), Groups()
+    parties: list[Party] = []
+    parts = [np.zeros((4, 0), dtype=np.int64)]
+    for party, kind, said, duration in [*_on_gpus(trace, texts), *_on_hosts(trace, texts)]:
+        if party not in parties:
+            parties.append(party)
+        where = np.full(len(duration), parties.index(party), dtype=np.int64)
+        named = {column: texts.numbers(said.column(column)) for column in _TEXTS}
+        numbers = {column: np.maximum(integers(said.column(column)), -1) for column in _NUMBERS}
+        group = np.where(named["group"] >= 0, named["group"], named["communicator"])
+        key = (where, kind, group, named["group_description"], named["group_ranks"], numbers["group_size"])
+        line = groups.numbers([*key, named["dtype"]])
+        parts.append(np.stack((line, duration, *_bytes(numbers, named["dtype"], texts))))
+    columns = np.concatenate(parts, axis=1)
+    line, duration, in_bytes, out_bytes = columns[:, np.argsort(columns[0], kind="stable")]
+    begin = np.searchsorted(line, np.arange(len(groups) + 1))
+    lines = [_line(key, parties, texts) for key in groups.keys]
+    size = np.full(len(line), -1, dtype=np.int64)
+    for number, each in enumerate(lines):
+        own = slice(begin[number], begin[number + 1])
+        size[own] = _size(each, in_bytes[own], out_bytes[own])
+    return Traffic(lines, begin, duration, in_bytes, out_bytes, size)
+
+
+def _line(key: tuple[int, ...], parties: list[Party], texts: Texts) -> Line:
+    party, kind, group, description, ranks, size, dtype = key
+    return Line(
+        parties[party],
+        texts.text(kind),
+        texts.text(group),
+        texts.text(description),
+        texts.text(ranks),
+        size if size > 0 else None,
+        texts.text(dtype),
+    )
+
+
+def _size(line: Line, in_bytes: Ints, out_bytes: Ints) -> Ints:
+    if line.party.on_gpu:
+        return size_of_buffers(line.kind, in_bytes, out_bytes)
+    return size_of_messages(line.kind, line.group_size or 0, in_bytes, out_bytes)
+
+
+def _bytes(numbers: dict[str, Ints], dtype: Ints, texts: Texts) -> tuple[Ints, Ints]:
+    """Return bytes in and out: as they are said, or elements times the size of their type."""
+    sizes = np.array([_ITEM_BYTES.get(text.lower(), -1) for text in texts.texts] + [-1], dtype=np.int64)[dtype]
+    out = []
+    for said, elements in (("sent_bytes", "in_elements"), ("received_bytes", "out_elements")):
+        counted = np.where((sizes > 0) & (numbers[elements] >= 0), numbers[elements] * sizes, -1)
+        out.append(np.where(numbers[said] >= 0, numbers[said], counted))
+    return out[0], out[1]
+
+
+_Part = tuple[Party, Ints, pa.Table, Ints]  # who, kinds (numbers of texts), what the side table says, durations
+
+
+def _on_gpus(trace: Trace, texts: Texts) -> Iterator[_Part]:
+    if not (1 << kind_of_region(trace).clip(0) == COMMUNICATION).any():
+        return
+    in_name = _kinds(trace, texts, lambda region: region["group"] == "communication")
+    for device in devices(trace):
+        party = Party(device.process, device.rank, device.number, on_gpu=True)
+        attributes = {at: Attributes(trace, "collective_spans", at, (*_TEXTS, *_NUMBERS)) for at in device.locations}
+        for begin, end in stretches(device):
+            found = beginning(trace, device, begin, end)
+            found = found.chosen(1 << found.kind == COMMUNICATION)
+            for location, own in attributes.items():
+                (at,) = np.nonzero(found.location == location)
+                if len(at):
+                    at = at[np.argsort(found.row[at])]
+                    said = own.of(found.row[at])
+                    duration = found.end_ns[at] - found.start_ns[at]
+                    yield party, _kind(said, in_name[found.region[at]], texts), said, duration
+
+
+def _on_hosts(trace: Trace, texts: Texts) -> Iterator[_Part]:
+    def blocks(region: dict[str, object]) -> bool:
+        name = str(region["name"])
+        mpi = region["paradigm"] == "mpi" and region["role"] in ("collective", "sync")
+        return (mpi and not _NOT_BLOCKING.match(name)) or name.startswith("gloo:")
+
+    in_name = _kinds(trace, texts, blocks)
+    if not any(region["paradigm"] == "mpi" for region in trace.regions.to_pylist()) and not (in_name >= 0).any():
+        return
+    ranks = cast("list[int | None]", trace.processes.column("rank"))
+    for each in trace.locations.to_pylist():
+        if each["kind"] == "stream" or not each["span_count"]:
+            continue
+        process, location = cast(int, each["process"]), cast(int, each["location"])
+        party = Party(process, ranks[process], None, on_gpu=False)
+        own = Attributes(trace, "collective_spans", location, (*_TEXTS, *_NUMBERS))
+        for spans in trace.span_batches(location):
+            said = own.between(int(spans["row"][0]), int(spans["row"][-1]))
+            pending = integers(said.column("pending_ns"))
+            done = said.filter(pa.array(pending >= 0))
+            if done.num_rows:
+                nothing = np.full(done.num_rows, -1, dtype=np.int64)
+                yield party, _kind(done, nothing, texts), done, pending[pending >= 0]
+            not_blocking = np.isin(spans["row"], integers(done.column("row")))
+            (at,) = np.nonzero((in_name[spans["region"]] >= 0) & ~not_blocking)
+            if len(at):
+                told = own.of(spans["row"][at])
+                yield party, _kind(told, in_name[spans["region"][at]], texts), told, spans["duration_ns"][at]
+
+
+def _kinds(trace: Trace, texts: Texts, wanted: Callable[[dict[str, object]], bool]) -> Ints:
+    """Return the kind that every region is by its name, a number of a text; -1 for those that are not wanted."""
+    regions = trace.regions.to_pylist()
+    kinds = [kind_of(str(region["name"])) if wanted(region) else None for region in regions]
+    return np.array([texts.number(kind) for kind in kinds], dtype=np.int64)
+
+
+def _kind(said: pa.Table, in_name: Ints, texts: Texts) -> Ints:
+    """Return the kinds of spans: what the side table says comes before the name of the region."""
+    name = texts.numbers(said.column("collective"))
+    of_text = np.array([texts.number(kind_of(text)) for text in list(texts.texts)] + [-1], dtype=np.int64)
+    return np.where(of_text[name] >= 0, of_text[name], in_name)
