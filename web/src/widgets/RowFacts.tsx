@@ -114,7 +114,8 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
     <div class="spans-behind">
       <h3>
         {plural(value.count, "span")}
-        {value.count < calls && ` of ${formatCount(calls)} in detail`}, {formatDuration(value.totalNs)}
+        {value.count < calls && ` of ${formatCount(calls)} in detail`}
+        {value.count > calls && " in the whole run"}, {formatDuration(value.totalNs)}
       </h3>
       <div class="buttons">
         <button type="button" onClick={() => show(first)}>
