@@ -98,7 +98,7 @@ def _stands_for_all(steps: ProcessSteps) -> Bools:
     for name in set(steps.classes):
         of = classes == name
         usual[of] &= steps.duration_ns[of] <= KEPT_AS_SLOW * np.median(steps.duration_ns[of])
-    return cast(Bools, usual)
+    return usual
 
 
 def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:
