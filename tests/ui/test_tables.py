@@ -64,6 +64,9 @@ def test_operators_by_type_lead_to_those_of_the_type_and_to_their_spans(training
     facts.get_by_role("button", name="First").click()
     # 400 to 450 us: the first of both.
     expect(training).to_have_url(re.compile("page=timeline.*span=[0-9]+_400000_"))
+    training.keyboard.press("4")
+    facts.get_by_role("button", name="Next").click()
+    expect(training).to_have_url(re.compile("page=timeline.*span=[0-9]+_600000_"))
 
 
 def test_a_table_is_sorted_searched_and_walked_by_keys(training: Page) -> None:

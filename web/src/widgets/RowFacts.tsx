@@ -110,6 +110,12 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
     jumpTo(session, run, hit);
     if (name) session.update({ region: name });
   };
+  const { selection } = session.state.value;
+  const next = async (): Promise<void> => {
+    const after = selection ? { after_ns: selection.startNs } : {};
+    const answer = await session.ask(fetchBehind(session.api, { ...cells, ...after }));
+    if (answer?.first) show(answer.first);
+  };
   return (
     <div class="spans-behind">
       <h3>
@@ -121,6 +127,15 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
         <button type="button" onClick={() => show(first)}>
           First
         </button>
+        {selection && (
+          <button
+            type="button"
+            title="The first one after the span that is chosen on the timeline"
+            onClick={() => void next()}
+          >
+            Next
+          </button>
+        )}
         <button type="button" onClick={() => show(longest[0] ?? first)}>
           Longest <kbd>Enter</kbd>
         </button>
