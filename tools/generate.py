@@ -5,6 +5,7 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from strobe.model.losses import LOSSES, REMARKS
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 from strobe.model.verb import Verb
+from strobe.store.archive import Job
+from strobe.store.sql import VIEWS
+from strobe.store.trace import Trace
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
@@ -127,20 +131,41 @@ def first_line(text: str) -> str:
 
 def tables() -> str:
     """Every table of a trace, as SQL sees it."""
+    nothing = Trace(Path("nothing.strobe"), Job(zero_ns=0), [])
+
+    def in_sql(name: str) -> list[str]:
+        return nothing.sql(f"select * from {name}").columns
+
     parts = [
         "# Tables",
         "",
         f'Schema version {SCHEMA_VERSION}. `strobe sql TRACE "select ..."` and `trace.sql(...)` see these tables; '
-        "times count from the trace's zero.",
+        "times count from the trace's zero. They also see the answer of every analysis, by its name: "
+        "`select * from kernels`.",
         "",
     ]
     for name, columns in TABLES.items():
         parts += [f"## {name}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
         parts += [f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |" for column in columns]
         parts.append("")
+        own = {column.name for column in columns}
+        if also := [column for column in (in_sql(name) if name in VIEWS else ()) if column not in own]:
+            twice = (
+                " (`_1`: the region's, beside that of the span)" if any(each.endswith("_1") for each in also) else ""
+            )
+            parts += [f"SQL sees them joined with what they belong to: {listed(also)}{twice}.", ""]
+    parts += ["## totals and links", "", "Only in SQL. `totals` is everything that ran, spans and statistics, summed"]
+    parts[-1] += f" by location and call path: {listed(in_sql('totals'))}. `links` is cause and effect, from span to"
+    parts[-1] += f" span (`kind`: launch, forward_backward): {listed(in_sql('links'))}."
+    parts.append("")
     for title, values in (("Paradigms", PARADIGMS), ("Roles", ROLES), ("Groups", GROUPS)):
-        parts += [f"## {title}", "", ", ".join(f"`{value}`" for value in values), ""]
+        parts += [f"## {title}", "", listed(values), ""]
     return "\n".join(parts)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as code, with commas."""
+    return ", ".join(f"`{name}`" for name in names)
 
 
 PAGES = {

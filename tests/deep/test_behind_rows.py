@@ -67,6 +67,14 @@ def test_cells_of_a_kernel_name_its_spans(hand_made: Page, cells: dict[str, str]
     assert listed == [*spans[:1], *sorted(spans, key=lambda span: -span[1])]
 
 
+def test_one_goes_from_span_to_span_and_from_the_last_to_the_first(hand_made: Page) -> None:
+    starts = [102, 122, 142, 160]
+    for start, following in zip(starts, [*starts[1:], starts[0]], strict=True):
+        _, _, listed = behind(hand_made, name="gemm", process=0, device=0, after_ns=start * US)
+        assert listed[0][0] == following
+        assert [start for start, _ in listed[1:]] == [160, 142, 122, 102]  # the longest first, as ever
+
+
 def test_a_type_names_the_spans_of_all_its_operators(tmp_path: Path) -> None:
     events = [operator("aten::add", 0, 10), operator("aten::add_", 20, 5), operator("aten::mul", 40, 3)]
     events.append(kernel("add", 50, 100))  # no operator, though it has the name of the type
@@ -129,6 +137,7 @@ def test_lines_and_shapes_name_the_operators_inside(tmp_path: Path) -> None:
     ("question", "sentence"),
     [
         ("behind?", "no name is named"),
+        ("behind?name=a&after_ns=soon", "'after_ns=soon' is no number"),
         ("behind?name=a&colour=red", "spans are not found by 'colour'"),
         ("behind?name=gemm&process=0&device=9", "no GPU '9' in process '0'"),
         ("table?name=kernels&by=colour", "'by=colour' is not one of"),

@@ -18,12 +18,12 @@ SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 @pytest.fixture(scope="module")
 def training_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Six steps of a convolution, an addition in place and another one, and the kernels of the first two."""
+    """Six steps that convolve, add in place, add, and wait for data; the kernels of the first two."""
     events = [step(n, 1000 * n, 1000) for n in range(6)]
     for n in range(6):
         at = 1000 * n
         events += [operator("aten::conv2d", at, 300), operator("aten::add_", at + 400, 50)]
-        events += [operator("aten::add", at + 600, 20)]
+        events += [operator("aten::add", at + 600, 20), operator(SINGLE, at + 700, 200)]
         events += [call(at + 10, 5, correlation=2 * n + 1), call(at + 410, 5, correlation=2 * n + 2)]
         events += [kernel("void conv<float, 4>(int)", at + 100, 200 + n, correlation=2 * n + 1)]
         events += [kernel("add", at + 450, 40, correlation=2 * n + 2)]
@@ -64,6 +64,9 @@ def test_operators_by_type_lead_to_those_of_the_type_and_to_their_spans(training
     facts.get_by_role("button", name="First").click()
     # 400 to 450 us: the first of both.
     expect(training).to_have_url(re.compile("page=timeline.*span=[0-9]+_400000_"))
+    training.keyboard.press("4")
+    facts.get_by_role("button", name="Next").click()
+    expect(training).to_have_url(re.compile("page=timeline.*span=[0-9]+_600000_"))
 
 
 def test_a_table_is_sorted_searched_and_walked_by_keys(training: Page) -> None:
@@ -91,9 +94,11 @@ def test_a_table_is_sorted_searched_and_walked_by_keys(training: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("name", ["operators", "kernels"])
-def test_axe_finds_nothing_to_complain_about(browser: Browser, training_address: str, name: str, scheme: str) -> None:
-    assert complaints(browser, f"{training_address}#page={name}", scheme, ".grid-row") == []
+@pytest.mark.parametrize(("name", "ready"), [("operators", ".grid-row"), ("kernels", ".grid-row"), ("data", ".stage")])
+def test_axe_finds_nothing_to_complain_about(
+    browser: Browser, training_address: str, name: str, ready: str, scheme: str
+) -> None:
+    assert complaints(browser, f"{training_address}#page={name}", scheme, ready) == []
 
 
 def test_kernels_are_split_and_kept_as_a_file(training: Page) -> None:

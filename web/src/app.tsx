@@ -12,11 +12,13 @@ import { STACK_KEYS } from "./structure/StackPanel";
 import { TIMELINE_KEYS } from "./timeline/gestures";
 import { Legend } from "./widgets/Legend";
 import { Search } from "./widgets/Search";
+import { TABLE_KEYS } from "./widgets/Table";
 
 const KEYS = [
   { title: "Timeline", keys: TIMELINE_KEYS },
   { title: "Profile", keys: PROFILE_KEYS },
   { title: "Iterations, and the table of steps", keys: STACK_KEYS },
+  { title: "Operators and kernels", keys: TABLE_KEYS },
 ];
 /** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
 const clearedOn = (view: View | undefined) => [view?.chosen ?? [], ["region"]] as const;

@@ -246,8 +246,10 @@ def table(facts: Facts, parameters: Parameters) -> Body:
 
 
 def behind_row(facts: Facts, parameters: Parameters) -> Body:
-    """The spans behind a row of a table: the first one, then the longest; parameters are cells of the row."""
-    return arrow_body(behind.behind(facts, parameters, _MOST_HITS))
+    """The spans behind a row of a table, by cells of the row: the first one (after `after_ns`), then the longest."""
+    cells = {name: text for name, text in parameters.items() if name != "after_ns"}
+    after_ns = _whole(parameters, "after_ns") if "after_ns" in parameters else -1
+    return arrow_body(behind.behind(facts, cells, _MOST_HITS, after_ns))
 
 
 def summary(facts: Facts, parameters: Parameters) -> Body:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strobe.errors import UsageError
 from strobe.server.tables import named_spans, some_of
@@ -36,8 +37,8 @@ _OPERATORS = {"shape": ("name", "shapes"), "module": ("module",), "line": ("line
 CELLS = frozenset({"name", "process", "device", "stream", "operator", *_ATTRIBUTES, *sum(_OPERATORS.values(), ())})
 
 
-def behind(facts: Facts, cells: Mapping[str, str], limit: int) -> pa.Table:
-    """Return the `limit` longest spans behind a row, and first of all rows the one that starts first.
+def behind(facts: Facts, cells: Mapping[str, str], limit: int, after_ns: int = -1) -> pa.Table:
+    """Return the `limit` longest spans behind a row, and above them the first that starts after a moment (or at all).
 
     `cells`: the whole name; of operators type, name and shapes, module, or line and function, too; process and device
     (a number, empty where it has none) of the GPU that they ran on, else they ran on the host; stream; operator that
@@ -68,22 +69,28 @@ def behind(facts: Facts, cells: Mapping[str, str], limit: int) -> pa.Table:
             continue
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
-        chosen = _longest_and_first(arrays["start_ns"][rows], arrays["duration_ns"][rows], limit)
+        chosen = _longest_and_first(arrays["start_ns"][rows], arrays["duration_ns"][rows], limit, after_ns)
         some = named_spans(facts, some_of(arrays, rows[chosen]))
         for column in ("name", "group"):
             some = some.set_column(some.column_names.index(column), column, some[column].cast(pa.string()))
         parts.append(some.append_column("location", pa.array(np.full(len(chosen), location, dtype=np.uint32))))
-    found = _in_order(pa.concat_tables(parts), limit) if parts else pa.table({})
+    found = _in_order(pa.concat_tables(parts), limit, after_ns) if parts else pa.table({})
     return found.replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 
 
-def _longest_and_first(start_ns: npt.NDArray[np.int64], duration_ns: npt.NDArray[np.int64], limit: int) -> Rows:
+def _longest_and_first(
+    start_ns: npt.NDArray[np.int64], duration_ns: npt.NDArray[np.int64], limit: int, after_ns: int
+) -> Rows:
     chosen = np.argpartition(-duration_ns, limit)[:limit] if len(duration_ns) > limit else np.arange(len(duration_ns))
-    return np.union1d(chosen, [int(np.argmin(start_ns))])
+    later = np.flatnonzero(start_ns > after_ns)
+    firsts = [int(np.argmin(start_ns)), *([int(later[np.argmin(start_ns[later])])] if len(later) else [])]
+    return np.union1d(chosen, firsts)
 
 
-def _in_order(found: pa.Table, limit: int) -> pa.Table:
-    first = found.sort_by([("start_ns", "ascending")]).slice(0, 1)
+def _in_order(found: pa.Table, limit: int, after_ns: int) -> pa.Table:
+    in_time = found.sort_by([("start_ns", "ascending")])
+    later = in_time.filter(pc.field("start_ns") > after_ns)
+    first = (later if len(later) else in_time).slice(0, 1)
     return pa.concat_tables([first, found.sort_by([("duration_ns", "descending")]).slice(0, limit)])
 
 

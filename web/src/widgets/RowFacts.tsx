@@ -110,16 +110,32 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
     jumpTo(session, run, hit);
     if (name) session.update({ region: name });
   };
+  const { selection } = session.state.value;
+  const next = async (): Promise<void> => {
+    const after = selection ? { after_ns: selection.startNs } : {};
+    const answer = await session.ask(fetchBehind(session.api, { ...cells, ...after }));
+    if (answer?.first) show(answer.first);
+  };
   return (
     <div class="spans-behind">
       <h3>
         {plural(value.count, "span")}
-        {value.count < calls && ` of ${formatCount(calls)} in detail`}, {formatDuration(value.totalNs)}
+        {value.count < calls && ` of ${formatCount(calls)} in detail`}
+        {value.count > calls && " in the whole run"}, {formatDuration(value.totalNs)}
       </h3>
       <div class="buttons">
         <button type="button" onClick={() => show(first)}>
           First
         </button>
+        {selection && (
+          <button
+            type="button"
+            title="The first one after the span that is chosen on the timeline"
+            onClick={() => void next()}
+          >
+            Next
+          </button>
+        )}
         <button type="button" onClick={() => show(longest[0] ?? first)}>
           Longest <kbd>Enter</kbd>
         </button>
