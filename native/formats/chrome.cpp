@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "formats/chrome_document.h"
 #include "formats/chrome_tables.h"
 #include "formats/json_scan.h"
 #include "formats/json_text.h"
@@ -15,12 +16,6 @@ namespace strobe {
 using namespace chrome;
 
 namespace {
-
-constexpr size_t kLongestEvent = 16u << 20;  // parsing takes twelve times as much memory
-constexpr size_t kMostProperties = 16u << 20;
-constexpr size_t kPadding = 4;  // YYJSON_PADDING_SIZE
-constexpr yyjson_read_flag kFlags =
-    YYJSON_READ_INSITU | YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE | YYJSON_READ_ALLOW_INF_AND_NAN;
 
 // A short key as a number, 0 if it is longer.
 constexpr uint32_t tag(std::string_view key) {
@@ -40,17 +35,9 @@ struct ChromeReader::State {
   size_t buffer_bytes;
   ChromeTables tables;
 
-  // The text, and how far it was read
-  std::string text;
-  size_t at = 0;
-  uint64_t offset = 0;  // of text[0] in the file
-  enum { kStart, kInObject, kInEvents, kInFrames, kEnded } where = kStart;
-  bool bare_list = false, events_seen = false, damaged = false;
-  std::string properties = "{";
   bool on_hip = false;                       // the devices are AMD's
   std::map<std::string, uint64_t> counters;  // of no process
-  std::vector<char> pool;
-  std::string spare;  // the value that is being parsed
+  ChromeDocument<State> document{*this, counters};
 
   struct Process {
     std::string pid_text, path, name, labels;
@@ -104,167 +91,20 @@ struct ChromeReader::State {
   State(std::string in, uint32_t number, size_t buffer, SchemaTables schema)
       : folder(std::move(in)), next_number(number), buffer_bytes(buffer), tables(std::move(schema)) {}
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw std::runtime_error(what + " (byte " + std::to_string(offset + at) + ")");
-  }
-
-  // --- the frame around the events ---
-
-  void skip_space() {
-    while (at < text.size() && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t')) at++;
-  }
-
-  // A whole value at text[at]: 0 if more text is needed.
-  size_t value_size() {
-    const std::string_view rest = std::string_view(text).substr(at);
-    if (rest.empty()) return 0;
-    size_t size = 0;
-    if (rest[0] == '{' || rest[0] == '[') {
-      size = json::end_of_container(rest);
-    } else if (rest[0] == '"') {
-      size = json::end_of_string(rest);
-    } else {
-      size = rest.find_first_of(",]} \n\r\t");
-      if (size == 0) fail("a value was expected here");
-      if (size == rest.npos) size = 0;
-    }
-    if (!size && rest.size() > kLongestEvent) fail("a single value is longer than 16 MiB");
-    return size;
-  }
-
-  bool step() {  // false: more text is needed
-    skip_space();
-    if (at >= text.size()) return false;
-    const char c = text[at];
-    switch (where) {
-      case kStart:
-        if (starts_with(std::string_view(text).substr(at), "\xEF\xBB\xBF")) {
-          at += 3;
-        } else if (c == '[') {
-          at++, where = kInEvents, bare_list = events_seen = true;
-        } else if (c == '{') {
-          at++, where = kInObject;
-        } else {
-          fail("this is no JSON trace: it begins with neither { nor [");
-        }
-        return true;
-      case kInObject: {
-        if (c == ',') return at++, true;
-        if (c == '}') return at++, where = kEnded, true;
-        if (c != '"') fail("the name of a property was expected here");
-        const size_t key_size = value_size();
-        if (!key_size) return false;
-        const size_t key_at = at;
-        at += key_size;
-        skip_space();
-        if (at < text.size() && text[at] != ':') fail("a colon was expected here");
-        if (at < text.size()) at++, skip_space();
-        if (at >= text.size()) return at = key_at, false;
-        if (std::string_view(text).substr(key_at, key_size) == "\"traceEvents\"" && text[at] == '[') {
-          at++, where = kInEvents, events_seen = true;
-          return true;
-        }
-        if (tables.own() && std::string_view(text).substr(key_at, key_size) == "\"stackFrames\"" && text[at] == '{') {
-          at++, where = kInFrames;
-          return true;
-        }
-        const size_t size = value_size();
-        if (!size) return at = key_at, false;
-        property(key_at, key_size, size);
-        at += size;
-        return true;
-      }
-      case kInEvents: {
-        if (c == ',') return at++, true;
-        if (c == ']') return at++, where = bare_list ? kEnded : kInObject, true;
-        const size_t size = value_size();
-        if (!size) return false;
-        if (c == '{')
-          event(at, size);
-        else
-          counters["unreadable_events"]++;
-        at += size;
-        return true;
-      }
-      case kInFrames: {  // of our own samples, for viewers: their stacks came with them
-        if (c == ',' || c == ':') return at++, true;
-        if (c == '}') return at++, where = kInObject, true;
-        const size_t size = value_size();
-        at += size;
-        return size > 0;
-      }
-      case kEnded:
-        counters["bytes_behind_the_end"] += text.size() - at;
-        at = text.size();
-        return false;
-    }
-    return false;
-  }
-
-  void property(size_t key_at, size_t key_size, size_t size) {
-    const Doc doc = parse(std::string_view(text).substr(at, size));
-    if (!doc) {
-      counters["unreadable_properties"]++;
-      return;
-    }
-    if (properties.size() + size < kMostProperties) {
-      if (properties.size() > 1) properties += ',';
-      properties.append(text, key_at, key_size);
-      properties += ':';
-      append_json(properties, yyjson_doc_get_root(doc.get()));
-    } else {
-      counters["properties_not_kept"]++;
-    }
-    const std::string_view key = std::string_view(text).substr(key_at, key_size);
+  void property(std::string_view key, std::string_view told, yyjson_val* value) {
     // Kineto's categories say cuda of AMD's devices, too.
-    const std::string_view told = std::string_view(text).substr(at, size);
     if (key == "\"deviceProperties\"" && (told.find("AMD") != told.npos || told.find("Radeon") != told.npos))
       on_hip = true;
-    if (key == "\"strobe\"") tables.of_our_own();
+    if (key == "\"strobe\"") tables.of_our_own(), document.of_our_own();
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
-      if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc.get()), "rank")), rank)) {
+      if (integer(raw(yyjson_obj_get(value, "rank")), rank)) {
         rank_json = "{\"rank\": " + std::to_string(rank);
-        if (integer(raw(yyjson_obj_get(yyjson_doc_get_root(doc.get()), "world_size")), ranks))
+        if (integer(raw(yyjson_obj_get(value, "world_size")), ranks))
           rank_json += ", \"ranks\": " + std::to_string(ranks);
         rank_json += "}";
       }
     }
-  }
-
-  struct FreeDoc {
-    void operator()(yyjson_doc* doc) const { yyjson_doc_free(doc); }
-  };
-  using Doc = std::unique_ptr<yyjson_doc, FreeDoc>;
-
-  // Parses a copy in place: the next value overwrites it.
-  Doc parse(std::string_view value) {
-    spare.assign(value);
-    spare.append(kPadding, '\0');
-    yyjson_alc alc;
-    const size_t need = value.size() * 12 + 256;  // yyjson_read_max_memory_usage
-    if (pool.size() < need) pool.resize(need + need / 4);
-    yyjson_alc_pool_init(&alc, pool.data(), pool.size());
-    Doc doc(yyjson_read_opts(spare.data(), value.size(), kFlags, &alc, nullptr));
-    if (doc) return doc;
-    std::string repaired(value);
-    if (!repair(repaired)) return nullptr;
-    doc = parse(repaired);
-    if (doc) counters["repaired_events"]++;
-    return doc;
-  }
-
-  // Some writers put a bare N/A where a number should be.
-  static bool repair(std::string& event) {
-    bool changed = false;
-    for (size_t i = event.find("N/A"); i != event.npos; i = event.find("N/A", i + 1)) {
-      size_t before = i;
-      while (before > 0 && event[before - 1] == ' ') before--;
-      if (before == 0 || event[before - 1] != ':') continue;
-      event.replace(i, 3, "null");
-      changed = true;
-    }
-    return changed;
   }
 
   // --- processes and rows ---
@@ -374,18 +214,13 @@ struct ChromeReader::State {
     return true;
   }
 
-  void event(size_t from, size_t size) {
-    const Doc doc = parse(std::string_view(text).substr(from, size));
-    if (!doc) {
-      counters["unreadable_events"]++;
-      return;
-    }
+  void event(yyjson_val* told) {
     yyjson_val *ph = nullptr, *cat = nullptr, *name = nullptr, *pid = nullptr, *tid = nullptr, *ts = nullptr,
                *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr, *cut = nullptr,
                *sf = nullptr;
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(yyjson_doc_get_root(doc.get()), i, n, key, value) {
+    yyjson_obj_foreach(told, i, n, key, value) {
       const std::string_view k = raw(key);
       switch (tag(k)) {
         case tag("ph"):
@@ -723,12 +558,7 @@ struct ChromeReader::State {
   }
 
   void finish(const std::string& source) {
-    if (where == kStart) fail("this is no JSON trace: it is empty");
-    if (where != kEnded) {
-      counters[damaged ? "damaged" : "truncated"] = 1;
-      counters["bytes_lost"] += text.size() - at;
-    }
-    if (!events_seen) fail("this JSON has no traceEvents");
+    document.finish();
     for (auto& [key, stack] : open_begins)
       if (const auto found = rows.find(key); found != rows.end())
         while (!stack.empty()) {
@@ -776,7 +606,7 @@ struct ChromeReader::State {
       p.out.reset();
       first = false;
     }
-    report += "], \"properties\": " + properties + "}, \"counters\": {";
+    report += "], \"properties\": " + document.properties() + "}, \"counters\": {";
     for (const auto& [what, n] : counters)
       report += (report.back() == '{' ? "\"" : ", \"") + what + "\": " + std::to_string(n);
     report += "}}";
@@ -790,18 +620,12 @@ ChromeReader::~ChromeReader() = default;
 
 void ChromeReader::feed(std::string_view bytes) {
   State& s = *state_;
-  if (s.damaged) return;
-  s.offset += s.at;
-  s.text.erase(0, s.at);
-  s.at = 0;
-  s.text += bytes;
   try {
-    while (s.step()) {
-    }
+    s.document.feed(bytes);
   } catch (const std::runtime_error&) {
     // What came before is sound: it is kept, and the file ends here.
     if (s.processes.empty()) throw;
-    s.damaged = true;
+    s.document.end_here();
   }
 }
 
