@@ -67,8 +67,7 @@ measure("copies", lambda: found.get_memory_bw_summary(**one))
 measure("ranges", lambda: found.get_gpu_user_annotation_breakdown(**quiet))
 measure("sequences", lambda: found.get_frequent_cuda_kernel_sequences(
     "aten::", os.path.dirname(sys.argv[1]), rank=0, visualize=False))
-measure("critical_path",
-        lambda: found.critical_path_analysis(rank=0, annotation="ProfilerStep", instance_id=(0, 10**6)))
+measure("critical_path", lambda: found.critical_path_analysis(0, "ProfilerStep", 0))
 """
 
 Spent = Mapping[str, tuple[float, float]]

@@ -29,6 +29,7 @@ struct Field {
   std::string_view bytes;  // of texts, bytes, messages, packed numbers
 
   int64_t whole() const { return int64_t(value); }
+  std::string_view text() const { return type == kBytes ? bytes : std::string_view(); }
   double real() const {
     double out;
     memcpy(&out, &value, 8);

@@ -40,15 +40,13 @@ struct EventName {
 
 bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
-std::string_view text_of(const Field& field) { return field.type == protobuf::kBytes ? field.bytes : ""; }
-
 // The entry of a map of messages by number.
 std::pair<int64_t, std::string_view> entry(std::string_view bytes) {
   std::pair<int64_t, std::string_view> out{0, {}};
   Field field;
   for (Message message(bytes); message.next(field);) {
     if (field.number == 1) out.first = field.whole();
-    if (field.number == 2) out.second = text_of(field);
+    if (field.number == 2) out.second = field.text();
   }
   return out;
 }
@@ -93,9 +91,9 @@ class Reader {
         break;
       }
       if (field.number == 1 && field.type == protobuf::kBytes) plane(field.bytes);
-      if (field.number == 2) said("errors", text_of(field));
-      if (field.number == 3) said("warnings", text_of(field));
-      if (field.number == 4 && host_.empty()) host_ = text_of(field);
+      if (field.number == 2) said("errors", field.text());
+      if (field.number == 3) said("warnings", field.text());
+      if (field.number == 4 && host_.empty()) host_ = field.text();
     }
     if (!space.ok()) {
       if (!planes_) throw std::runtime_error("its first bytes are no plane");
@@ -142,21 +140,21 @@ class Reader {
     std::vector<std::string_view> stats;
     Message first(bytes);
     while (first.next(field)) {
-      if (field.number == 2) plane_name_ = text_of(field);
-      if (field.number == 6) stats.push_back(text_of(field));
+      if (field.number == 2) plane_name_ = field.text();
+      if (field.number == 6) stats.push_back(field.text());
       if (field.number == 4) {
-        const auto [id, message] = entry(text_of(field));
+        const auto [id, message] = entry(field.text());
         EventName& name = event_names_[id];
         for (Message metadata(message); metadata.next(inner);) {
-          if (inner.number == 2) name.name = text_of(inner);
-          if (inner.number == 4) name.display_name = text_of(inner);
-          if (inner.number == 5) name.stats.push_back(text_of(inner));
+          if (inner.number == 2) name.name = inner.text();
+          if (inner.number == 4) name.display_name = inner.text();
+          if (inner.number == 5) name.stats.push_back(inner.text());
         }
       }
       if (field.number == 5) {
-        const auto [id, message] = entry(text_of(field));
+        const auto [id, message] = entry(field.text());
         for (Message metadata(message); metadata.next(inner);)
-          if (inner.number == 2) stat_names_[id] = text_of(inner);
+          if (inner.number == 2) stat_names_[id] = inner.text();
       }
     }
     if (!first.ok()) counters_["unreadable_planes"]++;
@@ -173,7 +171,7 @@ class Reader {
       said(std::string(plane_name_) + " " + std::string(stat.name), value);
     }
     for (Message second(bytes); second.next(field);)
-      if (field.number == 3) line(text_of(field));
+      if (field.number == 3) line(field.text());
   }
 
   Stat read_stat(std::string_view bytes) const {
@@ -193,10 +191,10 @@ class Reader {
           out.kind = 'i', out.number = field.value;
           break;
         case 5:
-          out.kind = 't', out.text = text_of(field);
+          out.kind = 't', out.text = field.text();
           break;
         case 6:
-          out.kind = 'b', out.text = text_of(field);
+          out.kind = 'b', out.text = field.text();
           break;
         case 7:  // a text that is kept as the name of a stat
           out.kind = 't';
@@ -249,9 +247,9 @@ class Reader {
     Message first(bytes);
     while (first.next(field)) {
       if (field.number == 1) id = field.whole();
-      if (field.number == 2) name = text_of(field);
+      if (field.number == 2) name = field.text();
       if (field.number == 3) timestamp_ns = field.whole();
-      if (field.number == 11) display_name = text_of(field);
+      if (field.number == 11) display_name = field.text();
     }
     if (!first.ok()) counters_["unreadable_lines"]++;
     // Streams run work; other rows of a device repeat it by module, step or scope.
@@ -282,7 +280,7 @@ class Reader {
       if (field.number == 1) name_id = field.whole();
       if (field.number == 2) offset_ps = field.whole();
       if (field.number == 3) duration_ps = field.whole();
-      if (field.number == 4) stats_.push_back(read_stat(text_of(field)));
+      if (field.number == 4) stats_.push_back(read_stat(field.text()));
       if (field.number == 5) occurrences = field.whole();
     }
     if (!message.ok()) {

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from itertools import pairwise
+from statistics import median
 
 import pytest
 
@@ -177,6 +178,14 @@ def test_times_add_up(kept: strobe.Trace, choice: dict[str, str]) -> None:
         assert operators.note == ""
         busy = sum(operators.column("self_ns"))
         assert busy <= sum(row["duration_ns"] for row in steps if row["steady"])
+
+
+def test_what_was_kept_for_being_slow_does_not_count_in_means(kept: strobe.Trace) -> None:
+    """The one step that sleeps for half a second is in detail; over few dozen others it would make the mean tenfold."""
+    found = kept.ask("step_time").to_pylist()
+    usual = median(row["duration_ns"] for row in kept.steps().to_pylist() if row["steady"])
+    assert found
+    assert all(row["duration_ns"] < 4 * usual for row in found)
 
 
 def test_times_are_those_that_the_program_measured(workshop_of_all: Workshop, kept: strobe.Trace) -> None:

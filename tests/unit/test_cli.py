@@ -9,6 +9,7 @@ import os
 import pty
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -300,9 +301,25 @@ def test_a_terminal_gets_units_and_the_first_rows_and_is_told_of_the_rest(run):
     assert out.count("\n") == 301
 
 
-def test_questions_do_not_wait_for_pandas(run, tmp_path):
-    # pyarrow imports it, where it is installed, to see whether its first array is one of pandas.
-    (tmp_path / "pandas.py").write_text("import sys\nsys.exit('pandas was imported')\n")
-    done = strobe("profile", "--csv", cwd=run[0], env={"PYTHONPATH": str(tmp_path)})
+@pytest.fixture
+def no_pandas(tmp_path):
+    """An environment that notices an import of pandas: pyarrow asks for it, to see whether its first array is its."""
+    noticed = tmp_path / "noticed"
+    (tmp_path / "pandas.py").write_text(f"open({str(noticed)!r}, 'w').close()\n")
+    yield {"PYTHONPATH": str(tmp_path)}
+    assert not noticed.exists()
+
+
+def test_questions_do_not_wait_for_pandas(run, no_pandas):
+    done = strobe("profile", "--csv", cwd=run[0], env=no_pandas)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("name,paradigm,")
+
+
+def test_the_first_answer_of_a_page_does_not_wait_for_pandas(run, no_pandas):
+    command, env = [STROBE, "view", "--no-browser"], {**os.environ, **no_pandas}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=run[0], env=env) as page:
+        address = page.stdout.readline().strip()
+        with urllib.request.urlopen(f"{address}api/tree", timeout=60) as answer:
+            assert answer.status == 200
+        page.terminate()

@@ -21,13 +21,19 @@ _ORDER = ("summary", "steps", "operators", "profile", "sql", "info", "view")
 
 
 class _PandasLater:
-    """Says no to the first import of pandas: that is pyarrow's, which only wants to know whether its first array is one
-    of pandas, and waits a second for the answer. Whoever needs pandas asks again, and gets it.
+    """Says no to the first two imports of pandas: those are pyarrow's, of its Python and of its C++ part, which only
+    want to know whether their first array is one of pandas, and wait a second for the answer. Whoever needs pandas asks
+    again, and gets it.
     """
+
+    def __init__(self) -> None:
+        self._times = 2
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
-            sys.meta_path.remove(self)
+            self._times -= 1
+            if not self._times:
+                sys.meta_path.remove(self)
             raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
 
 

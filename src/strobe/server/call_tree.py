@@ -68,7 +68,7 @@ def part_of(
     # Steps are looked for only where somebody asks for some.
     trace = facts.chosen(level).trace if level and window is None else facts.trace
     selection = select(trace, "all" if window else step, None if window else step_class)
-    process = facts.locations.column("process").to_numpy()
+    process = facts.locations.column("process").to_pylist()
     chosen = np.isin(np.arange(len(process)), list(locations)) | np.isin(process, list(processes))
     return Part(selection, window, chosen if locations or processes else np.ones(len(process), dtype=bool), trace)
 

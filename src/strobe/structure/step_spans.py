@@ -12,6 +12,7 @@ from strobe.structure.device_work import devices
 from strobe.structure.launches import launches
 from strobe.structure.steps import ProcessSteps, find_steps
 from strobe.structure.stream import Bools, Ints, main_location
+from strobe.structure.usual import KEPT_AS_SLOW
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -28,7 +29,8 @@ class StepSpans:
     """The steps of a process whose spans are all in the trace; columns of equal length. Nanoseconds.
 
     They follow each other and never overlap. host_start_ns, host_end_ns: the same on the host alone, where launching
-    runs ahead. counted: those that enter an average: complete, and with their work on the GPU recorded to its end.
+    runs ahead. counted: those that enter an average: complete, with their work on the GPU recorded to its end, and,
+    where most steps are statistics only, standing for those.
     said: what bounds a step.
     """
 
@@ -63,7 +65,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
     start, end, said = steps.start_ns.copy(), steps.start_ns + steps.duration_ns, _FOUND
     if any(loop.kind == "range" for loop in steps.loops):
         end, said = _ends_of_marks(trace, steps.process, start, end), _MARKED
-    complete = steps.complete.copy()
+    complete = steps.complete & (steps.kept.all() | _stands_for_all(steps))
     before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
     if launched.any():
         said += _DEVICE
@@ -87,6 +89,16 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
         counted=complete[kept],
         said=said,
     )
+
+
+def _stands_for_all(steps: ProcessSteps) -> Bools:
+    """Which steps may stand for those that are statistics only: neither warm-up, nor kept because they are slow."""
+    usual = ~steps.warm_up
+    classes = np.array(steps.classes)
+    for name in set(steps.classes):
+        of = classes == name
+        usual[of] &= steps.duration_ns[of] <= KEPT_AS_SLOW * np.median(steps.duration_ns[of])
+    return usual
 
 
 def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:
