@@ -381,7 +381,7 @@ def fuzz_atheris(arguments: argparse.Namespace) -> None:
 
 
 def fuzz_hypothesis(arguments: argparse.Namespace) -> None:
-    """As many examples as fit into the time, a thousand a go."""
+    """As many examples as fit into the time, a hundred a go."""
     from hypothesis import HealthCheck, Phase, given, settings
 
     with_native(arguments.native)
@@ -394,7 +394,7 @@ def fuzz_hypothesis(arguments: argparse.Namespace) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES * 4, MOST_BYTES * 4))
 
     @settings(
-        max_examples=1000,
+        max_examples=100,
         deadline=None,
         database=None,
         phases=[Phase.generate],

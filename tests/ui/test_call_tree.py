@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.deep.kineto import call, copy, kernel, operator, write
 from tests.ui.conftest import view, watched_page
+from tests.ui.driving import complaints
 
 # Host: linear 300 us, in it addmm 200 us with two launches of 50 us; relu 100 us with one copy's call of 20 us.
 # GPU: gemm 40 + 20 us, launched by addmm; a copy of 15 us, launched by relu.
@@ -140,3 +141,8 @@ def test_a_stretch_of_the_timeline_can_be_asked_for(page: Page, address: str) ->
     expect(page.get_by_role("img", name=re.compile("^Left heavy"))).to_have_attribute("aria-label", whole)
     page.get_by_role("combobox", name="Part of the run").select_option("")
     expect(page.get_by_role("img", name=re.compile("400 µs in 5 call paths"))).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_axe_finds_nothing_in_the_sandwich(browser: Browser, address: str, scheme: str) -> None:
+    assert complaints(browser, f"{address}#page=profile&profile=sandwich---&frame=r1", scheme, ".slices canvas") == []

@@ -21,7 +21,7 @@ const full: State = {
     operators: { by: "type", sort: "avg_ns", down: true, find: "conv & =", inside: "add backward", all: true },
     kernels: { by: "stream", sort: "", down: false, find: "", inside: "", all: false },
   },
-  row: '["void gemm<float, 4>(int)","7"]',
+  row: "1x2y3z-k9",
   process: 2,
 };
 

@@ -16,6 +16,8 @@ const TOOLTIP_GAP = 14;
 type Props = {
   readonly tree: CallTree;
   readonly flame: Flame;
+  /** What it shows, in a word or two. */
+  readonly title: string;
   /** The picture in words. */
   readonly label: string;
   /** The node of the flame that fills the width; -1: everything does. */
@@ -30,7 +32,7 @@ type Props = {
 };
 
 export function FlamePanel(props: Props) {
-  const { tree, flame, label, zoomed, found, up = false, facts, onChoose, onReset } = props;
+  const { tree, flame, title, label, zoomed, found, up = false, facts, onChoose, onReset } = props;
   const session = useSession();
   const theme = session.theme.value;
   const { region } = session.state.value;
@@ -111,7 +113,7 @@ export function FlamePanel(props: Props) {
   return (
     <div class="flame-panel">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1). */}
-      <section class="flame-scroller" ref={scroller} tabIndex={0} aria-label="Call paths">
+      <section class="flame-scroller" ref={scroller} tabIndex={0} aria-label={title}>
         <div style={{ height: `${Math.max(flameHeight(flame), 1)}px` }}>
           <canvas
             ref={canvas}

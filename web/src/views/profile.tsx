@@ -105,6 +105,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
           <FlamePanel
             tree={tree}
             flame={flame}
+            title="Call paths"
             label={flameSummary(tree, flame, `${FORM_TITLES[view.form]}, ${MEASURE_NAMES[measure]}`)}
             zoomed={node}
             found={matches?.nodes}
@@ -318,20 +319,22 @@ function Slices({ tree, row, measure, allNs, onRegion }: SlicesProps) {
   };
   return (
     <div class="slices">
-      <h3>Callers</h3>
+      <h2>Callers</h2>
       <FlamePanel
         tree={tree}
         flame={callers}
         up
+        title="Callers"
         label={flameSummary(tree, callers, `Callers of ${row.name}`)}
         zoomed={-1}
         facts={facts(callers, `of ${row.name} on its account`)}
         onChoose={onChoose(callers)}
       />
-      <h3>Callees</h3>
+      <h2>Callees</h2>
       <FlamePanel
         tree={tree}
         flame={callees}
+        title="Callees"
         label={flameSummary(tree, callees, `What ${row.name} calls`)}
         zoomed={-1}
         facts={facts(callees, `in calls of ${row.name}`)}

@@ -39,7 +39,11 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
           ✕
         </button>
       </header>
-      {name && name !== title && <p class="source">{name}</p>}
+      {name && name !== title && (
+        <p class="source" title={name}>
+          {name}
+        </p>
+      )}
       <Spans run={run} cells={cellsOf(table, row, cells)} name={name} calls={callsOf(table, row)} />
       {type && onInside && (
         <div class="buttons">

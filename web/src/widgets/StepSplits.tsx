@@ -79,6 +79,8 @@ function Ranks({ table, parts }: { table: AnalysisTable; parts: readonly Part[] 
   const theme = useSession().theme.value;
   const names = parts.map(({ name }) => name);
   const splits = splitsOf(table, names, MOST_RANKS);
+  if (names.includes("forward_backward") && !splits.some(({ parts: all }) => all.some(isPass)))
+    return <p class="weak">These steps have no forward and backward pass that PyTorch’s names tell.</p>;
   const used = parts.filter(({ name }) => splits.some((split) => split.parts.some((part) => part.name === name)));
   return (
     <>
@@ -101,6 +103,8 @@ function Ranks({ table, parts }: { table: AnalysisTable; parts: readonly Part[] 
     </>
   );
 }
+
+const isPass = ({ name }: { readonly name: string }): boolean => name === "forward_backward";
 
 function labelOf(split: Split, several: boolean): string {
   const mean = `mean of ${plural(split.steps ?? 0, "step")}`;

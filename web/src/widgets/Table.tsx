@@ -105,7 +105,7 @@ export function Table({ label, table, columns, order, view, chosen, onView, onCh
 const widthOf = (column: Column): number => {
   if (column.kind === "flag") return Math.max(64, 8 * column.title.length);
   if (column.kind === "number") return isShare(column) ? 128 : Math.max(74, 7.2 * column.title.length + 24);
-  return isName(column) ? 260 : column.name === "shapes" ? 190 : Math.max(104, 8 * column.title.length + 24);
+  return isName(column) ? 260 : column.name === "shapes" ? 190 : Math.max(128, 8 * column.title.length + 24);
 };
 const isName = (column: Column): boolean => ["name", "kernel", "type", "line", "module"].includes(column.name);
 

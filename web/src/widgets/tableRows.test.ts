@@ -92,6 +92,11 @@ describe("a row", () => {
     expect(rowOf(again, rowKey(table, 2))).toBe(0);
     expect(rowOf(again, rowKey(table, 1))).toBe(-1);
   });
+  test("has a short key, however long its name", () => {
+    const long = tableOf(texts("name", ["void kernel<".padEnd(5000, "x"), "void kernel<".padEnd(5001, "x")]));
+    expect(rowKey(long, 0).length).toBeLessThan(20);
+    expect([rowOf(long, rowKey(long, 0)), rowOf(long, rowKey(long, 1))]).toEqual([0, 1]);
+  });
   test.each(["", "[", '["x"]', "null", "7"])("is not found by nonsense: %j", (key) =>
     expect(rowOf(table, key)).toBe(-1),
   );

@@ -1,4 +1,5 @@
 // Which rows of a table are shown, in which order, and what their cells say. Pure.
+import { hash } from "../base/color";
 import { formatCount, formatQuantity, formatShare } from "../base/quantity";
 import type { TableView } from "../base/state";
 import { formatDuration } from "../base/time";
@@ -36,28 +37,24 @@ export function shownColumns(table: AnalysisTable, all: boolean, also: readonly 
 const keyColumns = (table: AnalysisTable): readonly Column[] =>
   table.columns.filter((column) => column.kind === "text" || PLACES.has(column.name));
 
-/** A row by what it is about: all its texts, and whose it is. Stays the same when numbers change. */
-export const rowKey = (table: AnalysisTable, row: number): string =>
-  JSON.stringify(keyColumns(table).map((column) => cellText(column, row)));
+/**
+ * A row by what it is about: all its texts, and whose it is. Stays the same when numbers change, and is short, as it stands in the address:
+ * names of kernels have thousands of characters.
+ */
+export function rowKey(table: AnalysisTable, row: number): string {
+  const text = JSON.stringify(keyColumns(table).map((column) => cellText(column, row)));
+  return `${hash(text).toString(36)}-${hash(`row ${text}`).toString(36)}`;
+}
+
+const rowsByKey = new WeakMap<AnalysisTable, ReadonlyMap<string, number>>();
 
 /** The row with a key, -1 where there is none. */
 export function rowOf(table: AnalysisTable, key: string): number {
   if (!key) return -1;
-  const columns = keyColumns(table);
-  const wanted: unknown = parsed(key);
-  if (!Array.isArray(wanted) || wanted.length !== columns.length) return -1;
-  for (let row = 0; row < table.rows; row++)
-    if (columns.every((column, i) => cellText(column, row) === wanted[i])) return row;
-  return -1;
-}
-
-/** The key is a part of the address, which anybody may have written. */
-function parsed(key: string): unknown {
-  try {
-    return JSON.parse(key);
-  } catch {
-    return undefined;
-  }
+  const known =
+    rowsByKey.get(table) ?? new Map(Array.from({ length: table.rows }, (_, row) => [rowKey(table, row), row]));
+  rowsByKey.set(table, known);
+  return known.get(key) ?? -1;
 }
 
 /** Row numbers in the order of a view, of the rows that pass its filters; what is missing comes last. */
