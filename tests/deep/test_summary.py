@@ -55,3 +55,14 @@ def test_many_gpus_take_few_lines(tmp_path):
     lines = [line for line in summary_text(replace(summary, gpus=many)).splitlines() if "GPU 0" in line]
     assert ["rank 63" in lines[0], len(lines)] == [True, 4]
     assert "60 more GPUs" in summary_text(replace(summary, gpus=many))
+
+
+def test_waiting_for_data_counts_while_the_gpu_has_nothing_to_do(public):
+    """33.4 % of a step by the TensorBoard plugin; the loop waits longer, but the GPU still works on the step before."""
+    trace = public("kineto/resnet50_loader_workers0.json.gz")
+    verdict = summarise(trace).verdict
+    assert verdict.kind == "input-bound"
+    assert verdict.share == pytest.approx(0.3337, abs=0.01)
+    assert "while the GPU idles" in verdict.text
+    waits = next(part.share for part in summarise(trace).step.parts if part.name == "data_wait")
+    assert waits > 0.36

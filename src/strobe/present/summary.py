@@ -15,6 +15,7 @@ from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_share
 from strobe.present.gpus import Gpu, gpu_verdict, gpus
+from strobe.structure.data_pipeline import pipelines
 from strobe.structure.selection import select
 from strobe.structure.statistics import path_statistics
 from strobe.structure.steps import find_steps
@@ -193,9 +194,13 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: t
         busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
         return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}")
     share = {name: part / usual.median_ns for name, part in usual.parts_ns.items()}
-    if share["data_wait"] >= INPUT_BOUND:
-        text = f"input-bound: the loop waits {format_share(share['data_wait'])} of every step for its next batch"
-        return Verdict("input-bound", text, share["data_wait"])
+    waits = share["data_wait"]
+    if waits >= INPUT_BOUND and on_gpus:  # what a GPU computes meanwhile is no loss
+        waits = next((each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process), waits)
+    if waits >= INPUT_BOUND:
+        text = f"input-bound: the loop waits {format_share(waits)} of every step for its next batch"
+        idle = " while the GPU idles" if on_gpus else ""
+        return Verdict("input-bound", text + idle, waits)
     if on_gpus:
         return Verdict(*gpu_verdict(on_gpus))
     if share["rest"] == 1.0:
