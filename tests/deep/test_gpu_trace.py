@@ -47,6 +47,8 @@ def test_the_first_of_each_gpu(tmp_path: Path) -> None:
     found = small(tmp_path).ask("gpu_trace", limit=1)
     assert [row["name"] for row in found.to_pylist()] == ["void gemm<float>(int)", "add"]
     assert "the first 2 of 4" in found.note
+    with pytest.raises(UsageError, match="--limit: -3"):
+        small(tmp_path).ask("gpu_trace", limit=-3)
 
 
 def test_the_summary_of_nvprof_and_what_its_reader_makes_of_it(tmp_path: Path) -> None:

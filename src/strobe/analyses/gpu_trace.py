@@ -27,14 +27,17 @@ def run(trace: Trace, *, limit: int = _LIMIT) -> Table:
 
     The first `limit` activities of each GPU (0: all); a row takes about 150 bytes of memory. grid and block are X x Y x
     Z; what a file does not hold is null. throughput is that of the file, else size / duration (1 GB/s is a byte
-    per ns).
+    per ns). Raises UsageError where `limit` is negative.
     """
     import pyarrow as pa
 
+    from strobe.errors import UsageError
     from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.device_work import NO_DEVICE, beginning, devices, stretches
 
+    if limit < 0:
+        raise UsageError(f"--limit: {limit} is no number of activities", do="--limit 1000, or --limit 0 for all")
     columns = (
         Column("rank", "int64", "", "rank of the process, null where it has none", extra=True),
         Column("start_ns", "int64", "ns", "when it began"),
