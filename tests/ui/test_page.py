@@ -50,6 +50,9 @@ def test_the_overview_shows_what_gpus_do(browser: Browser, tmp_path: Path) -> No
         expect(bar).to_have_accessible_name(re.compile("GPU 0: computes 25 %.*idle 75 %"))
         width = {kind: bar.get_by_title(kind).evaluate("bar => bar.clientWidth") for kind in ("computes", "idle")}
         assert width["idle"] == pytest.approx(3 * width["computes"], rel=0.02)
+        page.get_by_role("button", name="a usual step on the timeline").click()
+        expect(page).to_have_url(re.compile("page=timeline&time="))
+        expect(page.get_by_role("navigation", name="Zoom")).to_contain_text("step ")
 
 
 def test_the_overview_draws_metrics(page: Page, address: str) -> None:

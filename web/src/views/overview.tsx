@@ -13,6 +13,7 @@ import { Await, Missing } from "../widgets/Loading";
 import { RunChart } from "../widgets/RunChart";
 import { StepBar } from "../widgets/StepBar";
 import { StepStrip } from "../widgets/StepStrip";
+import { typicalStep } from "../widgets/typical";
 
 const KINDS: Readonly<Record<string, string>> = {
   "input-bound": "waits for data",
@@ -47,6 +48,10 @@ function Overview({ summary }: { summary: Summary }) {
     show(range);
     session.update({ range });
   };
+  const found = session.steps.value.status === "ready" ? session.steps.value.value : [];
+  const typical = summary.step && typicalStep(found, summary.step.class_name, summary.step.median_ns);
+  const showTypical =
+    typical && (() => show({ startNs: typical.startNs, endNs: typical.startNs + typical.durationNs }));
   return (
     <div class="overview">
       <section class={`verdict verdict-${summary.verdict.kind}`} aria-label="Verdict">
@@ -56,8 +61,8 @@ function Overview({ summary }: { summary: Summary }) {
       {summary.verdict.kind === "empty" && (
         <Missing what="There is nothing to show. Record functions and operators with" option="--preset auto SCRIPT" />
       )}
-      {summary.step && <StepBar step={summary.step} />}
-      {summary.gpus.length > 0 && <GpuBars gpus={summary.gpus} />}
+      {summary.step && <StepBar step={summary.step} onShow={showTypical} />}
+      {summary.gpus.length > 0 && <GpuBars gpus={summary.gpus} onShow={showTypical} />}
       <Await of={session.steps.value} what="Finding the steps">
         {(steps) => <StepsCard steps={steps} onSteps={show} />}
       </Await>

@@ -20,7 +20,7 @@ const KINDS: readonly (readonly [Kind, Group, string])[] = [
 const labelOf = (does: string, share: number): string =>
   share < NARROWEST_SHARE ? "" : share < ROOM_FOR_WORDS ? formatShare(share) : `${does} ${formatShare(share)}`;
 
-export function GpuBars({ gpus }: { gpus: readonly Gpu[] }) {
+export function GpuBars({ gpus, onShow }: { gpus: readonly Gpu[]; onShow: (() => void) | undefined }) {
   const theme = useSession().theme.value;
   const shown = gpus.length > MOST ? [...gpus].sort((a, b) => b.idle - a.idle).slice(0, MOST) : gpus;
   const nameOf = (gpu: Gpu): string =>
@@ -33,6 +33,11 @@ export function GpuBars({ gpus }: { gpus: readonly Gpu[] }) {
           the time of the steady steps, split by what ran on it
           {shown.length < gpus.length && `; the ${MOST} with the most idle time`}
         </span>
+        {onShow && (
+          <button type="button" class="link" onClick={onShow}>
+            a usual step on the timeline
+          </button>
+        )}
       </header>
       {shown.map((gpu) => (
         <div class="gpu" key={`${gpu.rank}/${gpu.name}`}>

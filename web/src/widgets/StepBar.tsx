@@ -18,7 +18,7 @@ const titleOf = (part: Part): string => {
   return phase ? PHASE_TITLES[phase] : part.name.replaceAll("_", " ");
 };
 
-export function StepBar({ step }: { step: StepSummary }) {
+export function StepBar({ step, onShow }: { step: StepSummary; onShow: (() => void) | undefined }) {
   const theme = useSession().theme.value;
   const parts = step.parts.filter((part) => part.duration_ns > 0);
   return (
@@ -28,6 +28,11 @@ export function StepBar({ step }: { step: StepSummary }) {
         <span class="weak">
           the median of {formatCount(step.class_count)} “{step.class_name}” steps
         </span>
+        {onShow && (
+          <button type="button" class="link" onClick={onShow}>
+            such a step on the timeline
+          </button>
+        )}
       </header>
       <div class="step-facts">
         <b>{formatDuration(step.median_ns)}</b>
