@@ -251,7 +251,7 @@ def _kept(parent: Ints, weight: Ints, gpu: Ints, calls: Ints, most: int) -> Ints
     if len(there) <= most:
         return there
     roots = parent < 0
-    share = np.maximum(weight / max(1, weight[roots].sum()), gpu / max(1, gpu[roots].sum()))
+    share = np.maximum(weight / max(1, int(weight[roots].sum())), gpu / max(1, int(gpu[roots].sum())))
     return np.sort(there[np.argsort(-share[there], kind="stable")[:most]])
 
 

@@ -122,7 +122,7 @@ _NONE = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 def _pieces(kind: int, start: Ints, end: Ints, speed: Floats, cuts: Ints, stop_ns: int) -> Speeds:
     end = np.minimum(end, stop_ns)
-    first, last = np.searchsorted(cuts, (start.min(initial=stop_ns), stop_ns))
+    first, last = np.searchsorted(cuts, (int(start.min(initial=stop_ns)), stop_ns))
     times = np.unique(np.concatenate((start, end, cuts[first:last])))
     begins, ends = np.searchsorted(times, start), np.searchsorted(times, end)
     count = np.cumsum(np.bincount(begins, minlength=len(times)) - np.bincount(ends, minlength=len(times)))
