@@ -370,6 +370,14 @@ def test_an_archive_that_is_none_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in refused.value.what
 
 
+def test_a_member_of_a_zip_without_a_name_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "nameless.zip"
+    # A name ends at its first zero, so this one is empty.
+    path.write_bytes(_in_zip(("@@@@", b"nothing"), ("a.json", TRACE)).replace(b"@@@@", bytes(4)))
+    (tmp_path / "a.json").write_bytes(TRACE)
+    assert strobe.open(path).span_count == strobe.open(tmp_path / "a.json").span_count
+
+
 def test_a_zip_that_asks_for_a_password_is_refused(tmp_path: Path) -> None:
     data = bytearray(_in_zip(("a.json", TRACE)))
     for mark, offset in ((b"PK\3\4", 6), (b"PK\1\2", 8)):

@@ -328,7 +328,7 @@ def _tar_member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Callable[[
 
 def _of_zip(path: Path) -> list[Input]:
     archive = zipfile.ZipFile(path)
-    members = [member for member in archive.infolist() if not member.is_dir()]
+    members = [member for member in archive.infolist() if member.filename and not member.is_dir()]
     if len(members) > _MOST_MEMBERS:
         raise FormatError(f"'{path}' holds more than {_MOST_MEMBERS} files", do="Unpack those that you mean.")
     bound = Bound(str(path), path.stat().st_size)  # members may share their bytes
