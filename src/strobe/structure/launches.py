@@ -33,7 +33,7 @@ class Launches:
     """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
 
     `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call;
-    `..._path` is the call path of either.
+    `..._path` is the call path of either. `settled_ns`: no later stretch has anything that was launched before.
     """
 
     call_location: Ints
@@ -46,6 +46,7 @@ class Launches:
     operator_row: Ints
     operator_region: Ints
     operator_path: Ints
+    settled_ns: int
 
     def __len__(self) -> int:
         """Return the number of activities."""
@@ -152,7 +153,9 @@ class _Host:
         out[:, known] = self._latest_calls[2:, at[known]]
         at, known = _find(self._latest_operators[1], np.where(known, -1, external))
         out[6:, known] = self._latest_operators[2:, at[known]]
-        return Launches(*out)
+        # What the next `read` keeps is all that is looked through then.
+        settled_ns = int(self._latest_calls[0, -_KEPT]) if self._latest_calls.shape[1] > _KEPT else -(2**62)
+        return Launches(*out, settled_ns)
 
     def _new_calls(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
         """Return the columns of the calls among the spans `new` of a thread."""
