@@ -155,7 +155,7 @@ class _Host:
         out[6:, known] = self._latest_operators[2:, at[known]]
         # What the next `read` keeps is all that is looked through then.
         settled_ns = int(self._latest_calls[0, -_KEPT]) if self._latest_calls.shape[1] > _KEPT else -(2**62)
-        return Launches(*out, settled_ns)
+        return Launches(*out, settled_ns=settled_ns)
 
     def _new_calls(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
         """Return the columns of the calls among the spans `new` of a thread."""
