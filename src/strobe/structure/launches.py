@@ -36,6 +36,7 @@ class Launches:
     `..._path` is the call path of either. `settled_ns`: no later stretch has anything that was launched before.
     """
 
+    settled_ns: int
     call_location: Ints
     call_row: Ints
     call_region: Ints
@@ -46,7 +47,6 @@ class Launches:
     operator_row: Ints
     operator_region: Ints
     operator_path: Ints
-    settled_ns: int
 
     def __len__(self) -> int:
         """Return the number of activities."""
@@ -155,7 +155,7 @@ class _Host:
         out[6:, known] = self._latest_operators[2:, at[known]]
         # What the next `read` keeps is all that is looked through then.
         settled_ns = int(self._latest_calls[0, -_KEPT]) if self._latest_calls.shape[1] > _KEPT else -(2**62)
-        return Launches(*out, settled_ns=settled_ns)
+        return Launches(settled_ns, *out)
 
     def _new_calls(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
         """Return the columns of the calls among the spans `new` of a thread."""
