@@ -82,7 +82,7 @@ def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
 def cells_body(facts: Facts, locations: list[int], level: int, tile: int) -> Body:
     """Return one tile of the innermost region for each location: rows in the order asked for."""
     start_ns, end_ns = tile_window(level, tile)
-    regions, shares = facts.trace.cells(locations, start_ns, end_ns, TILE_CELLS)
+    regions, shares, _ = facts.trace.cells(locations, start_ns, end_ns, TILE_CELLS)
     header = {"level": level, "tile": tile, "locations": locations}
     return Body(encode_cells(np.asarray(regions), np.asarray(shares), facts.names, header), CELLS_TYPE)
 
