@@ -131,12 +131,13 @@ def server() -> str:
     parts = [
         "# The server",
         "",
-        "What `strobe view` answers: `GET api/NAME?parameters`, relative to the address that it prints. `api/openapi.json` says the",
-        "same of the trace that is shown, for programs. Every answer has a bound; what would be larger is refused. A parameter that is",
-        'unknown, given twice, or beyond its bounds is refused with status 400 and a sentence: `{"error": ..., "do": ...}`.',
+        "What `strobe view` answers: `GET api/NAME?parameters`, relative to the address that it prints.",
+        "`api/openapi.json` says the same of the trace that is shown, for programs. Every answer has a bound; what",
+        "would be larger is refused. A parameter that is unknown, given twice, or beyond its bounds is refused, with",
+        'status 400 and a sentence: `{"error": ..., "do": ...}`.',
         "",
-        "Beside these, `api/table/NAME` answers the [analysis](analyses.md) of that name: its options are parameters, and",
-        "`as=csv` or `as=json` gives a file with all rows.",
+        "Beside these, `api/table/NAME` answers the [analysis](analyses.md) of that name: its options are parameters,",
+        "and `as=csv` or `as=json` gives a file with all rows.",
         "",
     ]
     for endpoint in ROUTES.values():
