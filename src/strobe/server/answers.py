@@ -146,6 +146,12 @@ def meta(facts: Facts) -> Body:
     )
 
 
+@route("traces", most_bytes=_MB, media=(JSON_TYPE,))
+def traces(facts: Facts) -> Body:
+    """The traces that this server shows, by the names in their addresses, and which of them this one is."""
+    return _json({"here": facts.name, "names": facts.siblings})
+
+
 @route("summary", LOOP, most_bytes=4 * _MB, media=(JSON_TYPE,), slow=True)
 def summary(facts: Facts, level: str) -> Body:
     """The Overview: verdict, one step split into its parts, findings, quality; of the steps of a level where asked."""
@@ -327,7 +333,7 @@ def tree(facts: Facts, **part: Any) -> Body:
 
 @route(
     "tree/spans",
-    Parameter("call_path", "number of the call path; without: of what nobody launched", default=-1, of="call_path"),
+    Parameter("call_path", "number of the call path; without: of what nobody launched", default=-1),
     Parameter("region", "what it launched, by its region", default=None, of="region"),
     *PART,
     most_bytes=4 * _MB,

@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,8 +66,9 @@ class Chosen:
 class Facts:
     """One trace, with what every answer needs, read once. Threads of the service share it."""
 
-    def __init__(self, trace: Trace, path: Path) -> None:
+    def __init__(self, trace: Trace, path: Path, name: str = "", siblings: Sequence[str] = ()) -> None:
         self.trace, self.path = trace, path
+        self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
         self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
         self._chosen: OrderedDict[str, Chosen] = OrderedDict()
         self._lock = threading.Lock()
