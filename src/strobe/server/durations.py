@@ -70,7 +70,7 @@ def durations(
 
 
 def histogram(lengths: Ints) -> tuple[npt.NDArray[np.float64], Ints]:
-    """Return edges of bins of equal width in log time, ns, and how many lengths lie in each; one where all are equal."""
+    """Return edges of bins of equal width in log time, ns, and how many lengths lie in each; one if all are equal."""
     if not len(lengths):
         return np.zeros(0), np.zeros(0, dtype=np.int64)
     low, high = max(1.0, float(lengths.min())), max(1.0, float(lengths.max()))

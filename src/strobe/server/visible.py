@@ -33,12 +33,11 @@ def visible_spans(facts: Facts, locations: list[int], start_ns: int, end_ns: int
         count += len(spans["row"])
         longest = np.sort(np.argsort(-spans["duration_ns"], kind="stable")[:MOST_ROWS])
         table = named_spans(facts, some_of(spans, longest)).drop_columns(["region", "complete", "row", "self_ns"])
-        for name in ("name", "group"):
-            table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
         parts.append(table.append_column("location", pa.array(np.full(len(longest), location, dtype=np.uint32))))
     if not parts:
         return pa.table({}).replace_schema_metadata({"count": "0", "skipped": str(skipped)})
-    found = pa.concat_tables(parts)
+    # Names of kernels have thousands of characters: each is sent once.
+    found = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
     if len(found) > MOST_ROWS:
         longest = np.argsort(-found["duration_ns"].to_numpy(), kind="stable")[:MOST_ROWS]
         found = found.take(pa.array(np.sort(longest)))
