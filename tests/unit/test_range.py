@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -148,7 +149,7 @@ def test_histograms_of_nothing_and_of_equal_lengths() -> None:
 
 def test_gaps_of_a_thread_lie_between_its_outermost_spans(facts: Facts, processes: list[dict[str, list[Span]]]) -> None:
     thread = processes[0]["main"]
-    between = [(a.end_ns, b.start_ns) for a, b in zip(thread, thread[1:], strict=False) if b.start_ns > a.end_ns]
+    between = [(a.end_ns, b.start_ns) for a, b in pairwise(thread) if b.start_ns > a.end_ns]
     for time in range(thread[0].start_ns, thread[-1].end_ns):
         wanted = next((each for each in between if each[0] <= time < each[1]), None)
         found = gap(facts, 0, "at", time, 0, 1, 0)
