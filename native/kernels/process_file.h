@@ -111,6 +111,9 @@ class ProcessFile {
   // Where the parts of a block lie; false where it is damaged.
   bool view(const Block& block, SpansView& out) const;
 
+  // Spans in blocks that begin before a moment, without reading them: no fewer than those that begin before it.
+  uint64_t spans_before(int64_t ns) const;
+
   void spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const;
 
   // Calls visit(row, start_ns, end_ns, path, complete) for every span that overlaps the window, in start order.

@@ -291,6 +291,8 @@ class Reader {
     return out;
   }
 
+  const ProcessFile& file() const { return *file_; }
+
   bool write_index() const {
     nb::gil_scoped_release release;
     return file_->write_index();
@@ -383,6 +385,8 @@ void register_reader(nb::module_& m) {
       .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
            nb::arg("most") = SIZE_MAX)
       .def("texts", &Reader::texts)
+      .def(
+          "spans_before", [](const Reader& self, int64_t ns) { return self.file().spans_before(ns); }, nb::arg("ns"))
       .def("write_index", &Reader::write_index)
       .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
       .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),

@@ -41,6 +41,9 @@ class ProcessReader(Protocol):
     def spans(self, location: int, start_ns: int, end_ns: int) -> dict[str, Array]:
         """Return every span of a location that overlaps [start_ns, end_ns), in order of start."""
 
+    def spans_before(self, ns: int) -> int:
+        """Return how many spans begin before a moment, or some thousands more: it costs nothing."""
+
     def metrics(self) -> list[dict[str, object]]:
         """Return name, unit, location (or -1), time_ns, value of every metric."""
 

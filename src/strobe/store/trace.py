@@ -532,6 +532,13 @@ class Trace:
         """
         return parts.part_of(self, ranks, steps, time_ns)
 
+    def beginning(self, most_spans: int) -> tuple[Trace, str]:
+        """Return the run, or where it has more spans its first processes, as many as have no more together; of a first
+        one that has more, its begin. Numbers of processes, locations, regions and call paths stay as they are. Also say
+        in words which part it is, "" for all.
+        """
+        return parts.beginning_of(self, most_spans)
+
     def export(self, path: str | os.PathLike[str], to: str = "", **options: object) -> list[str]:
         """Write the run to a file (or folder) of another format; "" for `to`: the one that the suffix of `path` says.
 
