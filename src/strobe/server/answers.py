@@ -14,14 +14,20 @@ from typing import Any, TypeVar
 from strobe.errors import UsageError
 from strobe.server import (
     analysed,
+    bars,
     behind,
     call_tree,
     critical,
     detail,
+    durations,
+    flat_profile,
+    gaps,
     iterations,
+    links,
     metrics,
     search,
     tables,
+    visible,
     window,
 )
 from strobe.server.endpoints import JSON_TYPE, Endpoint, Parameter
@@ -29,6 +35,7 @@ from strobe.server.facts import Chosen, Facts
 from strobe.server.steps import KINDS
 from strobe.server.tables import ARROW_TYPE, CELLS_TYPE, Body, arrow_body
 from strobe.server.tiles import MAX_LEVEL, TILE_CELLS
+from strobe.structure.clusters import MOST_CLUSTERS
 from strobe.structure.stack import METRICS
 
 Answer = TypeVar("Answer", bound=Callable[..., Body])
@@ -323,6 +330,84 @@ def one_iteration(facts: Facts, step: int, level: str) -> Body:
 def window_statistics(facts: Facts, start_ns: int, end_ns: int) -> Body:
     """Which groups and names take the time of a window, over all locations."""
     return arrow_body(window.window_table(facts, *_stretch(start_ns, end_ns), _MOST_NAMES))
+
+
+@route("window/profile", START_NS, END_NS, most_bytes=16 * _MB, slow=True)
+def range_profile(facts: Facts, start_ns: int, end_ns: int) -> Body:
+    """The flat profile of a stretch of time: what ran in it, how often, for how long by itself; over all locations."""
+    return arrow_body(flat_profile.flat_profile(facts, *_stretch(start_ns, end_ns)))
+
+
+@route(
+    "window/bars",
+    START_NS,
+    END_NS,
+    Parameter("by", "what bars are made of", "choice", "group", choices=bars.BY),
+    Parameter("clusters", "number of clusters; 0: as many as stand out", default=0, most=MOST_CLUSTERS),
+    most_bytes=8 * _MB,
+    media=(JSON_TYPE,),
+    slow=True,
+)
+def process_bars(facts: Facts, start_ns: int, end_ns: int, by: str, clusters: int) -> Body:
+    """Where the time of every process went in a stretch of time, and clusters of those that are alike."""
+    return _json(bars.bars(facts, *_stretch(start_ns, end_ns), by=by, count=clusters or None))
+
+
+@route(
+    "window/durations",
+    START_NS,
+    END_NS,
+    Parameter("name", "name of the region", "text", most=8192),
+    Parameter("low_ns", "list those that last at least so long", default=None),
+    Parameter("high_ns", "list those that last at most so long", default=None),
+    most_bytes=_MB,
+    media=(JSON_TYPE,),
+    slow=True,
+)
+def region_durations(
+    facts: Facts, start_ns: int, end_ns: int, name: str, low_ns: int | None, high_ns: int | None
+) -> Body:
+    """How long the executions of a region last that begin in a stretch of time, and which of them last how long."""
+    return _json(durations.durations(facts, name, *_stretch(start_ns, end_ns), low_ns, high_ns))
+
+
+@route("window/spans", LOCATIONS, START_NS, END_NS, most_bytes=64 * _MB, slow=True)
+def spans_in_view(facts: Facts, locations: tuple[int, ...], start_ns: int, end_ns: int) -> Body:
+    """The spans of some locations in a stretch of time, to keep."""
+    return arrow_body(visible.visible_spans(facts, sorted(set(locations)), *_stretch(start_ns, end_ns)))
+
+
+@route(
+    "links",
+    LOCATION,
+    Parameter("start_ns", "when the span starts, ns since the trace's zero"),
+    Parameter("depth", "spans around it"),
+    most_bytes=4 * _MB,
+    media=(JSON_TYPE,),
+    slow=True,
+)
+def span_links(facts: Facts, location: int, start_ns: int, depth: int) -> Body:
+    """What a span started, what started it, who it sent to or met."""
+    return _json(links.links(facts, location, start_ns, depth))
+
+
+@route(
+    "gap",
+    LOCATION,
+    Parameter("way", "which gap of the row", "choice", "at", choices=gaps.WAYS),
+    Parameter("time_ns", "around when, or beside which gap; ns since the trace's zero", default=0),
+    Parameter("start_ns", START_NS.help + ", for the longest", default=0),
+    Parameter("end_ns", END_NS.help, default=1),
+    Parameter("shortest_ns", "gaps of at least this length", default=0),
+    Parameter("number", "0 is the longest, 1 the next longest", default=0, most=1000),
+    most_bytes=_MB,
+    media=(JSON_TYPE,),
+)
+def idle_gap(
+    facts: Facts, location: int, way: str, time_ns: int, start_ns: int, end_ns: int, shortest_ns: int, number: int
+) -> Body:
+    """A gap of a row: around a moment, the next or previous one, or the longest of a stretch of time; or null."""
+    return _json(gaps.gap(facts, location, way, time_ns, *_stretch(start_ns, end_ns), shortest_ns, number))
 
 
 @route("tree", *PART, most_bytes=64 * _MB, slow=True)
