@@ -35,7 +35,7 @@ _WORTH_COMPRESSING = 8192
 _GONE = 499  # nobody reads it
 _SHOWN = 60
 _BROKEN = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>strobe</title></head>
+<html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>strobe</title></head>
 <body><h1>This run cannot be opened</h1><pre>{}</pre><p><a href="../../">All runs</a></p></body></html>
 """
 _log = logging.getLogger(__name__)

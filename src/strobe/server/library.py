@@ -24,7 +24,7 @@ _MOST_OPEN = 8
 _SHOWN_COMMAND = 160
 
 _PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Runs – strobe</title>
+<html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>Runs – strobe</title>
 <meta name="viewport" content="width=device-width">
 <style>
 :root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
