@@ -96,6 +96,7 @@ class ProcessFile {
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
   const std::string& recovered_chunks() const { return recovered_.chunks; }
+  size_t bytes() const { return map_bytes_; }              // of the block file
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
 
   void spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const;

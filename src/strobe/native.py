@@ -23,6 +23,7 @@ __all__ = [
     "Otf2Reader",
     "PerfettoReader",
     "ProcessReader",
+    "Pyramid",
     "ZstdStream",
     "core",
     "library",
@@ -39,6 +40,7 @@ Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
+Pyramid = core.Pyramid
 ZstdStream = core.ZstdStream
 read_xplane = core.read_xplane
 recover = core.recover
