@@ -49,6 +49,7 @@ class Reader {
  public:
   Reader(const std::string& blocks_path, const std::optional<std::string>& rings_path) {
     try {
+      nb::gil_scoped_release release;
       file_ = std::make_shared<ProcessFile>(blocks_path, rings_path.value_or(""));
     } catch (const std::system_error& e) {
       raise_os(e);
@@ -76,7 +77,7 @@ class Reader {
     nb::dict out;
     for (const auto& [name, value] : file_->counters) out[name.c_str()] = value;
     out["bytes_lost"] = file_->bytes_lost;
-    out["chunks_damaged"] = file_->chunks_damaged;
+    out["chunks_damaged"] = file_->chunks_damaged + file_->damaged_later();
     out["records_recovered"] = file_->recovered_records;
     return out;
   }
@@ -259,7 +260,7 @@ class Reader {
         if (location >= 0 && chunk.location != uint32_t(location)) continue;
         const size_t number = chunks++;
         if (number < first || number - first >= most) continue;
-        if (!decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
+        if (!file_->whole(chunk.payload) || !decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
       }
     }
     nb::dict columns, out;
@@ -280,6 +281,11 @@ class Reader {
     nb::list out;
     for (const std::string_view each : file_->texts) out.append(text(std::string(each)));
     return out;
+  }
+
+  bool write_index() const {
+    nb::gil_scoped_release release;
+    return file_->write_index();
   }
 
   nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
@@ -353,6 +359,9 @@ void register_reader(nb::module_& m) {
       .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
            nb::arg("most") = SIZE_MAX)
       .def("texts", &Reader::texts)
+      .def(
+          "spans_before", [](const Reader& self, int64_t ns) { return self.file()->spans_before(ns); }, nb::arg("ns"))
+      .def("write_index", &Reader::write_index)
       .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"),
            nb::arg("width"), nb::arg("max_depth"));
   m.def("recover", &recover, nb::arg("blocks_path"), nb::arg("rings_path"),

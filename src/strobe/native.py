@@ -24,6 +24,7 @@ __all__ = [
     "PerfettoReader",
     "ProcessReader",
     "Pyramid",
+    "TraceTemplate",
     "ZstdStream",
     "core",
     "library",
@@ -41,6 +42,7 @@ Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
 Pyramid = core.Pyramid
+TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream
 read_xplane = core.read_xplane
 recover = core.recover

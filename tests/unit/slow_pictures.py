@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,9 @@ class SlowLocation:
     def __init__(self, trace: Trace, location: int) -> None:
         spans = trace.spans(location).to_arrow().to_pylist()
         names = {row["region"]: row["group"] for row in trace.regions.to_pylist()}
-        self.process_ended_ns = trace.processes.to_pylist()[trace.locations.to_pylist()[location]["process"]]["ended_ns"]
+        self.process_ended_ns = trace.processes.to_pylist()[trace.locations.to_pylist()[location]["process"]][
+            "ended_ns"
+        ]
         self.regions = len(names)
         self.group = [GROUPS.index(names[region]) for region in range(len(names))]
         self.starts = sorted((span["start_ns"], span["region"]) for span in spans)
@@ -35,7 +38,7 @@ class SlowLocation:
                 at = child["start_ns"] + child["duration_ns"]
             self._stretch(at, span["start_ns"] + span["duration_ns"], span["region"])
         roots = inside[None]
-        for before, after in zip(roots, roots[1:], strict=False):
+        for before, after in pairwise(roots):
             self._stretch(before["start_ns"] + before["duration_ns"], after["start_ns"], GAP)
         self.stretches.sort()
         self._lengths: defaultdict[int, list[int]] = defaultdict(list)

@@ -1,10 +1,10 @@
 """The pyramid against a brute-force computation from the spans: every pixel, at every level, in whatever nesting.
 
 Tolerances, in 255ths of a pixel. A picture whose pixels are bins of the pyramid has what the tiles have: an exact share
-that is rounded once (1/2), twice where a pixel is longer than the process lived (1). A row of level k is rounded once more for each time that rows were summed (1/2 each). In any
-other window, a pixel of P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin that is
-filled by s and covered by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most
-f (1 - f) <= 1/4 of a bin away: for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
+that is rounded once (1/2), twice where a pixel is longer than the process lived (1). In any other window, a pixel of
+P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin that is filled by s and covered
+by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most f (1 - f) <= 1/4 of a bin away:
+for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def test_the_profile_of_any_window_is_exact(trace: Trace, slow: list[SlowLocatio
         start = rng.randint(-end // 8, end)
         stop = start + max(1, int(end * 2.0 ** -rng.uniform(0, 30)))
         locations = [turn % 4, (turn + 1) % 4]
-        count, own_ns = trace.profile(locations, start, stop)
+        count, own_ns = trace.window_profile(locations, start, stop)
         for line, location in enumerate(locations):
             expected = slow[location].profile(start, stop)
             assert (count[line] == expected[0]).all()
@@ -179,7 +179,12 @@ def test_without_tiles_pictures_are_the_same(folder: Path, trace: Trace, tmp_pat
         assert (with_tiles[1] == without[1]).all()
         assert (with_tiles[2] == without[2]).all()
         assert (trace.group_shares(range(4), start, end, 128) == other.group_shares(range(4), start, end, 128)).all()
-    assert all((a == b).all() for a, b in zip(trace.profile(range(4), 0, 1 << 40), other.profile(range(4), 0, 1 << 40), strict=True))
+    assert all(
+        (a == b).all()
+        for a, b in zip(
+            trace.window_profile(range(4), 0, 1 << 40), other.window_profile(range(4), 0, 1 << 40), strict=True
+        )
+    )
 
 
 def thread_of_steps(stall_at: int | None, wait_ns: int, steps: int = 72_000, step_ns: int = 50_000_000) -> Spans:
@@ -233,7 +238,7 @@ def copy_of(folder: Path, to: Path) -> Path:
 def picture(folder: Path) -> list[np.ndarray]:
     trace = strobe.open(folder)
     cells = trace.cells(range(4), 0, 1 << 34, 512)
-    return [*cells, trace.group_shares(range(4), 0, 1 << 34, 512), *trace.profile(range(4), 12345, 1 << 33)]
+    return [*cells, trace.group_shares(range(4), 0, 1 << 34, 512), *trace.window_profile(range(4), 12345, 1 << 33)]
 
 
 def test_tiles_that_are_torn_foreign_or_old_are_built_anew(folder: Path, trace: Trace, tmp_path: Path):
@@ -241,7 +246,14 @@ def test_tiles_that_are_torn_foreign_or_old_are_built_anew(folder: Path, trace: 
     place = copy_of(folder, tmp_path / "copy.strobe")
     tiles = [place / f"process-{number}.tiles" for number in (1, 2)]
     whole = [file.read_bytes() for file in tiles]
-    for damaged in (b"", b"STIL", whole[0][:-1], whole[1], whole[0][:300] + b"x" + whole[0][300:], b"no tiles at all" * 99):
+    for damaged in (
+        b"",
+        b"STIL",
+        whole[0][:-1],
+        whole[1],
+        whole[0][:300] + b"x" + whole[0][300:],
+        b"no tiles at all" * 99,
+    ):
         tiles[0].write_bytes(damaged)
         assert all((a == b).all() for a, b in zip(picture(place), expected, strict=True))
         assert tiles[0].read_bytes() == whole[0]

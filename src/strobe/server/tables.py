@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.server.tiles import TILE_CELLS, encode_cells, tile_window
+from strobe.server.tiles import PALETTE_BYTES, TILE_CELLS, encode_cells, tile_window
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
@@ -28,6 +28,11 @@ class Body:
 
     data: bytes
     media_type: str
+
+
+def cells_bytes(rows: int) -> int:
+    """Return the bytes that so many rows of cells have at most: index and share of each, and their palette."""
+    return 2 * rows * TILE_CELLS + PALETTE_BYTES
 
 
 def arrow_body(table: pa.Table) -> Body:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from strobe.model.kinds import GROUPS
 from strobe.store.archive import ProcessFiles
 from strobe.store.merge import Definitions
-from strobe.store.raw import NO_REGION, ProcessReader
+from strobe.store.raw import ProcessReader
 
 Regions = npt.NDArray[np.uint32]
 Shares = npt.NDArray[np.uint8]
@@ -85,14 +85,12 @@ class Pyramid:
         size = 8**row_level
         bounds = np.minimum((first + np.arange(count + 1)) * size, len(members)).astype(np.uint32)
         process, local = self._homes(members[bounds[0] : bounds[-1]])
-        return self._core.row_cells(
-            process, local, bounds - bounds[0], window.start_ns, window.end_ns, window.width
-        )
+        return self._core.row_cells(process, local, bounds - bounds[0], window.start_ns, window.end_ns, window.width)
 
     def profile(
         self, locations: Iterable[int], start_ns: int, end_ns: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return executions and exclusive ns by location and region: see `Trace.profile`."""
+        """Return executions and exclusive ns by location and region: see `Trace.window_profile`."""
         process, local = self._homes(locations)
         return self._core.profile(process, local, start_ns, end_ns, self._region_count)
 
