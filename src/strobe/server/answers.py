@@ -40,7 +40,7 @@ from strobe.structure.stack import METRICS
 
 Answer = TypeVar("Answer", bound=Callable[..., Body])
 
-MOST_LOCATIONS = 256
+MOST_LOCATIONS = 1024
 _MOST_HITS = 500
 _MOST_BINS = 4096
 _MOST_STEPS = 4000

@@ -219,6 +219,8 @@ def _told(handler: Handler) -> Handler:
         except LateError:
             do = "The command line (strobe --help) takes the time that it takes."
             return refused(504, "the answer took longer than a server may take", do)
+        except MemoryError:
+            return refused(400, "the answer would need more memory than there is", "Ask for less at once.")
         except Exception as error:
             # Ours to repair: whoever started the server sees where it happened, whoever asked sees a sentence.
             _log.exception("a question was not answered")

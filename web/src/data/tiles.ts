@@ -19,7 +19,7 @@ export type Wanted = {
 
 const KEPT_ROWS = 6000;
 const KEPT_STACKS = 400;
-const LOCATIONS_AT_ONCE = 128;
+const LOCATIONS_AT_ONCE = 512;
 /** A missing tile is replaced by a coarser one up to this many levels above. */
 const COARSER = 30;
 
