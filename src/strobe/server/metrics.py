@@ -62,7 +62,7 @@ class Series:
         return _levels(self._known.astype(np.float64), np.add)
 
     def bins(self, edges: Ints) -> tuple[Reals, Reals, Reals]:
-        """Return least, mean and greatest of the readings [edges[i], edges[i + 1]) for each i: NaN where there is none."""
+        """Return least, mean and greatest of the readings [edges[i], edges[i + 1]) for each i: NaN if there is none."""
         begin, end = edges[:-1], edges[1:]
         low, high = (
             _joined(levels, begin, end, join, nothing)
