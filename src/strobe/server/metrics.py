@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,21 +38,26 @@ def series_table(series: list[Series]) -> pa.Table:
     )
 
 
-def readings_table(series: list[Series], start_ns: int, end_ns: int, width: int) -> pa.Table:
-    """Return the readings of all series in a window; where there are more than `width`, the extremes of each pixel."""
-    columns: dict[str, list[npt.NDArray[np.generic]]] = {"series": [], "time_ns": [], "low": [], "high": []}
-    for number, one in enumerate(series):
+def readings_table(series: list[Series], wanted: Iterable[int], start_ns: int, end_ns: int, width: int) -> pa.Table:
+    """Return the readings of some series in a window; where there are more than `width`, of each pixel the extremes.
+
+    `mean` is that of the readings of the pixel.
+    """
+    columns: dict[str, list[npt.NDArray[np.generic]]] = {"series": [], "time_ns": [], "low": [], "high": [], "mean": []}
+    for number in wanted:
+        one = series[number]
         # One reading beyond each end, so that the line reaches the borders.
         first = max(0, int(np.searchsorted(one.time_ns, start_ns)) - 1)
         last = min(len(one.time_ns), int(np.searchsorted(one.time_ns, end_ns)) + 1)
         time_ns, values = one.time_ns[first:last], one.values[first:last]
-        low = high = values
+        low = high = mean = values
         if len(values) > 2 * width:
             pixel = np.clip((time_ns - start_ns) * width // max(1, end_ns - start_ns), 0, width - 1)
             heads = np.flatnonzero(np.diff(pixel, prepend=-1))
             low, high = np.minimum.reduceat(values, heads), np.maximum.reduceat(values, heads)
+            mean = np.add.reduceat(values, heads) / np.diff(heads, append=len(values))
             time_ns = time_ns[heads]
-        for name, part in (("time_ns", time_ns), ("low", low), ("high", high)):
+        for name, part in (("time_ns", time_ns), ("low", low), ("high", high), ("mean", mean)):
             columns[name].append(part)
         columns["series"].append(np.full(len(time_ns), number, dtype=np.uint32))
     empty = np.zeros(0)
