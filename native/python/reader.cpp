@@ -4,12 +4,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <mutex>
 #include <system_error>
 
+#include "kernels/picture.h"
 #include "kernels/process_file.h"
-#include "kernels/pyramid.h"
 #include "kernels/side_tables.h"
+#include "python/reader.h"
 #include "structure/flow_graph.h"
 #include "structure/regions.h"
 
@@ -45,19 +45,12 @@ nb::object text(const std::string& bytes) {  // names come from the program: wha
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), Py_ssize_t(bytes.size()), "backslashreplace"));
 }
 
-[[noreturn]] void raise_os(const std::system_error& e) {
-  errno = e.code().value();
-  std::string message = e.code().message(), path = e.what();
-  if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
-  PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
-  throw nb::python_error();
-}
-
 class Reader {
  public:
   Reader(const std::string& blocks_path, const std::optional<std::string>& rings_path) {
     try {
-      file_ = std::make_unique<ProcessFile>(blocks_path, rings_path.value_or(""));
+      nb::gil_scoped_release release;
+      file_ = std::make_shared<ProcessFile>(blocks_path, rings_path.value_or(""));
     } catch (const std::system_error& e) {
       raise_os(e);
     } catch (const std::runtime_error& e) {
@@ -84,7 +77,7 @@ class Reader {
     nb::dict out;
     for (const auto& [name, value] : file_->counters) out[name.c_str()] = value;
     out["bytes_lost"] = file_->bytes_lost;
-    out["chunks_damaged"] = file_->chunks_damaged;
+    out["chunks_damaged"] = file_->chunks_damaged + file_->damaged_later();
     out["records_recovered"] = file_->recovered_records;
     return out;
   }
@@ -267,7 +260,7 @@ class Reader {
         if (location >= 0 && chunk.location != uint32_t(location)) continue;
         const size_t number = chunks++;
         if (number < first || number - first >= most) continue;
-        if (!decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
+        if (!file_->whole(chunk.payload) || !decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
       }
     }
     nb::dict columns, out;
@@ -290,29 +283,9 @@ class Reader {
     return out;
   }
 
-  void make_tiles(const std::string& path) const {
-    try {
-      nb::gil_scoped_release release;
-      build_tiles(*file_, path);
-    } catch (const std::system_error& e) {
-      raise_os(e);
-    }
-  }
-
-  nb::tuple row_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
-                      const std::optional<std::string>& tiles_path) {
-    check(start_ns, end_ns, width);
-    Cells c;
-    {
-      nb::gil_scoped_release release;
-      std::lock_guard lock(tiles_mutex_);
-      if (!tiles_ || tiles_path_ != tiles_path.value_or("")) {
-        tiles_path_ = tiles_path.value_or("");
-        tiles_ = std::make_unique<Tiles>(tiles_path_, *file_);
-      }
-      c = cells(*file_, *tiles_, location, start_ns, end_ns, width);
-    }
-    return nb::make_tuple(array(std::move(c.region)), array(std::move(c.share)));
+  bool write_index() const {
+    nb::gil_scoped_release release;
+    return file_->write_index();
   }
 
   nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
@@ -333,15 +306,14 @@ class Reader {
     return nb::make_tuple(array(std::move(flat.region), rows), array(std::move(flat.share), rows));
   }
 
+  std::shared_ptr<const ProcessFile> file() const { return file_; }
+
  private:
   static void check(int64_t start_ns, int64_t end_ns, uint32_t width) {
     if (end_ns <= start_ns || width == 0)
       throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
   }
-  std::unique_ptr<ProcessFile> file_;
-  std::mutex tiles_mutex_;
-  std::unique_ptr<Tiles> tiles_;
-  std::string tiles_path_;
+  std::shared_ptr<ProcessFile> file_;
 };
 
 uint64_t recover(const std::string& blocks_path, const std::string& rings_path) {
@@ -356,6 +328,16 @@ uint64_t recover(const std::string& blocks_path, const std::string& rings_path) 
 }
 
 }  // namespace
+
+std::shared_ptr<const ProcessFile> file_of(nb::handle reader) { return nb::cast<const Reader&>(reader).file(); }
+
+[[noreturn]] void raise_os(const std::system_error& e) {
+  errno = e.code().value();
+  std::string message = e.code().message(), path = e.what();
+  if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
+  PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
+  throw nb::python_error();
+}
 
 void register_reader(nb::module_& m) {
   nb::class_<Reader>(m, "ProcessReader")
@@ -377,9 +359,9 @@ void register_reader(nb::module_& m) {
       .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
            nb::arg("most") = SIZE_MAX)
       .def("texts", &Reader::texts)
-      .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
-      .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),
-           nb::arg("tiles_path").none() = nb::none())
+      .def(
+          "spans_before", [](const Reader& self, int64_t ns) { return self.file()->spans_before(ns); }, nb::arg("ns"))
+      .def("write_index", &Reader::write_index)
       .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"),
            nb::arg("width"), nb::arg("max_depth"));
   m.def("recover", &recover, nb::arg("blocks_path"), nb::arg("rings_path"),

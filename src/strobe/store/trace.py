@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from strobe import registry
 from strobe.errors import TraceError, UsageError
-from strobe.model.kinds import GROUPS, RECORDED_WITH
+from strobe.model.kinds import RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
@@ -33,7 +33,7 @@ from strobe.store.folded import (
 from strobe.store.info import Info
 from strobe.store.merge import Definitions, LocalLocation, merge
 from strobe.store.places import Place, find_places
-from strobe.store.pyramid import ensure_tiles, slow_group_shares, slow_profile
+from strobe.store.pyramid import Pyramid, Window
 from strobe.store.raw import NO_REGION, ProcessReader, open_process
 from strobe.store.table import Table, arrow_schema, make_table
 
@@ -390,16 +390,8 @@ class Trace:
         Three arrays (locations, width): region (NO_REGION where nothing ran), its share of the pixel in 255ths, and the
         region of the longest exceptional stretch in the pixel (NO_REGION where there is none, GAP for a gap).
         """
-        wanted = list(locations)
-        regions = np.full((len(wanted), width), NO_REGION, dtype=np.uint32)
-        shares = np.zeros((len(wanted), width), dtype=np.uint8)
-        for line, location in enumerate(wanted):
-            home = self._home(location)
-            zero, tiles = self.zero_of(home.process), self._tiles(home.process)
-            low, high = start_ns + zero, end_ns + zero
-            local, shares[line] = self.readers[home.process].cells(home.local_id, low, high, width, tiles)
-            regions[line] = self._global_regions(home.process, cast("npt.NDArray[np.uint32]", local))
-        return regions, shares, np.full_like(regions, NO_REGION)
+        self._locations_exist(wanted := list(locations))
+        return self._pyramid.cells(wanted, Window(start_ns, end_ns, width))
 
     def group_shares(self, locations: Iterable[int], start_ns: int, end_ns: int, width: int) -> npt.NDArray[np.uint8]:
         """Return, per location and pixel of [start_ns, end_ns), what each group of model.kinds.GROUPS fills of it.
@@ -407,18 +399,18 @@ class Trace:
         One array (locations, width, groups), in 255ths of the pixel, each rounded by itself. What counts is the
         innermost region.
         """
-        edges = np.linspace(start_ns, end_ns, width + 1)
-        return np.stack([slow_group_shares(self, at, edges) for at in locations])
+        self._locations_exist(wanted := list(locations))
+        return self._pyramid.group_shares(wanted, Window(start_ns, end_ns, width))
 
-    def profile(
+    def window_profile(
         self, locations: Iterable[int], start_ns: int, end_ns: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return, per location and region, the executions that begin in [start_ns, end_ns), and exclusive ns in it.
 
         Two arrays (locations, regions), exact.
         """
-        rows = [slow_profile(self, at, start_ns, end_ns) for at in locations]
-        return np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
+        self._locations_exist(wanted := list(locations))
+        return self._pyramid.profile(wanted, start_ns, end_ns)
 
     @cached_property
     def rows(self) -> list[Place]:
@@ -434,13 +426,17 @@ class Trace:
         Two arrays: shares of groups (count, width, groups), in 255ths of the pixel, the mean of the locations; marks
         (count, width) as `cells` gives them, the longest of all locations.
         """
-        members, size = self.rows[place].locations, 8**row_level
-        shares = np.zeros((count, width, len(GROUPS)), dtype=np.uint8)
-        for row in range(count):
-            inside = members[(first + row) * size : (first + row + 1) * size]
-            if inside:
-                shares[row] = np.rint(self.group_shares(inside, start_ns, end_ns, width).mean(axis=0))
-        return shares, np.full((count, width), NO_REGION, dtype=np.uint32)
+        if not 0 <= place < len(self.rows):
+            raise UsageError(f"no place {place}: this trace has {len(self.rows)}, numbered from 0")
+        members = self.rows[place].locations
+        return self._pyramid.row_cells(members, row_level, first, count, Window(start_ns, end_ns, width))
+
+    def build_pyramid(self) -> None:
+        """Build the tiles that pictures are made from, where they are missing or out of date.
+
+        Otherwise the first picture does so. Where the folder cannot be written, there are none.
+        """
+        self._pyramid.build()
 
     def stack_cells(
         self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int
@@ -532,6 +528,13 @@ class Trace:
         """
         return parts.part_of(self, ranks, steps, time_ns)
 
+    def beginning(self, most_spans: int) -> tuple[Trace, str]:
+        """Return the run, or where it has more spans its first processes, as many as have no more together; of a first
+        one that has more, its begin. Numbers of processes, locations, regions and call paths stay as they are. Also say
+        in words which part it is, "" for all.
+        """
+        return parts.beginning_of(self, most_spans)
+
     def export(self, path: str | os.PathLike[str], to: str = "", **options: object) -> list[str]:
         """Write the run to a file (or folder) of another format; "" for `to`: the one that the suffix of `path` says.
 
@@ -594,10 +597,14 @@ class Trace:
         return self.zero_ns - self._offsets[process]
 
     def _home(self, location: int) -> LocalLocation:
-        homes = self._definitions.homes
-        if not 0 <= location < len(homes):
-            raise UsageError(f"no location {location}: this trace has {len(homes)}, numbered from 0")
-        return homes[location]
+        self._locations_exist([location])
+        return self._definitions.homes[location]
+
+    def _locations_exist(self, locations: Iterable[int]) -> None:
+        count = len(self._definitions.homes)
+        for location in locations:
+            if not 0 <= location < count:
+                raise UsageError(f"no location {location}: this trace has {count}, numbered from 0")
 
     def _local_locations(self, process: int) -> dict[int, int]:
         """From the ids of a process's locations to ours."""
@@ -623,10 +630,13 @@ class Trace:
         )
         return mapped.astype(np.uint32)
 
-    def _tiles(self, process: int) -> str | None:
-        if not self.files:
-            return None
-        return self.once(("tiles", process), lambda: ensure_tiles(self.files[process], self.readers[process]))
+    @property
+    def _pyramid(self) -> Pyramid:
+        def make() -> Pyramid:
+            zeros = [self.zero_of(process) for process in range(len(self.readers))]
+            return Pyramid(self.readers, zeros, self.files, self._definitions)
+
+        return self.once("pyramid", make)
 
     def steps_of(self, process: int) -> tuple[npt.NDArray[np.int64], ...]:
         """Return number, begin and end of the steps that a process lives in, in order."""
@@ -681,15 +691,30 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
             why = f"{notes[0]}. Install strobe with the Python that runs the program."
         raise TraceError(f"'{folder}' holds no recorded process", do=why)
     readers, readable, failures = [], [], []
-    for each in files:
-        try:
-            readers.append(open_process(each))
+    for each, reader in zip(files, _opened(files), strict=True):
+        if isinstance(reader, TraceError):
+            failures.append((each.pid, reader))
+        else:
+            readers.append(reader)
             readable.append(each)
-        except TraceError as error:
-            failures.append((each.pid, error))
     if not readers:
         raise failures[0][1]
     return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures])
+
+
+def _opened(files: Sequence[archive.ProcessFiles]) -> Iterable[ProcessReader | TraceError]:
+    def opened(each: archive.ProcessFiles) -> ProcessReader | TraceError:
+        try:
+            return open_process(each)
+        except TraceError as error:
+            return error
+
+    if len(files) == 1:
+        return [opened(files[0])]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
+        return list(pool.map(opened, files))
 
 
 def last(n: int = 0) -> Trace:
