@@ -102,7 +102,7 @@ def values(facts: Facts, of: str, start_ns: int, end_ns: int) -> pa.Table:
     sums = np.zeros(count)
     for first in range(0, count, _PROFILED):
         some = range(first, min(first + _PROFILED, count))
-        _, exclusive_ns = facts.trace.profile(some, start_ns, end_ns)
+        _, exclusive_ns = facts.trace.window_profile(some, start_ns, end_ns)
         sums[first : first + len(some)] = exclusive_ns[:, wanted].sum(axis=1)
     return pa.table({"location": np.arange(count, dtype=np.uint32), "value": sums})
 
