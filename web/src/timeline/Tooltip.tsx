@@ -45,6 +45,7 @@ function useMarked(model: TimelineModel, row: Row | undefined, mark: PlacedMark 
 export function Tooltip({ model }: { model: TimelineModel }) {
   const pointer = model.pointer.value;
   const hit = model.hit.value;
+  void model.version.value; // what comes while the pointer rests is told, too
   const row = pointer && rowAt(groundOf(model, pointer.pane), pointer.y);
   const facts = pointer && row && rasterFacts(model, row, pointer.x);
   const mark = pointer && row && markAt(sceneOf(model, pointer.pane, undefined), row, pointer.x);
