@@ -26,7 +26,7 @@ def test_every_pixel_is_least_mean_and_greatest_of_its_readings(
     readings: list[tuple[int, float]], start: int, length: int, width: int
 ) -> None:
     series = series_of(readings)
-    found = readings_table([series], start, start + length, width).to_pylist()
+    found = readings_table([series], [0], start, start + length, width).to_pylist()
 
     pairs = list(zip(series.time_ns.tolist(), series.values.tolist(), strict=True))
     before = [each for each in pairs if each[0] < start][-1:]
@@ -60,5 +60,5 @@ def test_times_of_months_are_told_apart_to_the_nanosecond() -> None:
     month = 31 * 86_400 * 10**9
     times = np.concatenate([np.arange(month - 5000, month), np.arange(month, month + 5000)])
     series = Series("m", "", 0, None, times, np.repeat([1.0, 2.0], 5000))
-    rows = readings_table([series], 0, 2 * month, 2).to_pylist()
+    rows = readings_table([series], [0], 0, 2 * month, 2).to_pylist()
     assert [(row["low"], row["mean"], row["high"]) for row in rows] == [(1.0, 1.0, 1.0), (2.0, 2.0, 2.0)]

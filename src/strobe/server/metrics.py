@@ -5,7 +5,7 @@ A series has a pyramid: least, sum and greatest of 2^level readings each: a pixe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -119,8 +119,8 @@ def series_table(series: list[Series]) -> pa.Table:
     )
 
 
-def readings_table(series: list[Series], start_ns: int, end_ns: int, width: int) -> pa.Table:
-    """Return the readings of all series in a window, as least (`low`), mean and greatest (`high`) of each.
+def readings_table(series: list[Series], wanted: Iterable[int], start_ns: int, end_ns: int, width: int) -> pa.Table:
+    """Return the readings of some series in a window, as least (`low`), mean and greatest (`high`) of each.
 
     Where there are more than two a pixel: of the readings of each pixel, at the time of the first one.
     """
@@ -128,7 +128,8 @@ def readings_table(series: list[Series], start_ns: int, end_ns: int, width: int)
     length = end_ns - start_ns
     begins = np.array([start_ns - (-pixel * length // width) for pixel in range(1, width)], dtype=np.int64)
     columns: dict[str, list[npt.NDArray[Any]]] = {"series": [], "time_ns": [], "low": [], "mean": [], "high": []}
-    for number, one in enumerate(series):
+    for number in wanted:
+        one = series[number]
         # One reading beyond each end, so that the line reaches the borders.
         first = max(0, int(np.searchsorted(one.time_ns, start_ns)) - 1)
         last = min(len(one.time_ns), int(np.searchsorted(one.time_ns, end_ns)) + 1)
