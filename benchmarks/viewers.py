@@ -138,11 +138,8 @@ async def measure(options: argparse.Namespace, address: str, pid: int) -> None:
     await asyncio.sleep(2)
     left_s = cpu_s(pid) - idle
     load = os.getloadavg()[0]
-    print(
-        f"{options.viewers} viewers, {options.seconds} s, {options.rows} rows, {options.pause} s a look, load {load:.1f}",
-        end="",
-    )
-    print(f", beside somebody who searches: {options.busy}")
+    print(f"{options.viewers} viewers, {options.seconds} s, {options.rows} rows, {options.pause} s a look")
+    print(f"load {load:.1f}, beside somebody who searches: {options.busy}")
     rows = []
     for name, times in [*sorted(seen.answers.items()), ("a whole picture", seen.pictures)]:
         ordered = sorted(times)
