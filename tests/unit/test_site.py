@@ -166,7 +166,7 @@ def test_what_takes_too_long_is_refused_in_a_sentence(tmp_path: Path, static: Pa
 
 def test_several_traces_have_a_list_and_an_address_each(several: Page) -> None:
     page = several.request("GET", f"/{TOKEN}/").text
-    links = re.findall(r'href="([^"]+)"', page)
+    links = re.findall(r'href="(t/[^"]+)"', page)
     assert len(links) == 4
     assert "first.py" in page
     assert "n17" in page
