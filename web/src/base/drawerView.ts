@@ -37,13 +37,12 @@ export const MOST_CLUSTERS = 16;
 export function parseDrawer(get: (name: string) => string | undefined): DrawerView {
   const [tab, tall] = (get("drawer") ?? "").split("-");
   const [by, sort, clusters] = (get("bars") ?? "").split("-");
-  const [low, high] = (get("lasting") ?? "").split("-").map(Number);
-  const fits = low !== undefined && high !== undefined && Number.isSafeInteger(low) && Number.isSafeInteger(high);
+  const [, low, high] = (/^(\d{1,15})-(\d{1,15})$/.exec(get("lasting") ?? "") ?? []).map(Number);
   const count = Number(clusters);
   return {
     tab: DRAWER_TABS.find((one) => one === tab) ?? "",
     tallPx: tall && /^\d+$/.test(tall) ? tallness(Number(tall)) : DRAWER_VIEW.tallPx,
-    lasting: fits && low >= 0 && high >= low && get("lasting") ? { startNs: low, endNs: high } : undefined,
+    lasting: low !== undefined && high !== undefined && high >= low ? { startNs: low, endNs: high } : undefined,
     by: BARS_BY.find((one) => one === by) ?? DRAWER_VIEW.by,
     sort: BARS_SORTS.find((one) => one === sort) ?? DRAWER_VIEW.sort,
     clusters: Number.isInteger(count) && count >= 0 && count <= MOST_CLUSTERS ? count : 0,

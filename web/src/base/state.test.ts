@@ -18,6 +18,15 @@ const full: State = {
     location: 4,
   },
   selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
+  gap: { location: 2, startNs: 77 },
+  drawer: {
+    tab: "processes",
+    tallPx: 333,
+    lasting: { startNs: 10, endNs: 10 },
+    by: "region",
+    clusters: 4,
+    sort: "time",
+  },
   range: { startNs: 5, endNs: 9 },
   find: "aten::conv2d & more=?",
   step: 412,
@@ -53,6 +62,11 @@ describe("the state in the address", () => {
 
     "#stack=a-b-c",
     "#profile=a-b-c",
+    "#gap=5",
+    "#drawer=x-y",
+    "#lasting=9-3",
+    "#lasting=-1",
+    "#bars=a-b-99",
     "#preset=x&sort=size&fold=some~&pin=~5&fit=yes&location=-3",
   ])("survives nonsense: %s", (hash) => expect(parseState(hash)).toEqual(INITIAL));
   test("keeps the trail short by forgetting the outermost windows", () => {

@@ -41,9 +41,7 @@ const decodeGap = maybe(
     end_ns: number,
     before: maybe(decodeEnd),
     after: maybe(decodeEnd),
-    cause: maybe(
-      object({ main: text, parts: list(object({ cause: text, ns: number })), call: maybe(decodeEnd) }),
-    ),
+    cause: maybe(object({ main: text, parts: list(object({ cause: text, ns: number })), call: maybe(decodeEnd) })),
   }),
 );
 /** A stretch in which nothing runs on a row; what ran before and after, and on a stream of a GPU its causes. */

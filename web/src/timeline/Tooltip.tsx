@@ -16,8 +16,9 @@ const GUTTER_WIDTH = 208;
 export function Tooltip({ model }: { model: TimelineModel }) {
   const pointer = model.pointer.value;
   const hit = model.hit.value;
+  const idle = model.idle.value;
   const row = pointer && rowAt(groundOf(model, pointer.pane), pointer.y);
-  if (!pointer || model.dragging.value || (!hit && row?.kind !== "metric")) return null;
+  if (!pointer || model.dragging.value || (!hit && !idle && row?.kind !== "metric")) return null;
   const theme = model.session.theme.value;
   const right = pointer.x > model.size.value.width * 0.62;
   const above = RULER_HEIGHT + STEPS_HEIGHT + (pointer.pane === model.main ? model.pinned.height.value : 0);
@@ -40,6 +41,20 @@ export function Tooltip({ model }: { model: TimelineModel }) {
         </div>
       </div>
     );
+  if (idle) {
+    const { startNs, endNs } = idle.range;
+    const shown = model.window.value;
+    const cut = startNs <= shown.startNs || endNs >= shown.endNs;
+    return (
+      <div class="tooltip" style={style} role="tooltip">
+        <div class="tooltip-name">nothing runs</div>
+        <div class="weak">
+          for {cut ? "at least " : ""}
+          {formatDuration(length(idle.range))} · click says what was before, after, and why
+        </div>
+      </div>
+    );
+  }
   if (row?.kind !== "metric") return null;
   const at = toNs(pointer.x, model.window.value, model.size.value.width);
   return (

@@ -40,8 +40,7 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
     const row = names?.kind === "text" ? names.values.indexOf(region) : -1;
     return region && row >= 0 ? rowKey(table, row) : "";
   }, [table, names, region]);
-  const change = (next: TableView): void =>
-    session.update({ tables: { ...session.state.value.tables, [NAME]: next } });
+  const change = (next: TableView): void => session.update({ tables: { ...session.state.value.tables, [NAME]: next } });
   if (!table.rows) return <PanelNote>No span is in this stretch of time.</PanelNote>;
   return (
     <>

@@ -1,9 +1,9 @@
 // A button that saves a table as it is shown.
 import { csvText, fileName } from "../base/csv";
+import { csvFile, saveFile } from "../base/save";
 import type { TimeRange } from "../base/time";
 import { useSession } from "../data/session";
 import type { AnalysisTable } from "../data/table";
-import { csvFile, saveFile } from "./save";
 
 type Props = {
   /** What it is called in the name of the file. */

@@ -18,7 +18,7 @@ export function useRested<T>(about: string, ask: (signal: AbortSignal) => Promis
   const value = useSignal<T | undefined>(undefined);
   const failure = useSignal<string | undefined>(undefined);
   const waiting = useSignal(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `about` says all that `ask` depends on.
+  // `about` says all that `ask` depends on.
   useEffect(() => {
     const controller = new AbortController();
     waiting.value = true;
