@@ -532,6 +532,13 @@ class Trace:
         """
         return parts.part_of(self, ranks, steps, time_ns)
 
+    def beginning(self, most_spans: int) -> tuple[Trace, str]:
+        """Return the run, or where it has more spans its first processes, as many as have no more together; of a first
+        one that has more, its begin. Numbers of processes, locations, regions and call paths stay as they are. Also say
+        in words which part it is, "" for all.
+        """
+        return parts.beginning_of(self, most_spans)
+
     def export(self, path: str | os.PathLike[str], to: str = "", **options: object) -> list[str]:
         """Write the run to a file (or folder) of another format; "" for `to`: the one that the suffix of `path` says.
 
@@ -681,15 +688,30 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
             why = f"{notes[0]}. Install strobe with the Python that runs the program."
         raise TraceError(f"'{folder}' holds no recorded process", do=why)
     readers, readable, failures = [], [], []
-    for each in files:
-        try:
-            readers.append(open_process(each))
+    for each, reader in zip(files, _opened(files), strict=True):
+        if isinstance(reader, TraceError):
+            failures.append((each.pid, reader))
+        else:
+            readers.append(reader)
             readable.append(each)
-        except TraceError as error:
-            failures.append((each.pid, error))
     if not readers:
         raise failures[0][1]
     return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures])
+
+
+def _opened(files: Sequence[archive.ProcessFiles]) -> Iterable[ProcessReader | TraceError]:
+    def opened(each: archive.ProcessFiles) -> ProcessReader | TraceError:
+        try:
+            return open_process(each)
+        except TraceError as error:
+            return error
+
+    if len(files) == 1:
+        return [opened(files[0])]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
+        return list(pool.map(opened, files))
 
 
 def last(n: int = 0) -> Trace:
