@@ -5,7 +5,7 @@ export type KeyLine = {
   /** As it is written, two spaces between keys that do different things. */
   readonly show: string;
   readonly what: string;
-  /** In few words, for the line below the tracks. */
+  /** For the line below the tracks: keys, a colon, and few words. */
   readonly hint?: string;
 };
 export type KeyGroup = { readonly title: string; readonly keys: readonly KeyLine[] };
@@ -25,8 +25,11 @@ const bindings = (of: (line: Bound) => object): ReadonlyMap<string, string> =>
 export const TIMELINE_ACTIONS = bindings((line) => line.codes);
 export const ROW_ACTIONS = bindings((line) => line.inRows ?? {});
 
-/** The lines that have a place below the tracks. */
-export const HINTS: readonly KeyLine[] = LINES.filter((line) => line.hint);
+/** What has a place in the line below the tracks. */
+export const HINTS: readonly KeyLine[] = LINES.flatMap(({ hint = "" }) => {
+  const [show, what] = hint.split(": ");
+  return show && what ? [{ show, what }] : [];
+});
 
 /** A press as the table calls it: "Control+KeyZ", "Shift+KeyJ", "KeyW". Physical keys, so that they lie the same everywhere. */
 export const chordOf = (event: Pick<KeyboardEvent, "code" | "ctrlKey" | "metaKey" | "shiftKey">): string =>

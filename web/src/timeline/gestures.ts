@@ -97,7 +97,7 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
 type Motion = { readonly zoom: number; readonly pan: number };
 
 /** Actions of base/keys.json that last as long as their key is held. */
-const MOTIONS: Readonly<Record<string, Motion>> = {
+export const MOTIONS: Readonly<Record<string, Motion>> = {
   zoomIn: { zoom: -1, pan: 0 },
   zoomOut: { zoom: 1, pan: 0 },
   panLeft: { zoom: 0, pan: -1 },
@@ -137,7 +137,11 @@ export function timelineActions(model: TimelineModel, inRows: () => boolean): Re
 function locationOf(model: TimelineModel, inRows: boolean): number | undefined {
   const row = meantRow(model, inRows);
   if (row?.kind === "location") return row.location.location;
-  return model.linked.gap.peek()?.location ?? model.selected.peek()?.location;
+  const chosen = model.linked.gap.peek()?.location ?? model.selected.peek()?.location;
+  if (chosen !== undefined) return chosen;
+  // Nobody points anywhere: the first stream, whose gaps are what people look for.
+  const rows = model.visible(model.main).flatMap((one) => (one.kind === "location" ? [one.location] : []));
+  return (rows.find((one) => one.kind === "stream") ?? rows[0])?.location;
 }
 
 /** True while the user writes into a field. */

@@ -78,7 +78,9 @@ export class Linked {
   async goTo(end: Pick<SpanEnd, "location" | "start_ns" | "duration_ns" | "depth">): Promise<void> {
     const { model } = this;
     const range = { startNs: end.start_ns, endNs: end.start_ns + Math.max(1, end.duration_ns) };
-    model.bringIntoView(range);
+    // Of what is longer than the window its begin is what was meant.
+    const most = length(model.window.peek()) / 2;
+    model.bringIntoView({ startNs: range.startNs, endNs: Math.min(range.endNs, range.startNs + most) });
     model.bringRowIntoView(end.location);
     await model.select({ location: end.location, range: { ...range, endNs: range.startNs + 1 }, depth: end.depth });
   }
@@ -93,7 +95,7 @@ export class Linked {
 
   /** Fetches the gap that the address names. */
   async restore(key: GapKey): Promise<void> {
-    const known = this.gap.value;
+    const known = this.gap.peek();
     if (known && known.location === key.location && known.start_ns === key.startNs) return;
     const found = await this.model.session.ask(fetchGap(this.model.session.api, key).then((gap) => ({ gap })));
     if (found) this.gap.value = found.gap;

@@ -64,10 +64,10 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
         <button type="button" onClick={onFocus}>
           Zoom to it <kbd>F</kbd>
         </button>
-        <span class="weak">
-          <kbd>,</kbd> <kbd>.</kbd> gaps beside it · <kbd>I</kbd> the longest
-        </span>
       </div>
+      <p class="weak hint">
+        <kbd>,</kbd> <kbd>.</kbd> the gaps beside it <kbd>I</kbd> the longest on the screen
+      </p>
     </section>
   );
 }

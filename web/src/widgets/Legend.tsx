@@ -74,9 +74,9 @@ export function KeyHints() {
   if (!session.hints.value) return null;
   return (
     <span class="key-hints">
-      {HINTS.map(({ show, hint }) => (
+      {HINTS.map(({ show, what }) => (
         <span class="key-hints-one" key={show}>
-          <Caps show={show} /> {hint}
+          <Caps show={show} /> {what}
         </span>
       ))}
       <button

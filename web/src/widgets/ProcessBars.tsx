@@ -2,7 +2,7 @@
 
 import { css, GROUP_TITLES, groupColor, isGroup, regionColor, type Theme } from "../base/color";
 import { BARS_BY, BARS_SORTS, type BarsSort, type DrawerView, MOST_CLUSTERS } from "../base/drawerView";
-import { shortName } from "../base/names";
+import { middleCut, shortName } from "../base/names";
 import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration, type TimeRange } from "../base/time";
 import type { Run } from "../data/run";
@@ -19,6 +19,8 @@ const SORT_TITLES: Readonly<Record<BarsSort, string>> = {
   rank: "by rank",
   time: "by time",
 };
+/** Characters of a name of a region. */
+const NAME_LENGTH = 28;
 const METHOD =
   "Distance: the sum of differences of exclusive time by region (L1), as a part of the mean total. " +
   "Centres: farthest first (Gonzalez 1985), then k-medians. " +
@@ -46,7 +48,9 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
   const session = useSession();
   const change = (change: Partial<DrawerView>): void =>
     session.update({ drawer: { ...session.state.peek().drawer, ...change } });
-  const { clusters, parts } = bars;
+  const { parts } = bars;
+  // Of one process there is nothing to compare.
+  const clusters = bars.processes > 1 ? bars.clusters : [];
   const most = longestBar(bars.bars);
   const order = barOrder(bars.bars, view.sort);
   const { scroller, rows } = useRows(clusters.length + order.length, -1);
@@ -88,8 +92,8 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
           </select>
         </label>
         <span class="weak" title={METHOD}>
-          exclusive time over all threads and streams · {plural(bars.processes, "process")} in{" "}
-          {plural(clusters.length, "cluster")}
+          exclusive time over all threads and streams · {plural(bars.processes, "process")}
+          {clusters.length > 0 && ` in ${plural(clusters.length, "cluster")}`}
           {bars.processes > bars.bars.length &&
             ` · bars: the ${formatCount(bars.bars.length)} least like their clusters`}
           {old && " · summing up …"}
@@ -162,7 +166,7 @@ function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
           title={title}
           onClick={() => session.update({ region: first.name })}
         >
-          {first.mean_ns > first.others_ns ? "▲" : "▼"} {shortName(first.name)}{" "}
+          {first.mean_ns > first.others_ns ? "▲" : "▼"} {middleCut(shortName(first.name), NAME_LENGTH)}{" "}
           {formatDuration(Math.abs(first.mean_ns - first.others_ns))}
         </button>
       )}
@@ -201,7 +205,7 @@ function Stacked({ ns, bars, most }: { ns: readonly number[]; bars: Bars; most: 
 }
 
 const partTitle = ({ name, group }: Bars["parts"][number]): string =>
-  name === group && isGroup(group) ? GROUP_TITLES[group] : shortName(name);
+  name === group && isGroup(group) ? GROUP_TITLES[group] : middleCut(shortName(name), NAME_LENGTH);
 
 function Parts({ bars }: { bars: Bars }) {
   const session = useSession();
