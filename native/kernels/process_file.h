@@ -98,6 +98,7 @@ class ProcessFile {
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
   const std::string& recovered_chunks() const { return recovered_.chunks; }
+  size_t bytes() const { return map_bytes_; }          // of the block file
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
   // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
   uint64_t damaged_later() const { return damaged_later_; }

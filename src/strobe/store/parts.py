@@ -12,7 +12,7 @@ import numpy.typing as npt
 from strobe.errors import UsageError
 from strobe.model.kinds import PARTS
 from strobe.model.units import format_count, format_ns
-from strobe.store.raw import ProcessReader
+from strobe.store.raw import ALWAYS, ProcessReader
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -112,6 +112,7 @@ class PartReader:
 
     def __init__(self, whole: ProcessReader, begin_ns: int, end_ns: int) -> None:
         self._whole, self._begin, self._end = whole, begin_ns, end_ns
+        self.window = max(begin_ns, ALWAYS[0]), min(end_ns, ALWAYS[1])
         self._rows: tuple[int, _Array] = (-1, np.empty(0, dtype=np.int64))  # of the location asked for last
 
     def process(self) -> Mapping[str, object]:
