@@ -223,7 +223,12 @@ def keys() -> str:
     """What the keyboard does on the page: the table that the page itself uses."""
     table = json.loads((ROOT / "web/src/base/keys.json").read_text(encoding="utf-8"))
     everywhere = {"title": "Everywhere", "keys": [{"show": "1 … 9", "what": "pages"}, *table["everywhere"]]}
-    parts = ["# Keys of the page", "", "The page shows the same when `?` is pressed. Letters are places on the keyboard.", ""]
+    parts = [
+        "# Keys of the page",
+        "",
+        "The page shows the same when `?` is pressed. Letters are places on the keyboard.",
+        "",
+    ]
     for title, groups in (("Timeline", table["timeline"]), ("Other pages", table["pages"]), ("", [everywhere])):
         parts += [f"## {title}", ""] if title else []
         for group in groups:

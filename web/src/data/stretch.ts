@@ -17,6 +17,7 @@ export const fetchFlatProfile = async (api: Api, range: TimeRange, signal: Abort
 
 const decodeDurations = object({
   name: text,
+  executions: number,
   count: number,
   read_share: number,
   total_ns: number,

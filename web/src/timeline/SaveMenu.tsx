@@ -87,6 +87,7 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
     return () => window.removeEventListener("pointerdown", away);
   }, [open, model]);
   const onKey = (event: KeyboardEvent): void => {
+    if (!model.saving.peek() || event.ctrlKey || event.metaKey || event.altKey) return;
     const all = [...(menu.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
     const at = document.activeElement instanceof HTMLElement ? all.indexOf(document.activeElement) : -1;
     const letter = items.find((item) => event.code === `Key${item.key}`);
@@ -100,6 +101,14 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
     event.preventDefault();
     event.stopPropagation();
   };
+  const latest = useRef(onKey);
+  latest.current = onKey;
+  useEffect(() => {
+    // Before all other keys, and not only once the menu is drawn: whoever types fast must not pin rows instead.
+    const listen = (event: KeyboardEvent): void => latest.current(event);
+    window.addEventListener("keydown", listen, { capture: true });
+    return () => window.removeEventListener("keydown", listen, { capture: true });
+  }, []);
   return (
     <div class="save-menu" ref={menu}>
       <button
@@ -115,7 +124,7 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
         save ▾
       </button>
       {open && (
-        <div role="menu" tabIndex={-1} aria-label="Save" onKeyDown={onKey}>
+        <div role="menu" tabIndex={-1} aria-label="Save">
           {items.map((item) => (
             <button
               type="button"

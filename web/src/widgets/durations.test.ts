@@ -22,6 +22,6 @@ test.each([
 test("of no bins none is chosen", () => expect(between(0, 1, [])).toBeUndefined());
 
 test("it is said how it was computed", () => {
-  expect(howRead({ read_share: 1 })).toContain("all executions");
-  expect(howRead({ read_share: 0.0421 })).toContain("in 4.2 % of the time");
+  expect(howRead({ read_share: 1, executions: 5 })).toContain("all executions");
+  expect(howRead({ read_share: 0.0421, executions: 1000 })).toMatch(/^of 1.000: .* in 4.2 % of the time/);
 });

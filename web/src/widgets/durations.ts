@@ -1,4 +1,5 @@
 // Where things lie in a histogram of durations. Pure.
+import { formatCount } from "../base/quantity";
 import type { TimeRange } from "../base/time";
 import type { Durations } from "../data/stretch";
 
@@ -24,7 +25,7 @@ export function between(from: number, to: number, edges: readonly number[]): Tim
 }
 
 /** What the numbers were computed from. */
-export const howRead = ({ read_share }: Pick<Durations, "read_share">): string =>
+export const howRead = ({ read_share, executions }: Pick<Durations, "read_share" | "executions">): string =>
   read_share >= 1
     ? "all executions that begin here"
-    : `those that begin in ${read_share < 0.001 ? "less than 0.1" : (100 * read_share).toPrecision(2)} % of the time, in even pieces: choose a shorter stretch for all`;
+    : `of ${formatCount(executions)}: those that begin in ${read_share < 0.001 ? "less than 0.1" : (100 * read_share).toPrecision(2)} % of the time, in even pieces; choose a shorter stretch for all`;
