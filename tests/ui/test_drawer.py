@@ -45,7 +45,7 @@ def gpu_page(browser: Browser, gpu: str) -> Iterator[Page]:
 
 def test_the_drawer_profiles_the_stretch_and_its_state_comes_back(page: Page, address: str) -> None:
     timeline = open_timeline(page, address, "&range=0-200000000")
-    page.keyboard.press("o")
+    page.keyboard.press("l")
     drawer = page.get_by_role("region", name="Statistics of the stretch of time")
     expect(drawer).to_contain_text("chosen stretch: 200 ms")
     rows = drawer.get_by_role("row")
@@ -53,7 +53,7 @@ def test_the_drawer_profiles_the_stretch_and_its_state_comes_back(page: Page, ad
     expect(rows).to_have_count(4)  # heading, two that hold the place of others, layer
     rows.filter(has_text="layer").click()
     timeline.wait_for("region=[^&]*layer")
-    page.keyboard.press("Shift+o")
+    page.keyboard.press("Shift+L")
     timeline.wait_for("drawer=durations")
     expect(drawer).to_contain_text(re.compile(r"\d executions?, .* in all, median"))
     expect(drawer.get_by_role("img", name=re.compile("Durations of"))).to_be_visible()
@@ -80,7 +80,7 @@ def test_the_drawer_profiles_the_stretch_and_its_state_comes_back(page: Page, ad
     )
     assert found["name"].endswith("layer")
     assert low <= found["duration_ns"] <= high
-    page.keyboard.press("o")
+    page.keyboard.press("l")
     expect(drawer).to_have_count(0)
 
 
@@ -176,7 +176,8 @@ def test_the_legend_has_every_key_and_its_line_can_be_hidden(page: Page, address
     expect(hints).to_be_visible()
 
 
-@pytest.mark.parametrize("more", ["drawer=profile-280", "drawer=durations-280&region=aten::mm", "drawer=processes-280",
-                                  "gap=1_500000&drawer=processes-280"])  # fmt: skip
+@pytest.mark.parametrize(
+    "more", ["drawer=profile-280&gap=1_500000", "drawer=durations-280&region=aten::mm", "drawer=processes-280"]
+)
 def test_axe_finds_nothing_to_complain_about_in_the_drawer(browser: Browser, gpu: str, more: str) -> None:
     assert complaints(browser, f"{gpu}#page=timeline&{more}", "light", ".drawer-panel") == []

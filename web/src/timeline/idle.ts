@@ -30,7 +30,10 @@ export function idleAt(ground: Ground, x: number, y: number): Idle | undefined {
 }
 
 function* shown({ window, tileCells, ...ground }: Ground, location: number): Generator<TimeRange> {
-  yield* runs(placedRows(ground, location), window, tileCells, 0);
+  const placed = placedRows(ground, location);
+  // Where no cells have come, or the row shows something else, nothing is known.
+  if (placed.length) yield* runs(placed, window, tileCells, 0);
+  else yield window;
 }
 
 /** The stretches that the outermost spans of a location take. */

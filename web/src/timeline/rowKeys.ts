@@ -1,8 +1,11 @@
 // Keys that mean rows: walking them, folding, pinning, and how all of them are looked at.
 import { PRESETS } from "../base/rowsView";
+import { formatDuration } from "../base/time";
 import { rowAt } from "./hit";
+import { measureTitle } from "./measure";
 import type { TimelineModel } from "./model";
 import { fits, foldedByDefault, type Row, visibleRows } from "./rows";
+import { toNs } from "./viewport";
 
 /** Page up and down walk this many rows. */
 const PAGE = 10;
@@ -25,6 +28,7 @@ export function setOpen(model: TimelineModel, row: Row, open: boolean): void {
   if (row.kind === "host" && row.folded === open) model.flip(row.key);
   else if (row.kind === "process" && row.folds && !open) model.flip(row.key);
   else if (row.kind === "location" && row.stands && open) model.flip(row.key);
+  else if (row.kind === "ranks" && row.open !== open) model.flip(row.key);
   else if (row.kind === "location" && !row.stands && row.open !== open) model.toggle(row.location.location);
   else if (!open) focusRow(model, parentOf(model, row));
 }
@@ -53,6 +57,14 @@ export function foldAll(model: TimelineModel): void {
 export function nextPreset(model: TimelineModel, by: number): void {
   const at = PRESETS.indexOf(model.view.peek().preset) + by + PRESETS.length;
   model.changeRows({ preset: PRESETS[at % PRESETS.length] ?? "all", flipped: [], folds: "" }, "push");
+}
+
+/** Sorts the rows by what they have under the pointer, most first. */
+export function sortAtPointer(model: TimelineModel): void {
+  const { window, pointer, size } = model;
+  const at = toNs(pointer.peek()?.x ?? size.peek().width / 2, window.peek(), size.peek().width);
+  model.changeRows({ sort: "value", sortAt: Math.max(0, Math.round(at)) });
+  model.session.say(`Sorted by ${measureTitle(model.measure.peek())} at ${formatDuration(at)}`);
 }
 
 /** The row that is meant: the one that the keys are at, else the one under the pointer. */
@@ -98,6 +110,7 @@ export function rowActions(model: TimelineModel, inRows: () => boolean): Readonl
     fitRows: () => model.changeRows({ fit: !fits(model.ask.peek()) }),
     nextView: () => nextPreset(model, 1),
     previousView: () => nextPreset(model, -1),
+    sortAtPointer: () => sortAtPointer(model),
     filterRows: () => document.getElementById(FILTER_FIELD)?.focus(),
   };
 }

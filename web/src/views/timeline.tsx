@@ -87,7 +87,7 @@ function Timeline({ run }: { run: Run }) {
             class="quiet"
             aria-pressed={session.state.value.drawer.tab !== ""}
             onClick={() => model.toggleDrawer()}
-            title="Statistics of the chosen stretch, or of what is on the screen (O)"
+            title="Statistics of the chosen stretch, or of what is on the screen (L)"
           >
             statistics
           </button>

@@ -71,7 +71,7 @@ export function StretchDrawer({ run, range, chosen }: Props) {
           class="quiet"
           onClick={() => change({ tab: "" })}
           aria-label="Close the drawer"
-          title="Close the drawer (O)"
+          title="Close the drawer (L)"
         >
           ✕
         </button>
