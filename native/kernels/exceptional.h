@@ -10,8 +10,8 @@
 // into an iteration that was folded while the program ran say nothing, as it is not known what ran there.
 //
 // Lengths are compared after rounding them down to five significant bits (a 16th of their power of two), so that
-// counting them is enough. Medians and ranks are those of all stretches where the location has at most 16 blocks (65 536
-// spans), else those of the stretches of 16 blocks spread evenly over it.
+// counting them is enough. Medians and ranks are those of all stretches where the location has at most 16 blocks (65
+// 536 spans), else those of the stretches of 16 blocks spread evenly over it.
 #pragma once
 #include <map>
 #include <string>

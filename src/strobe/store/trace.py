@@ -428,8 +428,7 @@ class Trace:
         """
         if not 0 <= place < len(self.rows):
             raise UsageError(f"no place {place}: this trace has {len(self.rows)}, numbered from 0")
-        members = self.rows[place].locations
-        return self._pyramid.row_cells(members, row_level, first, count, Window(start_ns, end_ns, width))
+        return self._pyramid.row_cells(place, row_level, first, count, Window(start_ns, end_ns, width))
 
     def build_pyramid(self) -> None:
         """Build the tiles that pictures are made from, where they are missing or out of date.
@@ -634,7 +633,7 @@ class Trace:
     def _pyramid(self) -> Pyramid:
         def make() -> Pyramid:
             zeros = [self.zero_of(process) for process in range(len(self.readers))]
-            return Pyramid(self.readers, zeros, self.files, self._definitions)
+            return Pyramid(self.readers, zeros, self.files, self._definitions, self.rows)
 
         return self.once("pyramid", make)
 
