@@ -6,6 +6,7 @@
 
 #include <system_error>
 
+#include "kernels/path_sums.h"
 #include "kernels/picture.h"
 #include "kernels/process_file.h"
 #include "kernels/side_tables.h"
@@ -17,6 +18,8 @@ namespace nb = nanobind;
 using namespace strobe;
 
 namespace {
+
+using Times = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 nb::object array(std::vector<T>&& values, size_t rows = 0) {  // rows > 0: a picture of so many rows
@@ -129,6 +132,28 @@ class Reader {
     out["parent"] = array(std::move(s.parent));
     out["self_ns"] = array(std::move(s.self_ns));
     out["complete"] = array(std::move(s.complete));
+    return out;
+  }
+
+  // begin_ns, end_ns: of the stretches that are chosen, in order and without overlap; none: everything.
+  nb::dict path_sums(uint32_t location, const std::optional<Times>& begin_ns,
+                     const std::optional<Times>& end_ns) const {
+    std::vector<TimeRange> chosen;
+    if (begin_ns.has_value() != end_ns.has_value() || (begin_ns && begin_ns->shape(0) != end_ns->shape(0)))
+      throw nb::value_error("every stretch has a begin and an end");
+    for (size_t i = 0; begin_ns && i < begin_ns->shape(0); i++)
+      chosen.push_back({begin_ns->data()[i], end_ns->data()[i]});
+    PathSums sums;
+    {
+      nb::gil_scoped_release release;
+      sums = sum_paths(*file_, location, begin_ns ? &chosen : nullptr);
+    }
+    nb::dict out;
+    out["calls"] = array(std::move(sums.calls));
+    out["total_ns"] = array(std::move(sums.total_ns));
+    out["own_ns"] = array(std::move(sums.own_ns));
+    out["min_ns"] = array(std::move(sums.min_ns));
+    out["max_ns"] = array(std::move(sums.max_ns));
     return out;
   }
 
@@ -349,6 +374,8 @@ void register_reader(nb::module_& m) {
       .def("locations", &Reader::locations)
       .def("call_paths", &Reader::call_paths)
       .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))
+      .def("path_sums", &Reader::path_sums, nb::arg("location"), nb::arg("begin_ns").none() = nb::none(),
+           nb::arg("end_ns").none() = nb::none())
       .def("metrics", &Reader::metrics)
       .def("loops", &Reader::loops)
       .def("iterations", &Reader::iterations)

@@ -11,7 +11,7 @@ from strobe.model.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
-    from strobe.structure.stream import Bools, Ints
+    from strobe.structure.stream import Ints
 
 LEAST_SHARE = 0.10
 MOST = 3
@@ -39,12 +39,13 @@ def run(trace: Trace) -> Iterator[Finding]:
     process_of, process = trace.locations.column("process"), usual.steps.process
     steps = select_steps(trace, {process: chosen + usual.steps.first_number})
 
-    def keep(location: int, start_ns: Ints) -> Bools | None:
-        nothing = np.zeros(len(start_ns), dtype=bool)
-        return steps.keep(location, start_ns) if process_of[location] == process else nothing
+    nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+    def stretches(location: int) -> tuple[Ints, Ints] | None:
+        return steps.stretches(location) if process_of[location] == process else nothing
 
     own = {process: (steps.classes or {}).get(process, frozenset())}
-    sums = path_statistics(trace, replace(steps, keep=keep, classes=own))
+    sums = path_statistics(trace, replace(steps, stretches=stretches, classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))

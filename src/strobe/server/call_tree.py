@@ -167,15 +167,15 @@ class _HostSums:
     def _add_spans(self, part: Part, location: int, without: Stretches | None) -> None:
         size = len(self.calls)
         if part.window is None:
-            arrays = part.trace.span_arrays(location)
-            path, inside, own = arrays["call_path"], arrays["duration_ns"], arrays["self_ns"]
-            mask = part.selection.keep(location, arrays["start_ns"])
-            if mask is not None:
-                path, inside, own = path[mask], inside[mask], own[mask]
-        else:
-            arrays = spans_in(self._facts, location, *part.window)
-            path, inside = arrays["call_path"], _clipped(arrays, part.window)
-            own = clipped_self_ns(arrays, *part.window, without)
+            sums = part.trace.path_sums(location, part.selection.stretches(location))
+            stands = self._stands[: len(sums["calls"])]
+            np.add.at(self.calls, stands, sums["calls"])
+            np.add.at(self.total, stands, sums["total_ns"])
+            np.add.at(self.own, stands, sums["own_ns"])
+            return
+        arrays = spans_in(self._facts, location, *part.window)
+        path, inside = arrays["call_path"], _clipped(arrays, part.window)
+        own = clipped_self_ns(arrays, *part.window, without)
         stands = self._stands[path]
         # bincount sums in float64: exact below 2^53 ns, which is 104 days.
         self.calls += np.bincount(stands, minlength=size)

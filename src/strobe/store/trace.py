@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
@@ -34,7 +35,7 @@ from strobe.store.info import Info
 from strobe.store.merge import Definitions, LocalLocation, merge
 from strobe.store.places import Place, find_places
 from strobe.store.pyramid import Pyramid, Window
-from strobe.store.raw import NO_REGION, ProcessReader, open_process
+from strobe.store.raw import NO_REGION, ProcessReader, RecordedProcess, open_process
 from strobe.store.table import Table, arrow_schema, make_table
 
 if TYPE_CHECKING:
@@ -58,8 +59,32 @@ class SpanArrays(TypedDict):
     complete: npt.NDArray[np.bool_]
 
 
+class PathSums(TypedDict):
+    """Sums by call path: executions, ns in all of them, without what is directly inside, shortest, longest (or 0)."""
+
+    calls: npt.NDArray[np.int64]
+    total_ns: npt.NDArray[np.int64]
+    own_ns: npt.NDArray[np.int64]
+    min_ns: npt.NDArray[np.int64]
+    max_ns: npt.NDArray[np.int64]
+
+
+Stretches = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
 _FOREVER = (-(2**63), 2**63 - 1)
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What one metric of a process, or of a location of it, read: in order of time, ns since the trace's zero."""
+
+    metric: str
+    unit: str
+    process: int
+    location: int | None
+    time_ns: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
 
 
 class Trace:
@@ -231,6 +256,28 @@ class Trace:
             "complete": raw["complete"].astype(bool),
         }
 
+    def path_sums(self, location: int, chosen: Stretches | None = None) -> PathSums:
+        """Return sums by call path of the spans of a location: straight from the file, at 15 ns a span.
+
+        `chosen`: only those that begin in one of these stretches [begin, end), which are in order and do not overlap;
+        ns. A span's own time is without what lies directly inside of it, chosen or not.
+        """
+        home = self._home(location)
+        reader, zero, count = self.readers[home.process], self.zero_of(home.process), len(self._path_region)
+        if not isinstance(reader, RecordedProcess):
+            return _summed(self.span_arrays(location), count, chosen)
+        stretches = [np.ascontiguousarray(each + zero, dtype=np.int64) for each in chosen or ()]
+        local = reader.path_sums(home.local_id, *stretches)
+        paths = self._definitions.path_maps[home.process]
+        found = {name: np.zeros(count, dtype=np.int64) for name in local}
+        for name in ("calls", "total_ns", "own_ns"):
+            np.add.at(found[name], paths, local[name])
+        some = local["calls"] > 0
+        found["min_ns"][paths[some]] = np.iinfo(np.int64).max
+        np.minimum.at(found["min_ns"], paths[some], local["min_ns"][some])
+        np.maximum.at(found["max_ns"], paths[some], local["max_ns"][some])
+        return cast(PathSums, found)
+
     def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
         """Return the spans of a location in order of start, about `most` at a time: for those that fit into no memory.
 
@@ -257,21 +304,30 @@ class Trace:
         batches = [self._span_batch(at, start_ns, end_ns) for at in wanted]
         return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
 
+    def readings(self) -> Iterator[Readings]:
+        """Return every reading of every metric as arrays, by metric."""
+        for process, reader in enumerate(self.readers):
+            of_process, zero = self._local_locations(process), self.zero_of(process)
+            for metric in reader.metrics():
+                times = np.asarray(metric["time_ns"], dtype=np.int64) - zero
+                values = np.asarray(metric["value"], dtype=np.float64)
+                location = of_process.get(cast(int, metric["location"]))
+                yield Readings(str(metric["name"]), str(metric["unit"]), process, location, times, values)
+
     def metrics(self) -> Table:
         """Return every reading of every metric: CPU time, memory, ... over time."""
         parts = []
-        for process, reader in enumerate(self.readers):
-            for metric in reader.metrics():
-                times = cast("npt.NDArray[np.int64]", metric["time_ns"])
-                values = {
-                    "metric": [metric["name"]] * len(times),
-                    "process": [process] * len(times),
-                    "location": [self.location_of(process, cast(int, metric["location"]))] * len(times),
-                    "time_ns": times - self.zero_of(process),
-                    "value": metric["value"],
-                    "unit": [metric["unit"]] * len(times),
-                }
-                parts.append(make_table("metrics", values).to_arrow())
+        for each in self.readings():
+            count = len(each.time_ns)
+            values = {
+                "metric": [each.metric] * count,
+                "process": [each.process] * count,
+                "location": [each.location] * count,
+                "time_ns": each.time_ns,
+                "value": each.values,
+                "unit": [each.unit] * count,
+            }
+            parts.append(make_table("metrics", values).to_arrow())
         if not parts:
             return make_table("metrics", [], note=self.missing(("metrics",)))
         return Table(pa.concat_tables(parts), name="metrics")
@@ -369,6 +425,14 @@ class Trace:
             return found
 
         return raw["payload"], mapped(raw["region"]), mapped(raw["caller"])
+
+    def stretches_of(self, location: int, steps: npt.NDArray[np.int64]) -> Stretches:
+        """Return begin and end of these steps of a location's process, each up to the next one, as `step_of` has it."""
+        process = self._home(location).process
+        step, begin_ns, end_ns = self.once(("steps of process", process), lambda: self.steps_of(process))
+        until = np.minimum(end_ns, np.append(begin_ns[1:], np.iinfo(np.int64).max))
+        wanted = np.isin(step, steps) & (begin_ns < until)
+        return begin_ns[wanted], until[wanted]
 
     def step_of(self, location: int, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return, for moments in a location, the step that its process was in; -1 outside of every step."""
@@ -607,8 +671,13 @@ class Trace:
 
     def _local_locations(self, process: int) -> dict[int, int]:
         """From the ids of a process's locations to ours."""
-        homes = enumerate(self._definitions.homes)
-        return {home.local_id: location for location, home in homes if home.process == process}
+        return self.once("local locations", self._locations_by_process)[process]
+
+    def _locations_by_process(self) -> list[dict[int, int]]:
+        found: list[dict[int, int]] = [{} for _ in self.readers]
+        for location, home in enumerate(self._definitions.homes):
+            found[home.process][home.local_id] = location
+        return found
 
     def region_map(self, process: int) -> npt.NDArray[np.uint32]:
         """Return, by the number that a process has for it, the region of the trace."""
@@ -616,9 +685,7 @@ class Trace:
 
     def location_of(self, process: int, local_id: int) -> int | None:
         """Return the location that a process has under a number of its own."""
-        return next(
-            (i for i, home in enumerate(self._definitions.homes) if home == LocalLocation(process, local_id)), None
-        )
+        return self._local_locations(process).get(local_id)
 
     def _global_regions(self, process: int, local: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """Map an image of local regions to global ones; pixels without a region stay so."""
@@ -670,6 +737,29 @@ class Trace:
         paradigms = {row[2] for row in self._definitions.regions}
         # PyTorch speaks through ITT and NVTX; its operators are known by their role.
         return need in paradigms or (need == "torch" and any(row[3] == "operator" for row in self._definitions.regions))
+
+
+def _summed(spans: SpanArrays, count: int, chosen: Stretches | None) -> PathSums:
+    """Sum up by call path what no block file holds: a part of a process."""
+    path, duration, own = spans["call_path"], spans["duration_ns"], spans["self_ns"]
+    if chosen is not None:
+        begin, end = chosen
+        at = np.searchsorted(begin, spans["start_ns"], side="right") - 1
+        mask = (at >= 0) & (spans["start_ns"] < end[at]) if len(begin) else np.zeros(len(path), dtype=bool)
+        path, duration, own = path[mask], duration[mask], own[mask]
+    shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
+    np.minimum.at(shortest, path, duration)
+    np.maximum.at(longest, path, duration)
+    calls = np.bincount(path, minlength=count).astype(np.int64)
+    shortest[calls == 0] = 0
+    # bincount sums in float64: exact below 2^53 ns, which is 104 days.
+    return {
+        "calls": calls,
+        "total_ns": np.bincount(path, weights=duration, minlength=count).astype(np.int64),
+        "own_ns": np.bincount(path, weights=own, minlength=count).astype(np.int64),
+        "min_ns": shortest,
+        "max_ns": longest,
+    }
 
 
 def open_trace(path: str | os.PathLike[str]) -> Trace:

@@ -35,17 +35,26 @@ _MOSTLY = 0.9
 class Selection:
     """The part of a run a question is about, in words (`about`), and how many steps these are: None for the whole run.
 
-    keep: which spans belong to it, from (location, start_ns); None for all. classes: by process, the classes whose
-    statistics belong to it; None for all of them, also of what ran outside of steps. note: what cannot be answered.
-    source: what tables of it are computed from.
+    stretches: by location, begin and end of the stretches of time whose spans (by their start) belong to it, in order
+    and without overlap; None for all. classes: by process, the classes whose statistics belong to it; None for all of
+    them, also of what ran outside of steps. note: what cannot be answered. source: what tables of it are computed from.
     """
 
     about: str
     step_count: int | None
-    keep: Callable[[int, Ints], npt.NDArray[np.bool_] | None]
+    stretches: Callable[[int], tuple[Ints, Ints] | None]
     classes: Mapping[int, frozenset[int]] | None = field(default_factory=dict)
     note: str = ""
     source: str = "spans"
+
+    def keep(self, location: int, start_ns: Ints) -> npt.NDArray[np.bool_] | None:
+        """Return which spans of a location belong to it, by their starts; None for all."""
+        stretches = self.stretches(location)
+        if stretches is None:
+            return None
+        begin, end = stretches
+        at = np.searchsorted(begin, start_ns, side="right") - 1
+        return (at >= 0) & (start_ns < np.append(end, 0)[at])
 
 
 def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> Selection:
@@ -99,8 +108,8 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
         if left:
             notes.append(f"{left} iterations of process {process} are in statistics of other steps, too, and left out")
 
-    def keep(location: int, start_ns: Ints) -> npt.NDArray[np.bool_]:
-        return np.isin(trace.step_of(location, start_ns), answered.get(process_of[location], answered[stand_in]))
+    def stretches(location: int) -> tuple[Ints, Ints]:
+        return trace.stretches_of(location, answered.get(process_of[location], answered[stand_in]))
 
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
     most = max(chosen, key=lambda process: len(chosen[process]))
@@ -110,7 +119,8 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
         kept = len(answered[most]) - folded
         about += f", from spans of {format_count(kept)} and statistics of {format_count(folded)}"
     notes = [*_lost(chosen, answered), *notes]
-    return Selection(about, len(answered[most]), keep, classes, "; ".join(notes), _source(any(classes.values())))
+    source = _source(any(classes.values()))
+    return Selection(about, len(answered[most]), stretches, classes, "; ".join(notes), source)
 
 
 def _lost(chosen: Mapping[int, Ints], answered: Mapping[int, Ints]) -> Iterator[str]:
@@ -129,7 +139,7 @@ def _whole_run(trace: Trace) -> Selection:
     about = (
         f"the whole run, from spans and the statistics of {format_count(folded)} steps" if folded else "the whole run"
     )
-    return Selection(about, None, lambda location, start_ns: None, None, source=_source(bool(trace.folded)))
+    return Selection(about, None, lambda location: None, None, source=_source(bool(trace.folded)))
 
 
 def _source(with_statistics: bool) -> str:

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from strobe.store.folded import ALL, Folded, bucket_edges_ns
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.store.trace import PathSums, Trace
     from strobe.structure.selection import Selection
 
+_AT_A_TIME = 2  # locations that are read at the same time
 Integers = npt.NDArray[np.int64]
 
 
@@ -45,18 +46,13 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     count = len(region)
     calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
     shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
-    for location in _running(trace):
-        spans = trace.span_arrays(location)
-        path, duration, self_ns = spans["call_path"], spans["duration_ns"], spans["self_ns"]
-        mask = selection.keep(location, spans["start_ns"])
-        if mask is not None:
-            path, duration, self_ns = path[mask], duration[mask], self_ns[mask]
-        # bincount sums in float64: exact below 2^53 ns, which is 104 days.
-        calls += np.bincount(path, minlength=count)
-        total += np.bincount(path, weights=duration, minlength=count).astype(np.int64)
-        own += np.bincount(path, weights=self_ns, minlength=count).astype(np.int64)
-        np.minimum.at(shortest, path, duration)
-        np.maximum.at(longest, path, duration)
+    for sums in _sums_of_spans(trace, selection):
+        calls += sums["calls"]
+        total += sums["total_ns"]
+        own += sums["own_ns"]
+        some = sums["calls"] > 0
+        np.minimum(shortest, sums["min_ns"], out=shortest, where=some)
+        np.maximum(longest, sums["max_ns"], out=longest, where=some)
     for folded in selected_statistics(trace, selection):
         np.add.at(calls, folded.call_path, folded.count)
         np.add.at(total, folded.call_path, folded.total_ns)
@@ -66,6 +62,19 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
         np.maximum.at(longest, folded.call_path[some], folded.max_ns[some])
     shortest[calls == 0] = 0
     return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
+
+
+def _sums_of_spans(trace: Trace, selection: Selection) -> Iterator[PathSums]:
+    """Yield the sums of each location, in no order: two are read at a time."""
+    chosen = {at: selection.stretches(at) for at in _running(trace)}  # steps are found once, by one thread
+    if len(chosen) == 1:
+        ((location, stretches),) = chosen.items()
+        yield trace.path_sums(location, stretches)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        yield from pool.map(trace.path_sums, chosen, chosen.values())
 
 
 def _running(trace: Trace) -> list[int]:
