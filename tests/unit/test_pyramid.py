@@ -1,12 +1,12 @@
 """The pyramid against a brute-force computation from the spans: every pixel, at every level, in whatever nesting.
 
 Tolerances, in 255ths of a pixel. A picture whose pixels are bins of the pyramid has what the tiles have: an exact share
-that is rounded once (1/2), twice where a pixel is longer than the process lived (1). A row of many locations is the mean
-of what was rounded for each (1/2), and rounded itself (1/2), as is that of the tile it may come from (1/2). In any other
-window, a pixel of
-P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin that is filled by s and covered
-by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most f (1 - f) <= 1/4 of a bin away:
-for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
+that is rounded once (1/2), twice where a pixel is longer than the process lived (1). A row of many locations is the
+mean of what was rounded for each (1/2), is rounded itself (1/2), and may come from tiles of rows, which are so (1/2).
+
+In any other window, a pixel of P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin
+that is filled by s and covered by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most
+f (1 - f) <= 1/4 of a bin away: for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pyramid of a trace: pictures of any window at the cost of their pixels.
 
-Tiles are built at the end of a run, or by the first picture; nothing is wrong without them, only slower. What they hold:
-docs/format/tiles.md.
+Tiles are built at the end of a run, or by the first picture; nothing is wrong without them, only slower. What they
+hold: docs/format/tiles.md.
 """
 
 from __future__ import annotations
