@@ -9,6 +9,7 @@ import { type Session, SessionContext, type ThemeChoice, useSession } from "./da
 import type { View } from "./data/view";
 import { Legend } from "./widgets/Legend";
 import { Search } from "./widgets/Search";
+import { Traces } from "./widgets/Traces";
 
 /** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
 const clearedOn = (view: View | undefined) => [view?.chosen ?? [], ["region"]] as const;
@@ -67,6 +68,7 @@ function Frame({ views }: { views: readonly View[] }) {
         <h1 title={run?.meta.command.join(" ")}>
           {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
         </h1>
+        <Traces />
         <nav class="pages" aria-label="Pages">
           {views.map((v) => (
             <button
