@@ -129,6 +129,18 @@ def test_every_pixel_of_every_level_is_what_the_spans_say(trace: Trace, slow: li
     assert marked > 50, "there was something to mark"
 
 
+def test_spans_that_overlap_have_lanes_and_each_lane_its_pixels(tmp_path: Path):
+    rng = random.Random(12)
+    spans = [(i * 900 + rng.randint(0, 800), 1 + int(rng.lognormvariate(7, 1)), 1 + i % 12) for i in range(12_000)]
+    trace = strobe.open(write_trace(tmp_path / "lanes.strobe", [[spans]]))
+    assert len(trace.locations) > 3
+    for location in range(len(trace.locations)):
+        slow = SlowLocation(trace, location)
+        for level in range(2, 24, 3):
+            start = rng.randint(0, max(0, (trace.info.duration_ns >> level) - 64)) << level
+            check_pixels(trace, slow, location, start, level, 64)
+
+
 def test_pixels_that_are_no_bins_are_right_to_a_fraction_of_their_edges(trace: Trace, slow: list[SlowLocation]):
     rng, end = random.Random(6), trace.info.duration_ns
     for turn in range(120):
