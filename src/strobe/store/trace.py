@@ -495,8 +495,7 @@ class Trace:
         """
         if not 0 <= place < len(self.rows):
             raise UsageError(f"no place {place}: this trace has {len(self.rows)}, numbered from 0")
-        members = self.rows[place].locations
-        return self._pyramid.row_cells(members, row_level, first, count, Window(start_ns, end_ns, width))
+        return self._pyramid.row_cells(place, row_level, first, count, Window(start_ns, end_ns, width))
 
     def build_pyramid(self) -> None:
         """Build the tiles that pictures are made from, where they are missing or out of date.
@@ -511,7 +510,8 @@ class Trace:
         """Return, per depth and pixel of [start_ns, end_ns), the region with most time, and how full the pixel is.
 
         Two arrays (depths, width): region (0xFFFFFFFF where nothing ran), and what all spans of the depth together
-        fill of the pixel, in 255ths.
+        fill of the pixel, in 255ths. No more than `width` blocks of 4096 spans are read: where more are in the window,
+        the one in the middle of each pixel stands for all of it.
         """
         home = self._home(location)
         zero = self.zero_of(home.process)
@@ -714,7 +714,7 @@ class Trace:
     def _pyramid(self) -> Pyramid:
         def make() -> Pyramid:
             zeros = [self.zero_of(process) for process in range(len(self.readers))]
-            return Pyramid(self.readers, zeros, self.files, self._definitions)
+            return Pyramid(self.readers, zeros, self.files, self._definitions, self.rows)
 
         return self.once("pyramid", make)
 
