@@ -4,6 +4,7 @@ import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../
 import type { Step } from "../data/run";
 import { foldedStretches, hatch } from "./folded";
 import { LABEL_FONT, type Labels, labelLeft } from "./label";
+import type { Pen } from "./pen";
 import { toPx } from "./viewport";
 
 /** Heights in CSS pixels. */
@@ -23,7 +24,7 @@ export type HeaderScene = {
 };
 
 /** Draws ruler and steps. */
-export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene, labels: Labels, theme: Theme): void {
+export function drawHeader(context: Pen, scene: HeaderScene, labels: Labels, theme: Theme): void {
   const { width, pixelRatio, window, steps, pointerX, range } = scene;
   const chrome = CHROME[theme];
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
@@ -65,7 +66,7 @@ export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene
 }
 
 /** Steps without spans are hatched, here as below. */
-function drawFolded(context: CanvasRenderingContext2D, { steps, window, width }: HeaderScene, theme: Theme): void {
+function drawFolded(context: Pen, { steps, window, width }: HeaderScene, theme: Theme): void {
   for (const stretch of foldedStretches(steps, window)) {
     const left = Math.max(0, toPx(stretch.startNs, window, width));
     const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
@@ -74,7 +75,7 @@ function drawFolded(context: CanvasRenderingContext2D, { steps, window, width }:
 }
 
 /** A line under the step that is chosen on another page. */
-function drawChosen(context: CanvasRenderingContext2D, scene: HeaderScene, theme: Theme): void {
+function drawChosen(context: Pen, scene: HeaderScene, theme: Theme): void {
   const { steps, chosenStep, window, width } = scene;
   const step = chosenStep === undefined ? undefined : steps.find((one) => one.step === chosenStep);
   if (!step) return;
@@ -85,14 +86,7 @@ function drawChosen(context: CanvasRenderingContext2D, scene: HeaderScene, theme
 }
 
 /** A small filled label on the ruler. */
-function tag(
-  context: CanvasRenderingContext2D,
-  text: string,
-  x: number,
-  width: number,
-  color: string,
-  theme: Theme,
-): void {
+function tag(context: Pen, text: string, x: number, width: number, color: string, theme: Theme): void {
   const wide = context.measureText(text).width + 10;
   const left = Math.min(Math.max(x - wide / 2, 0), width - wide);
   context.fillStyle = color;
@@ -104,7 +98,7 @@ function tag(
 }
 
 function drawSteps(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   steps: readonly Step[],
   window: TimeRange,
   width: number,

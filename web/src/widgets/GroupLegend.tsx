@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { css, GROUP_TITLES, GROUPS, groupColor } from "../base/color";
 import { useSession } from "../data/session";
 
-/** `children`: the keys of the page; else those of the timeline. */
+/** `children`: the keys of the page. */
 export function GroupLegend({ children }: { children?: ComponentChildren }) {
   const theme = useSession().theme.value;
   return (
@@ -16,14 +16,7 @@ export function GroupLegend({ children }: { children?: ComponentChildren }) {
       ))}
       <li class="spacer" />
       <li>
-        {children ?? (
-          <>
-            <kbd>W</kbd>
-            <kbd>S</kbd> zoom <kbd>A</kbd>
-            <kbd>D</kbd> pan <kbd>0</kbd> whole run <kbd>/</kbd> search
-          </>
-        )}{" "}
-        <kbd>?</kbd> all keys
+        {children} <kbd>?</kbd> all keys
       </li>
     </ul>
   );
