@@ -2,8 +2,8 @@
 
 ./dev bench pyramid TRACE [--rows 1000] [--rounds 5]
 
-TRACE is a folder, for instance one of `strobe generate`. Its files are linked into another folder, where tiles are built
-anew. Figures are of one process with two threads.
+TRACE is a folder, for instance one of `strobe generate`. Its files are linked into another folder, where tiles are
+built anew. Figures are of one process with two threads.
 """
 
 import argparse
