@@ -1,7 +1,7 @@
 // One pane of tracks: rows with their names, one canvas for all of them, scrolled by itself.
 import { effect, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { drawTracks, type Scene, type Tools } from "./draw";
+import { drawTracks, type Kept, type Scene, type Tools } from "./draw";
 import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
 import { type Ground, type Hit, hitTest } from "./hit";
@@ -20,7 +20,7 @@ export const groundOf = (model: TimelineModel, pane: PaneModel): Ground => ({
 });
 
 /** All that a picture of a pane shows. */
-export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined): Scene {
+export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined, kept: Kept): Scene {
   const { state } = model.session;
   const span = model.selected.value;
   return {
@@ -44,8 +44,14 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     hovered: hit?.exact ? hit : undefined,
     range: model.dragging.value ?? state.value.range,
     pointerX: model.pointer.value?.x,
+    version: model.version.value,
+    layout: pane.rows.value,
+    kept,
   };
 }
+
+/** Room for the cells of a pane. */
+export const newKept = (): Kept => ({ canvas: new OffscreenCanvas(1, 1), of: [] });
 
 /** Gives a canvas the size of what it shows, in device pixels. */
 export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
@@ -74,6 +80,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   useEffect(() => {
     const [surface, context] = [canvas.current, canvas.current?.getContext("2d")];
     if (!surface || !context) return undefined;
+    const kept = newKept();
     let frame = 0;
     const draw = (): void => {
       frame = 0;
@@ -81,18 +88,13 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       const here = pointer.value?.pane === pane && !model.dragging.value ? pointer.value : undefined;
       const hit = here && hitTest(groundOf(model, pane), here.x, here.y);
       if (here || (!pointer.value && model.hit.peek())) model.hit.value = hit;
-      const scene = sceneOf(model, pane, hit);
+      const scene = sceneOf(model, pane, hit, kept);
       fitCanvas(surface, scene.width, scene.height);
       for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
     };
     // Draws after every change of anything the picture depends on, at most once a frame.
     const dispose = effect(() => {
-      void [
-        sceneOf(model, pane, undefined),
-        model.version.value,
-        model.session.theme.value,
-        model.session.state.value.region,
-      ];
+      void [sceneOf(model, pane, undefined, kept), model.session.theme.value, model.session.state.value.region];
       if (!frame) frame = requestAnimationFrame(draw);
     });
     return () => {

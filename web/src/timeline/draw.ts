@@ -43,7 +43,15 @@ export type Scene = {
   readonly hovered: { readonly location: number; readonly depth: number; readonly range: TimeRange } | undefined;
   readonly range: TimeRange | undefined;
   readonly pointerX: number | undefined;
+  /** Counts the answers that came. */
+  readonly version: number;
+  /** All rows of the pane, in the order of their last change. */
+  readonly layout: readonly Row[];
+  readonly kept: Kept;
 };
+
+/** The cells of a pane as they were painted last: while only the pointer moves, they are the same. */
+export type Kept = { readonly canvas: OffscreenCanvas; of: readonly unknown[] };
 
 /** What drawing keeps between pictures. */
 export type Tools = {
@@ -55,7 +63,7 @@ export type Tools = {
   /** Transparent pixels to paint into, line by line. */
   readonly image: (widthPx: number, lines: number) => Uint32Array;
   /** Those pixels as something that can be drawn. */
-  readonly show: (widthPx: number, lines: number) => OffscreenCanvas | undefined;
+  readonly show: (widthPx: number, lines: number, onto?: OffscreenCanvas) => OffscreenCanvas | undefined;
 };
 
 const FLAT_PADDING = 3;
@@ -166,8 +174,9 @@ export function placedRows(scene: Pick<Scene, "tiles" | "store">, location: numb
 }
 
 function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): void {
-  const { pixelRatio, scrollTop } = scene;
+  const { pixelRatio, scrollTop, window, version, layout, height } = scene;
   const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
+  const of = [tools.painter, window.startNs, window.endNs, scene.width, height, pixelRatio, version, layout, scrollTop];
   paintRows(
     context,
     scene,
@@ -179,6 +188,7 @@ function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools)
       const place = placeOf(row, 0);
       return { top: row.top - scrollTop + place.top, height: place.height };
     },
+    { kept: scene.kept, of },
   );
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
@@ -203,12 +213,18 @@ function paintRows(
   { painter, image, show }: Tools,
   rows: readonly (readonly PlacedRow[])[],
   place: (row: number) => { readonly top: number; readonly height: number } | undefined,
+  keep?: { readonly kept: Kept; readonly of: readonly unknown[] },
 ): void {
   const widthPx = Math.round(width * pixelRatio);
   if (!rows.length || widthPx < 1) return;
-  const pixels = image(widthPx, rows.length);
-  for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
-  const shown = show(widthPx, rows.length);
+  const same = keep?.of.every((one, i) => one === keep.kept.of[i]);
+  let shown: OffscreenCanvas | undefined = keep?.kept.canvas;
+  if (!same) {
+    const pixels = image(widthPx, rows.length);
+    for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
+    shown = show(widthPx, rows.length, shown);
+    if (keep) keep.kept.of = keep.of;
+  }
   if (!shown) return;
   context.imageSmoothingEnabled = false;
   for (let i = 0; i < rows.length; ) {

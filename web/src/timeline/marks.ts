@@ -17,10 +17,10 @@ const REACH = 5;
 /** A mark on the screen: of a row, between two moments. */
 export type PlacedMark = { readonly range: TimeRange; readonly entry: PaletteEntry };
 
-type Ground = Pick<Scene, "tiles" | "store" | "rasters" | "places" | "radar" | "tileCells">;
+export type MarkGround = Pick<Scene, "tiles" | "store" | "rasters" | "places" | "radar" | "tileCells">;
 
 /** All marks of a row. */
-export function marksOfRow(scene: Ground, row: Row): PlacedMark[] {
+export function marksOfRow(scene: MarkGround, row: Row): PlacedMark[] {
   const found: PlacedMark[] = [];
   const add = (key: { readonly level: number; readonly tile: number }, marks: readonly Mark[]): void => {
     const { startNs } = tileRange(key, scene.tileCells);
@@ -88,7 +88,11 @@ function notch(
 }
 
 /** The mark under a point of a row; none where what it marks is wide enough to be seen by itself. */
-export function markAt(scene: Ground & Pick<Scene, "window" | "width">, row: Row, x: number): PlacedMark | undefined {
+export function markAt(
+  scene: MarkGround & Pick<Scene, "window" | "width">,
+  row: Row,
+  x: number,
+): PlacedMark | undefined {
   const { window, width } = scene;
   let best: PlacedMark | undefined;
   let bestAway = REACH;
