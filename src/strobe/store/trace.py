@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
@@ -72,6 +73,18 @@ Stretches = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 _FOREVER = (-(2**63), 2**63 - 1)
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What one metric of a process, or of a location of it, read: in order of time, ns since the trace's zero."""
+
+    metric: str
+    unit: str
+    process: int
+    location: int | None
+    time_ns: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
 
 
 class Trace:
@@ -291,21 +304,30 @@ class Trace:
         batches = [self._span_batch(at, start_ns, end_ns) for at in wanted]
         return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
 
+    def readings(self) -> Iterator[Readings]:
+        """Return every reading of every metric as arrays, by metric."""
+        for process, reader in enumerate(self.readers):
+            of_process, zero = self._local_locations(process), self.zero_of(process)
+            for metric in reader.metrics():
+                times = np.asarray(metric["time_ns"], dtype=np.int64) - zero
+                values = np.asarray(metric["value"], dtype=np.float64)
+                location = of_process.get(cast(int, metric["location"]))
+                yield Readings(str(metric["name"]), str(metric["unit"]), process, location, times, values)
+
     def metrics(self) -> Table:
         """Return every reading of every metric: CPU time, memory, ... over time."""
         parts = []
-        for process, reader in enumerate(self.readers):
-            for metric in reader.metrics():
-                times = cast("npt.NDArray[np.int64]", metric["time_ns"])
-                values = {
-                    "metric": [metric["name"]] * len(times),
-                    "process": [process] * len(times),
-                    "location": [self.location_of(process, cast(int, metric["location"]))] * len(times),
-                    "time_ns": times - self.zero_of(process),
-                    "value": metric["value"],
-                    "unit": [metric["unit"]] * len(times),
-                }
-                parts.append(make_table("metrics", values).to_arrow())
+        for each in self.readings():
+            count = len(each.time_ns)
+            values = {
+                "metric": [each.metric] * count,
+                "process": [each.process] * count,
+                "location": [each.location] * count,
+                "time_ns": each.time_ns,
+                "value": each.values,
+                "unit": [each.unit] * count,
+            }
+            parts.append(make_table("metrics", values).to_arrow())
         if not parts:
             return make_table("metrics", [], note=self.missing(("metrics",)))
         return Table(pa.concat_tables(parts), name="metrics")
@@ -650,8 +672,13 @@ class Trace:
 
     def _local_locations(self, process: int) -> dict[int, int]:
         """From the ids of a process's locations to ours."""
-        homes = enumerate(self._definitions.homes)
-        return {home.local_id: location for location, home in homes if home.process == process}
+        return self.once("local locations", self._locations_by_process)[process]
+
+    def _locations_by_process(self) -> list[dict[int, int]]:
+        found: list[dict[int, int]] = [{} for _ in self.readers]
+        for location, home in enumerate(self._definitions.homes):
+            found[home.process][home.local_id] = location
+        return found
 
     def region_map(self, process: int) -> npt.NDArray[np.uint32]:
         """Return, by the number that a process has for it, the region of the trace."""
@@ -659,9 +686,7 @@ class Trace:
 
     def location_of(self, process: int, local_id: int) -> int | None:
         """Return the location that a process has under a number of its own."""
-        return next(
-            (i for i, home in enumerate(self._definitions.homes) if home == LocalLocation(process, local_id)), None
-        )
+        return self._local_locations(process).get(local_id)
 
     def _global_regions(self, process: int, local: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """Map an image of local regions to global ones; pixels without a region stay so."""
