@@ -133,6 +133,11 @@ def test_summary_and_radar_show_all_ranks_and_say_what_is_under_the_pointer(job:
     expect(job.get_by_role("tooltip")).to_contain_text(re.compile(r"rank \d+\s*share of communication\s*100 %"))
 
 
-def test_the_rows_and_their_controls_are_sound_for_those_who_do_not_see_them(browser: Browser, ranks: str) -> None:
-    for scheme in ("dark", "light"):
-        assert complaints(browser, f"{ranks}#page=timeline&pin=l3&fold=~p1&rows=rank", scheme, ".pinned-canvas") == []
+@pytest.mark.parametrize(
+    ("scheme", "more", "ready"),
+    [("dark", "pin=l3&fold=~p1&rows=rank", ".pinned-canvas"), ("light", "preset=radar&fold=~p1", ".radar-scale")],
+)
+def test_the_rows_and_their_controls_are_sound_for_those_who_do_not_see_them(
+    browser: Browser, ranks: str, scheme: str, more: str, ready: str
+) -> None:
+    assert complaints(browser, f"{ranks}#page=timeline&{more}", scheme, ready) == []

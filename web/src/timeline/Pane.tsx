@@ -31,6 +31,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     radar: model.radar.value,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
+    stepsOf: model.stepsOf.value,
     foldedProcesses: model.run.meta.folded_processes,
     chosenStep: state.value.step,
     readings: model.readings.value,

@@ -94,6 +94,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
           <i style={{ background: css(groupColor(hit.group, theme)) }} />
           {hit.name}
         </div>
+        {row && model.run.processes.length > 1 && <div class="weak">{nameOf(row)}</div>}
         <div class="weak">
           {hit.exact ? formatDuration(length(hit.range)) : `mostly this for ${formatDuration(length(hit.range))}`} ·{" "}
           {GROUP_TITLES[hit.group].toLowerCase()}

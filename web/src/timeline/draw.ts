@@ -10,6 +10,7 @@ import type { TileStore } from "../data/tiles";
 import { criticalBoxes, drawCritical } from "./critical";
 import { drawRasters } from "./drawRasters";
 import { foldedRows, foldedStretches, hatch } from "./folded";
+import { drawSteps } from "./header";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
 import { drawMarks } from "./marks";
@@ -35,6 +36,8 @@ export type Scene = {
   /** What the radar shows; undefined where rows are no radar. */
   readonly radar: string | undefined;
   readonly steps: readonly Step[];
+  /** Steps by process, of the processes whose rows show them. */
+  readonly stepsOf: ReadonlyMap<number, readonly Step[]>;
   readonly foldedProcesses: readonly number[];
   readonly chosenStep: number | undefined;
   readonly readings: ReadonlyMap<number, Readings>;
@@ -105,6 +108,10 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
     if (row.height >= LINED) context.fillRect(0, top + row.height - 1, width, 1);
     if (row.kind === "metric")
       drawMetric(context, row, scene.readings, window, { left: 0, top, width, height: row.height }, tools.theme);
+    if (row.kind === "steps") {
+      const steps = { steps: scene.stepsOf.get(row.process) ?? [], window, width };
+      drawSteps(context, steps, { top: top + 2, tall: row.height - 5 }, tools.labels, tools.theme);
+    }
     if (row.kind === "location" && row.open)
       depths.set(row.location.location, drawNested(context, scene, tools, row, top));
   }

@@ -11,7 +11,7 @@ import { toPx } from "./viewport";
 /** What is wider is seen without a notch, in CSS pixels. */
 const NARROW = 12;
 /** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
-const HALF = 4;
+const HALF = 3;
 const REACH = 5;
 
 /** A mark on the screen: of a row, between two moments. */
@@ -56,7 +56,7 @@ export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, { ink
       const x = Math.round((left + right) / 2);
       if (x - HALF < drawnTo) continue;
       drawnTo = x + HALF;
-      const color = entry.region === GAP ? chrome.text : inks.get(entry.group, entry.name).fill;
+      const color = entry.region === GAP ? chrome.textWeak : inks.get(entry.group, entry.name).fill;
       notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
     }
   }
@@ -81,7 +81,7 @@ function notch(
   context.beginPath();
   context.moveTo(x - HALF, top);
   context.lineTo(x + HALF, top);
-  context.lineTo(x, top + 7);
+  context.lineTo(x, top + 5);
   context.closePath();
   context.stroke();
   context.fill();

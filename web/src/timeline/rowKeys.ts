@@ -102,7 +102,7 @@ export function rowKey(event: KeyboardEvent, model: TimelineModel): boolean {
     KeyR: () => focusRow(model, at ?? model.visible(model.main).find((row) => row.kind !== "metric")),
     KeyP: () => {
       const row = meant(model, inRows);
-      if (row && /^[lpm]/.test(row.key)) model.pin(row.key);
+      if (row && /^[lpmt]/.test(row.key)) model.pin(row.key);
       else model.session.say("Point at a thread, a folded process or a metric to pin it");
     },
     KeyU: () => foldAll(model),

@@ -78,7 +78,7 @@ function Timeline({ run }: { run: Run }) {
         </Breadcrumb>
         <RowsBar model={model} />
         <Tracks model={model} />
-        <GroupLegend />
+        <GroupLegend marks />
       </div>
       <aside class="details" aria-label="Facts about what is chosen">
         {selected ? (
