@@ -20,7 +20,7 @@ export type Wanted = {
 
 const KEPT_ROWS = 6000;
 const KEPT_STACKS = 400;
-const LOCATIONS_AT_ONCE = 128;
+const LOCATIONS_AT_ONCE = 512;
 
 /** Fetches tiles and remembers them; `changed` is called when a new one has come, `failed` with a sentence when one could not. */
 export class TileStore {
