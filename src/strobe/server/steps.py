@@ -37,7 +37,7 @@ KINDS = ("at", "next", "previous", "outlier")
 
 
 class StepList:
-    """The steps of a process, as arrays in order of start; of the one that has most, what the page calls "the steps"."""
+    """The steps of a process, in order of start; of the one that has most: what the page calls "the steps"."""
 
     def __init__(self, steps: Steps, part: str = "", process: int | None = None) -> None:
         self.reason = f"{steps.reason}; {part}" if part else steps.reason
