@@ -108,19 +108,28 @@ export function Tracks({ model }: { model: TimelineModel }) {
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     measure();
+    model.picture = { box: element, tools: toolsFor };
     const detachKeys = attachKeys(window, model);
     return () => {
       observer.disconnect();
       detachKeys();
+      model.picture = undefined;
       model.close();
     };
-  }, [model]);
+  }, [model, toolsFor]);
 
   const chosen = useComputed(() => model.session.state.value.selection);
   useSignalEffect(() => {
     const selection = chosen.value;
     if (selection) void model.restore(selection);
     else model.deselect();
+  });
+  useSignalEffect(() => model.linked.follow(model.selected.value));
+  const chosenGap = useComputed(() => model.session.state.value.gap);
+  useSignalEffect(() => {
+    const key = chosenGap.value;
+    if (key) void model.linked.restore(key);
+    else model.linked.gap.value = undefined;
   });
 
   return (

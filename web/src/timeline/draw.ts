@@ -3,11 +3,13 @@ import { CHROME, css, type Theme } from "../base/color";
 import type { SpanKey } from "../base/state";
 import { length, type TimeRange, ticks } from "../base/time";
 import { type TileKey, tileRange } from "../data/cells";
+import type { Link, SpanEnd } from "../data/links";
 import type { RasterStore, RowPlace } from "../data/rasters";
 import type { CriticalPath, Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
 import { criticalBoxes, drawCritical } from "./critical";
+import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
 import { drawRasters } from "./drawRasters";
 import { foldedRows, foldedStretches, hatch } from "./folded";
 import { drawSteps } from "./header";
@@ -16,6 +18,7 @@ import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Na
 import { drawMarks } from "./marks";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
+import type { Pen } from "./pen";
 import type { RasterPainter } from "./rasterPaint";
 import { HEIGHTS, type LocationRow, type Row } from "./rows";
 import { toPx } from "./viewport";
@@ -44,6 +47,22 @@ export type Scene = {
   readonly selection: (SpanKey & { readonly durationNs: number }) | undefined;
   readonly critical: CriticalPath | undefined;
   readonly hovered: { readonly location: number; readonly depth: number; readonly range: TimeRange } | undefined;
+  /** The links of the selected span, and where the rows of their other ends are, on the screen or not. */
+  readonly linked:
+    | {
+        readonly span: Pick<SpanEnd, "location" | "start_ns" | "duration_ns" | "depth">;
+        readonly links: readonly Link[];
+        readonly rows: readonly Row[];
+        readonly processOf: (location: number) => number | undefined;
+      }
+    | undefined;
+  /** The idle gaps that are framed: the selected one, and the one under the pointer. */
+  readonly gaps: readonly {
+    readonly location: number;
+    readonly range: TimeRange;
+    readonly selected: boolean;
+    readonly cause: string;
+  }[];
   readonly range: TimeRange | undefined;
   readonly pointerX: number | undefined;
   /** Counts the answers that came. */
@@ -91,7 +110,7 @@ const placeOf = (row: Row & LocationRow, depth: number): { top: number; height: 
 const flatPadding = ({ height }: Row): number => (height >= 18 ? FLAT_PADDING : height >= LINED ? 1 : 0);
 
 /** Draws a scene. Returns how deep each open location was seen to be. */
-export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): Map<number, number> {
+export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number, number> {
   const { width, height, pixelRatio, window, rows, scrollTop } = scene;
   const chrome = CHROME[tools.theme];
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
@@ -121,12 +140,17 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
   drawFolded(context, scene, tools);
   if (scene.critical)
     drawCritical(context, criticalBoxes(scene.critical, rows, window, width, scrollTop, placeOf), tools.theme);
+  for (const gap of scene.gaps) drawGap(context, gap, rows, scene, tools.theme);
   drawChosen(context, scene, tools.theme);
+  if (scene.linked) {
+    const { span, links, rows: all, processOf } = scene.linked;
+    drawArrows(context, arrowsOf(span, links, all, processOf, scene, placeOf), tools.theme);
+  }
   return depths;
 }
 
 /** Steps as faint vertical bands behind everything, where they are wide enough to be told apart. */
-function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {
+function drawBands(context: Pen, scene: Scene, theme: Theme): void {
   const { window, width, height, steps } = scene;
   const chrome = CHROME[theme];
   const shown = steps.filter((s) => s.startNs <= window.endNs && s.startNs + s.durationNs >= window.startNs);
@@ -144,7 +168,7 @@ function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme
 }
 
 /** Steps that were kept as statistics only hold no spans: they are hatched, so that nobody takes them for idle. */
-function drawFolded(context: CanvasRenderingContext2D, scene: Scene, { theme, labels }: Tools): void {
+function drawFolded(context: Pen, scene: Scene, { theme, labels }: Tools): void {
   const { window, width } = scene;
   const chrome = CHROME[theme];
   context.font = LABEL_FONT;
@@ -167,7 +191,7 @@ function drawFolded(context: CanvasRenderingContext2D, scene: Scene, { theme, la
   }
 }
 
-function drawGrid(context: CanvasRenderingContext2D, { window, width, height }: Scene, theme: Theme): void {
+function drawGrid(context: Pen, { window, width, height }: Scene, theme: Theme): void {
   context.fillStyle = CHROME[theme].grid;
   for (const at of ticks(window, width).major) context.fillRect(Math.round(toPx(at, window, width)), 0, 1, height);
 }
@@ -180,7 +204,7 @@ export function placedRows(scene: Pick<Scene, "tiles" | "store">, location: numb
   });
 }
 
-function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): void {
+function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
   const { pixelRatio, scrollTop, window, version, layout, height } = scene;
   const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
   const of = [tools.painter, window.startNs, window.endNs, scene.width, height, pixelRatio, version, layout, scrollTop];
@@ -215,7 +239,7 @@ function dedupe(rows: readonly PlacedRow[]): PlacedRow[] {
 
 /** Paints many rows of cells with one transfer of pixels: one line of it for each, stretched to its height. */
 function paintRows(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   { width, pixelRatio, window }: Scene,
   { painter, image, show }: Tools,
   rows: readonly (readonly PlacedRow[])[],
@@ -250,13 +274,7 @@ type Band = { readonly top: number; readonly height: number };
 const touches = (first: Band, next: Band | undefined, rows: number): boolean =>
   next?.height === first.height && next.top === first.top + rows * first.height;
 
-function drawNested(
-  context: CanvasRenderingContext2D,
-  scene: Scene,
-  tools: Tools,
-  row: Row & LocationRow,
-  top: number,
-): number {
+function drawNested(context: Pen, scene: Scene, tools: Tools, row: Row & LocationRow, top: number): number {
   const { width, window, tiles, store, tileCells } = scene;
   let depths = 1;
   const seen = new Set<string>();
@@ -314,7 +332,7 @@ function namesOfRuns({ window, width, tileCells }: Scene, placed: readonly Place
 
 /** Rectangles of spans, each at least one device pixel wide; spans that fall onto a pixel already painted are skipped. */
 function drawSpans(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   { window, width, pixelRatio }: Scene,
   { inks }: Tools,
   spans: Spans,
@@ -345,7 +363,7 @@ function drawSpans(
 }
 
 /** A torn right edge: the span was still open when recording ended. */
-function drawCut(context: CanvasRenderingContext2D, ink: Ink, right: number, top: number): void {
+function drawCut(context: Pen, ink: Ink, right: number, top: number): void {
   context.fillStyle = ink.text;
   for (let y = 0; y < HEIGHTS.depth - 1; y += 4) context.fillRect(right - 3, top + y, 2, 2);
 }
@@ -366,14 +384,14 @@ function addNamesOfSpans(names: Named[][], { window, width }: Scene, spans: Span
   }
 }
 
-function drawLabel(context: CanvasRenderingContext2D, { labels, inks }: Tools, named: Named, middle: number): void {
+function drawLabel(context: Pen, { labels, inks }: Tools, named: Named, middle: number): void {
   const text = labels.fit(named.name, named.right - Math.max(0, named.left));
   if (text === undefined) return;
   context.fillStyle = inks.get(named.group, named.name).text;
   context.fillText(text, labelLeft(named.left), middle + 0.5);
 }
 
-function drawChosen(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {
+function drawChosen(context: Pen, scene: Scene, theme: Theme): void {
   const { window, width, height, scrollTop, rows, selection, hovered, range, pointerX } = scene;
   const chrome = CHROME[theme];
   if (range) {

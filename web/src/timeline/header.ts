@@ -4,6 +4,7 @@ import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../
 import type { Step } from "../data/run";
 import { foldedStretches, hatch } from "./folded";
 import { LABEL_FONT, type Labels, labelLeft } from "./label";
+import type { Pen } from "./pen";
 import { toPx } from "./viewport";
 
 /** Heights in CSS pixels. */
@@ -23,7 +24,7 @@ export type HeaderScene = {
 };
 
 /** Draws ruler and steps. */
-export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene, labels: Labels, theme: Theme): void {
+export function drawHeader(context: Pen, scene: HeaderScene, labels: Labels, theme: Theme): void {
   const { width, pixelRatio, window, steps, pointerX, range } = scene;
   const chrome = CHROME[theme];
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
@@ -64,7 +65,7 @@ export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene
 }
 
 /** A line under the step that is chosen on another page. */
-function drawChosen(context: CanvasRenderingContext2D, scene: HeaderScene, theme: Theme): void {
+function drawChosen(context: Pen, scene: HeaderScene, theme: Theme): void {
   const { steps, chosenStep, window, width } = scene;
   const step = chosenStep === undefined ? undefined : steps.find((one) => one.step === chosenStep);
   if (!step) return;
@@ -75,14 +76,7 @@ function drawChosen(context: CanvasRenderingContext2D, scene: HeaderScene, theme
 }
 
 /** A small filled label on the ruler. */
-function tag(
-  context: CanvasRenderingContext2D,
-  text: string,
-  x: number,
-  width: number,
-  color: string,
-  theme: Theme,
-): void {
+function tag(context: Pen, text: string, x: number, width: number, color: string, theme: Theme): void {
   const wide = context.measureText(text).width + 10;
   const left = Math.min(Math.max(x - wide / 2, 0), width - wide);
   context.fillStyle = color;
@@ -95,7 +89,7 @@ function tag(
 
 /** Draws steps as a row: coloured by class, named where there is room, outliers with a sign, hatched where they hold no spans. */
 export function drawSteps(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   { steps, window, width }: Pick<HeaderScene, "steps" | "window" | "width">,
   { top, tall }: { readonly top: number; readonly tall: number },
   labels: Labels,

@@ -1,10 +1,12 @@
 // Marks: what is rare but important stays visible however far one zooms out, as a notch at the top of its row.
+
 import { CHROME, css } from "../base/color";
 import type { TimeRange } from "../base/time";
 import { GAP, type Mark, type PaletteEntry, tileRange } from "../data/cells";
 import type { Scene, Tools } from "./draw";
 import { placedRows } from "./draw";
 import { placedRasters, sourceOf } from "./families";
+import type { Pen } from "./pen";
 import type { Row } from "./rows";
 import { toPx } from "./viewport";
 
@@ -44,7 +46,7 @@ export function marksOfRow(scene: MarkGround, row: Row): PlacedMark[] {
 }
 
 /** Draws the notches of all rows of a scene. */
-export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, { inks, theme }: Tools): void {
+export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): void {
   const { window, width, scrollTop } = scene;
   const chrome = CHROME[theme];
   for (const row of scene.rows) {
@@ -63,14 +65,7 @@ export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, { ink
 }
 
 /** A triangle that points at the moment; on thin rows a bar as tall as they are. */
-function notch(
-  context: CanvasRenderingContext2D,
-  x: number,
-  top: number,
-  height: number,
-  color: string,
-  background: string,
-): void {
+function notch(context: Pen, x: number, top: number, height: number, color: string, background: string): void {
   context.fillStyle = color;
   if (height < 10) {
     context.fillRect(x - 1, top, 2, height);

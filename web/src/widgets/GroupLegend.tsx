@@ -8,7 +8,7 @@ const RULE =
   "Something ran, or nothing did, for at least 16 times the median of its kind in this row, and far longer than all but a few. Marks stay however far one zooms out.";
 
 type Props = {
-  /** The keys of the page; else those of the timeline. */
+  /** The keys of the page. */
   readonly children?: ComponentChildren;
   /** Whether the picture has marks. */
   readonly marks?: boolean;
@@ -27,14 +27,7 @@ export function GroupLegend({ children, marks }: Props) {
       {marks && <li title={RULE}>▼ rare and long</li>}
       <li class="spacer" />
       <li>
-        {children ?? (
-          <>
-            <kbd>W</kbd>
-            <kbd>S</kbd> zoom <kbd>A</kbd>
-            <kbd>D</kbd> pan <kbd>0</kbd> whole run <kbd>/</kbd> search
-          </>
-        )}{" "}
-        <kbd>?</kbd> all keys
+        {children} <kbd>?</kbd> all keys
       </li>
     </ul>
   );
