@@ -43,6 +43,9 @@ struct GroupRow {
   std::vector<int64_t> mark_ns;
 };
 void add_groups(const Track& track, const Window& window, GroupRow& out);
+// The same from a tile that stands for so many locations: see overview.h.
+void add_tile(const Tile& tile, uint32_t level, int64_t tile_start, uint32_t locations, const Window& window,
+              GroupRow& out);
 
 // By region of the trace: spans that begin in [start_ns, end_ns), and the time in it in which one is the innermost.
 void add_profile(const Track& track, int64_t start_ns, int64_t end_ns, int64_t* count, int64_t* own_ns, size_t regions);
@@ -52,6 +55,8 @@ int level_of(const Window& window, bool& aligned);
 
 // The same per depth of the nesting, from the blocks: as many rows as there are depths in the window (at most
 // `max_depth`). Here `share` is what all spans of the depth together fill of the pixel: rare short calls are no wall.
+// No more than `width` blocks are read: where there are more in the window, what one block in the middle of each pixel
+// holds of it stands for all of the pixel.
 struct Cells {
   std::vector<uint32_t> region;  // of the process; kNothing: nothing ran
   std::vector<uint8_t> share;    // of the pixel, in 255ths

@@ -1,10 +1,12 @@
 """The pyramid against a brute-force computation from the spans: every pixel, at every level, in whatever nesting.
 
 Tolerances, in 255ths of a pixel. A picture whose pixels are bins of the pyramid has what the tiles have: an exact share
-that is rounded once (1/2), twice where a pixel is longer than the process lived (1). In any other window, a pixel of
-P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin that is filled by s and covered
-by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most f (1 - f) <= 1/4 of a bin away:
-for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
+that is rounded once (1/2), twice where a pixel is longer than the process lived (1). A row of many locations is the
+mean of what was rounded for each (1/2), is rounded itself (1/2), and may come from tiles of rows, which are so (1/2).
+
+In any other window, a pixel of P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin
+that is filled by s and covered by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most
+f (1 - f) <= 1/4 of a bin away: for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
 """
 
 from __future__ import annotations
@@ -127,6 +129,18 @@ def test_every_pixel_of_every_level_is_what_the_spans_say(trace: Trace, slow: li
     assert marked > 50, "there was something to mark"
 
 
+def test_spans_that_overlap_have_lanes_and_each_lane_its_pixels(tmp_path: Path):
+    rng = random.Random(12)
+    spans = [(i * 900 + rng.randint(0, 800), 1 + int(rng.lognormvariate(7, 1)), 1 + i % 12) for i in range(12_000)]
+    trace = strobe.open(write_trace(tmp_path / "lanes.strobe", [[spans]]))
+    assert len(trace.locations) > 3
+    for location in range(len(trace.locations)):
+        slow = SlowLocation(trace, location)
+        for level in range(2, 24, 3):
+            start = rng.randint(0, max(0, (trace.info.duration_ns >> level) - 64)) << level
+            check_pixels(trace, slow, location, start, level, 64)
+
+
 def test_pixels_that_are_no_bins_are_right_to_a_fraction_of_their_edges(trace: Trace, slow: list[SlowLocation]):
     rng, end = random.Random(6), trace.info.duration_ns
     for turn in range(120):
@@ -187,6 +201,73 @@ def test_without_tiles_pictures_are_the_same(folder: Path, trace: Trace, tmp_pat
     )
 
 
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Seventeen ranks, each a little later than the one before, with a second thread in one of them."""
+    spans = random_thread(9, 5_000)
+    late = [[(start + 12_345 * rank, duration, region) for start, duration, region in spans] for rank in range(17)]
+    threads = [[each] if rank != 5 else [each, spans[:3000]] for rank, each in enumerate(late)]
+    made = strobe.open(write_trace(tmp_path_factory.mktemp("ranks") / "ranks.strobe", threads))
+    made.build_pyramid()
+    return made
+
+
+def check_rows(trace: Trace, slow: Sequence[SlowLocation], row_level: int, edges: np.ndarray) -> int:
+    """Rows of the main threads; returns how many marks there were."""
+    members, size, width = trace.rows[0].locations, 8**row_level, len(edges) - 1
+    rows = -(-len(members) // size)
+    shares, marks = trace.row_cells(0, row_level, 0, rows + 1, int(edges[0]), int(edges[-1]), width)
+    assert not shares[rows].any(), "behind the last row is nothing"
+    assert (marks[rows] == NO_REGION).all()
+    for row in range(rows):
+        inside = [slow[location] for location in members[row * size : (row + 1) * size]]
+        exact = np.mean([each.shares(edges) for each in inside], axis=0)
+        bound = 0.5 if row_level == 0 else 1.5
+        assert np.abs(shares[row] - exact).max() <= bound
+        found = [each.marks(edges) for each in inside]
+        longest = np.max([ns for _, ns in found], axis=0)
+        assert ((marks[row] != NO_REGION) == (longest > 0)).all()
+        # Of marks that are equally long, any is right.
+        right = np.any([(region == marks[row]) & (ns == longest) for region, ns in found], axis=0)
+        assert right[longest > 0].all()
+    return int((marks != NO_REGION).sum())
+
+
+def test_every_pixel_of_rows_of_many_locations_is_what_their_spans_say(ranks: Trace):
+    assert [len(place.locations) for place in ranks.rows] == [17, 1]
+    slow, rng, marked = [SlowLocation(ranks, location) for location in range(18)], random.Random(8), 0
+    header = (Path(ranks.path) / "overview.tiles").read_bytes()[:16]
+    assert int.from_bytes(header[8:16], "little") > 20, "there are tiles of rows"
+    end = min(row["last_ns"] for row in ranks.locations.to_pylist())
+    for level in range(4, end.bit_length()):
+        for row_level in range(3):
+            start = rng.randint(0, max(0, (end >> level) - 100)) << level
+            marked += check_rows(ranks, slow, row_level, start + (np.arange(101) << level))
+    assert marked > 50
+
+
+def test_rows_are_the_same_without_an_overview(ranks: Trace, tmp_path: Path):
+    bare = tmp_path / "bare.strobe"
+    bare.mkdir()
+    for file in Path(ranks.path).iterdir():
+        if file.name != "overview.tiles":
+            os.link(file, bare / file.name)
+    (bare / "overview.tiles").mkdir()  # in the way, so that none can be built
+    other, end = strobe.open(bare), ranks.info.duration_ns
+    for row_level in range(3):
+        for start, stop, width in ((0, 1 << end.bit_length(), 512), (end // 3, end // 2, 300)):
+            with_tiles = ranks.row_cells(0, row_level, 0, 17, start, stop, width)
+            without = other.row_cells(0, row_level, 0, 17, start, stop, width)
+            assert np.abs(with_tiles[0].astype(int) - without[0]).max() <= 1
+            assert (with_tiles[1] == without[1]).all()
+    # One that was made from other tiles is made anew.
+    (bare / "overview.tiles").rmdir()
+    (bare / "overview.tiles").write_bytes(b"STIL of something else" * 100)
+    third = strobe.open(bare)
+    third.build_pyramid()
+    assert (bare / "overview.tiles").read_bytes() == (Path(ranks.path) / "overview.tiles").read_bytes()
+
+
 def thread_of_steps(stall_at: int | None, wait_ns: int, steps: int = 72_000, step_ns: int = 50_000_000) -> Spans:
     """An hour of steps of 50 ms, each with a short wait; a single one may take longer."""
     spans = Spans()
@@ -223,6 +304,24 @@ def test_gaps_are_marked_where_they_are_rare(tmp_path: Path):
     marks = trace.cells([0], 0, 1 << 23, 64)[2][0]
     first, last = (699_900) >> 17, (5_700_000 - 1) >> 17
     assert np.flatnonzero(marks == GAP).tolist() == list(range(first, last + 1))
+
+
+def test_nesting_of_very_many_spans_is_that_in_the_middle_of_each_pixel(tmp_path: Path):
+    """60 000 steps in 10 pixels: calls of r1 in them but for the middle of pixel 3, which is full of r2."""
+    middle = range(20_400, 22_600)
+    calls = [(1000 * i + 100, 600, 3 if i in middle else 2) for i in range(60_000)]
+    spans = sorted([(1000 * i, 900, 1) for i in range(60_000)] + calls)
+    trace = strobe.open(write_trace(tmp_path / "deep.strobe", [[spans]]))
+    names = {row["name"]: row["region"] for row in trace.regions.to_pylist()}
+    regions, filled = trace.stack_cells(0, 0, 60_000_000, 10, 64)
+    assert regions[0].tolist() == [names["r0"]] * 10
+    assert regions[1].tolist() == [names["r1"]] * 3 + [names["r2"]] + [names["r1"]] * 6
+    # A block holds 2048 steps, of which the first or the last may be cut.
+    assert np.abs(filled.astype(int) - np.array([[0.9 * 255], [0.6 * 255]])).max() <= 1.5
+    # As many pixels as there are blocks: everything is read, and the middle is as little as it is.
+    regions, filled = trace.stack_cells(0, 0, 60_000_000, 30, 64)
+    assert np.flatnonzero(regions[1] == names["r2"]).tolist() == [10]
+    assert np.abs(filled.astype(int) - np.array([[0.9 * 255], [0.6 * 255]])).max() <= 2.5
 
 
 # Files that are not what they should be

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strobe.errors import UsageError
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
     from strobe.structure.copies import Floats, Ints
     from strobe.structure.device_work import Device
+
+# Parts of the time: more would be more memory than rows that anybody reads.
+_MOST_POINTS = 1_000_000
 
 
 def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
@@ -32,6 +36,8 @@ def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
 
     there = devices(trace)
     about = "copies and memory sets of all GPUs"
+    if points > _MOST_POINTS:
+        raise UsageError(f"{points} points are too many", do=f"--points: up to {_MOST_POINTS}")
     if by == "time":
         rows = [row for device in there for row in _over_time(trace, device, points)]
     else:

@@ -42,7 +42,7 @@ from strobe.structure.stack import METRICS
 
 Answer = TypeVar("Answer", bound=Callable[..., Body])
 
-MOST_LOCATIONS = 256
+MOST_LOCATIONS = 1024
 _MOST_HITS = 500
 _MOST_BINS = 4096
 _MOST_STEPS = 4000
@@ -154,6 +154,12 @@ def meta(facts: Facts) -> Body:
             "tile_cells": TILE_CELLS,
         }
     )
+
+
+@route("traces", most_bytes=_MB, media=(JSON_TYPE,))
+def traces(facts: Facts) -> Body:
+    """The traces that this server shows, by the names in their addresses, and which of them this one is."""
+    return _json({"here": facts.name, "names": facts.siblings})
 
 
 @route("summary", LOOP, most_bytes=4 * _MB, media=(JSON_TYPE,), slow=True)
@@ -279,7 +285,7 @@ def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str, 
     return _json(detail.neighbour(facts, location, start_ns, depth, way, _chosen(facts, level).steps))
 
 
-@route("series", most_bytes=4 * _MB)
+@route("series", most_bytes=4 * _MB, slow=True)
 def series(facts: Facts) -> Body:
     """What was measured over time."""
     return arrow_body(metrics.series_table(facts.series))
@@ -317,13 +323,15 @@ def critical_path(facts: Facts, at_ns: int, start_ns: int, end_ns: int, width: i
 @route(
     "steps",
     Parameter("limit", "rows at most", default=_MOST_STEPS, least=1, most=_MOST_STEPS),
+    Parameter("process", "those of this process; without: of the one that has most", default=None, of="process"),
     LOOP,
     most_bytes=4 * _MB,
     slow=True,
 )
-def step_list(facts: Facts, limit: int, level: str) -> Body:
-    """All steps, or, where there are too many to draw, the most telling one of each stretch."""
-    return arrow_body(_chosen(facts, level).steps.table(limit))
+def step_list(facts: Facts, limit: int, process: int | None, level: str) -> Body:
+    """All steps of a process, or, where there are too many to draw, the most telling one of each stretch."""
+    steps = _chosen(facts, level).steps
+    return arrow_body((steps if process is None else steps.of(process)).table(limit))
 
 
 @route(
@@ -478,7 +486,7 @@ def tree(facts: Facts, **part: Any) -> Body:
 
 @route(
     "tree/spans",
-    Parameter("call_path", "number of the call path; without: of what nobody launched", default=-1, of="call_path"),
+    Parameter("call_path", "number of the call path; without: of what nobody launched", default=-1),
     Parameter("region", "what it launched, by its region", default=None, of="region"),
     *PART,
     most_bytes=4 * _MB,

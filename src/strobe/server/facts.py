@@ -72,8 +72,9 @@ def _in_order(parts: Sequence[Readings]) -> tuple[npt.NDArray[np.int64], npt.NDA
 class Facts:
     """One trace, with what every answer needs, read once. Threads of the service share it."""
 
-    def __init__(self, trace: Trace, path: Path) -> None:
+    def __init__(self, trace: Trace, path: Path, name: str = "", siblings: Sequence[str] = ()) -> None:
         self.trace, self.path = trace, path
+        self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
         self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
         self._chosen: OrderedDict[str, Chosen] = OrderedDict()
         self._lock = threading.Lock()

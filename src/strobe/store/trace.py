@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from strobe import registry
 from strobe.errors import TraceError, UsageError
+from strobe.model.cancellation import checkpoint
 from strobe.model.kinds import RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
@@ -122,7 +123,8 @@ class Trace:
         self.files = [files[i] for i in order] if files else []
         self._unreadable = list(unreadable)  # (pid, why) of processes whose file is beyond repair
         self._memory: dict[object, object] = {}
-        self._lock = threading.RLock()
+        self._making: dict[object, threading.RLock] = {}
+        self._lock = threading.Lock()
 
     # What it is
 
@@ -238,6 +240,7 @@ class Trace:
         `self_ns` is the duration without the spans directly inside that overlap the stretch of time, too: the self time
         of the span only where that lies in the stretch as a whole.
         """
+        checkpoint()
         home = self._home(location)
         zero = self.zero_of(home.process)
         lowest = _FOREVER[0] if start_ns is None else start_ns + zero
@@ -492,8 +495,7 @@ class Trace:
         """
         if not 0 <= place < len(self.rows):
             raise UsageError(f"no place {place}: this trace has {len(self.rows)}, numbered from 0")
-        members = self.rows[place].locations
-        return self._pyramid.row_cells(members, row_level, first, count, Window(start_ns, end_ns, width))
+        return self._pyramid.row_cells(place, row_level, first, count, Window(start_ns, end_ns, width))
 
     def build_pyramid(self) -> None:
         """Build the tiles that pictures are made from, where they are missing or out of date.
@@ -508,7 +510,8 @@ class Trace:
         """Return, per depth and pixel of [start_ns, end_ns), the region with most time, and how full the pixel is.
 
         Two arrays (depths, width): region (0xFFFFFFFF where nothing ran), and what all spans of the depth together
-        fill of the pixel, in 255ths.
+        fill of the pixel, in 255ths. No more than `width` blocks of 4096 spans are read: where more are in the window,
+        the one in the middle of each pixel stands for all of it.
         """
         home = self._home(location)
         zero = self.zero_of(home.process)
@@ -620,9 +623,19 @@ class Trace:
     def once(self, key: object, make: Callable[[], _Value]) -> _Value:
         """Return what `make` gave the first time this key was asked for: for results that several questions share."""
         with self._lock:
-            if key not in self._memory:
-                self._memory[key] = make()
-            return cast(_Value, self._memory[key])
+            if key in self._memory:
+                return cast(_Value, self._memory[key])
+            making = self._making.setdefault(key, threading.RLock())
+        # A lock for each key: who waits for a result does not keep others from theirs.
+        with making:
+            with self._lock:
+                if key in self._memory:
+                    return cast(_Value, self._memory[key])
+            value = make()
+            with self._lock:
+                self._memory[key] = value
+                self._making.pop(key, None)
+            return value
 
     def __getattr__(self, name: str) -> Callable[..., Table]:
         if name.startswith("_") or name not in registry.names("analyses"):
@@ -701,7 +714,7 @@ class Trace:
     def _pyramid(self) -> Pyramid:
         def make() -> Pyramid:
             zeros = [self.zero_of(process) for process in range(len(self.readers))]
-            return Pyramid(self.readers, zeros, self.files, self._definitions)
+            return Pyramid(self.readers, zeros, self.files, self._definitions, self.rows)
 
         return self.once("pyramid", make)
 
