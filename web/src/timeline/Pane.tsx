@@ -2,7 +2,7 @@
 import { effect, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { causeTitle } from "../base/causes";
-import { drawTracks, type Scene, type Tools } from "./draw";
+import { drawTracks, type Kept, type Scene, type Tools } from "./draw";
 import { rowOfLocation } from "./drawLinks";
 import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
@@ -23,7 +23,7 @@ export const groundOf = (model: TimelineModel, pane: PaneModel): Ground => ({
 });
 
 /** All that a picture of a pane shows. */
-export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined, idle?: Idle): Scene {
+export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined, kept: Kept, idle?: Idle): Scene {
   const { state } = model.session;
   const span = model.selected.value;
   const { links, gap } = model.linked;
@@ -37,6 +37,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     radar: model.radar.value,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
+    stepsOf: model.stepsOf.value,
     foldedProcesses: model.run.meta.folded_processes,
     chosenStep: state.value.step,
     readings: model.readings.value,
@@ -63,8 +64,14 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     hovered: hit?.exact ? hit : undefined,
     range: model.dragging.value ?? state.value.range,
     pointerX: model.pointer.value?.x,
+    version: model.version.value,
+    layout: pane.rows.value,
+    kept,
   };
 }
+
+/** Room for the cells of a pane. */
+export const newKept = (): Kept => ({ canvas: new OffscreenCanvas(1, 1), of: [] });
 
 /** Gives a canvas the size of what it shows, in device pixels. */
 export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
@@ -102,6 +109,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   useEffect(() => {
     const [surface, context] = [canvas.current, canvas.current?.getContext("2d")];
     if (!surface || !context) return undefined;
+    const kept = newKept();
     let frame = 0;
     const draw = (): void => {
       frame = 0;
@@ -113,18 +121,13 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
         model.hit.value = hit;
         model.idle.value = idle;
       }
-      const scene = sceneOf(model, pane, hit, idle);
+      const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);
       for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
     };
     // Draws after every change of anything the picture depends on, at most once a frame.
     const dispose = effect(() => {
-      void [
-        sceneOf(model, pane, undefined),
-        model.version.value,
-        model.session.theme.value,
-        model.session.state.value.region,
-      ];
+      void [sceneOf(model, pane, undefined, kept), model.session.theme.value, model.session.state.value.region];
       if (!frame) frame = requestAnimationFrame(draw);
     });
     return () => {

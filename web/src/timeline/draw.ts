@@ -12,6 +12,7 @@ import { criticalBoxes, drawCritical } from "./critical";
 import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
 import { drawRasters } from "./drawRasters";
 import { foldedRows, foldedStretches, hatch } from "./folded";
+import { drawSteps } from "./header";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
 import { drawMarks } from "./marks";
@@ -38,6 +39,8 @@ export type Scene = {
   /** What the radar shows; undefined where rows are no radar. */
   readonly radar: string | undefined;
   readonly steps: readonly Step[];
+  /** Steps by process, of the processes whose rows show them. */
+  readonly stepsOf: ReadonlyMap<number, readonly Step[]>;
   readonly foldedProcesses: readonly number[];
   readonly chosenStep: number | undefined;
   readonly readings: ReadonlyMap<number, Readings>;
@@ -62,7 +65,15 @@ export type Scene = {
   }[];
   readonly range: TimeRange | undefined;
   readonly pointerX: number | undefined;
+  /** Counts the answers that came. */
+  readonly version: number;
+  /** All rows of the pane, in the order of their last change. */
+  readonly layout: readonly Row[];
+  readonly kept: Kept;
 };
+
+/** The cells of a pane as they were painted last: while only the pointer moves, they are the same. */
+export type Kept = { readonly canvas: OffscreenCanvas; of: readonly unknown[] };
 
 /** What drawing keeps between pictures. */
 export type Tools = {
@@ -74,7 +85,7 @@ export type Tools = {
   /** Transparent pixels to paint into, line by line. */
   readonly image: (widthPx: number, lines: number) => Uint32Array;
   /** Those pixels as something that can be drawn. */
-  readonly show: (widthPx: number, lines: number) => OffscreenCanvas | undefined;
+  readonly show: (widthPx: number, lines: number, onto?: OffscreenCanvas) => OffscreenCanvas | undefined;
 };
 
 const FLAT_PADDING = 3;
@@ -116,6 +127,10 @@ export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number
     if (row.height >= LINED) context.fillRect(0, top + row.height - 1, width, 1);
     if (row.kind === "metric")
       drawMetric(context, row, scene.readings, window, { left: 0, top, width, height: row.height }, tools.theme);
+    if (row.kind === "steps") {
+      const steps = { steps: scene.stepsOf.get(row.process) ?? [], window, width };
+      drawSteps(context, steps, { top: top + 2, tall: row.height - 5 }, tools.labels, tools.theme);
+    }
     if (row.kind === "location" && row.open)
       depths.set(row.location.location, drawNested(context, scene, tools, row, top));
   }
@@ -190,8 +205,9 @@ export function placedRows(scene: Pick<Scene, "tiles" | "store">, location: numb
 }
 
 function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
-  const { pixelRatio, scrollTop } = scene;
+  const { pixelRatio, scrollTop, window, version, layout, height } = scene;
   const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
+  const of = [tools.painter, window.startNs, window.endNs, scene.width, height, pixelRatio, version, layout, scrollTop];
   paintRows(
     context,
     scene,
@@ -203,6 +219,7 @@ function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
       const place = placeOf(row, 0);
       return { top: row.top - scrollTop + place.top, height: place.height };
     },
+    { kept: scene.kept, of },
   );
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
@@ -227,12 +244,18 @@ function paintRows(
   { painter, image, show }: Tools,
   rows: readonly (readonly PlacedRow[])[],
   place: (row: number) => { readonly top: number; readonly height: number } | undefined,
+  keep?: { readonly kept: Kept; readonly of: readonly unknown[] },
 ): void {
   const widthPx = Math.round(width * pixelRatio);
   if (!rows.length || widthPx < 1) return;
-  const pixels = image(widthPx, rows.length);
-  for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
-  const shown = show(widthPx, rows.length);
+  const same = keep?.of.every((one, i) => one === keep.kept.of[i]);
+  let shown: OffscreenCanvas | undefined = keep?.kept.canvas;
+  if (!same) {
+    const pixels = image(widthPx, rows.length);
+    for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
+    shown = show(widthPx, rows.length, shown);
+    if (keep) keep.kept.of = keep.of;
+  }
   if (!shown) return;
   context.imageSmoothingEnabled = false;
   for (let i = 0; i < rows.length; ) {

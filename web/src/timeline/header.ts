@@ -40,8 +40,7 @@ export function drawHeader(context: Pen, scene: HeaderScene, labels: Labels, the
     context.fillRect(x, RULER_HEIGHT - 10, 1, 10);
     context.fillText(formatMoment(at, stepNs), x + 4, RULER_HEIGHT / 2 - 2);
   }
-  drawSteps(context, steps, window, width, labels, theme);
-  drawFolded(context, scene, theme);
+  drawSteps(context, scene, { top: RULER_HEIGHT, tall: STEPS_HEIGHT - 3 }, labels, theme);
   drawChosen(context, scene, theme);
   if (scene.stepsNote && !steps.length) {
     context.fillStyle = chrome.textWeak;
@@ -62,15 +61,6 @@ export function drawHeader(context: Pen, scene: HeaderScene, labels: Labels, the
   } else if (pointerX !== undefined) {
     const at = window.startNs + (pointerX / width) * length(window);
     tag(context, formatMoment(at, length(window) / width), pointerX, width, chrome.text, theme);
-  }
-}
-
-/** Steps without spans are hatched, here as below. */
-function drawFolded(context: Pen, { steps, window, width }: HeaderScene, theme: Theme): void {
-  for (const stretch of foldedStretches(steps, window)) {
-    const left = Math.max(0, toPx(stretch.startNs, window, width));
-    const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
-    hatch(context, { left, top: RULER_HEIGHT, wide, tall: STEPS_HEIGHT - 3 }, css(CHROME[theme].background));
   }
 }
 
@@ -97,15 +87,16 @@ function tag(context: Pen, text: string, x: number, width: number, color: string
   context.fillText(text, left + 5, 11.5);
 }
 
-function drawSteps(
+/** Draws steps as a row: coloured by class, named where there is room, outliers with a sign, hatched where they hold no spans. */
+export function drawSteps(
   context: Pen,
-  steps: readonly Step[],
-  window: TimeRange,
-  width: number,
+  { steps, window, width }: Pick<HeaderScene, "steps" | "window" | "width">,
+  { top, tall }: { readonly top: number; readonly tall: number },
   labels: Labels,
   theme: Theme,
 ): void {
-  const tall = STEPS_HEIGHT - 3;
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
   let paintedTo = -1;
   for (const step of steps) {
     const left = toPx(step.startNs, window, width);
@@ -116,7 +107,7 @@ function drawSteps(
     const color = step.outlier ? outlierColor(theme) : classColor(step.classRank, theme);
     const wide = Math.max(1, Math.min(right, width + 2) - Math.max(left, -2));
     context.fillStyle = css(color);
-    context.fillRect(Math.max(left, -2), RULER_HEIGHT, wide > 4 ? wide - 1 : wide, tall);
+    context.fillRect(Math.max(left, -2), top, wide > 4 ? wide - 1 : wide, tall);
     paintedTo = Math.max(left, -2) + wide;
     const name = `${step.outlier ? "▲ " : ""}step ${step.step}`;
     const full = `${name}  ${formatDuration(step.durationNs)}${step.cause ? `  ${step.cause.replaceAll("_", " ")}` : ""}`;
@@ -124,7 +115,12 @@ function drawSteps(
     const text = labels.fit(full, room) === full ? full : labels.fit(name, room);
     if (text) {
       context.fillStyle = textOn(color);
-      context.fillText(text, labelLeft(left), RULER_HEIGHT + tall / 2 + 0.5);
+      context.fillText(text, labelLeft(left), top + tall / 2 + 0.5);
     }
+  }
+  for (const stretch of foldedStretches(steps, window)) {
+    const left = Math.max(0, toPx(stretch.startNs, window, width));
+    const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
+    hatch(context, { left, top, wide, tall }, css(CHROME[theme].background));
   }
 }

@@ -13,16 +13,16 @@ import { toPx } from "./viewport";
 /** What is wider is seen without a notch, in CSS pixels. */
 const NARROW = 12;
 /** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
-const HALF = 4;
+const HALF = 3;
 const REACH = 5;
 
 /** A mark on the screen: of a row, between two moments. */
 export type PlacedMark = { readonly range: TimeRange; readonly entry: PaletteEntry };
 
-type Ground = Pick<Scene, "tiles" | "store" | "rasters" | "places" | "radar" | "tileCells">;
+export type MarkGround = Pick<Scene, "tiles" | "store" | "rasters" | "places" | "radar" | "tileCells">;
 
 /** All marks of a row. */
-export function marksOfRow(scene: Ground, row: Row): PlacedMark[] {
+export function marksOfRow(scene: MarkGround, row: Row): PlacedMark[] {
   const found: PlacedMark[] = [];
   const add = (key: { readonly level: number; readonly tile: number }, marks: readonly Mark[]): void => {
     const { startNs } = tileRange(key, scene.tileCells);
@@ -58,7 +58,7 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
       const x = Math.round((left + right) / 2);
       if (x - HALF < drawnTo) continue;
       drawnTo = x + HALF;
-      const color = entry.region === GAP ? chrome.text : inks.get(entry.group, entry.name).fill;
+      const color = entry.region === GAP ? chrome.textWeak : inks.get(entry.group, entry.name).fill;
       notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
     }
   }
@@ -76,14 +76,18 @@ function notch(context: Pen, x: number, top: number, height: number, color: stri
   context.beginPath();
   context.moveTo(x - HALF, top);
   context.lineTo(x + HALF, top);
-  context.lineTo(x, top + 7);
+  context.lineTo(x, top + 5);
   context.closePath();
   context.stroke();
   context.fill();
 }
 
 /** The mark under a point of a row; none where what it marks is wide enough to be seen by itself. */
-export function markAt(scene: Ground & Pick<Scene, "window" | "width">, row: Row, x: number): PlacedMark | undefined {
+export function markAt(
+  scene: MarkGround & Pick<Scene, "window" | "width">,
+  row: Row,
+  x: number,
+): PlacedMark | undefined {
   const { window, width } = scene;
   let best: PlacedMark | undefined;
   let bestAway = REACH;

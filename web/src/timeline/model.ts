@@ -13,6 +13,7 @@ import {
   fetchCriticalPath,
   fetchReadings,
   fetchStepNear,
+  fetchStepsOf,
   type Readings,
   type Run,
   type Series,
@@ -77,6 +78,10 @@ export class TimelineModel {
   /** Steps and metrics come later than the tracks, which do not wait for them. */
   readonly steps: Signal<readonly Step[]> = signal([]);
   readonly series: Signal<readonly Series[]> = signal([]);
+  /** Steps by process, of those whose rows were on the screen; they are those of a loop level. */
+  readonly stepsOf = signal<ReadonlyMap<number, readonly Step[]>>(new Map());
+  private stepsOfLevel = "";
+  private readonly stepsAsked = new Set<number>();
   /** Why there are no steps, once that is known. */
   readonly stepsNote = signal("");
   /** Counts the tiles that came. */
@@ -161,6 +166,7 @@ export class TimelineModel {
       measure: this.measure.value,
       amounts: this.amounts.value,
       places: this.places.value,
+      stepped: session.stepsAbout.value?.processes ?? [],
     }));
     this.rows = computed(() => layoutRows(this.ask.value));
     this.main = { rows: this.rows, scrollTop: signal(0), height: heightPx };
@@ -222,8 +228,28 @@ export class TimelineModel {
     this.rasters.want(familiesOf(rows, this.places.value, radar), this.tiles.value);
     this.fetchPlaces();
     this.fetchAmounts();
+    this.fetchSteps(rows);
     this.fetchReadings(rows);
     this.fetchCritical();
+  }
+
+  /** Fetches the steps of the processes whose rows of steps are on the screen. */
+  private fetchSteps(rows: readonly Row[]): void {
+    const { level } = this.session.state.value;
+    if (level !== this.stepsOfLevel) {
+      this.stepsOfLevel = level;
+      this.stepsAsked.clear();
+      this.stepsOf.value = new Map();
+    }
+    for (const row of rows) {
+      if (row.kind !== "steps" || this.stepsAsked.has(row.process)) continue;
+      const { process } = row;
+      this.stepsAsked.add(process);
+      void this.session.ask(fetchStepsOf(this.session.api, process, level)).then((steps) => {
+        if (steps && level === this.stepsOfLevel)
+          this.stepsOf.value = new Map([...this.stepsOf.peek(), [process, steps]]);
+      });
+    }
   }
 
   /** Fetches the places where rows are made of them. */

@@ -3,7 +3,7 @@ import { CHROME, css } from "../base/color";
 import { drawTracks, type Tools } from "./draw";
 import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./header";
 import type { TimelineModel } from "./model";
-import { sceneOf } from "./Pane";
+import { newKept, sceneOf } from "./Pane";
 import { escapeXml, SvgPen } from "./svgPen";
 
 /** A line of text on the page: where it stands, and how it looks. */
@@ -101,9 +101,10 @@ export function asSvg(model: TimelineModel, tools: Tools, box: HTMLElement): str
     const id = `part${parts.length}`;
     const pen = new SvgPen(id, measuring, imageAddress);
     const pane = panes.find((one) => (one === model.main ? "tracks-canvas" : "pinned-canvas") === canvas.className);
-    if (pane) drawTracks(pen, { ...sceneOf(model, pane, undefined), pixelRatio: 1, pointerX: undefined }, tools);
+    if (pane)
+      drawTracks(pen, { ...sceneOf(model, pane, undefined, newKept()), pixelRatio: 1, pointerX: undefined }, tools);
     else {
-      const scene = { ...sceneOf(model, model.main, undefined), pixelRatio: 1, pointerX: undefined };
+      const scene = { ...sceneOf(model, model.main, undefined, newKept()), pixelRatio: 1, pointerX: undefined };
       drawHeader(pen, { ...scene, stepsNote: model.stepsNote.peek() }, tools.labels, tools.theme);
     }
     const clip = `<clipPath id="${id}-box"><rect width="${wide}" height="${pane ? tall : RULER_HEIGHT + STEPS_HEIGHT}"/></clipPath>`;

@@ -103,7 +103,7 @@ export function rowActions(model: TimelineModel, inRows: () => boolean): Readonl
     toRows: () => focusRow(model, at() ?? model.visible(model.main).find((row) => row.kind !== "metric")),
     pinRow: () => {
       const row = meantRow(model, inRows());
-      if (row && /^[lpm]/.test(row.key)) model.pin(row.key);
+      if (row && /^[lpmt]/.test(row.key)) model.pin(row.key);
       else model.session.say("Point at a thread, a folded process or a metric to pin it");
     },
     foldAll: () => foldAll(model),

@@ -96,7 +96,7 @@ function Timeline({ run }: { run: Run }) {
         <RowsBar model={model} />
         <Tracks model={model} />
         <StretchDrawer run={run} range={range ?? shown} chosen={range !== undefined} />
-        <GroupLegend>
+        <GroupLegend marks>
           <KeyHints />
         </GroupLegend>
       </div>
