@@ -108,9 +108,8 @@ def main() -> None:
             server.terminate()
         browser.close()
     print(f"\n## {shown[2]}: {shown[0]} x {shown[1]} pixels\n")
-    print(
-        f"Memory of the page: {memory:.0f} MB, {memory - base:.0f} above an empty page. Load {os.getloadavg()[0]:.1f}.\n"
-    )
+    above = f"{memory:.0f} MB, {memory - base:.0f} above an empty page"
+    print(f"Memory of the page: {above}. Load {os.getloadavg()[0]:.1f}.\n")
     print(table(rows))
 
 
