@@ -11,7 +11,6 @@ from strobe.model.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
-    from strobe.structure.stream import Bools, Ints
 
 LEAST_SHARE = 0.10
 MOST = 3
@@ -27,7 +26,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     """
     import numpy as np
 
-    from strobe.structure.selection import select_steps
+    from strobe.structure.selection import Windows, select_steps
     from strobe.structure.statistics import path_statistics
     from strobe.structure.usual import usual_steps
 
@@ -36,15 +35,12 @@ def run(trace: Trace) -> Iterator[Finding]:
         return
     # Statistics do not tell a class's outliers from its other steps.
     chosen = np.flatnonzero(usual.usual if usual.steps.kept.all() else usual.members)
-    process_of, process = trace.locations.column("process"), usual.steps.process
+    process = usual.steps.process
     steps = select_steps(trace, {process: chosen + usual.steps.first_number})
 
-    def keep(location: int, start_ns: Ints) -> Bools | None:
-        nothing = np.zeros(len(start_ns), dtype=bool)
-        return steps.keep(location, start_ns) if process_of[location] == process else nothing
-
+    assert isinstance(steps.keep, Windows)
     own = {process: (steps.classes or {}).get(process, frozenset())}
-    sums = path_statistics(trace, replace(steps, keep=keep, classes=own))
+    sums = path_statistics(trace, replace(steps, keep=steps.keep.alone(process), classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
