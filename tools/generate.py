@@ -16,6 +16,8 @@ from strobe.model.losses import LOSSES, REMARKS
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 from strobe.model.verb import Verb
+from strobe.server.answers import ROUTES
+from strobe.server.endpoints import Parameter
 from strobe.store.archive import Job
 from strobe.store.sql import VIEWS
 from strobe.store.trace import Trace
@@ -124,6 +126,54 @@ def views() -> str:
     return "\n".join([*parts, ""])
 
 
+def server() -> str:
+    """Every question that the view's server answers, with its parameters and bounds."""
+    parts = [
+        "# The server",
+        "",
+        "What `strobe view` answers: `GET api/NAME?parameters`, relative to the address that it prints.",
+        "`api/openapi.json` says the same of the trace that is shown, for programs. Every answer has a bound; what",
+        "would be larger is refused. A parameter that is unknown, given twice, or beyond its bounds is refused, with",
+        'status 400 and a sentence: `{"error": ..., "do": ...}`.',
+        "",
+        "Beside these, `api/table/NAME` answers the [analysis](analyses.md) of that name: its options are parameters,",
+        "and `as=csv` or `as=json` gives a file with all rows.",
+        "",
+    ]
+    for endpoint in ROUTES.values():
+        bound = f"At most {size(endpoint.most_bytes)}: {', '.join(f'`{media}`' for media in endpoint.media)}."
+        parts += [f"## {endpoint.name}", "", endpoint.question, "", bound, ""]
+        if endpoint.parameters:
+            parts += ["| parameter | what it may be | default | meaning |", "|---|---|---|---|"]
+            parts += [
+                f"| `{each.name}` | {bounds(each)} | {default(each)} | {each.help} |" for each in endpoint.parameters
+            ]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def size(count: int) -> str:
+    """A number of bytes in MB of 2^20."""
+    return f"{count / 2**20:.1f}".removesuffix(".0") + " MB"
+
+
+def bounds(parameter: Parameter) -> str:
+    """What a parameter may be, in words."""
+    if parameter.kind == "choice":
+        return ", ".join(f"`{choice}`" for choice in parameter.choices)
+    if parameter.kind == "text":
+        return f"up to {parameter.most} characters"
+    one = f"a {parameter.of.replace('_', ' ')}" if parameter.of else f"{parameter.least} to {parameter.most}"
+    return f"up to {parameter.items} numbers with commas, each {one}" if parameter.items else one
+
+
+def default(parameter: Parameter) -> str:
+    """The default of a parameter, in words."""
+    if parameter.required:
+        return "needed"
+    return f"`{parameter.default}`" if parameter.default not in (None, "") else ""
+
+
 def first_line(text: str) -> str:
     """The first line of a text, without the full stop."""
     return text.strip().partition("\n")[0].rstrip(".")
@@ -175,6 +225,7 @@ PAGES = {
     "formats.md": formats,
     "quality.md": quality,
     "rules.md": rules,
+    "server.md": server,
     "tables.md": tables,
     "views.md": views,
 }

@@ -21,20 +21,6 @@ constexpr size_t kChunkRows = 4096;
 constexpr size_t kMostNames = 1 << 20;  // remembered; later ones that come again get another number
 constexpr size_t kMostLanes = 1024;     // of a location: every span is held against all of them
 constexpr size_t kRunBuffer = 2048;     // records of one run in memory while runs are merged
-
-[[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::generic_category(), path); }
-
-void write_all(int fd, const std::string& path, const char* data, size_t size) {
-  while (size) {
-    const ssize_t n = write(fd, data, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      if (n == 0) errno = ENOSPC;
-      fail(path);
-    }
-    data += n, size -= size_t(n);
-  }
-}
 }  // namespace
 
 void TableRow::set_real(size_t column, double value) {
@@ -60,27 +46,6 @@ uint32_t TableRow::present_cells(uint64_t* cells) const {
   for (uint32_t left = present_; left; left &= left - 1) cells[n++] = cells_[__builtin_ctz(left)];
   return present_;
 }
-
-// The block file: appended to in large pieces.
-class ImportedProcess::Output {
- public:
-  explicit Output(std::string path) : path_(std::move(path)) {
-    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd_ < 0) fail(path_);
-  }
-  ~Output() { close(fd_); }
-  std::string bytes;
-  void flush(size_t more_than = 0) {
-    if (bytes.size() <= more_than) return;
-    write_all(fd_, path_, bytes.data(), bytes.size());
-    bytes.clear();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  int fd_;
-};
 
 // Bytes that wait: in memory while they are few, then in a file that has no name any more.
 class ImportedProcess::Spill {
@@ -110,7 +75,7 @@ class ImportedProcess::Spill {
     while (n && offset < written_) {
       const ssize_t got = pread(fd_, to, std::min<uint64_t>(n, written_ - offset), off_t(offset));
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) fail(path_);
+      if (got <= 0) throw_errno(path_);
       to += got, offset += uint64_t(got), n -= size_t(got);
     }
     if (n && offset - written_ < tail_.size())
@@ -121,7 +86,7 @@ class ImportedProcess::Spill {
   void flush() {
     if (fd_ < 0) {
       fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-      if (fd_ < 0) fail(path_);
+      if (fd_ < 0) throw_errno(path_);
       unlink(path_.c_str());
     }
     write_all(fd_, path_, tail_.data(), tail_.size());
@@ -207,7 +172,7 @@ class ImportedProcess::Merge {
 };
 
 ImportedProcess::ImportedProcess(std::string blocks_path, size_t buffer_bytes)
-    : out_(std::make_unique<Output>(blocks_path)),
+    : out_(std::make_unique<OutputFile>(blocks_path)),
       spans_spill_(std::make_unique<Spill>(blocks_path + ".spans", 0)),
       details_spill_(std::make_unique<Spill>(blocks_path + ".details", buffer_bytes / 4)),
       buffer_records_(std::max<size_t>(buffer_bytes / sizeof(SpanRecord), 1)) {

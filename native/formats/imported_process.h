@@ -15,6 +15,7 @@
 #include "core/builder.h"
 #include "core/statistics.h"
 #include "formats/import_totals.h"
+#include "formats/output_file.h"
 #include "formats/trace_checks.h"
 #include "kernels/side_tables.h"
 
@@ -128,7 +129,6 @@ class ImportedProcess {
     std::vector<Run> runs;
     Columns rows;
   };
-  class Output;
   class Spill;
   class Merge;
   struct Lane;
@@ -143,7 +143,7 @@ class ImportedProcess {
   void save_totals();
   void write_location_chunk(uint32_t id, const Waiting& waiting, std::string_view name);
 
-  std::unique_ptr<Output> out_;
+  std::unique_ptr<OutputFile> out_;
   std::unique_ptr<Spill> spans_spill_, details_spill_;
   size_t buffer_records_, buffered_ = 0;
   std::vector<Waiting> locations_;

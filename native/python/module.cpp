@@ -18,6 +18,7 @@ void register_reader(nb::module_& m);
 void register_formats(nb::module_& m);
 void register_otf2_writer(nb::module_& m);
 void register_structure(nb::module_& m);
+void register_templates(nb::module_& m);
 
 namespace {
 
@@ -140,4 +141,5 @@ NB_MODULE(_native, m) {
   register_formats(m);
   register_otf2_writer(m);
   register_structure(m);
+  register_templates(m);
 }

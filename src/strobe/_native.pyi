@@ -58,6 +58,24 @@ class ProcessReader:
 
 def recover(blocks_path: str, rings_path: str) -> int: ...
 
+class TraceTemplate:
+    spans: int
+    locations: int
+    length_ns: int
+    def __init__(self, blocks_path: str, rings_path: str | None, ids: dict[str, str], attributes: bool) -> None: ...
+    def write(
+        self,
+        blocks_path: str,
+        pid: int,
+        description: str,
+        note: str,
+        seed: int,
+        sigma: float,
+        begin_ns: Sequence[int],
+        factor: Sequence[float],
+        stalls: Sequence[tuple[int, float, int]],
+    ) -> tuple[int, int, int, list[int]]: ...
+
 # Other tools' files.
 def crc32c(bytes: bytes, /) -> int: ...
 

@@ -23,6 +23,7 @@ __all__ = [
     "Otf2Reader",
     "PerfettoReader",
     "ProcessReader",
+    "TraceTemplate",
     "ZstdStream",
     "core",
     "library",
@@ -39,6 +40,7 @@ Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
+TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream
 read_xplane = core.read_xplane
 recover = core.recover

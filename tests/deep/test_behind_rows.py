@@ -127,8 +127,8 @@ def test_lines_and_shapes_name_the_operators_inside(tmp_path: Path) -> None:
             operator("aten::mm", 40, 5, Call_stack=there, Input_Dims=[[1, 3], [3, 4]]),
         )
     )
-    by_line = page.table("table?name=operators&by=line&step=all").to_pylist()
-    by_shape = page.table("table?name=operators&by=shape&step=all").to_pylist()
+    by_line = page.table("table/operators?by=line&step=all").to_pylist()
+    by_shape = page.table("table/operators?by=shape&step=all").to_pylist()
     assert [behind(page, line=row["line"], function=row["function"])[:2] for row in by_line] == [(2, 12), (1, 10)]
     assert [behind(page, name=row["name"], shapes=row["shapes"])[:2] for row in by_shape] == [(2, 17), (1, 5)]
 
@@ -138,10 +138,10 @@ def test_lines_and_shapes_name_the_operators_inside(tmp_path: Path) -> None:
     [
         ("behind?", "no name is named"),
         ("behind?name=a&after_ns=soon", "'after_ns=soon' is no number"),
-        ("behind?name=a&colour=red", "spans are not found by 'colour'"),
+        ("behind?name=a&colour=red", "'behind' has no parameter 'colour'"),
         ("behind?name=gemm&process=0&device=9", "no GPU '9' in process '0'"),
-        ("table?name=kernels&by=colour", "'by=colour' is not one of"),
-        ("table?name=kernels&as=xls", "'as=xls' is not one of"),
+        ("table/kernels?by=colour", "'by=colour' is not one of"),
+        ("table/kernels?as=xls", "'as=xls' is not one of"),
     ],
 )
 def test_wrong_questions_are_refused_with_a_sentence(hand_made: Page, question: str, sentence: str) -> None:
@@ -151,15 +151,15 @@ def test_wrong_questions_are_refused_with_a_sentence(hand_made: Page, question: 
 
 
 def test_a_table_says_what_else_can_be_asked_and_comes_as_a_file(hand_made: Page) -> None:
-    table = hand_made.table("table?name=kernels&by=stream")
+    table = hand_made.table("table/kernels?by=stream")
     assert {b"rows": b"2", b"note": b""}.items() <= table.schema.metadata.items()
     assert (
         b'"choices": ["name", "shape", "stream", "operator", "collective"], "value": "stream"'
         in (table.schema.metadata[b"options"])
     )
     assert table.schema.field("total_ns").metadata[b"unit"] == b"ns"
-    lines = hand_made.get("table?name=kernels&by=stream&as=csv").text.splitlines()
+    lines = hand_made.get("table/kernels?by=stream&as=csv").text.splitlines()
     assert lines[0].split(",") == table.column_names
     assert len(lines) == 3
-    file = hand_made.get("table?name=kernels&by=stream&as=json").json()
+    file = hand_made.get("table/kernels?by=stream&as=json").json()
     assert [row["total_ns"] for row in file["rows"]] == table["total_ns"].to_pylist()

@@ -1,11 +1,13 @@
 """Sequences of kernels by operator: by hand, against plain Python over the JSON, and against HTA."""
 
+import functools
 import gzip
 import json
 from collections import Counter, defaultdict
 
 import pytest
 
+from strobe.structure import launches, sequences
 from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
 
@@ -104,6 +106,16 @@ def test_sequences_of_a_public_trace_are_those_of_plain_python(public, name):
     assert {row["names"]: (row["count"], row["device_ns"], row["host_ns"]) for row in table} == {
         names: (expected[names], time[names], host[names]) for names in expected
     }
+
+
+def test_sequences_do_not_depend_on_how_much_is_held_at_once(public, monkeypatch):
+    trace = public("kineto/nccl_data.json.gz")
+    expected = rows(trace.sequences(operator="aten::", least=2))
+    assert sum(row["count"] for row in expected) > 200
+    # Some hundred stretches, and operators are forgotten in most of them.
+    monkeypatch.setattr(sequences, "launches", functools.partial(launches.launches, most=500))
+    monkeypatch.setattr(launches, "_KEPT", 600)
+    assert rows(trace.sequences(operator="aten::", least=2)) == expected
 
 
 # What get_frequent_cuda_kernel_sequences of HTA (traceinsight 0.6.1, HTA_DISABLE_NS_ROUNDING=1) says of nccl_data:

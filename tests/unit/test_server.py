@@ -370,7 +370,7 @@ def test_the_overview_is_the_summary_that_the_command_line_prints(training: Page
 
 
 def test_an_analysis_is_a_table_by_its_name(training: Page) -> None:
-    assert "name" in training.table("table?name=operators").column_names
+    assert "name" in training.table("table/operators").column_names
 
 
 def test_a_trace_without_anything_is_answered_too(tmp_path: Path) -> None:
@@ -396,7 +396,6 @@ def test_a_trace_without_anything_is_answered_too(tmp_path: Path) -> None:
         "search/spans?text=dur:5",
         "readings?start_ns=0&end_ns=1&width=999999",
         "critical?start_ns=0&end_ns=1&width=10",
-        "table?name=../../etc/passwd",
     ],
 )
 def test_a_wrong_question_is_refused_with_a_sentence(page: Page, question: str) -> None:

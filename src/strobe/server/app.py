@@ -21,7 +21,9 @@ from starlette.routing import Mount, Route
 import strobe
 from strobe.errors import StrobeError, UsageError
 from strobe.server import answers
+from strobe.server.endpoints import JSON_TYPE
 from strobe.server.facts import Facts
+from strobe.server.openapi import openapi
 from strobe.server.tables import Body
 
 if TYPE_CHECKING:
@@ -58,14 +60,29 @@ def create_app(trace: Trace, path: Path, *, token: str, static: Path | None = No
     facts.warm()
     static = static or page_folder()
     turns = anyio.Semaphore(_AT_A_TIME)
-    routes = [Route(f"/api/{name}", _endpoint(facts, make, turns)) for name, make in answers.ROUTES.items()]
-    routes += [Route("/", _file(static, "index.html")), Route("/assets/{name}", _asset(static))]
+    routes = [
+        Route("/api/openapi.json", _description(facts)),
+        Route("/api/{name:path}", _answering(facts, turns)),
+        Route("/", _file(static, "index.html")),
+        Route("/assets/{name}", _asset(static)),
+    ]
     return Starlette(routes=[Mount(f"/{token}", routes=routes), Route("/{rest:path}", _closed)])
 
 
-def _endpoint(facts: Facts, make: answers.Answer, turns: anyio.Semaphore) -> Handler:
-    async def endpoint(request: Request) -> Response:
-        parameters = dict(request.query_params)
+def _description(facts: Facts) -> Handler:
+    async def described(_: Request) -> Response:
+        text = await anyio.to_thread.run_sync(lambda: json.dumps(openapi(answers.endpoints(), facts)))
+        return Response(text, headers=_SECURITY, media_type=JSON_TYPE)
+
+    return described
+
+
+def _answering(facts: Facts, turns: anyio.Semaphore) -> Handler:
+    async def answering(request: Request) -> Response:
+        name = request.path_params["name"]
+        endpoint = answers.endpoint(name)
+        if endpoint is None:
+            return _refused(404, f"there is no question '{name[:60]}'", "All questions: api/openapi.json")
         etag = _etag(facts.version, request.url.path, request.url.query)
         headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept-Encoding", **_SECURITY}
         if request.headers.get("if-none-match") == etag:
@@ -77,16 +94,19 @@ def _endpoint(facts: Facts, make: answers.Answer, turns: anyio.Semaphore) -> Han
                 return Response(status_code=499)
             begun = time.perf_counter()
             try:
-                body = await anyio.to_thread.run_sync(make, facts, parameters)
+                values = endpoint.values(facts, request.query_params.multi_items())
+                body = await anyio.to_thread.run_sync(endpoint.body, facts, values)
             except StrobeError as error:
-                status = 400 if isinstance(error, UsageError) else 500
-                text = json.dumps({"error": error.what, "do": error.do})
-                return Response(text, status, _SECURITY, "application/json")
+                return _refused(400 if isinstance(error, UsageError) else 500, error.what, error.do)
         done = time.perf_counter()
         headers["Server-Timing"] = f"wait;dur={1e3 * (begun - asked):.1f}, answer;dur={1e3 * (done - begun):.1f}"
         return _packed(request, body, headers)
 
-    return endpoint
+    return answering
+
+
+def _refused(status: int, what: str, do: str = "") -> Response:
+    return Response(json.dumps({"error": what, "do": do}), status, _SECURITY, JSON_TYPE)
 
 
 def _packed(request: Request, body: Body, headers: Mapping[str, str]) -> Response:

@@ -45,9 +45,6 @@ def behind(facts: Facts, cells: Mapping[str, str], limit: int, after_ns: int = -
     launched them; grid, block, collective, dtype. An empty cell is one that is null. The metadata says how many there
     are, and how long they take in sum.
     """
-    unknown = set(cells) - set(CELLS)
-    if unknown:
-        raise UsageError(f"spans are not found by '{sorted(unknown)[0]}'", do=f"Known: {', '.join(sorted(CELLS))}")
     labels = _labels(facts, cells)
     wanted = np.array([name == cells.get("name") for name in facts.names.names], dtype=bool)
     device = _device(facts, cells)

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from strobe.errors import UsageError
 from strobe.server.tables import CELLS_TYPE, Body
 from strobe.structure.activities import PARTS
-from strobe.structure.stack import METRICS, Stack
+from strobe.structure.stack import Stack
 from strobe.structure.stream import Ints
 
 if TYPE_CHECKING:
@@ -84,8 +83,6 @@ def iteration(facts: Facts, stack: Stack, step: int) -> dict[str, Any] | None:
 
 def _order(stack: Stack, class_ranks: Mapping[str, int], sort: str) -> Ints:
     """Rows of the stack in the order in which they are shown."""
-    if sort not in SORTS:
-        raise UsageError(f"'sort={sort}' is not one of {', '.join(SORTS)}")
     if sort == "duration":
         return np.argsort(-stack.step_ns, kind="stable")
     if sort == "class":
@@ -170,10 +167,3 @@ def _rows(stack: Stack, class_ranks: Mapping[str, int], order: Ints, edges: Ints
 def _whole(values: npt.NDArray[np.float32]) -> list[int | None]:
     """Whole nanoseconds, None where there is no value."""
     return [None if np.isnan(value) else round(value) for value in values.tolist()]
-
-
-def metric_of(text: str) -> str:
-    """Return the metric that a request asks for."""
-    if text not in METRICS:
-        raise UsageError(f"'metric={text}' is not one of {', '.join(METRICS)}")
-    return text

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.server.tiles import TILE_CELLS, encode_cells, tile_window
+from strobe.server.tiles import PALETTE_BYTES, TILE_CELLS, encode_cells, tile_window
 
 if TYPE_CHECKING:
     from strobe.server.facts import Facts
@@ -28,6 +28,11 @@ class Body:
 
     data: bytes
     media_type: str
+
+
+def cells_bytes(rows: int) -> int:
+    """Return the bytes that so many rows of cells have at most: index and share of each, and their palette."""
+    return 2 * rows * TILE_CELLS + PALETTE_BYTES
 
 
 def arrow_body(table: pa.Table) -> Body:
@@ -77,7 +82,7 @@ def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
 def cells_body(facts: Facts, locations: list[int], level: int, tile: int) -> Body:
     """Return one tile of the innermost region for each location: rows in the order asked for."""
     start_ns, end_ns = tile_window(level, tile)
-    regions, shares = facts.trace.cells(locations, start_ns, end_ns, TILE_CELLS)
+    regions, shares, _ = facts.trace.cells(locations, start_ns, end_ns, TILE_CELLS)
     header = {"level": level, "tile": tile, "locations": locations}
     return Body(encode_cells(np.asarray(regions), np.asarray(shares), facts.names, header), CELLS_TYPE)
 

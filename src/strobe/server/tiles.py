@@ -25,11 +25,14 @@ from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
 
 TILE_CELLS = 1024
-MAX_LEVEL = 53  # 2**53 ns are 104 days; a double in the browser holds no more
+LAST_NS = 2**53  # 104 days; a double in the browser holds no more
+MAX_LEVEL = 43  # a tile of it is LAST_NS wide
 NOTHING = 0xFFFFFFFF
 MAGIC = b"STC1"
 _NAMED_ENTRIES = 255 - len(GROUPS)
 _NAME_LENGTH = 200
+# 255 names, whose characters JSON escapes with up to 12 bytes, and what else the header says.
+PALETTE_BYTES = 1 << 20
 
 Bytes = npt.NDArray[np.uint8]
 Ids = npt.NDArray[np.uint32]
@@ -45,9 +48,9 @@ class RegionNames:
 
 def tile_window(level: int, tile: int) -> tuple[int, int]:
     """Return the [start_ns, end_ns) that a tile covers."""
-    if not 0 <= level <= MAX_LEVEL or tile < 0:
-        raise UsageError(f"there is no tile {tile} of level {level}", do=f"levels go from 0 to {MAX_LEVEL}")
     width_ns = TILE_CELLS << level
+    if not 0 <= level <= MAX_LEVEL or not 0 <= tile * width_ns < LAST_NS:
+        raise UsageError(f"there is no tile {tile} of level {level}", do=f"Tiles begin before {LAST_NS} ns")
     return tile * width_ns, (tile + 1) * width_ns
 
 

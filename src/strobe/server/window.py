@@ -35,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass
-class _Sums:
+class Sums:
     """Exclusive time and executions by region; what is only known to be the time of folded steps, ns."""
 
     own: npt.NDArray[np.float64]
@@ -48,6 +48,7 @@ class _Sums:
     unplaced: int = 0
 
     def add_folded(self, name: str, time_ns: int) -> None:
+        """Add to what is only known to be the time of folded steps."""
         if time_ns:
             self.folded[name] = self.folded.get(name, 0) + time_ns
 
@@ -79,7 +80,7 @@ def spans_in(facts: Facts, location: int, start_ns: int, end_ns: int) -> SpanArr
     return some_of(arrays, np.flatnonzero((start < end_ns) & (start + arrays["duration_ns"] > start_ns)))
 
 
-def _add_spans(sums: _Sums, facts: Facts, location: int, start_ns: int, end_ns: int, folded: Stretches | None) -> int:
+def _add_spans(sums: Sums, facts: Facts, location: int, start_ns: int, end_ns: int, folded: Stretches | None) -> int:
     """Add the spans of a location; return how much of their time lies in folded stretches, ns."""
     arrays = spans_in(facts, location, start_ns, end_ns)
     if not len(arrays["row"]):
@@ -91,7 +92,7 @@ def _add_spans(sums: _Sums, facts: Facts, location: int, start_ns: int, end_ns: 
     return int(clipped_self_ns(arrays, start_ns, end_ns).sum() - own.sum()) if folded is not None else 0
 
 
-def _add_statistics(sums: _Sums, facts: Facts, folded: FoldedProcess) -> None:
+def _add_statistics(sums: Sums, facts: Facts, folded: FoldedProcess) -> None:
     """Add all that was folded of a process, and take from its spans' own time what ran inside of them."""
     _, region_of_path = facts.call_path_arrays
     region = region_of_path[folded.statistics.call_path]
@@ -100,7 +101,7 @@ def _add_statistics(sums: _Sums, facts: Facts, folded: FoldedProcess) -> None:
     sums.counted_steps = max(sums.counted_steps, len(folded.stretches))
 
 
-def _add_records(sums: _Sums, folded: FoldedProcess, start_ns: int, end_ns: int) -> None:
+def _add_records(sums: Sums, folded: FoldedProcess, start_ns: int, end_ns: int) -> None:
     """Add the time of the folded steps in a window: by the parts of those that lie in it as a whole."""
     inside = folded.stretches.overlapping(start_ns, end_ns)
     iterations = folded.iterations
@@ -114,24 +115,25 @@ def _add_records(sums: _Sums, folded: FoldedProcess, start_ns: int, end_ns: int)
     sums.folded_steps = max(sums.folded_steps, len(inside))
 
 
-def _summed(facts: Facts, start_ns: int, end_ns: int) -> _Sums:
+def process_sums(facts: Facts, start_ns: int, end_ns: int) -> list[Sums]:
+    """Return what each process did in [start_ns, end_ns), over all its locations."""
     size = len(facts.names.names)
-    sums = _Sums(np.zeros(size), np.zeros(size, dtype=np.int64))
+    found = [Sums(np.zeros(size), np.zeros(size, dtype=np.int64)) for _ in range(len(facts.trace.processes))]
     unknown: dict[int, FoldedProcess] = {}
     for process in facts.trace.folded:
         folded = folded_process(facts, process)
         if folded.whole_in(facts, start_ns, end_ns):
-            _add_statistics(sums, facts, folded)
+            _add_statistics(found[process], facts, folded)
         else:
             unknown[process] = folded
-            sums.unplaced += folded.unplaced
+            found[process].unplaced += folded.unplaced
     # Workers of a loader, say, fold by iterations of their own; "the steps" are those of the process that has most.
     main = max(unknown, key=lambda process: len(unknown[process].stretches), default=None)
     for process, folded in unknown.items():
         if process == main:
-            _add_records(sums, folded, start_ns, end_ns)
+            _add_records(found[process], folded, start_ns, end_ns)
         else:
-            sums.add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
+            found[process].add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
     # Tasks are no threads: what they do at a time is not time of the program (a profiler's own row, asynchronous work).
     running = [kind != "task" for kind in facts.locations.column("kind").to_pylist()]
     for location, process in enumerate(facts.locations.column("process").to_pylist()):
@@ -139,9 +141,24 @@ def _summed(facts: Facts, start_ns: int, end_ns: int) -> _Sums:
             continue
         around = unknown.get(process)
         stretches = around.of_location(facts, location) if around else None
-        meanwhile = _add_spans(sums, facts, location, start_ns, end_ns, stretches)
+        meanwhile = _add_spans(found[process], facts, location, start_ns, end_ns, stretches)
         if around and location != around.main:
-            sums.add_folded(MEANWHILE, meanwhile)
+            found[process].add_folded(MEANWHILE, meanwhile)
+    return found
+
+
+def summed(facts: Facts, start_ns: int, end_ns: int) -> Sums:
+    """Return what all processes together did in [start_ns, end_ns)."""
+    size = len(facts.names.names)
+    sums = Sums(np.zeros(size), np.zeros(size, dtype=np.int64))
+    for each in process_sums(facts, start_ns, end_ns):
+        sums.own += each.own
+        sums.count += each.count
+        for name, time_ns in each.folded.items():
+            sums.add_folded(name, time_ns)
+        sums.counted_steps = max(sums.counted_steps, each.counted_steps)
+        sums.folded_steps = max(sums.folded_steps, each.folded_steps)
+        sums.unplaced += each.unplaced
     return sums
 
 
@@ -155,7 +172,7 @@ def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Tab
     """
     if sum(expected_spans(facts, at, start_ns, end_ns) for at in range(len(facts.span_counts))) > _MOST_SPANS:
         raise UsageError("too many spans for a statistic while you wait", do="Choose a shorter stretch of time")
-    sums = _summed(facts, start_ns, end_ns)
+    sums = summed(facts, start_ns, end_ns)
     rows = [*_rows(facts, sums, limit), *(("folded", name, "", ns, 0) for name, ns in sums.folded.items())]
     columns = (("kind", pa.string()), ("name", pa.string()), ("group", pa.string()))
     numbers = (("self_ns", pa.int64()), ("count", pa.int64()))
@@ -166,7 +183,7 @@ def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Tab
     return table.replace_schema_metadata(about)
 
 
-def _rows(facts: Facts, sums: _Sums, limit: int) -> Iterator[tuple[str, str, str, int, int]]:
+def _rows(facts: Facts, sums: Sums, limit: int) -> Iterator[tuple[str, str, str, int, int]]:
     names, groups = facts.names.names, facts.names.groups
     number = np.array([GROUPS.index(group) for group in groups], dtype=np.int64)
     by_group = np.bincount(number, weights=sums.own, minlength=len(GROUPS))

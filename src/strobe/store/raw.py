@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Image = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
 
 NO_REGION = 0xFFFFFFFF  # a pixel in which nothing ran; also the parent of a root call path
+GAP = 0xFFFFFFFE  # a mark: time between two spans in which nothing ran
 
 
 class ProcessReader(Protocol):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from strobe import registry
 from strobe.errors import TraceError, UsageError
-from strobe.model.kinds import RECORDED_WITH
+from strobe.model.kinds import GROUPS, RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
@@ -31,7 +31,8 @@ from strobe.store.folded import (
 )
 from strobe.store.info import Info
 from strobe.store.merge import Definitions, LocalLocation, merge
-from strobe.store.pyramid import ensure_tiles
+from strobe.store.places import Place, find_places
+from strobe.store.pyramid import ensure_tiles, slow_group_shares, slow_profile
 from strobe.store.raw import NO_REGION, ProcessReader, open_process
 from strobe.store.table import Table, arrow_schema, make_table
 
@@ -396,10 +397,11 @@ class Trace:
 
     def cells(
         self, locations: Iterable[int], start_ns: int, end_ns: int, width: int
-    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
-        """Return, per location and pixel of [start_ns, end_ns), the innermost region with most time, and its share.
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+        """Return, per location and pixel of [start_ns, end_ns), the innermost region with most time, its share, a mark.
 
-        Two arrays (locations, width): region (0xFFFFFFFF where nothing ran), and share of the pixel in 255ths.
+        Three arrays (locations, width): region (NO_REGION where nothing ran), its share of the pixel in 255ths, and the
+        region of the longest exceptional stretch in the pixel (NO_REGION where there is none, GAP for a gap).
         """
         wanted = list(locations)
         regions = np.full((len(wanted), width), NO_REGION, dtype=np.uint32)
@@ -410,7 +412,48 @@ class Trace:
             low, high = start_ns + zero, end_ns + zero
             local, shares[line] = self.readers[home.process].cells(home.local_id, low, high, width, tiles)
             regions[line] = self._global_regions(home.process, cast("npt.NDArray[np.uint32]", local))
-        return regions, shares
+        return regions, shares, np.full_like(regions, NO_REGION)
+
+    def group_shares(self, locations: Iterable[int], start_ns: int, end_ns: int, width: int) -> npt.NDArray[np.uint8]:
+        """Return, per location and pixel of [start_ns, end_ns), what each group of model.kinds.GROUPS fills of it.
+
+        One array (locations, width, groups), in 255ths of the pixel, each rounded by itself. What counts is the
+        innermost region.
+        """
+        edges = np.linspace(start_ns, end_ns, width + 1)
+        return np.stack([slow_group_shares(self, at, edges) for at in locations])
+
+    def profile(
+        self, locations: Iterable[int], start_ns: int, end_ns: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return, per location and region, the executions that begin in [start_ns, end_ns), and exclusive ns in it.
+
+        Two arrays (locations, regions), exact.
+        """
+        rows = [slow_profile(self, at, start_ns, end_ns) for at in locations]
+        return np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
+
+    @cached_property
+    def rows(self) -> list[Place]:
+        """The places of the run (main threads, `stream 7` of every process, ...), each with its locations by rank."""
+        return find_places(self.processes.to_pylist(), self.locations.to_pylist())
+
+    def row_cells(
+        self, place: int, row_level: int, first: int, count: int, start_ns: int, end_ns: int, width: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
+        """Return group shares and marks of rows of a place, where a row stands for 8**row_level of its locations.
+
+        Rows are numbered from 0, row i being the locations from i * 8**row_level on; those behind the last are empty.
+        Two arrays: shares of groups (count, width, groups), in 255ths of the pixel, the mean of the locations; marks
+        (count, width) as `cells` gives them, the longest of all locations.
+        """
+        members, size = self.rows[place].locations, 8**row_level
+        shares = np.zeros((count, width, len(GROUPS)), dtype=np.uint8)
+        for row in range(count):
+            inside = members[(first + row) * size : (first + row + 1) * size]
+            if inside:
+                shares[row] = np.rint(self.group_shares(inside, start_ns, end_ns, width).mean(axis=0))
+        return shares, np.full((count, width), NO_REGION, dtype=np.uint32)
 
     def stack_cells(
         self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int

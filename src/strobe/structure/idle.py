@@ -22,6 +22,8 @@ Ints = npt.NDArray[np.int64]
 # Why a GPU (or a stream) waits for its next activity. The first four: the host had not launched it yet.
 CAUSES = ("data", "sync", "copy", "host", "kernel", "other")
 DATA, SYNC, COPY, HOST, KERNEL, OTHER = range(6)
+# Stands for the time of a launch that is unknown.
+NO_CALL = np.iinfo(np.int64).min
 _SLOW_COPY = re.compile(r"(cuda|hip|cu)Memcpy(?!.*Async)")
 
 
@@ -58,7 +60,7 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
     """
     stream_of = _streams(trace, device) if per_stream else {}
     reach: dict[int, int] = {}  # the last end so far, by stream
-    host = _Threads(trace)
+    host = HostWork(trace)
     for found, who in launches(trace, device):
         where = found.location.astype(np.int64)
         keys = np.vectorize(stream_of.__getitem__, otypes=[np.int64])(where) if per_stream else np.zeros_like(where)
@@ -69,20 +71,8 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
             reach[key] = int(before[-1])
             idle = start > before[:-1]
             at, begin, start = at[idle], before[:-1][idle], start[idle]
-            called = who.call_start_ns[at]
-            time = np.zeros((len(CAUSES), len(at)), dtype=np.int64)
-            known = who.call_location[at] >= 0
-            late = known & (called > begin)
-            near = known & ~late & (start - begin < kernel_gap_ns)
-            time[HOST, late] = (start - begin)[late]
-            time[KERNEL, near] = (start - begin)[near]
-            rest = ~late & ~near
-            time[OTHER, rest] = (start - begin)[rest]
-            for thread in np.unique(who.call_location[at[late]]).tolist():
-                (own,) = np.nonzero(late & (who.call_location[at] == thread))
-                did = host.did(thread, begin[own], np.minimum(called[own], start[own]))
-                time[DATA : COPY + 1, own] = did
-                time[HOST, own] -= did.sum(axis=0)
+            called = np.where(who.call_location[at] >= 0, who.call_start_ns[at], NO_CALL)
+            time = host.causes(begin, start, who.call_location[at], called, kernel_gap_ns)
             yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time)
 
 
@@ -93,7 +83,7 @@ def _streams(trace: Trace, device: Device) -> dict[int, int]:
     return {location: first.setdefault(threads[location], location) for location in sorted(device.locations)}
 
 
-class _Threads:
+class HostWork:
     """What threads did that keeps them from launching: waiting for data, waiting for the GPU, copying."""
 
     def __init__(self, trace: Trace) -> None:
@@ -108,6 +98,25 @@ class _Threads:
             else:
                 kinds.append(COPY if gpu and _SLOW_COPY.match(region["name"]) else -1)
         self._kind = np.array(kinds, dtype=np.int8)
+
+    def causes(self, begin: Ints, end: Ints, thread: Ints, called: Ints, kernel_gap_ns: int) -> Ints:
+        """Return the parts of gaps [begin, end) that each cause takes: (causes, gaps), by the rule of `gaps`.
+
+        thread, called: on which thread the activity after each gap was launched, and when; NO_CALL where unknown.
+        """
+        time = np.zeros((len(CAUSES), len(begin)), dtype=np.int64)
+        known = called != NO_CALL
+        late = known & (called > begin)
+        near = known & ~late & (end - begin < kernel_gap_ns)
+        rest = ~late & ~near
+        for cause, which in ((HOST, late), (KERNEL, near), (OTHER, rest)):
+            time[cause, which] = (end - begin)[which]
+        for number in np.unique(thread[late]).tolist():
+            (own,) = np.nonzero(late & (thread == number))
+            did = self.did(number, begin[own], np.minimum(called[own], end[own]))
+            time[DATA : COPY + 1, own] = did
+            time[HOST, own] -= did.sum(axis=0)
+        return time
 
     def did(self, thread: int, begin: Ints, end: Ints) -> Ints:
         """Return the time that each of three causes takes in every [begin, end): of several at once, the first."""

@@ -33,9 +33,10 @@ class Launches:
     """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
 
     `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call;
-    `..._path` is the call path of either.
+    `..._path` is the call path of either. `settled_ns`: no later stretch has anything that was launched before.
     """
 
+    settled_ns: int
     call_location: Ints
     call_row: Ints
     call_region: Ints
@@ -152,7 +153,9 @@ class _Host:
         out[:, known] = self._latest_calls[2:, at[known]]
         at, known = _find(self._latest_operators[1], np.where(known, -1, external))
         out[6:, known] = self._latest_operators[2:, at[known]]
-        return Launches(*out)
+        # What the next `read` keeps is all that is looked through then.
+        settled_ns = int(self._latest_calls[0, -_KEPT]) if self._latest_calls.shape[1] > _KEPT else -(2**62)
+        return Launches(settled_ns, *out)
 
     def _new_calls(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
         """Return the columns of the calls among the spans `new` of a thread."""

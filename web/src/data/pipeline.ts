@@ -73,8 +73,8 @@ function decodeStages(table: ArrowTable): Map<number, Stage[]> {
 /** Fetches verdicts and stages of all processes that train. */
 export async function fetchPipelines(api: Api): Promise<Pipelines> {
   const [table, ofStages] = await Promise.all([
-    api.arrow("table", { name: "data_pipeline", form: "verdict" }),
-    api.arrow("table", { name: "data_pipeline", form: "stages" }).then(decodeStages),
+    api.arrow("table/data_pipeline", { form: "verdict" }),
+    api.arrow("table/data_pipeline", { form: "stages" }).then(decodeStages),
   ]);
   const number = (name: string, i: number): number | undefined => known(columns.get(name)?.[i]);
   const columns = new Map(

@@ -60,12 +60,12 @@ export const decodeAnalysis = (table: ArrowTable): AnalysisTable => ({
 
 /** Asks an analysis, with its options. */
 export const fetchAnalysis = async (api: Api, name: string, options: Parameters = {}): Promise<AnalysisTable> =>
-  decodeAnalysis(await api.arrow("table", { name, ...options }));
+  decodeAnalysis(await api.arrow(`table/${name}`, options));
 
 /** Address of the same answer as a file. */
 export function fileAddress(name: string, options: Parameters, form: "csv" | "json"): string {
-  const fields = Object.entries({ name, ...options, as: form }).map(([key, value]) => [key, String(value)]);
-  return `api/table?${new URLSearchParams(fields)}`;
+  const fields = Object.entries({ ...options, as: form }).map(([key, value]) => [key, String(value)]);
+  return `api/table/${name}?${new URLSearchParams(fields)}`;
 }
 
 /** The spans behind a row of a table. */

@@ -1,0 +1,50 @@
+// output_file.h - a file that is appended to in large pieces.
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <string>
+#include <system_error>
+
+namespace strobe {
+
+[[noreturn]] inline void throw_errno(const std::string& path) {
+  throw std::system_error(errno, std::generic_category(), path);
+}
+
+inline void write_all(int fd, const std::string& path, const char* data, size_t size) {
+  while (size) {
+    const ssize_t n = write(fd, data, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (n == 0) errno = ENOSPC;
+      throw_errno(path);
+    }
+    data += n, size -= size_t(n);
+  }
+}
+
+// Throws std::system_error wherever it cannot be written.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path) : path_(std::move(path)) {
+    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ < 0) throw_errno(path_);
+  }
+  ~OutputFile() { close(fd_); }
+  OutputFile(const OutputFile&) = delete;
+  std::string bytes;
+  void flush(size_t more_than = 0) {
+    if (bytes.size() <= more_than) return;
+    write_all(fd_, path_, bytes.data(), bytes.size());
+    bytes.clear();
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+}  // namespace strobe

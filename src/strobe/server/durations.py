@@ -1,0 +1,99 @@
+"""How long the executions of one region last in a stretch of time: their histogram, and those of a chosen length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.server.tables import expected_spans, some_of
+
+if TYPE_CHECKING:
+    from strobe.server.facts import Facts
+    from strobe.store.trace import SpanArrays
+
+Ints = npt.NDArray[np.int64]
+
+_BINS = 60
+# Spans that are read for an answer: about half a second. Of more, even parts of the time are.
+_MOST_READ = 4_000_000
+_PIECES = 64
+MOST_SPANS = 200
+
+
+def durations(
+    facts: Facts, name: str, start_ns: int, end_ns: int, low_ns: int | None = None, high_ns: int | None = None
+) -> dict[str, Any]:
+    """Return the durations of the executions of a region that begin in [start_ns, end_ns), over all locations.
+
+    edges_ns, counts: a histogram with bins of equal width in log time, from the shortest to the longest; durations are
+    whole ones, also of executions that end after the stretch. Where more spans than can be read while one waits lie in
+    it, only those that begin in `read_share` of the time are counted, in even pieces of every location: the counts are
+    of these, and the longest of all may be missing. spans: the longest of those that last [low_ns, high_ns].
+    """
+    wanted = np.array([each == name for each in facts.names.names], dtype=bool)
+    expected = sum(expected_spans(facts, at, start_ns, end_ns) for at in range(len(facts.span_counts)))
+    share = min(1.0, _MOST_READ / max(1.0, expected))
+    lengths, longest = [np.zeros(0, dtype=np.int64)], list[dict[str, Any]]()
+    chosen = 0
+    for location, spans in _beginning(facts, start_ns, end_ns, share):
+        own = some_of(spans, np.flatnonzero(wanted[spans["region"]]))
+        lengths.append(own["duration_ns"])
+        fits = np.ones(len(own["row"]), dtype=bool)
+        if low_ns is not None:
+            fits &= own["duration_ns"] >= low_ns
+        if high_ns is not None:
+            fits &= own["duration_ns"] <= high_ns
+        (at,) = np.nonzero(fits)
+        chosen += len(at)
+        at = at[np.argsort(-own["duration_ns"][at], kind="stable")[:MOST_SPANS]]
+        columns = (own[key][at].tolist() for key in ("start_ns", "duration_ns", "depth"))
+        keys = ("location", "start_ns", "duration_ns", "depth")
+        longest += [dict(zip(keys, (location, *each), strict=True)) for each in zip(*columns, strict=True)]
+    every = np.concatenate(lengths)
+    longest.sort(key=lambda each: (-each["duration_ns"], each["start_ns"]))
+    edges, counts = histogram(every)
+    return {
+        "name": name,
+        "count": len(every),
+        "read_share": share,
+        "total_ns": int(every.sum()),
+        "median_ns": float(np.median(every)) if len(every) else None,
+        "edges_ns": edges.tolist(),
+        "counts": counts.tolist(),
+        "chosen": chosen,
+        "spans": longest[:MOST_SPANS],
+    }
+
+
+def histogram(lengths: Ints) -> tuple[npt.NDArray[np.float64], Ints]:
+    """Return edges of bins of equal width in log time, ns, and how many lengths lie in each; one if all are equal."""
+    if not len(lengths):
+        return np.zeros(0), np.zeros(0, dtype=np.int64)
+    low, high = max(1.0, float(lengths.min())), max(1.0, float(lengths.max()))
+    # The last edge lies above the longest, so that no rounding puts it outside.
+    edges = np.geomspace(low, high * (1 + 1e-9), _BINS + 1) if high > low * 1.001 else np.array([low, high + 1])
+    edges[0], edges[-1] = low, max(edges[-1], high)
+    counts, _ = np.histogram(np.maximum(lengths, 1), edges)
+    return edges, counts.astype(np.int64)
+
+
+def _beginning(facts: Facts, start_ns: int, end_ns: int, share: float) -> Iterator[tuple[int, SpanArrays]]:
+    """Yield the spans that begin in [start_ns, end_ns), or in even pieces that are `share` of its time together."""
+    if share >= 1:
+        pieces = [(start_ns, end_ns)]
+    else:
+        edges = np.linspace(start_ns, end_ns, _PIECES + 1)
+        pieces = [(int(a), int(a + (b - a) * share)) for a, b in pairwise(edges)]
+    for location, count in enumerate(facts.span_counts):
+        if not count:
+            continue
+        for begin, end in pieces:
+            # From the moment before, so that a span without any length is in it.
+            spans = facts.trace.span_arrays(location, begin - 1, end)
+            inside = np.flatnonzero((spans["start_ns"] >= begin) & (spans["start_ns"] < end))
+            if len(inside):
+                yield location, some_of(spans, inside)
