@@ -392,6 +392,7 @@ def _joined(table: pa.Table, join: Join) -> pa.Table:
         for name in table.column_names
         if name not in join.keys
     ]
+    table = table.unify_dictionaries()
     # In one thread, rows are in the order in which their keys were first met.
     found = table.group_by(list(join.keys), use_threads=False).aggregate(how)
     names = {f"{name}_{function}": name for name, function in how}
