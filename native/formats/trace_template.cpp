@@ -138,7 +138,8 @@ void TraceTemplate::add_table(const ProcessFile& process, const std::string& nam
                               const std::vector<int64_t>& rows, const std::map<std::string, std::string>& ids) {
   Table table;
   for (const auto& chunk : process.tables.at(name))
-    if (chunk.location == into.id) decode_table(chunk.payload, chunk.location, chunk.count, table);
+    if (chunk.location == into.id && process.whole(chunk.payload))
+      decode_table(chunk.payload, chunk.location, chunk.count, table);
   if (table.row.empty() || table.columns.size() > kMaxColumns) return;
   Rows made;
   made.layout = {name, {}, table.row[0] >= 0};

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <stdio.h>
+
 #include <algorithm>
 #include <stdexcept>
 #include <system_error>
@@ -22,6 +24,7 @@ namespace {
 struct File {
   int fd = -1;
   size_t bytes = 0;
+  int64_t changed_ns = 0;
   File(const std::string& path, int flags) {
     fd = open(path.c_str(), flags | O_CLOEXEC);
     struct stat info;
@@ -31,14 +34,16 @@ struct File {
       throw std::system_error(error, std::generic_category(), path);
     }
     bytes = size_t(info.st_size);
+    changed_ns = int64_t(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec;
   }
   ~File() { close(fd); }
 };
 
-std::string statistics_path(const std::string& blocks_path) {
-  const size_t suffix = blocks_path.rfind(".blocks");
-  return blocks_path.substr(0, suffix) + ".statistics";
+std::string beside(const std::string& blocks_path, const char* suffix) {
+  return blocks_path.substr(0, blocks_path.rfind(".blocks")) + suffix;
 }
+
+std::string statistics_path(const std::string& blocks_path) { return beside(blocks_path, ".statistics"); }
 
 }  // namespace
 
@@ -46,6 +51,7 @@ void ProcessFile::map(const std::string& blocks_path) {
   File file(blocks_path, O_RDONLY);
   if (map_) munmap(map_, map_bytes_);
   map_ = nullptr, map_bytes_ = 0;
+  state_ = {file.bytes, file.changed_ns};
   if (file.bytes == 0) return;
   void* map = mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), blocks_path);
@@ -96,7 +102,13 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
     throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) +
                              ", this strobe reads version " + std::to_string(kFormatVersion));
   sound_bytes_ = bytes.size();
-  read_chunks(bytes, true);
+  index_path_ = beside(blocks_path, ".index");
+  still_written_ = !rings_path.empty();
+  indexed_ = !still_written_ && read_index();
+  if (!indexed_) {
+    read_chunks(bytes, true);
+    for (auto& [id, location] : locations) location.ends.sort();
+  }
   if (!rings_path.empty()) {
     if (end_json.size() < process_json.size()) recover_statistics(snapshots);
     recover(rings_path);
@@ -124,6 +136,8 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
       std::string_view payload = bytes.substr(at + sizeof header, header.payload_bytes);
       at += sizeof header + header.payload_bytes;
       if (crc32c(payload.data(), payload.size()) == header.crc_payload) {
+        if (of_file && header.kind != kSpansChunk && header.kind != kTableChunk)
+          others_.push_back(uint64_t(payload.data() - bytes.data()) - sizeof header);
         read_chunk(header, payload);
       } else {
         chunks_damaged++;
@@ -204,7 +218,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
       }
       Location& location = locations[header.location];
       location.id = header.location;
-      for (const Close& close : view.closes) location.ends.emplace(close.row, close.end_ns);
+      for (const Close& close : view.closes) location.ends.add(close.row, close.end_ns);
       if (location.blocks.empty()) location.first_ns = view.header.first_ns;
       location.blocks.push_back(
           {payload, header.count, view.header.first_row, view.header.first_ns, view.header.last_ns});
@@ -352,7 +366,7 @@ void ProcessFile::recover(const std::string& rings_path) {
         std::vector<OpenSpan> stack;
         if (view_spans(last.payload, last.count, view) && decode_spans(view, last.count, columns)) {
           for (const OpenSpan& open : view.carry)
-            if (!location.ends.count(open.row)) stack.push_back(open);
+            if (location.ends.find(open.row) == location.ends.end()) stack.push_back(open);
           for (uint32_t k = 0; k < last.count; k++)
             if (columns.duration_ns[k] == kOpen && columns.path[k] < path_region.size())
               stack.push_back({last.first_row + k, columns.start_ns[k], columns.path[k], path_region[columns.path[k]]});
@@ -383,6 +397,110 @@ void ProcessFile::recover(const std::string& rings_path) {
   munmap(map, file.bytes);
   recovered_records = recovered_.records;
   read_chunks(recovered_.chunks, false);
+  for (auto& [id, location] : locations) location.ends.sort();
+}
+
+// Of a chunk of the file; those that an index names are checked when they are read.
+bool ProcessFile::whole(std::string_view payload) const {
+  if (!indexed_) return true;
+  ChunkHeader header;
+  memcpy(static_cast<void*>(&header), payload.data() - sizeof header, sizeof header);
+  if (sound_header(header) && header.payload_bytes == payload.size() &&
+      crc32c(payload.data(), payload.size()) == header.crc_payload)
+    return true;
+  damaged_later_++;
+  return false;
+}
+
+bool ProcessFile::view(const Block& block, SpansView& out) const {
+  return whole(block.payload) && view_spans(block.payload, block.count, out);
+}
+
+// Takes blocks and tables from the index, and reads what else there is.
+bool ProcessFile::read_index() {
+  if (!index_.open(index_path_, state_)) return false;
+  const IndexHeader& h = index_.header();
+  const char* file = static_cast<const char*>(map_);
+  const auto payload = [&](uint64_t offset, uint32_t bytes) {
+    return std::string_view(file + offset + sizeof(ChunkHeader), bytes);
+  };
+  std::vector<std::string_view> others;
+  for (uint64_t i = 0; i < h.others; i++) {
+    const uint64_t at = index_.others()[i];
+    ChunkHeader header;
+    memcpy(static_cast<void*>(&header), file + at, sizeof header);
+    if (!sound_header(header) || header.payload_bytes > map_bytes_ - at - sizeof header) return false;
+    others.push_back({file + at, sizeof header + header.payload_bytes});
+  }
+  for (const std::string_view chunk : others) read_chunks(chunk, true);
+  for (uint32_t i = 0; i < h.tables; i++) {
+    const IndexedTable& table = index_.tables()[i];
+    tables[std::string(index_.name(table.name))].push_back(
+        {table.location, table.count, payload(table.offset, table.payload_bytes)});
+  }
+  const IndexedBlock* block = index_.blocks();
+  const Ends::End* ends = index_.ends();
+  for (uint32_t i = 0; i < h.locations; i++) {
+    const IndexedLocation& indexed = index_.locations()[i];
+    Location& location = locations[indexed.id];
+    location.id = indexed.id;
+    location.ends.point_to(ends, indexed.ends);
+    ends += indexed.ends;
+    location.blocks.reserve(indexed.blocks);
+    for (const IndexedBlock* end = block + indexed.blocks; block < end; block++)
+      location.blocks.push_back({payload(block->offset, block->payload_bytes), block->count, block->first_row,
+                                 block->first_ns, block->last_ns});
+    if (location.blocks.empty()) continue;
+    const Block& last = location.blocks.back();
+    location.first_ns = location.blocks.front().first_ns, location.last_ns = last.last_ns;
+    location.spans = last.first_row + last.count;
+  }
+  return true;
+}
+
+bool ProcessFile::write_index() const {
+  if (indexed_ || still_written_ || chunks_damaged || bytes_lost || !map_) return false;
+  const char* file = static_cast<const char*>(map_);
+  const auto offset = [&](std::string_view payload) { return uint64_t(payload.data() - file) - sizeof(ChunkHeader); };
+  IndexHeader header{};
+  header.magic = kIndexMagic, header.version = kIndexVersion, header.blocks_file = state_;
+  std::string blocks, ends, indexed_locations, indexed_tables;
+  Writer names;
+  const auto append = [](std::string& to, const auto& each) {
+    to.append(reinterpret_cast<const char*>(&each), sizeof each);
+  };
+  for (const auto& [id, location] : locations) {
+    append(indexed_locations, IndexedLocation{id, 0, location.blocks.size(), location.ends.size()});
+    for (const Block& block : location.blocks)
+      append(blocks, IndexedBlock{offset(block.payload), block.first_row, block.first_ns, block.last_ns,
+                                  uint32_t(block.payload.size()), block.count});
+    for (const Ends::End& end : location.ends) append(ends, end);
+    header.locations++, header.blocks += location.blocks.size(), header.ends += location.ends.size();
+  }
+  for (const auto& [name, chunks] : tables) {
+    const auto name_at = uint32_t(names.bytes.size());
+    names.text(name);
+    for (const TableChunk& chunk : chunks)
+      append(indexed_tables,
+             IndexedTable{offset(chunk.payload), uint32_t(chunk.payload.size()), chunk.location, chunk.count, name_at});
+    header.tables += uint32_t(chunks.size());
+  }
+  header.others = others_.size();
+  header.names_bytes = uint32_t(names.bytes.size());
+  std::string bytes = std::move(blocks);
+  bytes += ends + indexed_locations;
+  bytes.append(reinterpret_cast<const char*>(others_.data()), others_.size() * 8);
+  bytes += indexed_tables + names.bytes;
+  header.crc = crc32c(bytes.data(), bytes.size());
+  // Whole or not at all: others may open the trace at the same time.
+  const std::string work = index_path_ + "." + std::to_string(getpid());
+  const int fd = open(work.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  const auto whole = [&](const void* data, size_t size) { return write(fd, data, size) == ssize_t(size); };
+  bool written = whole(&header, sizeof header) && whole(bytes.data(), bytes.size());
+  written = close(fd) == 0 && written && rename(work.c_str(), index_path_.c_str()) == 0;
+  if (!written) unlink(work.c_str());
+  return written;
 }
 
 void ProcessFile::spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const {

@@ -2,6 +2,7 @@
 // closing it.
 #pragma once
 #include <stdint.h>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "core/blocks.h"
 #include "core/statistics.h"
+#include "kernels/block_index.h"
 #include "structure/iterations.h"
 
 namespace strobe {
@@ -36,7 +38,7 @@ struct Location {
   int64_t device = -1;
   std::string name;
   std::vector<Block> blocks;
-  std::unordered_map<uint64_t, int64_t> ends;  // row -> end of spans that were open when their block was sealed
+  Ends ends;  // of spans that were open when their block was sealed
   uint64_t spans = 0;
   int64_t first_ns = 0, last_ns = 0;
 };
@@ -97,6 +99,17 @@ class ProcessFile {
   int ring_state = 0;
   const std::string& recovered_chunks() const { return recovered_.chunks; }
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
+  // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
+  uint64_t damaged_later() const { return damaged_later_; }
+
+  // Writes the index that the next opening uses, unless this one used it or the file is damaged or still written.
+  // False: there is none; nor where it cannot be written.
+  bool write_index() const;
+
+  // Whether the checksum of a chunk is right, if that was not seen when the file was opened.
+  bool whole(std::string_view payload) const;
+  // Where the parts of a block lie; false where it is damaged.
+  bool view(const Block& block, SpansView& out) const;
 
   void spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const;
 
@@ -108,10 +121,17 @@ class ProcessFile {
   void read_chunks(std::string_view bytes, bool of_file);
   void read_chunk(const ChunkHeader& header, std::string_view payload);
   void map(const std::string& blocks_path);
+  bool read_index();
   std::vector<Snapshot> map_with_snapshots(const std::string& blocks_path);
   void recover_statistics(const std::vector<Snapshot>& snapshots);
   void recover(const std::string& rings_path);
   uint32_t next_iteration_ = 0;
+  std::string index_path_;
+  BlockIndex index_;
+  bool indexed_ = false, still_written_ = false;
+  FileState state_;
+  std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables
+  mutable std::atomic<uint64_t> damaged_later_ = 0;
   size_t sound_bytes_ = 0;  // up to the chunk that was being written when the process was killed
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
@@ -142,7 +162,7 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
   for (size_t first = at; at < loc.blocks.size(); at++) {
     const Block& block = loc.blocks[at];
     if (at > first && block.first_ns >= end_ns) break;
-    if (!view_spans(block.payload, block.count, view) || !decode_spans(view, block.count, columns)) continue;
+    if (!this->view(block, view) || !decode_spans(view, block.count, columns)) continue;
     auto emit = [&](uint64_t row, int64_t start, int64_t duration, uint32_t path) {
       bool complete = true;
       int64_t end = start + duration;

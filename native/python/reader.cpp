@@ -57,6 +57,7 @@ class Reader {
  public:
   Reader(const std::string& blocks_path, const std::optional<std::string>& rings_path) {
     try {
+      nb::gil_scoped_release release;
       file_ = std::make_unique<ProcessFile>(blocks_path, rings_path.value_or(""));
     } catch (const std::system_error& e) {
       raise_os(e);
@@ -84,7 +85,7 @@ class Reader {
     nb::dict out;
     for (const auto& [name, value] : file_->counters) out[name.c_str()] = value;
     out["bytes_lost"] = file_->bytes_lost;
-    out["chunks_damaged"] = file_->chunks_damaged;
+    out["chunks_damaged"] = file_->chunks_damaged + file_->damaged_later();
     out["records_recovered"] = file_->recovered_records;
     return out;
   }
@@ -267,7 +268,7 @@ class Reader {
         if (location >= 0 && chunk.location != uint32_t(location)) continue;
         const size_t number = chunks++;
         if (number < first || number - first >= most) continue;
-        if (!decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
+        if (!file_->whole(chunk.payload) || !decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
       }
     }
     nb::dict columns, out;
@@ -288,6 +289,11 @@ class Reader {
     nb::list out;
     for (const std::string_view each : file_->texts) out.append(text(std::string(each)));
     return out;
+  }
+
+  bool write_index() const {
+    nb::gil_scoped_release release;
+    return file_->write_index();
   }
 
   void make_tiles(const std::string& path) const {
@@ -377,6 +383,7 @@ void register_reader(nb::module_& m) {
       .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
            nb::arg("most") = SIZE_MAX)
       .def("texts", &Reader::texts)
+      .def("write_index", &Reader::write_index)
       .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
       .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),
            nb::arg("tiles_path").none() = nb::none())

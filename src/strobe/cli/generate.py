@@ -64,9 +64,10 @@ def run(words: list[str]) -> int:
     spans = generate([open_trace(template) for template in arguments.templates], Path(name), plan, progress)
     if bar:
         sys.stderr.write("\r" + " " * 70 + "\r")
-    size = sum(path.stat().st_size for path in Path(name).iterdir())
+    info = open_trace(name).info  # which writes the indices, too
     print(name)
-    print(f"strobe: {format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(size)}", file=sys.stderr)
+    shown = f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}"
+    print(f"strobe: {shown}", file=sys.stderr)
     return 0
 
 

@@ -27,8 +27,9 @@ class ProcessFiles:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes on disk: blocks and tiles (rings are memory that happens to have a name)."""
-        return sum(path.stat().st_size for path in (self.blocks, self.tiles) if path.exists())
+        """Bytes on disk: blocks, their index and tiles (rings are memory that happens to have a name)."""
+        index = self.blocks.with_suffix(".index")
+        return sum(path.stat().st_size for path in (self.blocks, index, self.tiles) if path.exists())
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[tuple[int], np.dtype[np.generic]]
     Image = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
 
+# From here on reading a block file from its begin to its end takes longer than everything else about opening it.
+_WORTH_AN_INDEX = 1 << 20
 NO_REGION = 0xFFFFFFFF  # a pixel in which nothing ran; also the parent of a root call path
 GAP = 0xFFFFFFFE  # a mark: time between two spans in which nothing ran
 
@@ -187,7 +189,10 @@ def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
 def open_process(files: ProcessFiles) -> ProcessReader:
     """Open the files of one process; what a torn block file still holds is there, up to its last sound block."""
     try:
-        return cast(ProcessReader, RecordedProcess(files))
+        reader = RecordedProcess(files)
+        if files.blocks.stat().st_size >= _WORTH_AN_INDEX:
+            reader.write_index()
+        return cast(ProcessReader, reader)
     except OSError as error:
         reason = error.strerror or str(error)
         raise TraceError(f"cannot read '{files.blocks.name}': {reason}", where=str(files.blocks.parent)) from error

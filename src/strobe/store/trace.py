@@ -717,15 +717,30 @@ def open_trace(
     if scheduler or cluster:
         return far.open_far(folder, job, files, hired)
     readers, readable, failures = [], [], []
-    for each in files:
-        try:
-            readers.append(open_process(each))
+    for each, reader in zip(files, _opened(files), strict=True):
+        if isinstance(reader, TraceError):
+            failures.append((each.pid, reader))
+        else:
+            readers.append(reader)
             readable.append(each)
-        except TraceError as error:
-            failures.append((each.pid, error))
     if not readers:
         raise failures[0][1]
     return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures], hired)
+
+
+def _opened(files: Sequence[archive.ProcessFiles]) -> Iterable[ProcessReader | TraceError]:
+    def opened(each: archive.ProcessFiles) -> ProcessReader | TraceError:
+        try:
+            return open_process(each)
+        except TraceError as error:
+            return error
+
+    if len(files) == 1:
+        return [opened(files[0])]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
+        return list(pool.map(opened, files))
 
 
 def last(n: int = 0) -> Trace:

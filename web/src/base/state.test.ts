@@ -7,6 +7,16 @@ const full: State = {
   trail: [undefined, { startNs: 0, endNs: 5_000_000 }],
   open: [0, 3],
   measured: [1],
+  rows: {
+    preset: "master",
+    sort: "host",
+    filter: "rank:3-7 -stream & =",
+    folds: "all",
+    flipped: ["p3", "n0"],
+    pinned: ["l5", "m3.bytes/s"],
+    fit: true,
+    location: 4,
+  },
   selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
   range: { startNs: 5, endNs: 9 },
   find: "aten::conv2d & more=?",
@@ -43,6 +53,7 @@ describe("the state in the address", () => {
 
     "#stack=a-b-c",
     "#profile=a-b-c",
+    "#preset=x&sort=size&fold=some~&pin=~5&fit=yes&location=-3",
   ])("survives nonsense: %s", (hash) => expect(parseState(hash)).toEqual(INITIAL));
   test("keeps the trail short by forgetting the outermost windows", () => {
     const trail = Array.from({ length: 40 }, (_, i) => ({ startNs: i, endNs: 1_000 }));

@@ -1,4 +1,5 @@
 // What the page shows, as text in the address's hash: reloading or sending the address brings back the same picture.
+import { parseRows, ROWS_VIEW, type RowsView, rowsFields } from "./rowsView";
 import type { TimeRange } from "./time";
 
 /** One span, by what finds it again: its location, its start and its depth. */
@@ -62,6 +63,7 @@ export type State = {
   readonly open: readonly number[] | undefined;
   /** Processes drawn with all their metrics. */
   readonly measured: readonly number[];
+  readonly rows: RowsView;
   readonly selection: SpanKey | undefined;
   /** A chosen stretch of time that was not zoomed into (yet). */
   readonly range: TimeRange | undefined;
@@ -91,6 +93,7 @@ export const INITIAL: State = {
   trail: [],
   open: undefined,
   measured: [],
+  rows: ROWS_VIEW,
   selection: undefined,
   range: undefined,
   find: "",
@@ -188,6 +191,7 @@ export function parseState(hash: string): State {
       .slice(-TRAIL_LIMIT),
     open: open === "" ? [] : parseNumbers(open, "_"),
     measured: parseNumbers(get("metrics"), "_") ?? [],
+    rows: parseRows(get),
     selection: parseSelection(get("span")),
     range: parseRange(get("range")),
     find: get("find") ?? "",
@@ -222,6 +226,7 @@ export function formatState(state: State): string {
   if (state.trail.length) fields.push(["trail", state.trail.slice(-TRAIL_LIMIT).map(rangeText).join("~")]);
   if (state.open) fields.push(["open", state.open.join("_")]);
   if (state.measured.length) fields.push(["metrics", state.measured.join("_")]);
+  fields.push(...rowsFields(state.rows));
   if (state.selection) {
     const { location, startNs, depth } = state.selection;
     fields.push(["span", `${location}_${startNs}_${depth}`]);

@@ -8,11 +8,11 @@ export type PaletteEntry = { readonly region: number; readonly name: string; rea
 /** Entry i is what byte i + 1 means; byte 0 is "nothing ran". */
 export type Palette = readonly PaletteEntry[];
 
-/** One row of cells: the palette index of each cell, and how much of the cell the region fills, in 255ths. */
+/** One row of cells: the palette index of each cell, and how much of the cell the region fills, in 255ths (0 where nothing ran). */
 export type CellRow = {
   readonly palette: Palette;
   readonly index: Uint8Array;
-  readonly share: Uint8Array | undefined;
+  readonly share: Uint8Array;
 };
 
 /** Region id of entries that stand for many rare regions. */
@@ -43,12 +43,15 @@ export function decodeCells(body: ArrayBuffer, tileCells: number): CellRow[] {
   const size = header.rows * tileCells;
   const at = 8 + headerBytes;
   if (body.byteLength !== at + size * (withShares ? 2 : 1)) throw new WireError("cells: the body is cut");
-  return Array.from({ length: header.rows }, (_, row) => ({
-    palette,
-    index: new Uint8Array(body, at + row * tileCells, tileCells),
-    share: withShares ? new Uint8Array(body, at + size + row * tileCells, tileCells) : undefined,
-  }));
+  return Array.from({ length: header.rows }, (_, row) => {
+    const index = new Uint8Array(body, at + row * tileCells, tileCells);
+    const share = withShares ? new Uint8Array(body, at + size + row * tileCells, tileCells) : filled(index);
+    return { palette, index, share };
+  });
 }
+
+/** Cells whose shares nobody told are full. */
+const filled = (index: Uint8Array): Uint8Array => index.map((byte) => (byte === 0 ? 0 : 255));
 
 /** A tile's place: cells of 2^level ns, number `tile` from the trace's zero. */
 export type TileKey = { readonly level: number; readonly tile: number };

@@ -9,12 +9,19 @@ export type Process = {
   readonly pid: number;
   readonly main: boolean;
   readonly title: string;
+  readonly host: string;
+  /** In MPI_COMM_WORLD; undefined where it has none. */
+  readonly rank: number | undefined;
 };
+
+export const LOCATION_KINDS = ["thread", "stream", "task"] as const;
+export type LocationKind = (typeof LOCATION_KINDS)[number];
 
 export type Location = {
   readonly location: number;
   readonly process: number;
   readonly name: string;
+  readonly kind: LocationKind;
   readonly threadId: number;
   readonly spanCount: number;
 };
@@ -103,21 +110,25 @@ function decodeProcesses(table: ArrowTable): Process[] {
     table.flags("main"),
     table.texts("argv"),
   ];
+  const [host, rank] = [table.texts("host"), table.numbers("rank")];
   return rows(table, (i) => ({
     process: process[i] ?? 0,
     pid: pid[i] ?? 0,
     main: main[i] ?? false,
     title: shortCommand(argv[i] ?? ""),
+    host: host[i] ?? "",
+    rank: Number.isNaN(rank[i] ?? Number.NaN) ? undefined : rank[i],
   }));
 }
 
 function decodeLocations(table: ArrowTable): Location[] {
   const [location, process, thread] = [table.numbers("location"), table.numbers("process"), table.numbers("thread_id")];
-  const [name, count] = [table.texts("name"), table.numbers("span_count")];
+  const [name, kind, count] = [table.texts("name"), table.texts("kind"), table.numbers("span_count")];
   return rows(table, (i) => ({
     location: location[i] ?? 0,
     process: process[i] ?? 0,
     name: name[i] ?? "",
+    kind: LOCATION_KINDS.find((one) => one === kind[i]) ?? "thread",
     threadId: thread[i] ?? 0,
     spanCount: count[i] ?? 0,
   }));

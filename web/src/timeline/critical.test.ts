@@ -4,9 +4,10 @@ import type { Row } from "./rows";
 
 const location = (number: number, top: number): Row => ({
   kind: "location",
-  location: { location: number, process: 0, name: "", threadId: 1, spanCount: 1 },
+  location: { location: number, process: 0, name: "", kind: "thread", threadId: 1, spanCount: 1 },
   open: true,
   depths: 2,
+  level: 1,
   key: `location-${number}`,
   top,
   height: 40,

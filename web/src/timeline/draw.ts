@@ -47,6 +47,10 @@ export type Tools = {
 };
 
 const FLAT_PADDING = 3;
+/** Rows that are not so tall have no line below them, and no room around them; in CSS pixels. */
+const LINED = 6;
+/** Rows that are not so tall have no names in them. */
+const NAMED = 12;
 const FOLDED = "statistics only";
 /** Steps that are narrower than this on average are not drawn as bands: they would be a grey haze. */
 const NARROWEST_BAND = 14;
@@ -59,7 +63,9 @@ export const depthTop = (depth: number): number => NESTED_PADDING + depth * HEIG
 const placeOf = (row: Row & LocationRow, depth: number): { top: number; height: number } =>
   row.open
     ? { top: depthTop(depth), height: HEIGHTS.depth - 1 }
-    : { top: FLAT_PADDING, height: row.height - 2 * FLAT_PADDING - 1 };
+    : { top: flatPadding(row), height: row.height - 2 * flatPadding(row) - (row.height >= LINED ? 1 : 0) };
+
+const flatPadding = ({ height }: Row): number => (height >= 18 ? FLAT_PADDING : height >= LINED ? 1 : 0);
 
 /** Draws a scene. Returns how deep each open location was seen to be. */
 export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): Map<number, number> {
@@ -73,10 +79,10 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
   const depths = new Map<number, number>();
   for (const row of rows) {
     const top = row.top - scrollTop;
-    context.fillStyle = row.kind === "process" ? chrome.band : chrome.grid;
-    if (row.kind === "process") context.fillRect(0, top, width, row.height);
+    context.fillStyle = chrome.band;
+    if (row.kind === "process" || row.kind === "host") context.fillRect(0, top, width, row.height);
     context.fillStyle = chrome.grid;
-    context.fillRect(0, top + row.height - 1, width, 1);
+    if (row.height >= LINED) context.fillRect(0, top + row.height - 1, width, 1);
     if (row.kind === "metric")
       drawMetric(context, row, scene.readings, window, { left: 0, top, width, height: row.height }, tools.theme);
     if (row.kind === "location" && row.open)
@@ -155,12 +161,15 @@ function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools)
     flat.map((row) => placedRows(scene, row.location.location)),
     (i) => {
       const row = flat[i];
-      return row ? { top: row.top - scrollTop + FLAT_PADDING, height: row.height - 2 * FLAT_PADDING - 1 } : undefined;
+      if (!row) return undefined;
+      const place = placeOf(row, 0);
+      return { top: row.top - scrollTop + place.top, height: place.height };
     },
   );
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
   for (const row of flat) {
+    if (row.height < NAMED) continue;
     const middle = row.top - scrollTop + row.height / 2;
     const placed = dedupe(placedRows(scene, row.location.location));
     for (const named of namesOfRuns(scene, placed)) drawLabel(context, tools, named, middle);

@@ -32,9 +32,10 @@ test("neighbouring steps without spans are one stretch, and steps with spans par
 test("only threads of processes that folded anything hold nothing there", () => {
   const thread = (number: number, process: number): Row => ({
     kind: "location",
-    location: { location: number, process, name: "", threadId: number, spanCount: 1 },
+    location: { location: number, process, name: "", kind: "thread", threadId: number, spanCount: 1 },
     open: false,
     depths: 0,
+    level: 1,
     key: `location-${number}`,
     top: 0,
     height: 20,

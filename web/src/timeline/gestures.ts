@@ -1,6 +1,7 @@
 // Pointer, wheel and keys over the tracks, turned into calls of the model.
 import type { TimeRange } from "../base/time";
-import type { TimelineModel } from "./model";
+import type { Pane, TimelineModel } from "./model";
+import { ROW_KEYS, rowKey } from "./rowKeys";
 import { toNs } from "./viewport";
 
 /** A press that moves less than this is a click, in CSS pixels. */
@@ -15,8 +16,8 @@ export type Handlers = {
   readonly doubleClick: (x: number, y: number) => void;
 };
 
-/** Listens on the tracks for wheel, drag, click. Returns how to stop. */
-export function attachPointer(element: HTMLElement, model: TimelineModel, handlers: Handlers): () => void {
+/** Listens on a pane of tracks for wheel, drag, click. Returns how to stop. */
+export function attachPointer(element: HTMLElement, model: TimelineModel, pane: Pane, handlers: Handlers): () => void {
   const stop = new AbortController();
   const { signal } = stop;
   let pressed: { readonly x: number; readonly panning: boolean; last: number } | undefined;
@@ -57,7 +58,7 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, handle
     "pointermove",
     (event) => {
       const x = xOf(event);
-      model.pointer.value = { x, y: event.clientY - element.getBoundingClientRect().top };
+      model.pointer.value = { x, y: event.clientY - element.getBoundingClientRect().top, pane };
       if (!pressed) return;
       if (pressed.panning) model.panBy((pressed.last - x) / model.size.value.width);
       else if (Math.abs(x - pressed.x) >= CLICK_REACH || model.dragging.value)
@@ -158,6 +159,7 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
     "keydown",
     (event) => {
       if (typing(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (rowKey(event, model)) return;
       const onButton = event.target instanceof HTMLElement && event.target.closest("button, a, [role=slider]") !== null;
       if (onButton && (event.code === "Enter" || event.code.startsWith("Arrow"))) return;
       const motion = MOTIONS[event.code];
@@ -200,5 +202,6 @@ export const TIMELINE_KEYS: readonly (readonly [string, string])[] = [
   ["C", "show or hide the critical path of the step in the middle, or of the selected span"],
   [",  .", "select the previous, next span of the row"],
   ["↑  ↓", "select the span around, the first inside"],
+  ...ROW_KEYS,
   ["Esc", "clear the stretch and the span, then the region that stands out"],
 ];

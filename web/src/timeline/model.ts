@@ -1,6 +1,7 @@
 // The timeline's state while it is on the screen, and every way to move through it. What lasts goes into the address; what a gesture
 // is just doing stays here.
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { ROWS_VIEW, type RowsView } from "../base/rowsView";
 import type { SpanKey } from "../base/state";
 import { length, sameRange, type TimeRange } from "../base/time";
 import { trailAfter } from "../base/trail";
@@ -19,7 +20,8 @@ import {
 import type { Session } from "../data/session";
 import { fetchNeighbour, fetchSpan, keyOf, type Place, type SpanDetail, type Way } from "../data/spans";
 import { TileStore } from "../data/tiles";
-import { layoutRows, openByDefault, type Row, visibleRows } from "./rows";
+import type { Hit } from "./hit";
+import { type Ask, layoutRows, openByDefault, pinnedRows, type Row, totalHeight, visibleRows } from "./rows";
 import { around, clamp, pan, zoom } from "./viewport";
 
 /** A gesture that rests this long becomes part of the address. */
@@ -28,16 +30,26 @@ const METRICS_MARGIN = 0.5;
 
 export type Size = { readonly width: number; readonly height: number };
 
+/** A part of the page that shows rows and scrolls by itself. */
+export type Pane = {
+  readonly rows: ReadonlySignal<readonly Row[]>;
+  readonly scrollTop: Signal<number>;
+  readonly height: ReadonlySignal<number>;
+};
+/** The pinned rows take at most this part of the height. */
+const MOST_PINNED = 0.4;
+
 export class TimelineModel {
   /** The window during a gesture, before it is in the address. */
   private readonly live = signal<TimeRange | undefined>(undefined);
   private settle: ReturnType<typeof setTimeout> | undefined;
   readonly window: ReadonlySignal<TimeRange>;
-  /** Size of the area of tracks, in CSS pixels. */
+  /** Size of the area of tracks below the pinned ones, in CSS pixels. */
   readonly size: Signal<Size> = signal({ width: 0, height: 0 });
-  readonly scrollTop = signal(0);
-  /** Pointer over the tracks, in CSS pixels from their corner. */
-  readonly pointer = signal<{ readonly x: number; readonly y: number } | undefined>(undefined);
+  /** Pointer over a pane, in CSS pixels from its corner. */
+  readonly pointer = signal<{ readonly x: number; readonly y: number; readonly pane: Pane } | undefined>(undefined);
+  /** What lies under the pointer, as of the last picture. */
+  readonly hit = signal<Hit | undefined>(undefined);
   /** The stretch being dragged. */
   readonly dragging = signal<TimeRange | undefined>(undefined);
   /** Steps and metrics come later than the tracks, which do not wait for them. */
@@ -51,9 +63,22 @@ export class TimelineModel {
   readonly pictured = computed(() => this.version.value > 0);
   readonly selected = signal<SpanDetail | undefined>(undefined);
   readonly readings = signal<ReadonlyMap<number, Readings>>(new Map());
+  /** Height of both panes together, in CSS pixels. */
+  readonly roomPx = signal(0);
   private readonly depths = signal<ReadonlyMap<number, number>>(new Map());
   readonly open: ReadonlySignal<readonly number[]>;
+  /** How the rows are looked at. */
+  readonly view: ReadonlySignal<RowsView>;
+  /** All that the rows depend on. */
+  readonly ask: ReadonlySignal<Ask>;
   readonly rows: ReadonlySignal<readonly Row[]>;
+  /** The rows that stay at the top, and all of them below. */
+  readonly pinned: Pane;
+  readonly main: Pane;
+  /** The row that the keys mean. */
+  readonly focused = signal<string | undefined>(undefined);
+  /** The row whose name is to have the keyboard once it is there. */
+  readonly takeFocus = signal<string | undefined>(undefined);
   readonly tiles: ReadonlySignal<readonly TileKey[]>;
   readonly store: TileStore;
   /** Counts what was asked to be selected: an answer that comes after the next wish is not wanted any more. */
@@ -77,9 +102,24 @@ export class TimelineModel {
     this.window = computed(() => clamp(this.live.value ?? state.value.window ?? run.bounds, run.bounds));
     const defaultOpen = openByDefault(run);
     this.open = computed(() => alwaysOpen ?? state.value.open ?? defaultOpen);
-    this.rows = computed(() =>
-      layoutRows(run, this.series.value, this.open.value, state.value.measured, this.depths.value),
-    );
+    this.view = computed(() => (alwaysOpen ? ROWS_VIEW : state.value.rows));
+    const heightPx = computed(() => this.size.value.height);
+    this.ask = computed(() => ({
+      run,
+      series: this.series.value,
+      open: this.open.value,
+      measured: state.value.measured,
+      depths: this.depths.value,
+      view: this.view.value,
+      heightPx: heightPx.value,
+    }));
+    this.rows = computed(() => layoutRows(this.ask.value));
+    this.main = { rows: this.rows, scrollTop: signal(0), height: heightPx };
+    const pinned = computed(() => pinnedRows(this.ask.value));
+    /** Of the pane below and the pinned one together. */
+    const share = computed(() => Math.round(this.roomPx.value * MOST_PINNED));
+    const pinnedPx = computed(() => Math.min(totalHeight(pinned.value), share.value));
+    this.pinned = { rows: pinned, scrollTop: signal(0), height: pinnedPx };
     this.tiles = computed(() => {
       const widthPx = Math.max(1, this.size.value.width * this.pixelRatio);
       return tilesIn(this.window.value, levelFor(this.window.value, widthPx), run.meta.tile_cells);
@@ -103,19 +143,19 @@ export class TimelineModel {
     return this.session.state.peek().level;
   }
 
-  /** The rows on the screen. */
-  visible(): Row[] {
-    return visibleRows(this.rows.value, this.scrollTop.value, this.size.value.height);
+  /** The rows of a pane that are on the screen. */
+  visible(pane: Pane): Row[] {
+    return visibleRows(pane.rows.value, pane.scrollTop.value, pane.height.value);
   }
 
   /** Fetches what the screen shows and lacks. */
   fetchVisible(): void {
     if (this.size.value.width === 0) return;
-    const flat: number[] = [];
-    const nested: number[] = [];
-    for (const row of this.visible())
-      if (row.kind === "location") (row.open ? nested : flat).push(row.location.location);
-    this.store.want({ tiles: this.tiles.value, flat, nested });
+    const flat = new Set<number>();
+    const nested = new Set<number>();
+    for (const row of [...this.visible(this.pinned), ...this.visible(this.main)])
+      if (row.kind === "location") (row.open ? nested : flat).add(row.location.location);
+    this.store.want({ tiles: this.tiles.value, flat: [...flat], nested: [...nested] });
     this.fetchReadings();
     this.fetchCritical();
   }
@@ -124,6 +164,25 @@ export class TimelineModel {
   sawDepth(location: number, depths: number): void {
     if (depths > (this.depths.value.get(location) ?? 0))
       this.depths.value = new Map([...this.depths.value, [location, depths]]);
+  }
+
+  // Rows
+
+  /** Changes how the rows are looked at. */
+  changeRows(change: Partial<RowsView>, how: "push" | "replace" = "replace"): void {
+    this.session.update({ rows: { ...this.session.state.peek().rows, ...change } }, how);
+  }
+
+  /** Folds or unfolds a host or a process. */
+  flip(key: string): void {
+    const { flipped } = this.view.peek();
+    this.changeRows({ flipped: flipped.includes(key) ? flipped.filter((k) => k !== key) : [...flipped, key] });
+  }
+
+  /** Keeps a row in the pane at the top, or lets it go. */
+  pin(key: string): void {
+    const { pinned } = this.view.peek();
+    this.changeRows({ pinned: pinned.includes(key) ? pinned.filter((k) => k !== key) : [...pinned, key] });
   }
 
   // Moving

@@ -10,7 +10,7 @@ const palette = [
 const row = (index: number[], share?: number[]): CellRow => ({
   palette,
   index: Uint8Array.from(index),
-  share: share && Uint8Array.from(share),
+  share: Uint8Array.from(share ?? index.map((byte) => (byte ? 255 : 0))),
 });
 const placed = (tile: number, r: CellRow, level = 0): PlacedRow => ({ key: { level, tile }, row: r });
 const rgb = (pixel: number): Rgb => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];

@@ -3,8 +3,9 @@ import { CHROME, dimmed, type Rgb, regionColor, type Theme } from "../base/color
 import { length, type TimeRange } from "../base/time";
 import { type CellRow, type Palette, type TileKey, tileRange } from "../data/cells";
 
-/** Shares are drawn in this many strengths of colour, from faint to full. */
-const STRENGTHS = 16;
+/** Shares are drawn in 2^this many strengths of colour, from faint to full. */
+const STRENGTH_BITS = 4;
+const STRENGTHS = 2 ** STRENGTH_BITS;
 /** The colour of a region that fills almost nothing of its pixel: still to be seen. */
 const FAINTEST = 0.38;
 
@@ -18,9 +19,27 @@ const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
   Math.round(a[2] + (b[2] - a[2]) * share),
 ];
 
+/** What a cell weighs that lies in a pixel as a whole. */
+const WHOLE_CELL = 256;
+
+/** Whole numbers, since they are compared millions of times. A cell in which nothing ran loses to any other that the pixel touches. */
+const weigh = (share: number, covered: number): number => ((share << 10) | 1) * covered;
+
+/** Which cells of a tile lie in which pixels of a picture: for all rows the same. */
+type Mapping = {
+  /** The pixels that the tile reaches into. */
+  readonly from: number;
+  readonly to: number;
+  /** Of each of them the first of three neighbouring cells, and how much of the pixel each of the three covers. */
+  readonly first: Uint16Array;
+  readonly weights: readonly [Uint16Array, Uint16Array, Uint16Array];
+};
+
 /** Paints rows of cells. Keeps the colour table of each palette it met, for as long as the palette lives. */
 export class Painter {
   private readonly tables = new WeakMap<Palette, Uint32Array>();
+  private readonly mappings = new Map<string, Mapping>();
+  private mappedFor = "";
 
   constructor(
     readonly theme: Theme,
@@ -31,41 +50,64 @@ export class Painter {
 
   /**
    * Writes one row of `out.length` pixels that shows `window`. In a pixel that several cells share, the cell that fills most of the
-   * pixel wins. Where no tile lies, pixels stay as they are; where nothing ran, they become transparent.
+   * pixel wins: a pixel is at least as wide as a cell, and less than twice as wide, so it touches three at the most. Where no tile
+   * lies, pixels stay as they are; where nothing ran, they become transparent.
    */
   paint(out: Uint32Array, window: TimeRange, rows: readonly PlacedRow[]): void {
-    const widthPx = out.length;
-    const pxNs = length(window) / widthPx;
     for (const { key, row } of rows) {
-      const range = tileRange(key, this.tileCells);
-      const cellNs = 2 ** key.level;
-      const from = Math.max(0, Math.floor((range.startNs - window.startNs) / pxNs));
-      const to = Math.min(widthPx, Math.ceil((range.endNs - window.startNs) / pxNs));
-      const table = this.table(row.palette);
+      const { from, to, first, weights } = this.mapping(key, window, out.length);
+      const [left, middle, right] = weights;
       const { index, share } = row;
-      const last = this.tileCells - 1;
-      for (let px = from; px < to; px++) {
-        const left = (window.startNs + px * pxNs - range.startNs) / cellNs;
-        const right = left + pxNs / cellNs;
-        const first = Math.max(0, Math.floor(left));
-        const end = Math.min(last, Math.ceil(right) - 1);
-        let best = 0;
-        let bestWeight = -1;
-        let bestShare = 255;
-        for (let cell = first; cell <= end; cell++) {
-          const byte = index[cell] ?? 0;
-          const filled = byte === 0 ? 0 : share ? (share[cell] ?? 0) : 255;
-          const weight = filled * (Math.min(right, cell + 1) - Math.max(left, cell));
-          if (weight > bestWeight) {
-            best = byte;
-            bestWeight = weight;
-            bestShare = filled;
-          }
+      const table = this.table(row.palette);
+      // A thousand rows of two thousand pixels are painted in a frame: every look-up here is made two million times.
+      for (let px = from, i = 0; px < to; px++, i++) {
+        const cell = first[i] as number;
+        let best = cell;
+        let most = weigh(share[cell] as number, left[i] as number);
+        const second = weigh(share[cell + 1] as number, middle[i] as number);
+        if (second > most) {
+          best = cell + 1;
+          most = second;
         }
-        if (bestWeight < 0) continue;
-        out[px] = best === 0 ? 0 : (table[best * STRENGTHS + ((bestShare * STRENGTHS) >> 8)] ?? 0);
+        if (weigh(share[cell + 2] as number, right[i] as number) > most) best = cell + 2;
+        out[px] = table[
+          ((index[best] as number) << STRENGTH_BITS) | ((share[best] as number) >> (8 - STRENGTH_BITS))
+        ] as number;
       }
     }
+  }
+
+  private mapping(key: TileKey, window: TimeRange, widthPx: number): Mapping {
+    const picture = `${window.startNs}-${window.endNs}/${widthPx}`;
+    if (picture !== this.mappedFor) {
+      this.mappings.clear();
+      this.mappedFor = picture;
+    }
+    const name = `${key.level}/${key.tile}`;
+    const known = this.mappings.get(name);
+    if (known) return known;
+    const range = tileRange(key, this.tileCells);
+    const pxNs = length(window) / widthPx;
+    const cellNs = 2 ** key.level;
+    const from = Math.min(widthPx, Math.max(0, Math.floor((range.startNs - window.startNs) / pxNs)));
+    const to = Math.max(from, Math.min(widthPx, Math.ceil((range.endNs - window.startNs) / pxNs)));
+    const count = to - from;
+    const first = new Uint16Array(count);
+    const weights = [new Uint16Array(count), new Uint16Array(count), new Uint16Array(count)] as const;
+    for (let i = 0; i < count; i++) {
+      const left = (window.startNs + (from + i) * pxNs - range.startNs) / cellNs;
+      const right = left + pxNs / cellNs;
+      // The three must lie in the tile, also at its end.
+      const cell = Math.min(Math.max(0, Math.floor(left)), this.tileCells - 3);
+      first[i] = cell;
+      weights.forEach((weight, at) => {
+        const covered = Math.min(right, cell + at + 1) - Math.max(left, cell + at);
+        weight[i] = Math.ceil(WHOLE_CELL * Math.max(0, covered));
+      });
+    }
+    const mapping = { from, to, first, weights };
+    this.mappings.set(name, mapping);
+    return mapping;
   }
 
   private table(palette: Palette): Uint32Array {
@@ -117,7 +159,7 @@ export function runs(
     const first = Math.max(0, Math.floor((window.startNs - range.startNs) / cellNs));
     const end = Math.min(tileCells, Math.ceil((window.endNs - range.startNs) / cellNs));
     for (let cell = first; cell < end; cell++) {
-      const byte = row.share && (row.share[cell] ?? 0) < leastShare ? 0 : (row.index[cell] ?? 0);
+      const byte = (row.share[cell] ?? 0) < leastShare ? 0 : (row.index[cell] ?? 0);
       const startNs = range.startNs + cell * cellNs;
       const region = row.palette[byte - 1]?.region;
       if (open && byte !== 0 && open.endNs === startNs && open.palette[open.entry]?.region === region) {

@@ -1,11 +1,23 @@
 import { describe, expect, test } from "vitest";
-import type { Location, Run, Series } from "../data/run";
-import { HEIGHTS, layoutRows, metricRows, openByDefault, totalHeight, visibleRows } from "./rows";
+import { ROWS_VIEW, type RowsView } from "../base/rowsView";
+import type { Location, Process, Run, Series } from "../data/run";
+import {
+  type Ask,
+  HEIGHTS,
+  hiddenLocations,
+  layoutRows,
+  metricRows,
+  openByDefault,
+  pinnedRows,
+  totalHeight,
+  visibleRows,
+} from "./rows";
 
 const location = (number: number, process: number, spanCount: number): Location => ({
   location: number,
   process,
   name: `thread ${number}`,
+  kind: "thread",
   threadId: 100 + number,
   spanCount,
 });
@@ -16,6 +28,14 @@ const series = (number: number, metric: string, unit: string, highest = 1): Seri
   process: 0,
   lowest: 0,
   highest,
+});
+const child = (process: number): Process => ({
+  process,
+  pid: 7 + process,
+  main: process === 0,
+  title: "a.py",
+  host: "",
+  rank: undefined,
 });
 const run: Run = {
   meta: {
@@ -35,46 +55,146 @@ const run: Run = {
     tile_cells: 4,
   },
   bounds: { startNs: 0, endNs: 10 },
-  processes: [
-    { process: 0, pid: 7, main: true, title: "a.py" },
-    { process: 1, pid: 8, main: false, title: "a.py" },
-    { process: 2, pid: 9, main: false, title: "a.py" },
-  ],
+  processes: [child(0), child(1), child(2)],
   locations: [location(0, 0, 50), location(1, 0, 900), location(2, 0, 0), location(3, 1, 5000)],
 };
+/** Ranks on hosts of four, each with a main thread (its number twice) and a stream. */
+const ranks = (count: number): Run => ({
+  ...run,
+  processes: Array.from({ length: count }, (_, rank) => ({
+    ...child(rank),
+    rank,
+    host: `n${Math.floor(rank / 4)}`,
+    pid: 1000 + rank,
+  })),
+  locations: Array.from({ length: count }, (_, rank) => [
+    { ...location(2 * rank, rank, 900), name: "stream 7", kind: "stream" as const },
+    { ...location(2 * rank + 1, rank, 10), name: "main thread", threadId: 1000 + rank },
+  ]).flat(),
+});
+const ask = (of: Run, view: Partial<RowsView> = {}, more: Partial<Ask> = {}): Ask => ({
+  run: of,
+  series: [],
+  open: [],
+  measured: [],
+  depths: new Map(),
+  view: { ...ROWS_VIEW, ...view },
+  heightPx: 600,
+  ...more,
+});
+const keys = (asked: Ask): string[] => layoutRows(asked).map((row) => row.key);
 
 describe("rows", () => {
   test("follow each other without gaps, process by process, without empty threads and processes", () => {
-    const rows = layoutRows(run, [series(0, "cpu main", "cores")], [], [], new Map());
-    expect(rows.map((r) => r.key)).toEqual([
-      "process-0",
-      "metric-0-cores",
-      "location-0",
-      "location-1",
-      "process-1",
-      "location-3",
-    ]);
+    const rows = layoutRows(ask(run, {}, { series: [series(0, "cpu main", "cores")] }));
+    expect(rows.map((r) => r.key)).toEqual(["p0", "m0.cores", "l0", "l1", "p1", "l3"]);
     for (const [i, row] of rows.entries())
       expect(row.top).toBe(i ? (rows[i - 1]?.top ?? 0) + (rows[i - 1]?.height ?? 0) : 0);
     expect(totalHeight(rows)).toBe(2 * HEIGHTS.process + HEIGHTS.metric + 3 * HEIGHTS.flat);
   });
   test("an open location is as tall as it is deep", () => {
-    const rows = layoutRows(run, [], [1], [], new Map([[1, 9]]));
-    expect(rows.find((r) => r.key === "location-1")?.height).toBe(9 * HEIGHTS.depth + HEIGHTS.nestedPadding);
+    const rows = layoutRows(ask(run, {}, { open: [1], depths: new Map([[1, 9]]) }));
+    expect(rows.find((r) => r.key === "l1")?.height).toBe(9 * HEIGHTS.depth + HEIGHTS.nestedPadding);
   });
   test("only those on the screen are drawn", () => {
-    const rows = layoutRows(run, [], [], [], new Map());
+    const rows = layoutRows(ask(run));
     const shown = visibleRows(rows, HEIGHTS.process + 1, HEIGHTS.flat);
-    expect(shown.map((r) => r.key)).toEqual(["location-0", "location-1"]);
+    expect(shown.map((r) => r.key)).toEqual(["l0", "l1"]);
+    const many = layoutRows(ask(ranks(100), { folds: "all", fit: false }));
+    for (const [top, height] of [
+      [0, 500],
+      [333, 1],
+      [1200, 700],
+      [-50, 90],
+      [1e6, 9],
+    ] as const)
+      expect(visibleRows(many, top, height)).toEqual(
+        many.filter((row) => row.top + row.height > top && row.top < top + height),
+      );
   });
+});
+
+describe("the tree", () => {
+  test("has hosts where there are several, and folds many processes into their main threads", () => {
+    expect(keys(ask(ranks(8))).slice(0, 5)).toEqual(["n0", "p0", "l0", "l1", "p1"]);
+    const rows = layoutRows(ask(ranks(20)));
+    expect(rows.slice(0, 6).map((r) => r.key)).toEqual(["n0", "p0", "p1", "p2", "p3", "n1"]);
+    const [, first] = rows;
+    expect(first?.kind === "location" && first.location.location).toBe(1);
+    expect(first?.kind === "location" && first.stands?.title).toBe("rank 0");
+  });
+  test("is flipped where a row is, and folded or unfolded as a whole", () => {
+    expect(keys(ask(ranks(20), { flipped: ["p1", "n0"] })).slice(0, 3)).toEqual(["n0", "n1", "p4"]);
+    expect(keys(ask(ranks(20), { flipped: ["p1"] })).slice(1, 6)).toEqual(["p0", "p1", "l2", "l3", "p2"]);
+    expect(keys(ask(ranks(8), { folds: "all" }))).toEqual(["n0", "n1"]);
+    expect(keys(ask(ranks(8), { folds: "all", flipped: ["n1"] }))).toEqual(["n0", "n1", "p4", "p5", "p6", "p7"]);
+    expect(keys(ask(ranks(20), { folds: "none" })).slice(0, 4)).toEqual(["n0", "p0", "l0", "l1"]);
+  });
+  test("ends where a filter says, which hides threads and the processes left without any", () => {
+    const asked = ask(ranks(20), { filter: "rank:2-3,17 stream" });
+    expect(keys(asked)).toEqual(["n0", "p2", "p3", "n4", "p17"]);
+    const [, shown] = layoutRows(asked);
+    expect(shown?.kind === "location" && shown.location.name).toBe("stream 7");
+    expect(hiddenLocations(asked)).toBe(40 - 3);
+    expect(hiddenLocations(ask(ranks(20)))).toBe(0);
+  });
+  test("is in the order of the names of hosts where that is asked for, numbers as numbers", () => {
+    const of = ranks(12);
+    const names = ["n10", "n9", "n2"];
+    const mixed = { ...of, processes: of.processes.map((p, i) => ({ ...p, host: names[Math.floor(i / 4)] ?? "" })) };
+    const hosts = (view: Partial<RowsView>) =>
+      layoutRows(ask(mixed, view)).flatMap((row) => (row.kind === "host" ? row.host : []));
+    expect(hosts({})).toEqual(["n10", "n9", "n2"]);
+    expect(hosts({ sort: "host" })).toEqual(["n2", "n9", "n10"]);
+  });
+});
+
+describe("the views", () => {
+  test("master has a row for each process and no metrics", () => {
+    const of = ranks(3);
+    expect(keys(ask(of, { preset: "master" }, { series: [series(0, "cpu", "cores")] }))).toEqual(["p0", "p1", "p2"]);
+  });
+  test("process has one location with its nesting: the busiest of the program, or the chosen one", () => {
+    const of = ranks(3);
+    const shown = (view: Partial<RowsView>) => layoutRows(ask(of, { preset: "process", ...view }));
+    expect(shown({})).toMatchObject([{ key: "l0", open: true }]);
+    expect(shown({ location: 5 })).toMatchObject([{ key: "l5", open: true }]);
+    expect(shown({ location: 99 })).toEqual([]);
+  });
+  test("counters are all metrics of the processes that the filter leaves", () => {
+    const all = [0, 1, 2].flatMap((process) => [
+      { ...series(2 * process, "cpu", "cores"), process },
+      { ...series(2 * process + 1, "switches", "1/s"), process },
+    ]);
+    const asked = ask(ranks(3), { preset: "counter", filter: "rank:1-2" }, { series: all });
+    expect(keys(asked)).toEqual(["p1", "m1.cores", "m1.1/s", "p2", "m2.cores", "m2.1/s"]);
+  });
+  test("rows that share the screen are whole pixels tall, and never less than one", () => {
+    const heights = (count: number, heightPx: number) =>
+      new Set(layoutRows(ask(ranks(count), { fit: true, folds: "all" }, { heightPx })).map((row) => row.height));
+    expect([...heights(200, 600)]).toEqual([3]);
+    expect([...heights(200, 150)]).toEqual([1]);
+    expect([...heights(4, 600)]).toEqual([HEIGHTS.flat]);
+  });
+});
+
+test("pinned rows are there wherever they lie, and keys of nothing are passed over", () => {
+  const measured = [{ ...series(0, "rss", "bytes"), process: 3 }];
+  const pinned = ["l1", "p2", "m3.bytes", "l999", "p777", "m1.none", "n0", "x5"];
+  const rows = pinnedRows(ask(ranks(200), { pinned }, { series: measured }));
+  expect(rows.map((row) => [row.key, row.top])).toEqual([
+    ["l1", 0],
+    ["p2", HEIGHTS.flat],
+    ["m3.bytes", 2 * HEIGHTS.flat],
+  ]);
 });
 
 test("a process shows its main metrics, and the others when asked", () => {
   const all = [series(0, "switches", "1/s"), series(1, "rss", "bytes"), series(2, "cpu", "cores")];
-  const keys = (measured: number[]) =>
-    layoutRows(run, all, [], measured, new Map()).flatMap((r) => (r.kind === "metric" ? r.unit : []));
-  expect(keys([])).toEqual(["cores", "bytes"]);
-  expect(keys([0])).toEqual(["cores", "bytes", "1/s"]);
+  const units = (measured: number[]) =>
+    layoutRows(ask(run, {}, { series: all, measured })).flatMap((r) => (r.kind === "metric" ? r.unit : []));
+  expect(units([])).toEqual(["cores", "bytes"]);
+  expect(units([0])).toEqual(["cores", "bytes", "1/s"]);
 });
 
 test("the busiest thread of the started program is open at first, not a busier child", () =>

@@ -1,8 +1,10 @@
 // Which rows the timeline has, from top to bottom, and how tall they are. Pure: the same input gives the same rows.
+import type { RowsView } from "../base/rowsView";
 import type { Location, Process, Run, Series } from "../data/run";
+import { type HostNode, hostNodes, type ProcessNode, processNodes } from "./tree";
 
 /** Heights in CSS pixels. */
-export const HEIGHTS = { process: 28, metric: 46, flat: 24, depth: 17, nestedPadding: 5 } as const;
+export const HEIGHTS = { process: 28, metric: 46, flat: 24, depth: 17, nestedPadding: 5, summary: 150 } as const;
 
 /** Series of one process in one unit, drawn in one row. */
 export type MetricRow = {
@@ -14,24 +16,41 @@ export type MetricRow = {
   readonly stacked: boolean;
   readonly series: readonly Series[];
 };
+/** A host above its processes. */
+export type HostRow = {
+  readonly kind: "host";
+  readonly host: string;
+  readonly folded: boolean;
+  readonly count: number;
+};
+/** A process above its threads. */
 export type ProcessRow = {
   readonly kind: "process";
   readonly process: Process;
   readonly title: string;
+  /** Whether it can be folded into one row. */
+  readonly folds: boolean;
   /** Metrics that are not shown until asked for; 0 where all are shown. */
   readonly hidden: number;
   readonly canHide: boolean;
 };
+/** A thread or stream, or a folded process, which shows its main thread. */
 export type LocationRow = {
   readonly kind: "location";
   readonly location: Location;
   readonly open: boolean;
   readonly depths: number;
+  /** Its process, said where that is not seen above it. */
+  readonly of?: string;
+  /** The process that is folded into this row. */
+  readonly stands?: { readonly title: string; readonly process: Process; readonly count: number };
 };
-export type Row = (MetricRow | ProcessRow | LocationRow) & {
+export type Row = (MetricRow | HostRow | ProcessRow | LocationRow) & {
   readonly key: string;
   readonly top: number;
   readonly height: number;
+  /** Steps from the root of the tree. */
+  readonly level: number;
 };
 
 const TITLES: Readonly<Record<string, string>> = {
@@ -43,6 +62,10 @@ const TITLES: Readonly<Record<string, string>> = {
 
 /** What a nested row reserves before its depth is known. */
 const DEPTHS_UNKNOWN = 4;
+/** Runs of more processes come with each of them folded into one row. */
+const MOST_UNFOLDED = 16;
+/** Runs of more processes come with all rows on the screen at once. */
+const MOST_SCROLLED = 128;
 
 /** What comes first; other units follow in the order in which they were recorded. */
 const UNIT_ORDER = ["cores", "bytes"];
@@ -74,45 +97,181 @@ export function openByDefault(run: Run): number[] {
   return busiest ? [busiest.location] : [];
 }
 
-/** All rows of a run. `measured` are the processes that show all their metrics; `depths` tells how deep each location was seen to be; locations without spans have no row. */
-export function layoutRows(
-  run: Run,
-  series: readonly Series[],
-  open: readonly number[],
-  measured: readonly number[],
-  depths: ReadonlyMap<number, number>,
-): Row[] {
-  const rows: Row[] = [];
+/** Everything that the rows depend on. */
+export type Ask = {
+  readonly run: Run;
+  readonly series: readonly Series[];
+  /** Locations that are drawn with their nesting. */
+  readonly open: readonly number[];
+  /** Processes that show all their metrics. */
+  readonly measured: readonly number[];
+  /** How deep each location was seen to be. */
+  readonly depths: ReadonlyMap<number, number>;
+  readonly view: RowsView;
+  /** The height of the screen, for rows that share it. */
+  readonly heightPx: number;
+};
+
+/** Whether all rows share the screen. */
+export const fits = ({ view, run }: Pick<Ask, "view" | "run">): boolean =>
+  view.fit ?? (view.preset !== "process" && view.preset !== "counter" && run.processes.length > MOST_SCROLLED);
+
+/** Whether a row comes folded, before it is flipped. */
+export function foldedByDefault(key: string, { view, run }: Pick<Ask, "view" | "run">): boolean {
+  if (view.folds) return view.folds === "all" && (key.startsWith("p") || view.preset === "all");
+  if (key.startsWith("n")) return false;
+  return view.preset === "master" || run.processes.length > MOST_UNFOLDED || fits({ view, run });
+}
+
+const isFolded = (key: string, ask: Ask): boolean => foldedByDefault(key, ask) !== ask.view.flipped.includes(key);
+
+type Bare = HostRow | ProcessRow | LocationRow | MetricRow;
+type Planned<Kind extends Bare = Bare> = {
+  readonly row: Kind;
+  readonly key: string;
+  readonly level: number;
+  readonly height: number;
+};
+
+/** All rows of a run; locations without spans have no row. */
+export function layoutRows(ask: Ask): Row[] {
+  const planned = plan(ask);
+  const height = fits(ask) ? sharedHeight(planned.length, ask.heightPx) : undefined;
   let top = 0;
-  const add = (row: MetricRow | ProcessRow | LocationRow, key: string, height: number): void => {
-    rows.push({ ...row, key, top, height });
-    top += height;
-  };
-  for (const process of run.processes) {
-    const metrics = metricRows(process.process, series);
-    const locations = run.locations.filter((l) => l.process === process.process && l.spanCount > 0);
-    if (!metrics.length && !locations.length) continue;
-    const main = run.processes.find((p) => p.main);
-    const title = process.main
-      ? process.title || "main process"
-      : process.title === main?.title
-        ? "child"
-        : process.title;
-    const all = measured.includes(process.process);
-    const usual: readonly string[] = process.main ? SHOWN_UNITS.main : SHOWN_UNITS.child;
-    const shown = all ? metrics : metrics.filter((m) => usual.includes(m.unit));
-    const canHide = metrics.some((m) => !usual.includes(m.unit));
-    const head: ProcessRow = { kind: "process", process, title, hidden: metrics.length - shown.length, canHide };
-    add(head, `process-${process.process}`, HEIGHTS.process);
-    for (const metric of shown) add(metric, `metric-${process.process}-${metric.unit}`, HEIGHTS.metric);
-    for (const location of locations) {
-      const isOpen = open.includes(location.location);
-      const deep = isOpen ? (depths.get(location.location) ?? DEPTHS_UNKNOWN) : 1;
-      const height = isOpen ? deep * HEIGHTS.depth + HEIGHTS.nestedPadding : HEIGHTS.flat;
-      add({ kind: "location", location, open: isOpen, depths: deep }, `location-${location.location}`, height);
-    }
+  return planned.map(({ row, key, level, height: own }) => {
+    const placed = { ...row, key, level, top, height: height ?? own };
+    top += placed.height;
+    return placed;
+  });
+}
+
+/** What rows that share the screen have each: whole pixels, at least one, and no more than they need. */
+export const sharedHeight = (count: number, heightPx: number): number =>
+  Math.min(HEIGHTS.flat, Math.max(1, Math.floor(heightPx / Math.max(1, count))));
+
+function plan(ask: Ask): Planned[] {
+  const { run, series, view } = ask;
+  const metrics = new Map<number, Series[]>();
+  for (const one of series) if (!metrics.get(one.process)?.push(one)) metrics.set(one.process, [one]);
+  if (view.preset === "process") return onlyLocation(ask);
+  const nodes = processNodes(run, view.filter, view.sort, new Set(metrics.keys()));
+  const hosts = hostNodes(nodes, run);
+  if (hosts.length < 2 || fits(ask)) return nodes.flatMap((node) => planProcess(node, ask, metrics, 0));
+  return hosts.flatMap((host) => planHost(host, ask, metrics));
+}
+
+function planHost(node: HostNode, ask: Ask, metrics: ReadonlyMap<number, Series[]>): Planned[] {
+  const key = `n${node.number}`;
+  const folded = isFolded(key, ask);
+  const row: HostRow = { kind: "host", host: node.host, folded, count: node.processes.length };
+  const head = { row, key, level: 0, height: HEIGHTS.process };
+  return folded ? [head] : [head, ...node.processes.flatMap((process) => planProcess(process, ask, metrics, 1))];
+}
+
+function planProcess(node: ProcessNode, ask: Ask, metrics: ReadonlyMap<number, Series[]>, level: number): Planned[] {
+  const { process, title, locations, main } = node;
+  const { view } = ask;
+  const key = `p${process.process}`;
+  const counters = view.preset === "counter";
+  if (main && !counters && isFolded(key, ask)) {
+    const stands = { title, process, count: locations.length };
+    return [planLocation(main, ask, key, level, stands)];
   }
-  return rows;
+  const bare = fits(ask);
+  const all = counters || view.preset === "all" ? metricRows(process.process, metrics.get(process.process) ?? []) : [];
+  const usual: readonly string[] = process.main ? SHOWN_UNITS.main : SHOWN_UNITS.child;
+  const every = counters || ask.measured.includes(process.process);
+  const shown = bare ? [] : every ? all : all.filter((m) => usual.includes(m.unit));
+  if (counters && !shown.length) return [];
+  const canHide = !counters && all.some((m) => !usual.includes(m.unit));
+  const head: ProcessRow = {
+    kind: "process",
+    process,
+    title,
+    folds: main !== undefined && !counters,
+    hidden: all.length - shown.length,
+    canHide,
+  };
+  const inside = level + 1;
+  return [
+    ...(bare ? [] : [{ row: head, key, level, height: HEIGHTS.process }]),
+    ...shown.map((row) => ({
+      row,
+      key: `m${process.process}.${row.unit}`,
+      level: inside,
+      height: counters ? HEIGHTS.metric * 2 : HEIGHTS.metric,
+    })),
+    ...(counters ? [] : locations.map((location) => planLocation(location, ask, `l${location.location}`, inside))),
+  ];
+}
+
+function planLocation(
+  location: Location,
+  ask: Ask,
+  key: string,
+  level: number,
+  stands?: LocationRow["stands"],
+): Planned<LocationRow> {
+  const open = !stands && !fits(ask) && ask.open.includes(location.location);
+  const depths = open ? (ask.depths.get(location.location) ?? DEPTHS_UNKNOWN) : 1;
+  const height = open ? depths * HEIGHTS.depth + HEIGHTS.nestedPadding : HEIGHTS.flat;
+  return { row: { kind: "location", location, open, depths, ...(stands && { stands }) }, key, level, height };
+}
+
+/** The preset `process`: one location with its nesting. */
+function onlyLocation(ask: Ask): Planned[] {
+  const wanted = ask.view.location ?? openByDefault(ask.run)[0];
+  const location = ask.run.locations.find((l) => l.location === wanted && l.spanCount > 0);
+  return location ? [planLocation(location, { ...ask, open: [location.location] }, `l${location.location}`, 0)] : [];
+}
+
+/** The rows that stay at the top, each as it is where it is not folded away; keys that name none are passed over. */
+export function pinnedRows(ask: Ask): Row[] {
+  const { run, view, series } = ask;
+  if (!view.pinned.length) return [];
+  const nodes = new Map(processNodes(run, "", "rank", new Set()).map((node) => [node.process.process, node]));
+  let top = 0;
+  return view.pinned.flatMap((key) => {
+    const planned = pinnedRow(key, ask, nodes, series);
+    if (!planned) return [];
+    const placed = { ...planned.row, key, level: 0, top, height: planned.height };
+    top += placed.height;
+    return placed;
+  });
+}
+
+function pinnedRow(
+  key: string,
+  ask: Ask,
+  nodes: ReadonlyMap<number, ProcessNode>,
+  series: readonly Series[],
+): Planned | undefined {
+  const [, letter, number, unit] = /^([lpm])(\d+)(?:\.(.+))?$/.exec(key) ?? [];
+  const id = Number(number);
+  if (letter === "m") {
+    const row = metricRows(id, series).find((metric) => metric.unit === unit);
+    return row && { row, key, level: 0, height: HEIGHTS.metric };
+  }
+  const unfit = { ...ask, view: { ...ask.view, fit: false } };
+  if (letter === "p") {
+    const node = nodes.get(id);
+    const stands = node && { title: node.title, process: node.process, count: node.locations.length };
+    return node?.main && planLocation(node.main, unfit, key, 0, stands);
+  }
+  const { run } = ask;
+  const location = run.locations.find((l) => l.location === id && l.spanCount > 0);
+  if (!location) return undefined;
+  const planned = planLocation(location, unfit, key, 0);
+  const of = run.processes.length > 1 ? nodes.get(location.process)?.title : undefined;
+  return of ? { ...planned, row: { ...planned.row, of } } : planned;
+}
+
+/** How many threads and streams the filter hides. */
+export function hiddenLocations({ run, view }: Ask): number {
+  if (!view.filter || view.preset === "process") return 0;
+  const shown = processNodes(run, view.filter, "rank", new Set());
+  const all = run.locations.filter((location) => location.spanCount > 0).length;
+  return all - shown.reduce((sum, node) => sum + node.locations.length, 0);
 }
 
 /** Height of all rows together. */
@@ -122,5 +281,17 @@ export const totalHeight = (rows: readonly Row[]): number => {
 };
 
 /** The rows that a scrolled screen shows. */
-export const visibleRows = (rows: readonly Row[], scrollTop: number, heightPx: number): Row[] =>
-  rows.filter((row) => row.top + row.height > scrollTop && row.top < scrollTop + heightPx);
+export function visibleRows(rows: readonly Row[], scrollTop: number, heightPx: number): Row[] {
+  // Rows lie in order from top to bottom: of ten thousand, few are looked at.
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const row = rows[middle];
+    if (row && row.top + row.height > scrollTop) high = middle;
+    else low = middle + 1;
+  }
+  let last = low;
+  while (last < rows.length && (rows[last]?.top ?? 0) < scrollTop + heightPx) last++;
+  return rows.slice(low, last);
+}

@@ -7,6 +7,7 @@ import { type Loaded, useSession } from "../data/session";
 import type { View } from "../data/view";
 import { Breadcrumb } from "../timeline/Breadcrumb";
 import { TimelineModel } from "../timeline/model";
+import { RowsBar } from "../timeline/RowsBar";
 import { Tracks } from "../timeline/Tracks";
 import { around } from "../timeline/viewport";
 import { GroupLegend } from "../widgets/GroupLegend";
@@ -75,6 +76,7 @@ function Timeline({ run }: { run: Run }) {
             critical path
           </button>
         </Breadcrumb>
+        <RowsBar model={model} />
         <Tracks model={model} />
         <GroupLegend />
       </div>

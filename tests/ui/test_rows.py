@@ -1,0 +1,111 @@
+"""The rows of the timeline with many ranks: folded, walked by keys, pinned, filtered, and as the address says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.ui.conftest import view, watched_page
+from tests.ui.driving import complaints, open_timeline, wait_for_picture
+
+RANKS = 20
+STEPS = 12
+
+
+def _events(rank: int) -> list[dict[str, object]]:
+    pid = 1000 + rank
+    names = [(pid, "main thread"), (2, "loader")]
+    events: list[dict[str, object]] = [
+        {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}} for tid, name in names
+    ]
+    for step in range(STEPS):
+        at = step * 1000.0
+        # Rank 5 computes longest, and so waits least for the others.
+        compute = 600 + 10 * rank if rank != 5 else 950
+        for tid, cat, name, begin, length in (
+            (pid, "cpu_op", "aten::linear", at, compute),
+            (pid, "user_annotation", "nccl:all_reduce", at + compute, 1000 - compute),
+            (2, "cpu_op", "fetch", at, 300),
+        ):
+            events.append({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": begin, "dur": length})
+    return events
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a job of 20 ranks, each with a main thread and a loader."""
+    folder: Path = tmp_path_factory.mktemp("ui") / "job"
+    folder.mkdir()
+    for rank in range(RANKS):
+        about = {"distributedInfo": {"rank": rank, "world_size": RANKS}, "schemaVersion": 1}
+        (folder / f"rank-{rank}.json").write_text(json.dumps({**about, "traceEvents": _events(rank)}))
+    with view(folder) as address:
+        yield address
+
+
+@pytest.fixture
+def job(browser: Browser, ranks: str) -> Iterator[Page]:
+    with watched_page(browser, ranks) as page:
+        yield page
+
+
+def names(page: Page) -> list[str]:
+    return page.locator(".tracks-body:not(.pinned) .gutter-name").all_inner_texts()
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.locator(".tracks-body:not(.pinned)").get_by_role("button", name=name, exact=True)
+
+
+def test_many_ranks_come_folded_and_are_walked_and_pinned_by_keys(job: Page, ranks: str) -> None:
+    timeline = open_timeline(job, ranks)
+    assert names(job) == [f"rank {rank}" for rank in range(RANKS)]
+    assert timeline.colours() > 5
+    job.keyboard.press("r")
+    expect(row(job, "rank 0")).to_be_focused()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        job.keyboard.press(key)
+    expect(row(job, "rank 2 1002")).to_have_attribute("aria-expanded", "true")
+    assert names(job)[2:6] == ["rank 2", "main thread", "loader", "rank 3"]
+    job.keyboard.press("ArrowDown")
+    job.keyboard.press("ArrowDown")
+    expect(row(job, "loader")).to_be_focused()
+    job.keyboard.press("p")
+    pinned = job.get_by_role("region", name="Pinned rows")
+    expect(pinned.locator(".gutter-name")).to_have_text(["rank 2 · loader"])
+    for key in ("ArrowLeft", "ArrowLeft"):
+        job.keyboard.press(key)
+    assert names(job)[2:4] == ["rank 2", "rank 3"]
+    before = job.url
+    job.reload()
+    wait_for_picture(job)
+    assert job.url == before
+    expect(pinned.locator(".gutter-name")).to_have_text(["rank 2 · loader"])
+
+
+def test_a_filter_says_what_it_hides_and_all_rows_fit_when_asked(job: Page, ranks: str) -> None:
+    timeline = open_timeline(job, ranks, "&preset=master")
+    job.keyboard.press("Backslash")
+    job.keyboard.type("rank:3-5,17 loader")
+    job.keyboard.press("Enter")
+    expect(job.locator(".gutter-name")).to_have_text(["rank 3", "rank 4", "rank 5", "rank 17"])
+    expect(job.locator(".tracks-canvas")).to_have_attribute("aria-label", re.compile("4 threads"))
+    job.get_by_role("button", name=f"{2 * RANKS - 4} threads hidden").click()
+    assert names(job) == [f"rank {rank}" for rank in range(RANKS)]
+    assert "rows" not in timeline.fields
+    job.set_viewport_size({"width": 1400, "height": 420})
+    job.keyboard.press("v")
+    timeline.wait_for("fit=1")
+    body = job.locator(".tracks-body")
+    assert body.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), "all rows are on the screen"
+    assert timeline.colours() > 5
+
+
+def test_the_rows_and_their_controls_are_sound_for_those_who_do_not_see_them(browser: Browser, ranks: str) -> None:
+    for scheme in ("dark", "light"):
+        assert complaints(browser, f"{ranks}#page=timeline&pin=l3&fold=~p1&rows=rank", scheme, ".pinned-canvas") == []

@@ -1,0 +1,206 @@
+// The names of the rows, and what one does to rows: fold, open, pin. Reached by Tab, walked by arrows.
+import { useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { css } from "../base/color";
+import { seriesColor } from "./metrics";
+import type { Pane, TimelineModel } from "./model";
+import { type LocationRow, type MetricRow, type Row, visibleRows } from "./rows";
+
+/** Rows this far beyond the screen have their names ready, in CSS pixels. */
+const NEARBY = 800;
+/** A name needs this height, in CSS pixels. */
+const NAME_HEIGHT = 13;
+
+/** The rows that have a name on the screen: thousands of threads must not become thousands of elements. */
+function namedRows(model: TimelineModel, pane: Pane): readonly Row[] {
+  const rows = pane.rows.value;
+  const near = visibleRows(rows, pane.scrollTop.value - NEARBY, pane.height.value + 2 * NEARBY);
+  const least = Math.min(...near.slice(0, 8).map((row) => row.height));
+  if (least >= NAME_HEIGHT) return near;
+  // Of rows thinner than their names every so manieth is named, and the one that the keys are at.
+  const every = Math.ceil(NAME_HEIGHT / least);
+  const focused = model.focused.value;
+  const shown = visibleRows(rows, pane.scrollTop.value, pane.height.value);
+  return shown.filter((row) => Math.round(row.top / least) % every === 0 || row.key === focused);
+}
+
+export function Gutter({ model, pane }: { model: TimelineModel; pane: Pane }) {
+  const named = namedRows(model, pane);
+  const current = named.find((row) => row.key === model.focused.value)?.key ?? named.find(takesKeys)?.key;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
+    <div class="gutter" role="group" aria-label="Rows: arrows walk, fold and unfold">
+      {named.map((row) => (
+        <GutterRow key={row.key} row={row} model={model} current={row.key === current} pinned={pane === model.pinned} />
+      ))}
+    </div>
+  );
+}
+
+/** Metrics have nothing to fold or open. */
+const takesKeys = (row: Row): boolean => row.kind !== "metric";
+
+type RowProps = {
+  readonly row: Row;
+  readonly model: TimelineModel;
+  /** Whether Tab leads to it. */
+  readonly current: boolean;
+  readonly pinned: boolean;
+};
+
+function GutterRow({ row, model, current, pinned }: RowProps) {
+  const small = row.height < 20 ? " small" : "";
+  const focused = model.focused.value === row.key ? " focused" : "";
+  const style = {
+    top: `${row.top}px`,
+    height: `${Math.max(row.height, NAME_HEIGHT)}px`,
+    "--indent": `${row.level * 10}px`,
+  };
+  return (
+    <div class={`gutter-row gutter-${row.kind}${small}${focused}`} style={style}>
+      {row.kind === "metric" ? (
+        <MetricName row={row} model={model} />
+      ) : (
+        <RowName row={row} model={model} current={current} pinned={pinned} />
+      )}
+      {row.kind === "process" && row.canHide && (
+        <button
+          type="button"
+          class="quiet more"
+          title={row.hidden ? `Show ${row.hidden} more metrics` : "Show fewer metrics"}
+          onClick={() => model.toggleMetrics(row.process.process)}
+        >
+          {row.hidden ? `+${row.hidden}` : "−"}
+        </button>
+      )}
+      {row.kind !== "process" && row.kind !== "host" && !small && <Pin row={row} model={model} pinned={pinned} />}
+    </div>
+  );
+}
+
+/** Pins a row, or lets it go. Out of the way of Tab: the key P does the same. */
+function Pin({ row, model, pinned }: { row: Row; model: TimelineModel; pinned: boolean }) {
+  const held = pinned || model.view.value.pinned.includes(row.key);
+  return (
+    <button
+      type="button"
+      class="quiet pin"
+      tabIndex={-1}
+      aria-pressed={held}
+      aria-label={`${held ? "Unpin" : "Pin"} ${nameOf(row)}`}
+      title={held ? "Let it go (P)" : "Keep it in sight at the top (P)"}
+      onClick={() => model.pin(row.key)}
+    >
+      {held ? "●" : "○"}
+    </button>
+  );
+}
+
+/** What a row is called. */
+export function nameOf(row: Row): string {
+  if (row.kind === "host") return row.host || "unknown host";
+  if (row.kind === "location")
+    return row.stands?.title ?? (row.of ? `${row.of} · ${locationName(row)}` : locationName(row));
+  return row.title;
+}
+
+const locationName = ({ location }: LocationRow): string => location.name || `thread ${location.threadId}`;
+
+function MetricName({ row, model }: { row: MetricRow; model: TimelineModel }) {
+  return (
+    <div class="gutter-name-metric">
+      <span>{row.title}</span>
+      <span class="weak legend">
+        {row.series.map((series, i) => (
+          <span key={series.series} title={series.metric}>
+            <i style={{ background: css(seriesColor(i, model.session.theme.value)) }} />
+            {shortMetric(series.metric)}
+          </span>
+        ))}
+      </span>
+    </div>
+  );
+}
+
+function RowName({ row, model, current, pinned }: RowProps) {
+  const button = useRef<HTMLButtonElement>(null);
+  const { attributes, toggle, aside } = about(row, model);
+  useSignalEffect(() => {
+    if (pinned || model.takeFocus.value !== row.key) return;
+    model.takeFocus.value = undefined;
+    button.current?.focus({ preventScroll: true });
+  });
+  const expanded = attributes["aria-expanded"];
+  return (
+    <button
+      ref={button}
+      type="button"
+      class="gutter-button"
+      data-row={pinned ? undefined : row.key}
+      tabIndex={current ? 0 : -1}
+      {...attributes}
+      onFocus={() => {
+        model.focused.value = row.key;
+      }}
+      onClick={toggle}
+    >
+      <span class="chevron" aria-hidden="true">
+        {expanded === undefined ? "" : expanded ? "▾" : "▸"}
+      </span>
+      <span class="gutter-name">{nameOf(row)}</span>
+      {aside && <span class="weak gutter-aside">{aside}</span>}
+    </button>
+  );
+}
+
+type About = {
+  readonly attributes: { readonly title: string; readonly "aria-expanded"?: boolean };
+  readonly toggle: () => void;
+  /** Said beside the name. */
+  readonly aside: string;
+};
+
+/** What a row's button tells and does. */
+function about(row: Row, model: TimelineModel): About {
+  if (row.kind === "host")
+    return {
+      attributes: { "aria-expanded": !row.folded, title: `host ${row.host}: ${row.count} processes` },
+      toggle: () => model.flip(row.key),
+      aside: `${row.count} ${row.count === 1 ? "process" : "processes"}`,
+    };
+  if (row.kind === "process")
+    return {
+      attributes: { ...(row.folds && { "aria-expanded": true }), title: processFacts(row.title, row.process) },
+      toggle: () => model.flip(row.key),
+      aside: String(row.process.pid),
+    };
+  if (row.kind === "location" && row.stands) {
+    const { title, process, count } = row.stands;
+    const facts = `${processFacts(title, process)}: its ${locationName(row)}; ${count} in all`;
+    return {
+      attributes: { "aria-expanded": false, title: facts },
+      toggle: () => model.flip(`p${process.process}`),
+      aside: process.host,
+    };
+  }
+  if (row.kind === "location") {
+    const { location, open } = row;
+    const facts = `${location.name}, ${location.kind} ${location.threadId}, ${location.spanCount} spans`;
+    return {
+      attributes: { "aria-expanded": open, title: facts },
+      toggle: () => model.toggle(location.location),
+      aside: "",
+    };
+  }
+  return { attributes: { title: row.title }, toggle: () => undefined, aside: "" };
+}
+
+const processFacts = (title: string, process: { readonly pid: number; readonly host: string }): string =>
+  `${title}, pid ${process.pid}${process.host ? `, on ${process.host}` : ""}`;
+
+/** "cpu main thread" under the heading CPU is "main". */
+const shortMetric = (name: string): string =>
+  name
+    .replace(/^cpu /, "")
+    .replace(/ threads?$/, "")
+    .replace(/ (memory|switches)$/, "");

@@ -1,0 +1,172 @@
+// One pane of tracks: rows with their names, one canvas for all of them, scrolled by itself.
+import { effect, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { drawTracks, type Scene, type Tools } from "./draw";
+import { Gutter } from "./Gutter";
+import { attachPointer } from "./gestures";
+import { type Ground, type Hit, hitTest } from "./hit";
+import type { Pane as PaneModel, TimelineModel } from "./model";
+import { totalHeight } from "./rows";
+
+/** Where a pane's pixels lie in time and rows. */
+export const groundOf = (model: TimelineModel, pane: PaneModel): Ground => ({
+  window: model.window.value,
+  width: model.size.value.width,
+  rows: model.visible(pane),
+  scrollTop: pane.scrollTop.value,
+  tiles: model.tiles.value,
+  tileCells: model.run.meta.tile_cells,
+  store: model.store,
+});
+
+/** All that a picture of a pane shows. */
+export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined): Scene {
+  const { state } = model.session;
+  const span = model.selected.value;
+  return {
+    ...groundOf(model, pane),
+    height: pane.height.value,
+    pixelRatio: devicePixelRatio,
+    steps: model.steps.value,
+    foldedProcesses: model.run.meta.folded_processes,
+    chosenStep: state.value.step,
+    readings: model.readings.value,
+    selection: span && {
+      location: span.location,
+      startNs: span.start_ns,
+      depth: span.depth,
+      durationNs: span.duration_ns,
+    },
+    critical: model.critical.value,
+    hovered: hit?.exact ? hit : undefined,
+    range: model.dragging.value ?? state.value.range,
+    pointerX: model.pointer.value?.x,
+  };
+}
+
+/** Gives a canvas the size of what it shows, in device pixels. */
+export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
+  const [w, h] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
+  if (canvas.width !== w) canvas.width = w;
+  if (canvas.height !== h) canvas.height = h;
+};
+
+type Props = {
+  readonly model: TimelineModel;
+  readonly pane: PaneModel;
+  /** What drawing keeps between pictures, for the theme and the region of now. */
+  readonly toolsFor: () => Tools;
+  /** Names of the pane and its picture, for those who do not see it. */
+  readonly name: string;
+  readonly picture: string;
+  readonly canvasClass: string;
+};
+
+export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Props) {
+  const scroller = useRef<HTMLElement>(null);
+  const area = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const isMain = pane === model.main;
+
+  useEffect(() => {
+    const [surface, context] = [canvas.current, canvas.current?.getContext("2d")];
+    if (!surface || !context) return undefined;
+    let frame = 0;
+    const draw = (): void => {
+      frame = 0;
+      const { pointer } = model;
+      const here = pointer.value?.pane === pane && !model.dragging.value ? pointer.value : undefined;
+      const hit = here && hitTest(groundOf(model, pane), here.x, here.y);
+      if (here || (!pointer.value && model.hit.peek())) model.hit.value = hit;
+      const scene = sceneOf(model, pane, hit);
+      fitCanvas(surface, scene.width, scene.height);
+      for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
+    };
+    // Draws after every change of anything the picture depends on, at most once a frame.
+    const dispose = effect(() => {
+      void [
+        sceneOf(model, pane, undefined),
+        model.version.value,
+        model.session.theme.value,
+        model.session.state.value.region,
+      ];
+      if (!frame) frame = requestAnimationFrame(draw);
+    });
+    return () => {
+      dispose();
+      cancelAnimationFrame(frame);
+    };
+  }, [model, pane, toolsFor]);
+
+  useEffect(() => {
+    const [box, surface] = [scroller.current, canvas.current];
+    if (!box || !surface) return undefined;
+    const onScroll = (): void => {
+      pane.scrollTop.value = box.scrollTop;
+    };
+    box.addEventListener("scroll", onScroll, { passive: true });
+    // On the canvas, which stays in place while the rows scroll: positions are those on the screen.
+    const detach = attachPointer(surface, model, pane, {
+      click: (x, y) => void model.select(hitTest(groundOf(model, pane), x, y)?.place),
+      doubleClick: (x, y) => {
+        const place = hitTest(groundOf(model, pane), x, y)?.place;
+        if (place) void model.select(place).then(() => model.focus());
+      },
+    });
+    return () => {
+      box.removeEventListener("scroll", onScroll);
+      detach();
+    };
+  }, [model, pane]);
+
+  useEffect(() => {
+    const [box, surface] = [scroller.current, area.current];
+    if (!isMain || !box || !surface) return undefined;
+    const measure = (): void => {
+      const size = { width: surface.clientWidth, height: box.clientHeight };
+      const known = model.size.peek();
+      if (size.width !== known.width || size.height !== known.height) model.size.value = size;
+    };
+    const observer = new ResizeObserver(measure);
+    observer.observe(box);
+    observer.observe(surface);
+    measure();
+    return () => observer.disconnect();
+  }, [model, isMain]);
+
+  // The row that the keys moved to must be seen.
+  useSignalEffect(() => {
+    const key = model.focused.value;
+    const row = isMain && key !== undefined ? pane.rows.peek().find((one) => one.key === key) : undefined;
+    const box = scroller.current;
+    if (!row || !box) return;
+    if (row.top < box.scrollTop) box.scrollTop = row.top;
+    else if (row.top + Math.min(row.height, box.clientHeight) > box.scrollTop + box.clientHeight)
+      box.scrollTop = row.top + Math.min(row.height, box.clientHeight) - box.clientHeight;
+  });
+
+  const height = totalHeight(pane.rows.value);
+  return (
+    <section
+      class={isMain ? "tracks-body" : "tracks-body pinned"}
+      ref={scroller}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1).
+      tabIndex={0}
+      aria-label={name}
+      style={isMain ? {} : { height: `${pane.height.value}px` }}
+    >
+      <div class="tracks-content" style={{ height: `${height}px` }}>
+        <Gutter model={model} pane={pane} />
+        <div class="tracks-area" ref={area}>
+          <canvas
+            ref={canvas}
+            class={canvasClass}
+            role="img"
+            aria-label={picture}
+            style={{ height: `${pane.height.value}px` }}
+          />
+        </div>
+      </div>
+    </section>
+  );
+}

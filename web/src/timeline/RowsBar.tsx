@@ -1,0 +1,129 @@
+// How the rows are looked at, as controls above them: view, order, filter, folding.
+import { PRESETS, type Preset, ROW_SORTS, type RowSort } from "../base/rowsView";
+import type { TimelineModel } from "./model";
+import { FILTER_FIELD, foldAll } from "./rowKeys";
+import { fits, foldedByDefault, hiddenLocations } from "./rows";
+
+const PRESET_TITLES: Readonly<Record<Preset, string>> = {
+  all: "all rows",
+  master: "master: a row per process",
+  process: "process: one thread",
+  counter: "counters",
+};
+const SORT_TITLES: Readonly<Record<RowSort, string>> = {
+  rank: "by rank",
+  host: "by host",
+};
+
+export function RowsBar({ model }: { model: TimelineModel }) {
+  const view = model.view.value;
+  const ask = model.ask.value;
+  const hidden = hiddenLocations(ask);
+  const folded = view.folds ? view.folds === "all" : foldedByDefault("p0", ask);
+  return (
+    <div class="rows-bar" role="toolbar" aria-label="Rows">
+      <label>
+        <span class="weak">view</span>
+        <select
+          value={view.preset}
+          title="Which rows there are (K: the next view)"
+          onChange={(event) => {
+            const preset = PRESETS.find((one) => one === event.currentTarget.value) ?? "all";
+            model.changeRows({ preset, folds: "", flipped: [] }, "push");
+          }}
+        >
+          {PRESETS.map((preset) => (
+            <option key={preset} value={preset}>
+              {PRESET_TITLES[preset]}
+            </option>
+          ))}
+        </select>
+      </label>
+      {view.preset === "process" ? <ChosenLocation model={model} /> : <Order model={model} />}
+      {view.preset !== "process" && (
+        <label class="row-filter">
+          <span class="weak">rows</span>
+          <input
+            id={FILTER_FIELD}
+            type="search"
+            value={view.filter}
+            placeholder="rank:3-7 host:n01 -stream"
+            title="Which rows there are: rank:3-7,12 host:NAME process:NAME thread:NAME stream:NAME, or a word; a minus leaves out ( \ )"
+            onInput={(event) => model.changeRows({ filter: event.currentTarget.value })}
+            onKeyDown={(event) => {
+              if (event.key === "Escape" || event.key === "Enter") event.currentTarget.blur();
+            }}
+          />
+        </label>
+      )}
+      {hidden > 0 && (
+        <button type="button" class="link" onClick={() => model.changeRows({ filter: "" })}>
+          {hidden} threads hidden ✕
+        </button>
+      )}
+      <span class="spacer" />
+      {model.run.processes.length > 1 && view.preset !== "process" && view.preset !== "counter" && (
+        <button type="button" class="quiet" title="Fold or unfold all processes (U)" onClick={() => foldAll(model)}>
+          {folded ? "unfold all" : "fold all"}
+        </button>
+      )}
+      <button
+        type="button"
+        class="quiet"
+        aria-pressed={fits(ask)}
+        title="All rows share the height of the screen (V)"
+        onClick={() => model.changeRows({ fit: !fits(ask) })}
+      >
+        fit rows
+      </button>
+    </div>
+  );
+}
+
+function Order({ model }: { model: TimelineModel }) {
+  const view = model.view.value;
+  return (
+    <label>
+      <span class="weak">order</span>
+      <select
+        value={view.sort}
+        onChange={(event) =>
+          model.changeRows({ sort: ROW_SORTS.find((one) => one === event.currentTarget.value) ?? "rank" })
+        }
+      >
+        {ROW_SORTS.map((sort) => (
+          <option key={sort} value={sort}>
+            {SORT_TITLES[sort]}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** More threads than this are chosen in the rows, and not from a list. */
+const MOST_LISTED = 2000;
+
+function ChosenLocation({ model }: { model: TimelineModel }) {
+  const { processes, locations } = model.run;
+  const titles = new Map(processes.map((p) => [p.process, p.rank === undefined ? `pid ${p.pid}` : `rank ${p.rank}`]));
+  const shown = model.rows.value[0];
+  return (
+    <label>
+      <span class="weak">thread</span>
+      <select
+        value={String(shown?.kind === "location" ? shown.location.location : "")}
+        onChange={(event) => model.changeRows({ location: Number(event.currentTarget.value) })}
+      >
+        {locations
+          .filter((l) => l.spanCount > 0)
+          .slice(0, MOST_LISTED)
+          .map((l) => (
+            <option key={l.location} value={String(l.location)}>
+              {titles.get(l.process)}, {l.name || `thread ${l.threadId}`}
+            </option>
+          ))}
+      </select>
+    </label>
+  );
+}

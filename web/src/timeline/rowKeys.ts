@@ -1,0 +1,117 @@
+// Keys that mean rows: walking them, folding, pinning, and how all of them are looked at.
+import { PRESETS } from "../base/rowsView";
+import { rowAt } from "./hit";
+import type { TimelineModel } from "./model";
+import { fits, foldedByDefault, type Row, visibleRows } from "./rows";
+
+/** Page up and down walk this many rows. */
+const PAGE = 10;
+
+/** The filter's field, which a key leads to. */
+export const FILTER_FIELD = "row-filter";
+
+/** Rows that the keys stop at: metrics have nothing to fold or open. */
+const stops = (model: TimelineModel): readonly Row[] => model.rows.peek().filter((row) => row.kind !== "metric");
+
+/** Brings the keys to a row. */
+export function focusRow(model: TimelineModel, row: Row | undefined): void {
+  if (!row) return;
+  model.focused.value = row.key;
+  model.takeFocus.value = row.key;
+}
+
+/** Folds or unfolds, opens or closes; `open` says which of both is wanted. */
+export function setOpen(model: TimelineModel, row: Row, open: boolean): void {
+  if (row.kind === "host" && row.folded === open) model.flip(row.key);
+  else if (row.kind === "process" && row.folds && !open) model.flip(row.key);
+  else if (row.kind === "location" && row.stands && open) model.flip(row.key);
+  else if (row.kind === "location" && !row.stands && row.open !== open) model.toggle(row.location.location);
+  else if (!open) focusRow(model, parentOf(model, row));
+}
+
+/** The row above that holds a row. */
+function parentOf(model: TimelineModel, row: Row): Row | undefined {
+  const rows = stops(model);
+  const at = rows.findIndex((one) => one.key === row.key);
+  return rows.slice(0, Math.max(0, at)).findLast((one) => one.level < row.level);
+}
+
+function walk(model: TimelineModel, by: number): void {
+  const rows = stops(model);
+  const at = rows.findIndex((row) => row.key === model.focused.peek());
+  focusRow(model, rows[Math.min(rows.length - 1, Math.max(0, at + by))]);
+}
+
+/** Folds all processes, or, where they are, unfolds them. */
+export function foldAll(model: TimelineModel): void {
+  const view = model.view.peek();
+  const folded = view.folds ? view.folds === "all" : foldedByDefault("p0", model.ask.peek());
+  model.changeRows({ folds: folded ? "none" : "all", flipped: [] });
+}
+
+/** The next of Vampir's timelines. */
+export function nextPreset(model: TimelineModel, by: number): void {
+  const at = PRESETS.indexOf(model.view.peek().preset) + by + PRESETS.length;
+  model.changeRows({ preset: PRESETS[at % PRESETS.length] ?? "all", flipped: [], folds: "" }, "push");
+}
+
+/** The row that is meant: the one that the keys are at, else the one under the pointer. */
+function meant(model: TimelineModel, inRows: boolean): Row | undefined {
+  const pointer = model.pointer.peek();
+  const pane = pointer?.pane ?? model.main;
+  const under =
+    pointer &&
+    rowAt(
+      {
+        rows: visibleRows(pane.rows.peek(), pane.scrollTop.peek(), pane.height.peek()),
+        scrollTop: pane.scrollTop.peek(),
+      },
+      pointer.y,
+    );
+  const focused = model.rows.peek().find((row) => row.key === model.focused.peek());
+  return inRows ? focused : (under ?? focused);
+}
+
+/** Does what a key means for rows; false where it means nothing. */
+export function rowKey(event: KeyboardEvent, model: TimelineModel): boolean {
+  const inRows = event.target instanceof HTMLElement && event.target.closest("[data-row]") !== null;
+  const at = model.rows.peek().find((row) => row.key === model.focused.peek());
+  const walking: Readonly<Record<string, () => void>> = {
+    ArrowUp: () => walk(model, -1),
+    ArrowDown: () => walk(model, 1),
+    PageUp: () => walk(model, -PAGE),
+    PageDown: () => walk(model, PAGE),
+    Home: () => focusRow(model, stops(model)[0]),
+    End: () => focusRow(model, stops(model).at(-1)),
+    ArrowLeft: () => at && setOpen(model, at, false),
+    ArrowRight: () => at && setOpen(model, at, true),
+  };
+  const always: Readonly<Record<string, () => void>> = {
+    KeyR: () => focusRow(model, at ?? model.visible(model.main).find((row) => row.kind !== "metric")),
+    KeyP: () => {
+      const row = meant(model, inRows);
+      if (row && /^[lpm]/.test(row.key)) model.pin(row.key);
+      else model.session.say("Point at a thread, a folded process or a metric to pin it");
+    },
+    KeyU: () => foldAll(model),
+    KeyV: () => model.changeRows({ fit: !fits(model.ask.peek()) }),
+    KeyK: () => nextPreset(model, event.shiftKey ? -1 : 1),
+    Backslash: () => document.getElementById(FILTER_FIELD)?.focus(),
+  };
+  const action = (inRows ? walking[event.code] : undefined) ?? always[event.code];
+  if (!action || (event.shiftKey && event.code !== "KeyK")) return false;
+  event.preventDefault();
+  action();
+  return true;
+}
+
+/** For the legend. */
+export const ROW_KEYS: readonly (readonly [string, string])[] = [
+  ["R", "go to the names of the rows; there:"],
+  ["↑  ↓  ←  →", "previous, next row; fold, unfold"],
+  ["P", "pin the row under the pointer, or that of the keys"],
+  ["U", "fold or unfold all processes"],
+  ["V", "all rows on the screen, or as tall as they like"],
+  ["K", "the next view: all rows, master, one thread, counters"],
+  ["\\", "filter rows"],
+];
