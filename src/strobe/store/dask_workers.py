@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import socket
+import subprocess
+import tempfile
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -22,6 +26,7 @@ _PARTS_EACH = 4
 # Answers that one task combines.
 _FAN_IN = 16
 _CONNECT_S = 10
+_OPTIONS = "Say: --cluster-option cores=8 --cluster-option memory=16GB --cluster-option queue=QUEUE"
 _INSTALL = "Install them beside strobe: pip install 'strobe[cluster]'"
 
 
@@ -64,7 +69,19 @@ def run_task(task: Runs, version: str) -> Partial:
             f"the worker on {socket.gethostname()} has strobe {strobe.__version__}, and {version} asks",
             do="Install the same strobe for both.",
         )
-    return task.run()
+    try:
+        return task.run()
+    except StrobeError:
+        raise
+    except Exception as error:
+        # In words: an exception that cannot be sent would leave the client waiting.
+        said = f"a worker on {socket.gethostname()} failed with {type(error).__name__}: {error}"
+        raise StrobeError(said, do="This is a mistake of strobe: please report it.", where=_place(error)) from None
+
+
+def _place(error: BaseException) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{place.filename}:{place.lineno}"
 
 
 def of_scheduler(address: str) -> DaskWorkers:
@@ -84,6 +101,15 @@ def of_scheduler(address: str) -> DaskWorkers:
 def of_slurm(jobs: int, options: Mapping[str, str | int]) -> DaskWorkers:
     """Start workers as jobs of SLURM, and return them once the first one runs: that may wait in the queue for long."""
     cluster = slurm_cluster(options)
+    # Nothing tells us later that jobs are refused: we would wait for them.
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
+        script.write(cluster.job_script())
+        script.flush()
+        tried = subprocess.run(["sbatch", "--test-only", script.name], capture_output=True, text=True)
+    if tried.returncode:
+        cluster.close()
+        said = (tried.stderr.strip() or tried.stdout.strip()).splitlines()
+        raise UsageError(f"SLURM refuses such jobs: {said[0] if said else 'it does not say why'}", do=_OPTIONS)
     with _in_words():
         cluster.scale(jobs=jobs)
         client = _imported("distributed").Client(cluster, timeout=_CONNECT_S)
@@ -94,12 +120,14 @@ def of_slurm(jobs: int, options: Mapping[str, str | int]) -> DaskWorkers:
 def slurm_cluster(options: Mapping[str, str | int]) -> Any:
     """Return a cluster of dask-jobqueue with these options; what they leave out is in ~/.config/dask/jobqueue.yaml."""
     jobqueue = _imported("dask_jobqueue")
+    if not shutil.which("sbatch"):
+        raise UsageError("there is no sbatch on this computer", do="Ask where jobs are submitted: on a login node.")
     try:
-        return jobqueue.SLURMCluster(**options)
+        return jobqueue.SLURMCluster(scheduler_options={"dashboard": False, "dashboard_address": ":0"}, **options)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"dask-jobqueue refuses these options of the cluster: {str(error).splitlines()[0]}",
-            do="It needs cores and memory, say: --cluster-option cores=8 --cluster-option memory=16GB",
+            do=f"It needs cores and memory. {_OPTIONS}",
         ) from error
 
 

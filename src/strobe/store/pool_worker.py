@@ -29,12 +29,8 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
-            task = cast(Task, receive(sys.stdin.buffer))
-        except EOFError:
-            return
-        try:
-            send(answers, task.run())
-        except BrokenPipeError:  # nobody waits any more
+            send(answers, cast(Task, receive(sys.stdin.buffer)).run())
+        except (EOFError, BrokenPipeError):  # nobody asks, or waits for an answer, any more
             return
         except Exception as error:
             error.add_note("".join(traceback.format_exception(error)))

@@ -423,7 +423,7 @@ class Trace:
         edges = np.linspace(start_ns, end_ns, width + 1)
         return np.stack([slow_group_shares(self, at, edges) for at in locations])
 
-    def profile(
+    def region_times(
         self, locations: Iterable[int], start_ns: int, end_ns: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return, per location and region, the executions that begin in [start_ns, end_ns), and exclusive ns in it.
