@@ -503,6 +503,16 @@ bool ProcessFile::write_index() const {
   return written;
 }
 
+uint64_t ProcessFile::spans_before(int64_t ns) const {
+  uint64_t spans = 0;
+  for (const auto& [id, location] : locations) {
+    const auto at = std::lower_bound(location.blocks.begin(), location.blocks.end(), ns,
+                                     [](const Block& block, int64_t time) { return block.first_ns < time; });
+    if (at != location.blocks.begin()) spans += std::prev(at)->first_row + std::prev(at)->count;
+  }
+  return spans;
+}
+
 void ProcessFile::spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const {
   std::vector<size_t> at_depth;  // index of the open span at each depth
   each(location, start_ns, end_ns, [&](uint64_t row, int64_t start, int64_t end, uint32_t path, bool complete) {

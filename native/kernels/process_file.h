@@ -98,6 +98,7 @@ class ProcessFile {
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
   const std::string& recovered_chunks() const { return recovered_.chunks; }
+  size_t bytes() const { return map_bytes_; }          // of the block file
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
   // Blocks that turned out to be damaged when they were read, in a file that was opened by its index.
   uint64_t damaged_later() const { return damaged_later_; }
@@ -110,6 +111,9 @@ class ProcessFile {
   bool whole(std::string_view payload) const;
   // Where the parts of a block lie; false where it is damaged.
   bool view(const Block& block, SpansView& out) const;
+
+  // Spans in blocks that begin before a moment, without reading them: no fewer than those that begin before it.
+  uint64_t spans_before(int64_t ns) const;
 
   void spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const;
 

@@ -15,6 +15,7 @@ extern "C" {
 namespace nb = nanobind;
 
 void register_reader(nb::module_& m);
+void register_pyramid(nb::module_& m);
 void register_formats(nb::module_& m);
 void register_otf2_writer(nb::module_& m);
 void register_structure(nb::module_& m);
@@ -138,6 +139,7 @@ NB_MODULE(_native, m) {
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   register_reader(m);
+  register_pyramid(m);
   register_formats(m);
   register_otf2_writer(m);
   register_structure(m);

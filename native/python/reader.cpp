@@ -4,12 +4,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <mutex>
 #include <system_error>
 
+#include "kernels/path_sums.h"
+#include "kernels/picture.h"
 #include "kernels/process_file.h"
-#include "kernels/pyramid.h"
 #include "kernels/side_tables.h"
+#include "python/reader.h"
 #include "structure/flow_graph.h"
 #include "structure/regions.h"
 
@@ -17,6 +18,8 @@ namespace nb = nanobind;
 using namespace strobe;
 
 namespace {
+
+using Times = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 nb::object array(std::vector<T>&& values, size_t rows = 0) {  // rows > 0: a picture of so many rows
@@ -45,20 +48,12 @@ nb::object text(const std::string& bytes) {  // names come from the program: wha
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), Py_ssize_t(bytes.size()), "backslashreplace"));
 }
 
-[[noreturn]] void raise_os(const std::system_error& e) {
-  errno = e.code().value();
-  std::string message = e.code().message(), path = e.what();
-  if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
-  PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
-  throw nb::python_error();
-}
-
 class Reader {
  public:
   Reader(const std::string& blocks_path, const std::optional<std::string>& rings_path) {
     try {
       nb::gil_scoped_release release;
-      file_ = std::make_unique<ProcessFile>(blocks_path, rings_path.value_or(""));
+      file_ = std::make_shared<ProcessFile>(blocks_path, rings_path.value_or(""));
     } catch (const std::system_error& e) {
       raise_os(e);
     } catch (const std::runtime_error& e) {
@@ -137,6 +132,28 @@ class Reader {
     out["parent"] = array(std::move(s.parent));
     out["self_ns"] = array(std::move(s.self_ns));
     out["complete"] = array(std::move(s.complete));
+    return out;
+  }
+
+  // begin_ns, end_ns: of the stretches that are chosen, in order and without overlap; none: everything.
+  nb::dict path_sums(uint32_t location, const std::optional<Times>& begin_ns,
+                     const std::optional<Times>& end_ns) const {
+    std::vector<TimeRange> chosen;
+    if (begin_ns.has_value() != end_ns.has_value() || (begin_ns && begin_ns->shape(0) != end_ns->shape(0)))
+      throw nb::value_error("every stretch has a begin and an end");
+    for (size_t i = 0; begin_ns && i < begin_ns->shape(0); i++)
+      chosen.push_back({begin_ns->data()[i], end_ns->data()[i]});
+    PathSums sums;
+    {
+      nb::gil_scoped_release release;
+      sums = sum_paths(*file_, location, begin_ns ? &chosen : nullptr);
+    }
+    nb::dict out;
+    out["calls"] = array(std::move(sums.calls));
+    out["total_ns"] = array(std::move(sums.total_ns));
+    out["own_ns"] = array(std::move(sums.own_ns));
+    out["min_ns"] = array(std::move(sums.min_ns));
+    out["max_ns"] = array(std::move(sums.max_ns));
     return out;
   }
 
@@ -296,31 +313,6 @@ class Reader {
     return file_->write_index();
   }
 
-  void make_tiles(const std::string& path) const {
-    try {
-      nb::gil_scoped_release release;
-      build_tiles(*file_, path);
-    } catch (const std::system_error& e) {
-      raise_os(e);
-    }
-  }
-
-  nb::tuple row_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
-                      const std::optional<std::string>& tiles_path) {
-    check(start_ns, end_ns, width);
-    Cells c;
-    {
-      nb::gil_scoped_release release;
-      std::lock_guard lock(tiles_mutex_);
-      if (!tiles_ || tiles_path_ != tiles_path.value_or("")) {
-        tiles_path_ = tiles_path.value_or("");
-        tiles_ = std::make_unique<Tiles>(tiles_path_, *file_);
-      }
-      c = cells(*file_, *tiles_, location, start_ns, end_ns, width);
-    }
-    return nb::make_tuple(array(std::move(c.region)), array(std::move(c.share)));
-  }
-
   nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
                          uint32_t max_depth) const {
     check(start_ns, end_ns, width);
@@ -339,15 +331,14 @@ class Reader {
     return nb::make_tuple(array(std::move(flat.region), rows), array(std::move(flat.share), rows));
   }
 
+  std::shared_ptr<const ProcessFile> file() const { return file_; }
+
  private:
   static void check(int64_t start_ns, int64_t end_ns, uint32_t width) {
     if (end_ns <= start_ns || width == 0)
       throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
   }
-  std::unique_ptr<ProcessFile> file_;
-  std::mutex tiles_mutex_;
-  std::unique_ptr<Tiles> tiles_;
-  std::string tiles_path_;
+  std::shared_ptr<ProcessFile> file_;
 };
 
 uint64_t recover(const std::string& blocks_path, const std::string& rings_path) {
@@ -363,6 +354,16 @@ uint64_t recover(const std::string& blocks_path, const std::string& rings_path) 
 
 }  // namespace
 
+std::shared_ptr<const ProcessFile> file_of(nb::handle reader) { return nb::cast<const Reader&>(reader).file(); }
+
+[[noreturn]] void raise_os(const std::system_error& e) {
+  errno = e.code().value();
+  std::string message = e.code().message(), path = e.what();
+  if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
+  PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
+  throw nb::python_error();
+}
+
 void register_reader(nb::module_& m) {
   nb::class_<Reader>(m, "ProcessReader")
       .def(nb::init<const std::string&, const std::optional<std::string>&>(), nb::arg("blocks_path"),
@@ -373,6 +374,8 @@ void register_reader(nb::module_& m) {
       .def("locations", &Reader::locations)
       .def("call_paths", &Reader::call_paths)
       .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))
+      .def("path_sums", &Reader::path_sums, nb::arg("location"), nb::arg("begin_ns").none() = nb::none(),
+           nb::arg("end_ns").none() = nb::none())
       .def("metrics", &Reader::metrics)
       .def("loops", &Reader::loops)
       .def("iterations", &Reader::iterations)
@@ -383,10 +386,9 @@ void register_reader(nb::module_& m) {
       .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
            nb::arg("most") = SIZE_MAX)
       .def("texts", &Reader::texts)
+      .def(
+          "spans_before", [](const Reader& self, int64_t ns) { return self.file()->spans_before(ns); }, nb::arg("ns"))
       .def("write_index", &Reader::write_index)
-      .def("build_tiles", &Reader::make_tiles, nb::arg("tiles_path"))
-      .def("cells", &Reader::row_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"), nb::arg("width"),
-           nb::arg("tiles_path").none() = nb::none())
       .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"),
            nb::arg("width"), nb::arg("max_depth"));
   m.def("recover", &recover, nb::arg("blocks_path"), nb::arg("rings_path"),

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <random>
 
-#include "kernels/pyramid.h"
+#include "kernels/picture.h"
 #include "tests/check.h"
 
 using namespace strobe;
@@ -22,13 +22,20 @@ size_t read_everything(const std::string& path) {
   try {
     auto file = open_process(path);
     size_t n = 0;
+    const Groups groups(100);
     for (const auto& [id, location] : file->locations) {
       n += all_spans(*file, id).row.size();
-      Tiles none("", *file);
-      cells(*file, none, id, location.first_ns, location.last_ns + 1, 100);
+      const TilesFile none;
+      const Exceptional exceptional(*file, id);
+      const std::vector<uint32_t> regions;
+      const Track track{file.get(), &none, &exceptional, &groups, &regions, id, location.first_ns, 0, INT64_MAX / 4};
+      uint32_t region[100], mark[100];
+      uint8_t share[100];
+      const int64_t length = location.last_ns - location.first_ns;
+      if (length >= 0 && length < INT64_MAX / 4) draw_cells(track, {0, length + 1, 100}, region, share, mark);
       stack_cells(*file, id, location.first_ns, location.last_ns + 1, 100, 64);
     }
-    build_tiles(*file, path + ".tiles");
+    build_tiles(*file, groups, 0, path + ".tiles");
     return n;
   } catch (const std::runtime_error&) {
     return 0;

@@ -23,6 +23,7 @@ __all__ = [
     "Otf2Reader",
     "PerfettoReader",
     "ProcessReader",
+    "Pyramid",
     "TraceTemplate",
     "ZstdStream",
     "core",
@@ -40,6 +41,7 @@ Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
 PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
+Pyramid = core.Pyramid
 TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream
 read_xplane = core.read_xplane

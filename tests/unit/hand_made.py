@@ -10,15 +10,19 @@ span("MPI_Allreduce", 0, 50, paradigm="mpi", role="collective", tables={"collect
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from strobe import native
 from strobe.model.kinds import PARADIGMS, PARTS, ROLES
 from strobe.store.archive import Job
-from strobe.store.raw import NO_REGION
+from strobe.store.raw import ALWAYS, NO_REGION
 from strobe.store.trace import Trace
 
 ZERO_NS = 5_000_000  # CLOCK_MONOTONIC at the zero of every hand-made trace: nothing may depend on it
@@ -107,7 +111,7 @@ class HandMadeProcess:
         rows: list[tuple[int, int, int, int, int, int, int]] = []
 
         def visit(one: Span, parent_row: int, parent_path: int) -> None:
-            region = self._regions.setdefault((one.name, one.paradigm, one.role), len(self._regions))
+            region = self._regions.setdefault((one.name, one.paradigm, one.role), len(self._regions) + 1)
             path = self._paths.setdefault((parent_path, region), len(self._paths))
             row, duration = len(rows), one.end_ns - one.start_ns
             inside = sum(child.end_ns - child.start_ns for child in one.children)
@@ -228,15 +232,27 @@ class HandMadeProcess:
     def graph(self, location: int) -> dict[str, object] | None:
         return None
 
-    def build_tiles(self, tiles_path: str) -> None:
-        Path(tiles_path).write_bytes(b"tiles")
+    window = ALWAYS
 
-    def cells(self, location, start_ns, end_ns, width, tiles_path):
-        picture, _ = self.stack_cells(location, start_ns, end_ns, width, 100)
-        innermost = np.full(width, NO_REGION, dtype=np.uint32)
-        for line in picture:
-            innermost = np.where(line == NO_REGION, innermost, line)
-        return innermost.astype(np.uint32), np.where(innermost == NO_REGION, 0, 255).astype(np.uint8)
+    @cached_property
+    def core(self) -> native.ProcessReader:
+        """These threads as a block file, for what only the native reader does: pictures of many rows."""
+        folder = Path(tempfile.mkdtemp(prefix="hand-made-"))
+        try:
+            out = native.ImportedProcess(str(folder / "process-1.blocks"), 1 << 20)
+            paths = self.call_paths()
+            for name, paradigm, role in self._regions:
+                out.region(name, PARADIGMS.index(paradigm), ROLES.index(role), "", 0, "")
+            for number, (thread, rows) in enumerate(zip(self._threads, self._spans, strict=True)):
+                where = np.full(len(rows), out.location(thread, 1000 + number, 0, -1), dtype=np.uint32)
+                start, duration = (np.array([row[i] for row in rows], dtype=np.int64) for i in (1, 2))
+                regions = paths["region"][[row[3] for row in rows]].astype(np.uint32)
+                cut_off = np.array([not row[6] for row in rows], dtype=np.uint8)
+                out.spans(where, start + ZERO_NS, duration, regions, [], cut_off)
+            out.finish(1, 0, "{}", "", "closed")
+            return native.ProcessReader(str(folder / "process-1.blocks"))
+        finally:
+            shutil.rmtree(folder)
 
     def stack_cells(self, location, start_ns, end_ns, width, max_depth):
         """What runs in the middle of each pixel: exact where spans are longer than pixels, as hand-made ones are."""

@@ -38,9 +38,9 @@ def run(trace: Trace) -> Iterator[Finding]:
     process = usual.steps.process
     steps = select_steps(trace, {process: chosen + usual.steps.first_number})
 
-    assert isinstance(steps.keep, Windows)
+    assert isinstance(steps.stretches, Windows)
     own = {process: (steps.classes or {}).get(process, frozenset())}
-    sums = path_statistics(trace, replace(steps, keep=steps.keep.alone(process), classes=own))
+    sums = path_statistics(trace, replace(steps, stretches=steps.stretches.alone(process), classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))

@@ -150,12 +150,12 @@ def _complete(folder: str, options: argparse.Namespace) -> None:
         close_trace(Path(folder))
         if options.quiet:
             return
-        from strobe.present.summary import summarise
+        from strobe.present.summary import summarise_soon
         from strobe.present.summary_text import summary_text
         from strobe.present.text import supports
         from strobe.store.trace import open_trace
 
-        summary = summarise(open_trace(folder))
+        summary = summarise_soon(open_trace(folder))
         (Path(folder) / "summary.json").write_text(summary.to_json() + "\n", encoding="utf-8")
         if options.json:
             print(summary.to_json(), file=sys.stderr)

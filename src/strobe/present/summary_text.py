@@ -62,6 +62,8 @@ def _head(summary: Summary, width: int) -> Iterable[str]:
     facts = [summary.program or "?", processes, format_ns(summary.duration_ns), *loop]
     yield _cut("strobe  " + " · ".join(facts), width)
     yield from _wrapped("VERDICT   ", summary.verdict.text, width)
+    if summary.part:
+        yield from _wrapped("ALL THIS  ", f"was {summary.part}; strobe summary reads everything", width)
 
 
 def _step(step: StepSummary, width: int) -> list[str]:

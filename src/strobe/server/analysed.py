@@ -44,14 +44,14 @@ def _analysed(analysis: Analysis, facts: Facts, form_of_file: str | None, **chos
     The metadata of the Arrow schema: `question`, `about`, `note`, `rows` (of the whole table), and `options`, the
     analysis's own as a JSON list of {"name", "help", "choices", "value"}.
     """
-    table = facts.trace.ask(analysis.name, **chosen)
+    table = facts.read.ask(analysis.name, **chosen)
     if form_of_file:
         text = table.to_csv() if form_of_file == "csv" else table.to_json()
         return Body(text.encode(), _FILES[form_of_file])
     told = {
         "question": analysis.question,
         "about": table.about,
-        "note": table.note,
+        "note": "; ".join(filter(None, (table.note, facts.read_part))),
         "rows": str(len(table)),
         "options": json.dumps(
             [

@@ -66,11 +66,12 @@ def part_of(
 ) -> Part:
     """Understand a question: steps as `select` names them; without locations and processes all of them."""
     # Steps are looked for only where somebody asks for some.
-    trace = facts.chosen(level).trace if level and window is None else facts.trace
+    trace = facts.trace if window else facts.chosen(level).trace if level else facts.read
     selection = select(trace, "all" if window else step, None if window else step_class)
     process = facts.locations.column("process").to_pylist()
+    there = np.arange(len(process)) < len(trace.locations)  # all, or those of a run's beginning
     chosen = np.isin(np.arange(len(process)), list(locations)) | np.isin(process, list(processes))
-    return Part(selection, window, chosen if locations or processes else np.ones(len(process), dtype=bool), trace)
+    return Part(selection, window, chosen & there if locations or processes else there, trace)
 
 
 def call_tree(facts: Facts, part: Part, most: int = _MOST_NODES) -> pa.Table:
@@ -83,12 +84,12 @@ def call_tree(facts: Facts, part: Part, most: int = _MOST_NODES) -> pa.Table:
     for time where a profile has none.
     """
     host = _HostSums(len(facts.call_path_arrays[0]), facts)
-    notes = [part.selection.note]
+    notes = [part.selection.note, "" if part.window else facts.read_part]
     host.add_all(part, notes)
     parent, region = facts.call_path_arrays
     stands, alike = facts.alike_paths, facts.alike_regions
     counting = partial(_counting, part)
-    on_gpu = launched(facts.trace, counting, stands, alike)
+    on_gpu = launched(part.trace, counting, stands, alike)
     parent = np.concatenate([np.append(stands, -1)[parent], on_gpu.path])
     region = np.concatenate([alike[region], on_gpu.region])
     paths, none = len(stands), np.zeros(len(on_gpu.path), dtype=np.int64)
@@ -166,15 +167,15 @@ class _HostSums:
     def _add_spans(self, part: Part, location: int, without: Stretches | None) -> None:
         size = len(self.calls)
         if part.window is None:
-            arrays = part.trace.span_arrays(location)
-            path, inside, own = arrays["call_path"], arrays["duration_ns"], arrays["self_ns"]
-            mask = part.selection.keep(location, arrays["start_ns"])
-            if mask is not None:
-                path, inside, own = path[mask], inside[mask], own[mask]
-        else:
-            arrays = spans_in(self._facts, location, *part.window)
-            path, inside = arrays["call_path"], _clipped(arrays, part.window)
-            own = clipped_self_ns(arrays, *part.window, without)
+            sums = part.trace.path_sums(location, part.selection.stretches(location))
+            stands = self._stands[: len(sums["calls"])]
+            np.add.at(self.calls, stands, sums["calls"])
+            np.add.at(self.total, stands, sums["total_ns"])
+            np.add.at(self.own, stands, sums["own_ns"])
+            return
+        arrays = spans_in(self._facts, location, *part.window)
+        path, inside = arrays["call_path"], _clipped(arrays, part.window)
+        own = clipped_self_ns(arrays, *part.window, without)
         stands = self._stands[path]
         # bincount sums in float64: exact below 2^53 ns, which is 104 days.
         self.calls += np.bincount(stands, minlength=size)
@@ -281,7 +282,7 @@ def _path_spans(facts: Facts, part: Part, call_path: int) -> Iterator[tuple[int,
     for location in np.flatnonzero(part.locations).tolist():
         if not facts.span_counts[location]:
             continue
-        arrays = spans_in(facts, location, *part.window) if part.window else facts.trace.span_arrays(location)
+        arrays = spans_in(facts, location, *part.window) if part.window else part.trace.span_arrays(location)
         wanted = facts.alike_paths[arrays["call_path"]] == call_path
         mask = None if part.window else part.selection.keep(location, arrays["start_ns"])
         rows = np.flatnonzero(wanted if mask is None else wanted & mask)
@@ -289,8 +290,8 @@ def _path_spans(facts: Facts, part: Part, call_path: int) -> Iterator[tuple[int,
 
 
 def _launched_spans(facts: Facts, part: Part, path: int, region: int) -> Iterator[tuple[int, SpanArrays, int]]:
-    for device in devices(facts.trace):
-        for work, who in launches(facts.trace, device):
+    for device in devices(part.trace):
+        for work, who in launches(part.trace, device):
             wanted = (launch_path(who, facts.alike_paths) == path) & (facts.alike_regions[work.region] == region)
             wanted &= _counting(part, work, who) >= 0
             for location in np.unique(work.location[wanted]).tolist():

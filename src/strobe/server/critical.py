@@ -38,10 +38,10 @@ def critical_path(facts: Facts, at_ns: int, start_ns: int, end_ns: int, width: i
     `about`: which step, and how long; or why there is none. Columns `location`, `depth`, `start_ns`, `duration_ns`; of
     one span or of several of the same depth with less than a pixel between them.
     """
-    step, folded = _step_at(facts.trace, at_ns)
+    step, folded = _step_at(facts.read, at_ns)
     if folded:
         return {"about": f"step {step} was kept as statistics only: its critical path is not known", **_NOWHERE}
-    path = _path(facts.trace, step)
+    path = _path(facts.read, step)
     inside = (path.start_ns < end_ns) & (path.end_ns > start_ns)
     location, depth, start, end = (column[inside] for column in path[1:])
     order = np.lexsort((start, depth, location))

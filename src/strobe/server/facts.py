@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strobe.present.summary import summarise
+from strobe.present.summary import SOON_SPANS, summarise_part
 from strobe.server.metrics import Series
 from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
@@ -36,11 +36,11 @@ _KEPT_LEVELS = 8
 
 
 class Chosen:
-    """The steps that the page shows, and their iteration stack."""
+    """The steps that the page shows, and their iteration stack: of a trace, or of `part` of the `whole`."""
 
-    def __init__(self, trace: Trace, asked: Asked) -> None:
-        self._trace, self._asked = trace, asked
-        self.steps = StepList(find_steps(trace, asked))
+    def __init__(self, whole: Trace, trace: Trace, part: str, asked: Asked) -> None:
+        self._whole, self._trace, self._part, self._asked = whole, trace, part, asked
+        self.steps = StepList(find_steps(trace, asked), part)
 
     @cached_property
     def stack(self) -> Stack:
@@ -59,7 +59,7 @@ class Chosen:
     @cached_property
     def summary_json(self) -> str:
         """The summary of the run with these steps, as JSON text."""
-        return summarise(self.trace).to_json()
+        return summarise_part(self._whole, self.trace, self._part).to_json()
 
 
 class Facts:
@@ -194,8 +194,25 @@ class Facts:
         return [Series(*key, time_ns[rows], values[rows]) for key, rows in keys.items()]
 
     @cached_property
+    def _beginning(self) -> tuple[Trace, str]:
+        return self.trace.beginning(SOON_SPANS)
+
+    @property
+    def read(self) -> Trace:
+        """What is read where a question would read all spans: the run, or the beginning of a long one.
+
+        Its processes, locations, regions and call paths have the numbers that they have in the run.
+        """
+        return self._beginning[0]
+
+    @property
+    def read_part(self) -> str:
+        """Which part of the run `read` is, in words; "" for all."""
+        return self._beginning[1]
+
+    @cached_property
     def _found(self) -> Chosen:
-        return Chosen(self.trace, Asked())
+        return Chosen(self.trace, *self._beginning, Asked())
 
     @property
     def steps(self) -> StepList:
@@ -210,7 +227,7 @@ class Facts:
             if level in self._chosen:
                 self._chosen.move_to_end(level)
                 return self._chosen[level]
-        chosen = Chosen(self.trace, Asked(level=level))
+        chosen = Chosen(self.trace, *self._beginning, Asked(level=level))
         with self._lock:
             self._chosen[level] = chosen
             while len(self._chosen) > _KEPT_LEVELS:
@@ -220,14 +237,14 @@ class Facts:
     @cached_property
     def structure_json(self) -> str:
         """Loops and flow graph as JSON text."""
-        return self.trace.structure().to_json()
+        return self.read.structure().to_json()
 
     def flow(self, opened: frozenset[str]) -> dict[str, object]:
         """Return the flow graph of the outermost operators, and what `opened` ones called; `holds`: what can be opened.
 
         It is made from what is in detail.
         """
-        graph, holds = opened_graph(self.trace, self.trace.structure(), opened)
+        graph, holds = opened_graph(self.read, self.read.structure(), opened)
         return {**graph_json(graph), "holds": sorted(holds)}
 
     @cached_property
@@ -237,7 +254,7 @@ class Facts:
         newest = max((file.stat().st_mtime_ns for file in self.path.glob("*.blocks")), default=0)
         if written.is_file() and written.stat().st_mtime_ns >= newest:
             return written.read_text(encoding="utf-8")
-        return summarise(self.trace).to_json()
+        return summarise_part(self.trace, *self._beginning).to_json()
 
     def warm(self) -> None:
         """Read what the first picture needs, so that the page that opens next does not wait for it."""

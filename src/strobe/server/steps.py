@@ -39,8 +39,8 @@ KINDS = ("at", "next", "previous", "outlier")
 class StepList:
     """The steps of the process that has most of them, as arrays in order of start: what the page calls "the steps"."""
 
-    def __init__(self, steps: Steps) -> None:
-        self.reason = steps.reason
+    def __init__(self, steps: Steps, part: str = "") -> None:
+        self.reason = f"{steps.reason}; {part}" if part else steps.reason
         self._main: ProcessSteps | None = max(steps.processes, key=len, default=None)
 
     def __len__(self) -> int:

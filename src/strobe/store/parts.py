@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.errors import UsageError
+from strobe.model.units import format_count, format_ns
 from strobe.store.folded import no_iterations
-from strobe.store.raw import ProcessReader
+from strobe.store.raw import ALWAYS, ProcessReader
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -35,6 +36,35 @@ def part_of(trace: Trace, ranks: Range | None, steps: Range | None, time_ns: Ran
     files = [trace.files[process] for process in chosen] if trace.files else []
     job = replace(trace.job, zero_ns=trace.zero_ns)
     return Trace(trace.path, job, cast("list[ProcessReader]", readers), files, workers=trace.workers)
+
+
+def beginning_of(trace: Trace, most_spans: int) -> tuple[Trace, str]:
+    """Return a part of a trace with about `most_spans` at most, and which one: see `Trace.beginning`."""
+    from strobe.store.trace import Trace
+
+    counts = np.zeros(len(trace.readers), dtype=np.int64)
+    processes, spans = (trace.locations.to_arrow().column(name).to_numpy() for name in ("process", "span_count"))
+    np.add.at(counts, processes, spans.astype(np.int64))
+    whole = int(np.searchsorted(np.cumsum(counts), most_spans, side="right"))
+    if whole == len(counts):
+        return trace, ""
+    files = trace.files[: max(1, whole)]
+    if whole:
+        said = f"the first {whole} of {len(counts)} processes" if whole > 1 else f"the first of {len(counts)} processes"
+        readers: list[Any] = list(trace.readers[:whole])
+    else:
+        # The last moment before which there are not too many.
+        first, until = 0, trace.info.duration_ns + 1
+        while until - first > 1:
+            middle = (first + until) // 2
+            few = trace.readers[0].spans_before(middle + trace.zero_of(0)) <= most_spans
+            first, until = (middle, until) if few else (first, middle)
+        of = f" of the first of {len(counts)} processes" if len(counts) > 1 else ""
+        said = f"the first {format_ns(first)}{of}"
+        begin = min(0, *(int(str(at["first_ns"])) for at in trace.locations.to_pylist() if at["process"] == 0))
+        readers = [PartReader(trace.readers[0], begin + trace.zero_of(0), first + trace.zero_of(0))]
+    part = Trace(trace.path, replace(trace.job, zero_ns=trace.zero_ns), readers, files)
+    return part, f"found in {said}: {format_count(part.span_count)} of {format_count(trace.span_count)} spans"
 
 
 def _processes(trace: Trace, ranks: Range | None) -> list[int]:
@@ -82,6 +112,7 @@ class PartReader:
 
     def __init__(self, whole: ProcessReader, begin_ns: int, end_ns: int) -> None:
         self._whole, self._begin, self._end = whole, begin_ns, end_ns
+        self.window = max(begin_ns, ALWAYS[0]), min(end_ns, ALWAYS[1])
         self._rows: tuple[int, _Array] = (-1, np.empty(0, dtype=np.int64))  # of the location asked for last
 
     def process(self) -> Mapping[str, object]:

@@ -14,6 +14,8 @@ from strobe.store.archive import ProcessFiles, sound_text
 if TYPE_CHECKING:
     import numpy as np
 
+    from strobe import native
+
     Array = np.ndarray[tuple[int], np.dtype[np.generic]]
     Image = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
 
@@ -23,8 +25,19 @@ NO_REGION = 0xFFFFFFFF  # a pixel in which nothing ran; also the parent of a roo
 GAP = 0xFFFFFFFE  # a mark: time between two spans in which nothing ran
 
 
+ALWAYS = (-(1 << 61), 1 << 61)  # beyond every clock
+
+
 class ProcessReader(Protocol):
     """What `strobe._native.ProcessReader` offers. Tests put hand-made processes behind the same seam."""
+
+    @property
+    def core(self) -> native.ProcessReader:
+        """The native reader itself, for the calls that take those of many processes at once."""
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """What counts of the process, on its clock: pictures show nothing outside of [begin, end)."""
 
     def process(self) -> Mapping[str, object]:
         """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank, ranks."""
@@ -40,6 +53,9 @@ class ProcessReader(Protocol):
 
     def spans(self, location: int, start_ns: int, end_ns: int) -> dict[str, Array]:
         """Return every span of a location that overlaps [start_ns, end_ns), in order of start."""
+
+    def spans_before(self, ns: int) -> int:
+        """Return how many spans begin before a moment, or some thousands more: it costs nothing."""
 
     def metrics(self) -> list[dict[str, object]]:
         """Return name, unit, location (or -1), time_ns, value of every metric."""
@@ -95,14 +111,6 @@ class ProcessReader(Protocol):
     def texts(self) -> list[str]:
         """Return the texts that side tables refer to."""
 
-    def build_tiles(self, tiles_path: str) -> None:
-        """Write the pyramid of this process."""
-
-    def cells(
-        self, location: int, start_ns: int, end_ns: int, width: int, tiles_path: str | None
-    ) -> tuple[Array, Array]:
-        """Return the innermost region with most time per pixel, and its share of the pixel in 255ths."""
-
     def stack_cells(self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int) -> tuple[Image, Image]:
         """Return, per depth and pixel, the region with most time, and what all spans of the depth fill in 255ths."""
 
@@ -113,8 +121,9 @@ class RecordedProcess:
     def __init__(self, files: ProcessFiles) -> None:
         from strobe import native
 
-        self._core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
-        raw = self._core.process()
+        self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
+        self.window = ALWAYS
+        raw = self.core.process()
         # A process that records, stops, and records again writes one pair of chunks each time.
         self._begun = [_facts(text, needs=("pid", "parent_pid", "started_ns")) for text in raw["process_json"]]
         self._ended = [_facts(text) for text in raw["end_json"]]
@@ -152,16 +161,16 @@ class RecordedProcess:
     def quality(self) -> dict[str, int]:
         """Return the counters of all recordings of the process, and what the recorder probably cost it."""
         total: Counter[str] = Counter()
-        for counters in (*(ended.get("counters", {}) for ended in self._ended), self._core.quality()):
+        for counters in (*(ended.get("counters", {}) for ended in self._ended), self.core.quality()):
             total.update(counters)
         # An enter and a leave per execution, at the price that the recorder measured when it started.
-        spans = sum(int(location["span_count"]) for location in self._core.locations())
+        spans = sum(int(location["span_count"]) for location in self.core.locations())
         executions = spans + int(self.statistics()["count"].sum())
         total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
         return dict(total)
 
     def __getattr__(self, name: str) -> Any:  # the arrays come as they are
-        return getattr(self._core, name)
+        return getattr(self.core, name)
 
 
 # What is calculated with: numbers that fit.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from strobe.errors import TraceError
 from strobe.model.units import format_ns
 from strobe.store import raw
 from strobe.store.archive import Job, process_files
-from strobe.store.pyramid import ensure_tiles
 
 
 def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
@@ -46,8 +44,10 @@ def close_trace(folder: Path) -> None:
             state = raw.open_process(files).process()["end_state"]
             if files.rings is not None and state == "lost":
                 raw.recover(files)
-                files = replace(files, rings=None)
-            ensure_tiles(files, raw.open_process(files))
+    from strobe.store.trace import open_trace  # which says with `ending` how a process ended
+
+    with suppress(TraceError, OSError):
+        open_trace(folder).build_pyramid()
 
 
 def _signal_name(job: Job) -> str:

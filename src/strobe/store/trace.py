@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from strobe import registry
 from strobe.errors import TraceError, UsageError
-from strobe.model.kinds import GROUPS, RECORDED_WITH
+from strobe.model.kinds import RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
@@ -32,8 +32,8 @@ from strobe.store.folded import (
 from strobe.store.info import Info
 from strobe.store.merge import Definitions, LocalLocation, merge
 from strobe.store.places import Place, find_places
-from strobe.store.pyramid import ensure_tiles, slow_group_shares, slow_profile
-from strobe.store.raw import NO_REGION, ProcessReader, open_process
+from strobe.store.pyramid import Pyramid, Window
+from strobe.store.raw import NO_REGION, ProcessReader, RecordedProcess, open_process
 from strobe.store.table import Table, arrow_schema, make_table
 
 if TYPE_CHECKING:
@@ -57,6 +57,18 @@ class SpanArrays(TypedDict):
     parent: npt.NDArray[np.int64]
     complete: npt.NDArray[np.bool_]
 
+
+class PathSums(TypedDict):
+    """Sums by call path: executions, ns in all of them, without what is directly inside, shortest, longest (or 0)."""
+
+    calls: npt.NDArray[np.int64]
+    total_ns: npt.NDArray[np.int64]
+    own_ns: npt.NDArray[np.int64]
+    min_ns: npt.NDArray[np.int64]
+    max_ns: npt.NDArray[np.int64]
+
+
+Stretches = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 _FOREVER = (-(2**63), 2**63 - 1)
 _Value = TypeVar("_Value")
@@ -242,6 +254,28 @@ class Trace:
             "complete": raw["complete"].astype(bool),
         }
 
+    def path_sums(self, location: int, chosen: Stretches | None = None) -> PathSums:
+        """Return sums by call path of the spans of a location: straight from the file, at 15 ns a span.
+
+        `chosen`: only those that begin in one of these stretches [begin, end), which are in order and do not overlap;
+        ns. A span's own time is without what lies directly inside of it, chosen or not.
+        """
+        home = self._home(location)
+        reader, zero, count = self.readers[home.process], self.zero_of(home.process), len(self._path_region)
+        if not isinstance(reader, RecordedProcess):
+            return _summed(self.span_arrays(location), count, chosen)
+        stretches = [np.ascontiguousarray(each + zero, dtype=np.int64) for each in chosen or ()]
+        local = reader.path_sums(home.local_id, *stretches)
+        paths = self.definitions.path_maps[home.process]
+        found = {name: np.zeros(count, dtype=np.int64) for name in local}
+        for name in ("calls", "total_ns", "own_ns"):
+            np.add.at(found[name], paths, local[name])
+        some = local["calls"] > 0
+        found["min_ns"][paths[some]] = np.iinfo(np.int64).max
+        np.minimum.at(found["min_ns"], paths[some], local["min_ns"][some])
+        np.maximum.at(found["max_ns"], paths[some], local["max_ns"][some])
+        return cast(PathSums, found)
+
     def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
         """Return the spans of a location in order of start, about `most` at a time: for those that fit into no memory.
 
@@ -403,16 +437,8 @@ class Trace:
         Three arrays (locations, width): region (NO_REGION where nothing ran), its share of the pixel in 255ths, and the
         region of the longest exceptional stretch in the pixel (NO_REGION where there is none, GAP for a gap).
         """
-        wanted = list(locations)
-        regions = np.full((len(wanted), width), NO_REGION, dtype=np.uint32)
-        shares = np.zeros((len(wanted), width), dtype=np.uint8)
-        for line, location in enumerate(wanted):
-            home = self._home(location)
-            zero, tiles = self.zero_of(home.process), self._tiles(home.process)
-            low, high = start_ns + zero, end_ns + zero
-            local, shares[line] = self.readers[home.process].cells(home.local_id, low, high, width, tiles)
-            regions[line] = self._global_regions(home.process, cast("npt.NDArray[np.uint32]", local))
-        return regions, shares, np.full_like(regions, NO_REGION)
+        self._locations_exist(wanted := list(locations))
+        return self._pyramid.cells(wanted, Window(start_ns, end_ns, width))
 
     def group_shares(self, locations: Iterable[int], start_ns: int, end_ns: int, width: int) -> npt.NDArray[np.uint8]:
         """Return, per location and pixel of [start_ns, end_ns), what each group of model.kinds.GROUPS fills of it.
@@ -420,18 +446,18 @@ class Trace:
         One array (locations, width, groups), in 255ths of the pixel, each rounded by itself. What counts is the
         innermost region.
         """
-        edges = np.linspace(start_ns, end_ns, width + 1)
-        return np.stack([slow_group_shares(self, at, edges) for at in locations])
+        self._locations_exist(wanted := list(locations))
+        return self._pyramid.group_shares(wanted, Window(start_ns, end_ns, width))
 
-    def region_times(
+    def window_profile(
         self, locations: Iterable[int], start_ns: int, end_ns: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return, per location and region, the executions that begin in [start_ns, end_ns), and exclusive ns in it.
 
         Two arrays (locations, regions), exact.
         """
-        rows = [slow_profile(self, at, start_ns, end_ns) for at in locations]
-        return np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows])
+        self._locations_exist(wanted := list(locations))
+        return self._pyramid.profile(wanted, start_ns, end_ns)
 
     @cached_property
     def rows(self) -> list[Place]:
@@ -447,13 +473,17 @@ class Trace:
         Two arrays: shares of groups (count, width, groups), in 255ths of the pixel, the mean of the locations; marks
         (count, width) as `cells` gives them, the longest of all locations.
         """
-        members, size = self.rows[place].locations, 8**row_level
-        shares = np.zeros((count, width, len(GROUPS)), dtype=np.uint8)
-        for row in range(count):
-            inside = members[(first + row) * size : (first + row + 1) * size]
-            if inside:
-                shares[row] = np.rint(self.group_shares(inside, start_ns, end_ns, width).mean(axis=0))
-        return shares, np.full((count, width), NO_REGION, dtype=np.uint32)
+        if not 0 <= place < len(self.rows):
+            raise UsageError(f"no place {place}: this trace has {len(self.rows)}, numbered from 0")
+        members = self.rows[place].locations
+        return self._pyramid.row_cells(members, row_level, first, count, Window(start_ns, end_ns, width))
+
+    def build_pyramid(self) -> None:
+        """Build the tiles that pictures are made from, where they are missing or out of date.
+
+        Otherwise the first picture does so. Where the folder cannot be written, there are none.
+        """
+        self._pyramid.build()
 
     def stack_cells(
         self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int
@@ -545,6 +575,13 @@ class Trace:
         """
         return parts.part_of(self, ranks, steps, time_ns)
 
+    def beginning(self, most_spans: int) -> tuple[Trace, str]:
+        """Return the run, or where it has more spans its first processes, as many as have no more together; of a first
+        one that has more, its begin. Numbers of processes, locations, regions and call paths stay as they are. Also say
+        in words which part it is, "" for all.
+        """
+        return parts.beginning_of(self, most_spans)
+
     def export(self, path: str | os.PathLike[str], to: str = "", **options: object) -> list[str]:
         """Write the run to a file (or folder) of another format; "" for `to`: the one that the suffix of `path` says.
 
@@ -609,10 +646,14 @@ class Trace:
         return self.zero_ns - self._offsets[process]
 
     def _home(self, location: int) -> LocalLocation:
-        homes = self.definitions.homes
-        if not 0 <= location < len(homes):
-            raise UsageError(f"no location {location}: this trace has {len(homes)}, numbered from 0")
-        return homes[location]
+        self._locations_exist([location])
+        return self.definitions.homes[location]
+
+    def _locations_exist(self, locations: Iterable[int]) -> None:
+        count = len(self.definitions.homes)
+        for location in locations:
+            if not 0 <= location < count:
+                raise UsageError(f"no location {location}: this trace has {count}, numbered from 0")
 
     def _local_locations(self, process: int) -> dict[int, int]:
         """From the ids of a process's locations to ours."""
@@ -638,10 +679,13 @@ class Trace:
         )
         return mapped.astype(np.uint32)
 
-    def _tiles(self, process: int) -> str | None:
-        if not self.files:
-            return None
-        return self.once(("tiles", process), lambda: ensure_tiles(self.files[process], self.readers[process]))
+    @property
+    def _pyramid(self) -> Pyramid:
+        def make() -> Pyramid:
+            zeros = [self.zero_of(process) for process in range(len(self.readers))]
+            return Pyramid(self.readers, zeros, self.files, self.definitions)
+
+        return self.once("pyramid", make)
 
     def steps_of(self, process: int) -> tuple[npt.NDArray[np.int64], ...]:
         """Return number, begin and end of the steps that a process lives in, in order."""
@@ -682,6 +726,29 @@ class Trace:
         paradigms = {row[2] for row in self.definitions.regions}
         # PyTorch speaks through ITT and NVTX; its operators are known by their role.
         return need in paradigms or (need == "torch" and any(row[3] == "operator" for row in self.definitions.regions))
+
+
+def _summed(spans: SpanArrays, count: int, chosen: Stretches | None) -> PathSums:
+    """Sum up by call path what no block file holds: a part of a process."""
+    path, duration, own = spans["call_path"], spans["duration_ns"], spans["self_ns"]
+    if chosen is not None:
+        begin, end = chosen
+        at = np.searchsorted(begin, spans["start_ns"], side="right") - 1
+        mask = (at >= 0) & (spans["start_ns"] < end[at]) if len(begin) else np.zeros(len(path), dtype=bool)
+        path, duration, own = path[mask], duration[mask], own[mask]
+    shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
+    np.minimum.at(shortest, path, duration)
+    np.maximum.at(longest, path, duration)
+    calls = np.bincount(path, minlength=count).astype(np.int64)
+    shortest[calls == 0] = 0
+    # bincount sums in float64: exact below 2^53 ns, which is 104 days.
+    return {
+        "calls": calls,
+        "total_ns": np.bincount(path, weights=duration, minlength=count).astype(np.int64),
+        "own_ns": np.bincount(path, weights=own, minlength=count).astype(np.int64),
+        "min_ns": shortest,
+        "max_ns": longest,
+    }
 
 
 def open_trace(

@@ -34,11 +34,14 @@ _MOSTLY = 0.9
 Bools = npt.NDArray[np.bool_]
 
 
-class Keep(Protocol):
-    """Which spans belong to a selection."""
+Stretches = tuple[Ints, Ints]
 
-    def __call__(self, location: int, start_ns: Ints) -> Bools | None:
-        """Return whether spans of a location that begin at these times do; None for all."""
+
+class Keep(Protocol):
+    """Which spans belong to a selection: those that begin in stretches of time."""
+
+    def __call__(self, location: int) -> Stretches | None:
+        """Return begins and ends of the stretches of a location, disjoint and in order; None for all of its time."""
 
     def of_process(self, process: int) -> Keep:
         """Return the same for one process as a trace of its own."""
@@ -47,8 +50,8 @@ class Keep(Protocol):
 class Everything:
     """All spans."""
 
-    def __call__(self, location: int, start_ns: Ints) -> None:
-        """Return None: all of them."""
+    def __call__(self, location: int) -> None:
+        """Return None: all of the time."""
 
     def of_process(self, process: int) -> Everything:
         """Return the same."""
@@ -57,23 +60,15 @@ class Everything:
 
 @dataclass(frozen=True)
 class Windows:
-    """Spans that begin in stretches of time of their process: arrays of begins and ends, disjoint and in order.
-
-    process_of: by location. Processes without an entry have that of `stand_in`.
-    """
+    """Stretches of time by process. process_of: by location. Processes without an entry have that of `stand_in`."""
 
     process_of: Sequence[int]
-    windows: Mapping[int, tuple[Ints, Ints]]
+    windows: Mapping[int, Stretches]
     stand_in: int
 
-    def __call__(self, location: int, start_ns: Ints) -> Bools:
-        """Return whether spans of a location that begin at these times belong to the selection."""
-        begin, end = self._of(self.process_of[location] if self.process_of else 0)
-        if not len(begin):
-            return np.zeros(len(start_ns), dtype=bool)
-        at = np.searchsorted(begin, start_ns, side="right") - 1
-        inside: Bools = (at >= 0) & (start_ns < end[at])
-        return inside
+    def __call__(self, location: int) -> Stretches:
+        """Return begins and ends of the stretches of a location."""
+        return self._of(self.process_of[location] if self.process_of else 0)
 
     def of_process(self, process: int) -> Windows:
         """Return the same for one process as a trace of its own."""
@@ -84,7 +79,7 @@ class Windows:
         nothing = np.zeros(0, dtype=np.int64)
         return Windows(self.process_of, {process: self._of(process), -1: (nothing, nothing)}, -1)
 
-    def _of(self, process: int) -> tuple[Ints, Ints]:
+    def _of(self, process: int) -> Stretches:
         return self.windows.get(process, self.windows[self.stand_in])
 
 
@@ -103,14 +98,14 @@ def _windows(begin: Ints, end: Ints, wanted: Bools) -> tuple[Ints, Ints]:
 class Selection:
     """The part of a run a question is about, in words (`about`), and how many steps these are: None for the whole run.
 
-    keep: which spans belong to it, from (location, start_ns); None for all. classes: by process, the classes whose
-    statistics belong to it; None for all of them, also of what ran outside of steps. note: what cannot be answered.
-    source: what tables of it are computed from.
+    stretches: by location, begin and end of the stretches of time whose spans (by their start) belong to it, in order
+    and without overlap; None for all. classes: by process, the classes whose statistics belong to it; None for all of
+    them, also of what ran outside of steps. note: what cannot be answered. source: what tables of it are computed from.
     """
 
     about: str
     step_count: int | None
-    keep: Keep
+    stretches: Keep
     classes: Mapping[int, frozenset[int]] | None = field(default_factory=dict)
     note: str = ""
     source: str = "spans"
@@ -118,7 +113,17 @@ class Selection:
     def of_process(self, process: int) -> Selection:
         """Return the same for one process as a trace of its own."""
         own = None if self.classes is None else {0: self.classes.get(process, frozenset())}
-        return replace(self, keep=self.keep.of_process(process), classes=own)
+        return replace(self, stretches=self.stretches.of_process(process), classes=own)
+
+    def keep(self, location: int, start_ns: Ints) -> Bools | None:
+        """Return which spans of a location belong to it, by their starts; None for all."""
+        stretches = self.stretches(location)
+        if stretches is None:
+            return None
+        begin, end = stretches
+        at = np.searchsorted(begin, start_ns, side="right") - 1
+        inside: Bools = (at >= 0) & (start_ns < np.append(end, 0)[at])
+        return inside
 
 
 def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> Selection:
@@ -176,7 +181,7 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
     for process, numbers in answered.items():
         step, begin, end = trace.steps_of(process)
         windows[process] = _windows(begin, end, np.isin(step, numbers))
-    keep = Windows(process_of, windows, stand_in)
+    stretches = Windows(process_of, windows, stand_in)
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
     most = max(chosen, key=lambda process: len(chosen[process]))
     folded = _folded_steps(trace, most, classes.get(most, frozenset()))
@@ -185,7 +190,8 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
         kept = len(answered[most]) - folded
         about += f", from spans of {format_count(kept)} and statistics of {format_count(folded)}"
     notes = [*_lost(chosen, answered), *notes]
-    return Selection(about, len(answered[most]), keep, classes, "; ".join(notes), _source(any(classes.values())))
+    source = _source(any(classes.values()))
+    return Selection(about, len(answered[most]), stretches, classes, "; ".join(notes), source)
 
 
 def _lost(chosen: Mapping[int, Ints], answered: Mapping[int, Ints]) -> Iterator[str]:

@@ -17,9 +17,10 @@ from strobe.store.folded import ALL, Folded, bucket_edges_ns
 from strobe.store.map_combine import Join, MapCombine, Tables, over_processes
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.store.trace import PathSums, Trace
     from strobe.structure.selection import Selection
 
+_AT_A_TIME = 2  # locations that are read at the same time
 Integers = npt.NDArray[np.int64]
 
 
@@ -63,21 +64,13 @@ def _path_sums(part: Trace, selection: Selection, tasks: bool) -> dict[str, pa.T
     calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
     shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
     touched = np.zeros(count, dtype=bool)
-    for location, kind in enumerate(part.locations.column("kind")):
-        # Tasks (a profiler's row, asynchronous work) are the program's time only if there is nothing else.
-        if kind == "task" and not tasks:
-            continue
-        spans = part.span_arrays(location)
-        path, duration, self_ns = spans["call_path"], spans["duration_ns"], spans["self_ns"]
-        mask = selection.keep(location, spans["start_ns"])
-        if mask is not None:
-            path, duration, self_ns = path[mask], duration[mask], self_ns[mask]
-        # bincount sums in float64: exact below 2^53 ns, which is 104 days.
-        calls += np.bincount(path, minlength=count)
-        total += np.bincount(path, weights=duration, minlength=count).astype(np.int64)
-        own += np.bincount(path, weights=self_ns, minlength=count).astype(np.int64)
-        np.minimum.at(shortest, path, duration)
-        np.maximum.at(longest, path, duration)
+    for sums in _sums_of_spans(part, selection, tasks):
+        calls += sums["calls"]
+        total += sums["total_ns"]
+        own += sums["own_ns"]
+        some = sums["calls"] > 0
+        np.minimum(shortest, sums["min_ns"], out=shortest, where=some)
+        np.maximum(longest, sums["max_ns"], out=longest, where=some)
     for folded in selected_statistics(part, selection):
         np.add.at(calls, folded.call_path, folded.count)
         np.add.at(total, folded.call_path, folded.total_ns)
@@ -92,6 +85,21 @@ def _path_sums(part: Trace, selection: Selection, tasks: bool) -> dict[str, pa.T
 
 
 _PATH_SUMS = MapCombine(_path_sums, Tables({"rows": Join(("call_path",), least=("min_ns",), most=("max_ns",))}))
+
+
+def _sums_of_spans(part: Trace, selection: Selection, tasks: bool) -> Iterator[PathSums]:
+    """Yield the sums of each location, in no order: two are read at a time."""
+    # Tasks (a profiler's row, asynchronous work) are the program's time only if there is nothing else.
+    kinds = part.locations.column("kind")
+    chosen = {at: selection.stretches(at) for at, kind in enumerate(kinds) if kind != "task" or tasks}
+    if len(chosen) == 1:
+        ((location, stretches),) = chosen.items()
+        yield part.path_sums(location, stretches)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        yield from pool.map(part.path_sums, chosen, chosen.values())
 
 
 def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:

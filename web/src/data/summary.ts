@@ -86,6 +86,8 @@ const decodeSummary = object({
   hot_kind: text,
   hot: list(decodeHot),
   quality: decodeQuality,
+  /** Of which part of the run this is, where that is too long to be read as a whole; else "". */
+  part: text,
 });
 export type Summary = ReturnType<typeof decodeSummary>;
 

@@ -57,6 +57,7 @@ function Overview({ summary }: { summary: Summary }) {
       <section class={`verdict verdict-${summary.verdict.kind}`} aria-label="Verdict">
         <span class="badge">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
         <p>{sentence(summary.verdict.text)}</p>
+        {summary.part && <p class="weak">All of this was {summary.part}.</p>}
       </section>
       {summary.verdict.kind === "empty" && (
         <Missing what="There is nothing to show. Record functions and operators with" option="--preset auto SCRIPT" />

@@ -1,0 +1,158 @@
+#include "kernels/tile.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+#include "structure/varint.h"
+#include "zstd.h"
+
+namespace strobe {
+
+namespace {
+
+constexpr size_t kLargestFrame = 64 << 20;
+
+struct Contexts {
+  ZSTD_CCtx* compress = nullptr;
+  ZSTD_DCtx* decompress = nullptr;
+  Contexts() = default;
+  ~Contexts() { ZSTD_freeCCtx(compress), ZSTD_freeDCtx(decompress); }
+  Contexts(const Contexts&) = delete;
+};
+
+Contexts& contexts() {
+  thread_local Contexts each_threads_own;
+  return each_threads_own;
+}
+
+// Regions of a tile are numbered in the order of its profile: 0 nothing (or a gap), i + 1 the i-th.
+class Numbers {
+ public:
+  explicit Numbers(const std::vector<RegionSum>& profile) : profile_(profile) {}
+  uint32_t of(uint32_t region) const {
+    const auto found = std::lower_bound(profile_.begin(), profile_.end(), region,
+                                        [](const RegionSum& each, uint32_t wanted) { return each.region < wanted; });
+    return found != profile_.end() && found->region == region ? uint32_t(found - profile_.begin()) + 1 : 0;
+  }
+
+ private:
+  const std::vector<RegionSum>& profile_;
+};
+
+}  // namespace
+
+std::string compressed(std::string_view bytes) {
+  ZSTD_CCtx*& context = contexts().compress;
+  if (!context) {
+    context = ZSTD_createCCtx();
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  }
+  std::string out(ZSTD_compressBound(bytes.size()), '\0');
+  const size_t n = ZSTD_compress2(context, out.data(), out.size(), bytes.data(), bytes.size());
+  out.resize(ZSTD_isError(n) ? 0 : n);  // cannot happen: there is room by construction
+  return out;
+}
+
+bool decompressed(std::string_view frame, std::string& out) {
+  const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kLargestFrame) return false;
+  out.resize(size);
+  ZSTD_DCtx*& context = contexts().decompress;
+  if (!context) context = ZSTD_createDCtx();
+  return ZSTD_decompressDCtx(context, out.data(), out.size(), frame.data(), frame.size()) == size;
+}
+
+// Counts and marks as varints, then the planes of bins. The planes of groups that fill nothing are left out; the upper
+// bytes of regions are, where the tile has no more than a byte can number.
+std::string encode_tile(const Tile& tile) {
+  const bool of_location = !tile.profile.empty();
+  const Numbers numbers(tile.profile);
+  structure::VarintWriter out;
+  out.number(tile.profile.size());
+  uint32_t before = 0;
+  for (const RegionSum& each : tile.profile) {
+    out.number(each.region - before), out.number(each.count), out.number(uint64_t(each.own_ns));
+    before = each.region;
+  }
+  out.number(tile.marks.size());
+  before = 0;
+  for (const Mark& mark : tile.marks) {
+    out.number(mark.bin - before);
+    before = mark.bin;
+    // Of a row: kGap becomes 0 by wrapping round.
+    out.number(of_location ? numbers.of(mark.region) : uint32_t(mark.region - kGap));
+    out.number(uint64_t(mark.ns));
+  }
+  uint8_t filled = 0;
+  for (uint32_t group = 0; group < kMaxGroups; group++)
+    if (std::any_of(tile.groups[group], tile.groups[group] + kTileBins, [](uint8_t share) { return share != 0; }))
+      filled = uint8_t(filled | 1u << group);
+  out.raw(filled);
+  if (of_location) {
+    char planes[3][kTileBins];
+    for (uint32_t i = 0; i < kTileBins; i++) {
+      const uint32_t number = tile.region[i] == kNothing ? 0 : numbers.of(tile.region[i]);
+      planes[0][i] = char(number), planes[1][i] = char(number >> 8), planes[2][i] = char(number >> 16);
+    }
+    const size_t regions = tile.profile.size();
+    out.bytes.append(planes[0], kTileBins * (regions < 0x100 ? 1 : regions < 0x10000 ? 2 : 3));
+    out.bytes.append(reinterpret_cast<const char*>(tile.share), kTileBins);
+  }
+  for (uint32_t group = 0; group < kMaxGroups; group++)
+    if (filled >> group & 1) out.bytes.append(reinterpret_cast<const char*>(tile.groups[group]), kTileBins);
+  return compressed(out.bytes);
+}
+
+bool decode_tile(std::string_view frame, Tile& out) {
+  thread_local std::string bytes;
+  if (!decompressed(frame, bytes)) return false;
+  structure::VarintReader in{bytes};
+  const uint64_t regions = in.number();
+  if (regions > bytes.size()) return false;
+  out.profile.clear(), out.marks.clear();
+  uint32_t region = 0;
+  for (uint64_t i = 0; i < regions; i++) {
+    region += in.number32();
+    const uint64_t count = in.number(), own_ns = in.number();
+    out.profile.push_back({region, count, int64_t(own_ns)});
+  }
+  const uint64_t marks = in.number();
+  if (marks > kTileBins) return false;
+  uint64_t bin = 0;
+  for (uint64_t i = 0; i < marks; i++) {
+    bin += in.number32();
+    const uint32_t number = in.number32();
+    const auto ns = int64_t(in.number());
+    if (bin >= kTileBins || (regions && number > regions)) return false;
+    const uint32_t of = !regions ? number + kGap : number ? out.profile[number - 1].region : kGap;
+    out.marks.push_back({uint32_t(bin), of, ns});
+  }
+  const auto filled = in.raw<uint8_t>();
+  const size_t number_bytes = !regions ? 0 : regions < 0x100 ? 1 : regions < 0x10000 ? 2 : 3;
+  size_t planes = number_bytes + (regions ? 1 : 0);
+  for (uint32_t group = 0; group < kMaxGroups; group++) planes += filled >> group & 1;
+  if (!in.ok || in.bytes.size() != planes * kTileBins) return false;
+  const auto* plane = reinterpret_cast<const uint8_t*>(in.bytes.data());
+  for (uint32_t i = 0; i < kTileBins; i++) {
+    uint32_t number = 0;
+    for (size_t byte = 0; byte < number_bytes; byte++) number |= uint32_t(plane[byte * kTileBins + i]) << (8 * byte);
+    if (number > regions) return false;
+    out.region[i] = number ? out.profile[number - 1].region : kNothing;
+  }
+  plane += number_bytes * kTileBins;
+  if (regions)
+    memcpy(out.share, plane, kTileBins), plane += kTileBins;
+  else
+    memset(out.share, 0, kTileBins);
+  for (auto& group : out.groups) {
+    if (filled >> (&group - out.groups) & 1)
+      memcpy(group, plane, kTileBins), plane += kTileBins;
+    else
+      memset(group, 0, kTileBins);
+  }
+  return true;
+}
+
+}  // namespace strobe
