@@ -1,7 +1,8 @@
 #include "kernels/exceptional.h"
 
-#include <functional>
-#include <unordered_map>
+#include <bit>
+#include <iterator>
+#include <memory>
 
 #include "structure/varint.h"
 
@@ -9,22 +10,41 @@ namespace strobe {
 
 namespace {
 
-constexpr size_t kSampledBlocks = 64;
-constexpr size_t kFewest = 16;
+constexpr size_t kSampledBlocks = 16;
+constexpr uint64_t kFewest = 16;
 constexpr int64_t kTimesMedian = 16;
-constexpr size_t kOneIn = 256;
+constexpr uint64_t kOneIn = 256;
 
 int64_t times(int64_t ns, int64_t factor) { return ns > INT64_MAX / factor ? INT64_MAX : ns * factor; }
 
-int64_t threshold_of(std::vector<int64_t>& lengths) {
-  const size_t n = lengths.size();
-  if (n < kFewest) return INT64_MAX;
-  const auto median = lengths.begin() + ptrdiff_t((n - 1) / 2), usual = lengths.begin() + ptrdiff_t(n / kOneIn + 1);
-  std::nth_element(lengths.begin(), usual, lengths.end(), std::greater<>());
-  const int64_t longest_usual = *usual;
-  std::nth_element(lengths.begin(), median, lengths.end());
-  return std::max(times(*median, kTimesMedian), times(longest_usual, 2));
-}
+// How many stretches there are of each length, rounded down to five significant bits.
+class Lengths {
+ public:
+  void add(int64_t ns) {
+    const uint32_t octave = std::bit_width(uint64_t(ns)) - 1u;
+    const auto sixteenth = uint32_t((octave >= 4 ? ns >> (octave - 4) : ns << (4 - octave)) & 15);
+    count_[octave * 16 + sixteenth]++, n_++;
+  }
+  void add(const Lengths& other) {
+    for (size_t i = 0; i < std::size(count_); i++) count_[i] += other.count_[i];
+    n_ += other.n_;
+  }
+  uint64_t size() const { return n_; }
+  int64_t threshold() const {
+    if (n_ < kFewest) return INT64_MAX;
+    return std::max(times(at((n_ - 1) / 2), kTimesMedian), times(at(n_ - 2 - n_ / kOneIn), 2));
+  }
+
+ private:
+  int64_t at(uint64_t rank) const {  // 0: the shortest
+    size_t i = 0;
+    while (rank >= count_[i]) rank -= count_[i++];
+    const size_t octave = i / 16;
+    return octave >= 4 ? int64_t(16 + i % 16) << (octave - 4) : int64_t(16 + i % 16) >> (4 - octave);
+  }
+  uint64_t count_[64 * 16] = {};
+  uint64_t n_ = 0;
+};
 
 }  // namespace
 
@@ -32,25 +52,31 @@ Exceptional::Exceptional(const ProcessFile& file, uint32_t location) {
   read_folded(file);
   const auto found = file.locations.find(location);
   if (found == file.locations.end()) return;
-  std::unordered_map<uint32_t, std::vector<int64_t>> lengths;
+  std::vector<std::unique_ptr<Lengths>> lengths;  // by region
+  Lengths gaps, all;
   BlockScratch scratch;
   const size_t blocks = found->second.blocks.size(), sampled = std::min(blocks, kSampledBlocks);
   for (size_t i = 0; i < sampled; i++)
     visit_block(
         file, found->second, i * blocks / sampled, INT64_MAX, scratch, [](int64_t, uint32_t) {},
         [&](const Stretch& stretch) {
-          if (!folded(stretch)) lengths[stretch.region].push_back(stretch.end_ns - stretch.start_ns);
+          if (folded(stretch)) return;
+          const int64_t ns = stretch.end_ns - stretch.start_ns;
+          if (stretch.region == kGap) {
+            gaps.add(ns);
+            return;
+          }
+          if (lengths.size() <= stretch.region) lengths.resize(stretch.region + 1);
+          std::unique_ptr<Lengths>& own = lengths[stretch.region];
+          if (!own) own = std::make_unique<Lengths>();
+          own->add(ns);
         });
-  std::vector<int64_t> all;
-  for (auto& [region, own] : lengths) {
-    if (region == kGap) {
-      gaps_ns_ = threshold_of(own);
-      continue;
-    }
-    all.insert(all.end(), own.begin(), own.end());
-    if (own.size() >= kFewest) set(region, threshold_of(own));
+  for (uint32_t region = 0; region < lengths.size(); region++) {
+    if (!lengths[region]) continue;
+    all.add(*lengths[region]);
+    if (lengths[region]->size() >= kFewest) set(region, lengths[region]->threshold());
   }
-  others_ns_ = threshold_of(all);
+  others_ns_ = all.threshold(), gaps_ns_ = gaps.threshold();
 }
 
 Exceptional::Exceptional(const ProcessFile& file, std::string_view encoded) {

@@ -9,8 +9,9 @@
 // 16, are never exceptional, and neither is anything in a location with fewer than 16 stretches. Stretches that reach
 // into an iteration that was folded while the program ran say nothing, as it is not known what ran there.
 //
-// Medians and ranks are those of all stretches where the location has at most 64 blocks (262 144 spans), else those of
-// the stretches of 64 blocks spread evenly over it.
+// Lengths are compared after rounding them down to five significant bits (a 16th of their power of two), so that
+// counting them is enough. Medians and ranks are those of all stretches where the location has at most 16 blocks (65
+// 536 spans), else those of the stretches of 16 blocks spread evenly over it.
 #pragma once
 #include <map>
 #include <string>

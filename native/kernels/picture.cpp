@@ -23,6 +23,7 @@ class Scale {
   void pixels(int64_t from, int64_t to, OnPixel&& on_pixel) const {
     const double a = std::max(0.0, double(from - start_ns_) / ns_);
     const double b = std::min(double(width_), double(to - start_ns_) / ns_);
+    if (a >= b) return;
     for (auto pixel = uint32_t(a); pixel < b; pixel++) {
       const double part = std::min(b, pixel + 1.0) - std::max(a, double(pixel));
       if (part > 0) on_pixel(pixel, part);
@@ -217,6 +218,23 @@ void add_groups(const Track& track, const Window& window, GroupRow& out) {
               });
             });
       });
+}
+
+void add_tile(const Tile& tile, uint32_t level, int64_t tile_start, uint32_t locations, const Window& window,
+              GroupRow& out) {
+  const Scale scale(window);
+  Marks marks(scale, out.mark.data(), out.mark_ns.data());
+  for (const Mark& each : tile.marks) {
+    const int64_t from = tile_start + (int64_t(each.bin) << level);
+    marks.add(from, from + (int64_t(1) << level), each.region, each.ns);
+  }
+  for (uint32_t bin = 0; bin < kTileBins; bin++) {
+    const int64_t from = tile_start + (int64_t(bin) << level);
+    scale.pixels(from, from + (int64_t(1) << level), [&](uint32_t pixel, double part) {
+      for (uint32_t group = 0; group < kMaxGroups; group++)
+        out.shares[size_t(pixel) * kMaxGroups + group] += part * locations * tile.groups[group][bin];
+    });
+  }
 }
 
 namespace {

@@ -43,6 +43,9 @@ struct GroupRow {
   std::vector<int64_t> mark_ns;
 };
 void add_groups(const Track& track, const Window& window, GroupRow& out);
+// The same from a tile that stands for so many locations: see overview.h.
+void add_tile(const Tile& tile, uint32_t level, int64_t tile_start, uint32_t locations, const Window& window,
+              GroupRow& out);
 
 // By region of the trace: spans that begin in [start_ns, end_ns), and the time in it in which one is the innermost.
 void add_profile(const Track& track, int64_t start_ns, int64_t end_ns, int64_t* count, int64_t* own_ns, size_t regions);

@@ -118,11 +118,13 @@ uint64_t TilesFile::spans(const TileKey& key) const {
   return found ? found->spans : 0;
 }
 
-int TilesFile::top_level(uint32_t location) const {
-  const TileKey above{location, kThresholds, INT64_MIN};
+int TilesFile::top_level(uint32_t location, uint32_t row_level) const {
+  const TileKey above{location, row_level << 8 | kThresholds, INT64_MIN};
   const Entry* found = std::lower_bound(directory_, directory_ + tiles_, above,
                                         [](const Entry& each, const TileKey& wanted) { return each.key < wanted; });
-  return found != directory_ && (found - 1)->key.location == location ? int((found - 1)->key.level) : -1;
+  if (found == directory_) return -1;
+  const TileKey& last = (found - 1)->key;
+  return last.location == location && last.level >> 8 == row_level ? int(last.level & 0xFF) : -1;
 }
 
 }  // namespace strobe

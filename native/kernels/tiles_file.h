@@ -74,8 +74,8 @@ class TilesFile {
   bool find(const TileKey& key, Tile& out) const;
   std::string_view frame(const TileKey& key) const;  // empty: there is none
   uint64_t spans(const TileKey& key) const;          // 0: there is none
-  // The coarsest level of a location, -1 where it has no tiles.
-  int top_level(uint32_t location) const;
+  // The coarsest level of a location (or of a row of many: overview.h), -1 where it has no tiles.
+  int top_level(uint32_t location, uint32_t row_level = 0) const;
   uint32_t checksum() const { return checksum_; }  // of the directory: changes with what the file holds
 
  private:

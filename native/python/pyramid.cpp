@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "core/blocks.h"
+#include "kernels/overview.h"
 #include "kernels/picture.h"
 #include "kernels/pyramid.h"
 #include "python/reader.h"
@@ -84,6 +86,7 @@ class Process {
     tiles_ = std::make_unique<TilesFile>(path, tiles_of(*file_, groups_, origin_ns_));
     return tiles_->sound();
   }
+  uint32_t checksum() const { return tiles_->checksum(); }
   Track track(uint32_t location) {
     return {file_.get(), tiles_.get(), &exceptional(location), &groups_, &regions_, location, origin_ns_,
             begin_ns_,   end_ns_};
@@ -166,24 +169,52 @@ class Pyramid {
     return shares.array();
   }
 
-  // Row i stands for the locations from bounds[i] up to bounds[i + 1].
-  nb::tuple row_cells(Input<uint32_t> processes, Input<uint32_t> locations, Input<uint32_t> bounds, int64_t start_ns,
-                      int64_t end_ns, uint32_t width) {
-    const size_t members = check(processes, locations), rows = bounds.shape(0) ? bounds.shape(0) - 1 : 0;
-    for (size_t i = 0; i < rows; i++)
-      if (bounds.data()[i] > bounds.data()[i + 1] || bounds.data()[i + 1] > members)
-        throw nb::value_error("rows are stretches of the locations");
+  // Place i has the locations from bounds[i] up to bounds[i + 1], in order of rank. Called once, before rows are drawn.
+  void set_places(Input<uint32_t> processes, Input<uint32_t> locations, Input<uint32_t> bounds) {
+    const size_t members = check(processes, locations);
+    for (size_t i = 0; i + 1 < bounds.shape(0); i++) {
+      const uint32_t first = bounds.data()[i], end = bounds.data()[i + 1];
+      if (first > end || end > members) throw nb::value_error("places are stretches of the locations");
+      const std::vector<uint32_t> process(processes.data() + first, processes.data() + end);
+      const std::vector<uint32_t> location(locations.data() + first, locations.data() + end);
+      places_.push_back({first, end - first, [this, process, location](uint32_t member) {
+                           return processes_[process[member]]->track(location[member]);
+                         }});
+    }
+    // What an overview is made from: the tiles of all processes, and which locations are where.
+    std::vector<uint32_t> facts(bounds.data(), bounds.data() + bounds.shape(0));
+    for (const auto& process : processes_) facts.push_back(process->checksum());
+    facts.insert(facts.end(), processes.data(), processes.data() + members);
+    facts.insert(facts.end(), locations.data(), locations.data() + members);
+    overview_of_ = {facts.size(), members, 0, 0, crc32c(facts.data(), facts.size() * sizeof(uint32_t)), 0};
+  }
+
+  void build_places(const std::string& path) const {
+    try {
+      nb::gil_scoped_release release;
+      build_overview(places_, overview_of_, path);
+    } catch (const std::system_error& e) {
+      raise_os(e);
+    }
+  }
+
+  bool open_places(const std::string& path) {
+    overview_ = std::make_unique<TilesFile>(path, overview_of_);
+    return overview_->sound();
+  }
+
+  nb::tuple row_cells(size_t place, uint32_t row_level, uint64_t first, size_t count, int64_t start_ns, int64_t end_ns,
+                      uint32_t width) {
+    if (place >= places_.size() || row_level > 10 || first > UINT32_MAX) throw nb::value_error("no such row");
     const Window window = checked(start_ns, end_ns, width);
-    Output<uint8_t> shares{rows, width, groups_};
-    Output<uint32_t> mark{rows, width};
+    Output<uint8_t> shares{count, width, groups_};
+    Output<uint32_t> mark{count, width};
     {
       nb::gil_scoped_release release;
-      for_each_row(rows, [&](size_t i) {
+      for_each_row(count, [&](size_t i) {
         GroupRow row(width);
-        const uint32_t first = bounds.data()[i], end = bounds.data()[i + 1];
-        for (uint32_t member = first; member < end; member++)
-          add_groups(processes_[processes.data()[member]]->track(locations.data()[member]), window, row);
-        round(row, std::max(1u, end - first), shares.row(i));
+        const uint32_t members = add_row(places_[place], *overview_, row_level, first + i, window, row);
+        round(row, std::max(1u, members), shares.row(i));
         std::copy(row.mark.begin(), row.mark.end(), mark.row(i));
       });
     }
@@ -234,6 +265,9 @@ class Pyramid {
 
   const uint32_t groups_;
   std::vector<std::unique_ptr<Process>> processes_;
+  std::vector<Place> places_;
+  TilesOf overview_of_;
+  std::unique_ptr<TilesFile> overview_ = std::make_unique<TilesFile>();
 };
 
 }  // namespace
@@ -250,8 +284,11 @@ void register_pyramid(nb::module_& m) {
            nb::arg("width"))
       .def("group_shares", &Pyramid::group_shares, nb::arg("processes"), nb::arg("locations"), window,
            nb::arg("end_ns"), nb::arg("width"))
-      .def("row_cells", &Pyramid::row_cells, nb::arg("processes"), nb::arg("locations"), nb::arg("bounds"), window,
-           nb::arg("end_ns"), nb::arg("width"))
+      .def("set_places", &Pyramid::set_places, nb::arg("processes"), nb::arg("locations"), nb::arg("bounds"))
+      .def("build_places", &Pyramid::build_places, nb::arg("path"))
+      .def("open_places", &Pyramid::open_places, nb::arg("path"))
+      .def("row_cells", &Pyramid::row_cells, nb::arg("place"), nb::arg("row_level"), nb::arg("first"), nb::arg("count"),
+           window, nb::arg("end_ns"), nb::arg("width"))
       .def("profile", &Pyramid::profile, nb::arg("processes"), nb::arg("locations"), window, nb::arg("end_ns"),
            nb::arg("regions"));
 }

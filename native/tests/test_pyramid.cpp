@@ -1,12 +1,12 @@
 // Tiles: pictures are the same with them and without them, several threads may draw at once, and a file that is damaged
 // anywhere is read in bounds.
-#include "kernels/picture.h"
-
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <thread>
 
+#include "kernels/overview.h"
+#include "kernels/picture.h"
 #include "tests/check.h"
 
 using namespace strobe;
@@ -122,6 +122,29 @@ int main() {
     const size_t at = random() % windows.size();
     if (windows[at].end_ns - windows[at].start_ns <= length) CHECK(same(draw(track, windows[at]), expected[at]));
   }
+  // Nine locations that are alike, as rows: what stands for eight of them is eight times one, rounded once.
+  write_file(path, bytes);
+  const TilesFile again(path, of);
+  track.tiles = &again;
+  const Place place{100, 9, [&track](uint32_t) { return track; }};
+  const std::string overview_path = folder.path + "/overview.tiles";
+  build_overview({place}, of, overview_path);
+  const TilesFile overview(overview_path, of);
+  CHECK(overview.top_level(100, 1) > 0 && overview.top_level(100, 2) > 0 && overview.top_level(108, 1) < 0);
+  const std::string overview_bytes = read_file(overview_path);
+  for (int i = 0; i < 100; i++) {
+    std::string damaged = overview_bytes;
+    for (size_t k = i == 0 ? 0 : 1 + random() % 20; k-- > 0;) damaged[random() % damaged.size()] = char(random());
+    write_file(overview_path, damaged);
+    const TilesFile opened(overview_path, of);
+    const Window& window = windows[random() % windows.size()];
+    GroupRow one(kWidth), rows(kWidth);
+    add_groups(track, window, one);
+    CHECK(add_row(place, opened, 1, 0, window, rows) == 8 && add_row(place, opened, 1, 2, window, rows) == 0);
+    for (size_t at = 0; at < one.shares.size(); at++) CHECK(std::abs(rows.shares[at] - 8 * one.shares[at]) <= 4 + 1e-6);
+    CHECK(rows.mark == one.mark && rows.mark_ns == one.mark_ns);
+  }
+
   // Thresholds that make no sense are no reason to fail, either.
   for (int i = 0; i < 1000; i++) {
     std::string encoded = exceptional.encoded();

@@ -76,14 +76,11 @@ class Pyramid:
     def group_shares(
         self, processes: NDArray[uint32], locations: NDArray[uint32], start_ns: int, end_ns: int, width: int
     ) -> NDArray[uint8]: ...
+    def set_places(self, processes: NDArray[uint32], locations: NDArray[uint32], bounds: NDArray[uint32]) -> None: ...
+    def build_places(self, path: str) -> None: ...
+    def open_places(self, path: str) -> bool: ...
     def row_cells(
-        self,
-        processes: NDArray[uint32],
-        locations: NDArray[uint32],
-        bounds: NDArray[uint32],
-        start_ns: int,
-        end_ns: int,
-        width: int,
+        self, place: int, row_level: int, first: int, count: int, start_ns: int, end_ns: int, width: int
     ) -> tuple[NDArray[uint8], NDArray[uint32]]: ...
     def profile(
         self, processes: NDArray[uint32], locations: NDArray[uint32], start_ns: int, end_ns: int, regions: int

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import strobe
-from strobe.server.app import create_app
+from strobe.server.app import Application
+from strobe.server.library import Source
 from tests.deep.kineto import US, call, kernel, operator, profile
 from tests.unit.test_server import TOKEN, Page
 
@@ -20,7 +21,7 @@ OPERATOR_CELLS = ("name", "type", "shapes", "module", "line", "function")
 
 
 def served(trace: strobe.Trace) -> Page:
-    return Page(create_app(trace, trace.path, token=TOKEN))
+    return Page(Application([Source(trace.path, lambda: trace)], token=TOKEN))
 
 
 def behind(page: Page, **cells: object) -> tuple[int, int, list[tuple[int, int]]]:

@@ -77,12 +77,16 @@ def watched_page(browser: Browser, address: str) -> Iterator[Page]:
 
 
 @contextmanager
-def view(trace: Path) -> Iterator[str]:
+def view(trace: Path, *more: str) -> Iterator[str]:
     """The address that `strobe view` prints, while it serves."""
-    with subprocess.Popen([STROBE, "view", str(trace), "--no-browser"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [STROBE, "view", str(trace), *more, "--no-browser"], stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.terminate()
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
-from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.types import ASGIApp
 
 import strobe
-from strobe.server.app import create_app
+from strobe.server.app import Application
+from strobe.server.library import Source
 from tests.deep.kineto import kernel, operator, profile, step
 from tests.ui.conftest import STROBE, view, watched_page
 from tests.ui.driving import complaints, open_timeline, wait_until
@@ -113,7 +113,7 @@ def test_axe_finds_nothing_to_complain_about(browser: Browser, address: str, nam
 
 
 @contextmanager
-def served(app: Starlette) -> Iterator[int]:
+def served(app: ASGIApp) -> Iterator[int]:
     """Serve an application on a port of this machine."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
@@ -126,19 +126,9 @@ def served(app: Starlette) -> Iterator[int]:
         thread.join()
 
 
-def test_it_works_behind_a_proxy_that_adds_a_prefix(browser: Browser, trace: Path) -> None:
-    with strobe.open(trace) as opened:
-        app = Starlette(routes=[Mount("/user/me/proxy", create_app(opened, trace, token="word"))])
-        with served(app) as port:
-            page = browser.new_page()
-            open_timeline(page, f"http://127.0.0.1:{port}/user/me/proxy/word/")
-            expect(page.get_by_role("button", name="main thread")).to_be_visible()
-            page.close()
-
-
 def test_a_gone_server_is_said_in_a_sentence(browser: Browser, trace: Path) -> None:
     with strobe.open(trace) as opened:
-        with served(create_app(opened, trace, token="word")) as port:
+        with served(Application([Source(trace, lambda: opened)], token="word")) as port:
             page = browser.new_page()
             open_timeline(page, f"http://127.0.0.1:{port}/word/")
         page.keyboard.press("]")

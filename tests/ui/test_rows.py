@@ -106,6 +106,33 @@ def test_a_filter_says_what_it_hides_and_all_rows_fit_when_asked(job: Page, rank
     assert timeline.colours() > 5
 
 
+def test_rows_are_ordered_by_what_they_have(job: Page, ranks: str) -> None:
+    timeline = open_timeline(job, ranks, "&preset=master&sort=time&region=nccl:all_reduce")
+    by_time = [f"rank {rank}" for rank in (*(each for each in range(RANKS) if each != 5), 5)]
+    expect(job.locator(".gutter-name").first).to_have_text("rank 0")
+    expect(job.locator(".gutter-name").last).to_have_text("rank 5")
+    assert names(job) == by_time
+    # Late in a step rank 5 alone still computes.
+    open_timeline(job, ranks, "&preset=radar&measure=group.compute")
+    job.mouse.move(*timeline.at(3.85 / STEPS, 100))
+    job.keyboard.press("o")
+    expect(job.locator(".gutter-name").first).to_have_text("rank 5")
+    timeline.wait_for("sort=value-38")
+
+
+def test_summary_and_radar_show_all_ranks_and_say_what_is_under_the_pointer(job: Page, ranks: str) -> None:
+    timeline = open_timeline(job, ranks, "&preset=summary")
+    assert names(job) == ["main thread", "loader"]
+    job.mouse.move(*timeline.at(2.3 / STEPS, 100))
+    expect(job.get_by_role("tooltip")).to_contain_text(re.compile(r"Compute\s*100 %"))
+    assert timeline.colours() > 3
+    job.keyboard.press("k")
+    timeline.wait_for("preset=radar")
+    expect(job.get_by_role("img", name="Colours: share of communication from 0 % to 100 %")).to_be_visible()
+    job.mouse.move(*timeline.at(2.97 / STEPS, 100))
+    expect(job.get_by_role("tooltip")).to_contain_text(re.compile(r"rank \d+\s*share of communication\s*100 %"))
+
+
 def test_the_rows_and_their_controls_are_sound_for_those_who_do_not_see_them(browser: Browser, ranks: str) -> None:
     for scheme in ("dark", "light"):
         assert complaints(browser, f"{ranks}#page=timeline&pin=l3&fold=~p1&rows=rank", scheme, ".pinned-canvas") == []

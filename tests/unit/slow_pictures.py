@@ -43,7 +43,8 @@ class SlowLocation:
         self.stretches.sort()
         self._lengths: defaultdict[int, list[int]] = defaultdict(list)
         for start, end, region in self.stretches:
-            self._lengths[region].append(end - start)
+            drop = max(0, (end - start).bit_length() - 5)  # five significant bits stay
+            self._lengths[region].append(end - start >> drop << drop)
         self._thresholds: dict[int, float] = {}
         self.filled: dict[int, tuple[Array, Array]] = {}  # by region: moments, and its own time up to each
         for region in range(self.regions):

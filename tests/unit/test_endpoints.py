@@ -48,6 +48,7 @@ def openapi(page: Page) -> dict[str, Any]:
         ("table/gpu_trace?limit=many", "'limit=many' is no number"),
         ("table/profile?min_share=nan", "'min_share=nan' is no number"),
         ("table/operators?as=", "'as=' is not one of csv, json"),
+        ("table/copies?by=time&points=9007199254740992", "points are too many"),
         ("tree?start_ns=5", "a start_ns and an end_ns"),
         ("window?start_ns=5&end_ns=5", "ends before it begins"),
     ],

@@ -1,10 +1,12 @@
 """The pyramid against a brute-force computation from the spans: every pixel, at every level, in whatever nesting.
 
 Tolerances, in 255ths of a pixel. A picture whose pixels are bins of the pyramid has what the tiles have: an exact share
-that is rounded once (1/2), twice where a pixel is longer than the process lived (1). In any other window, a pixel of
-P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin that is filled by s and covered
-by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most f (1 - f) <= 1/4 of a bin away:
-for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
+that is rounded once (1/2), twice where a pixel is longer than the process lived (1). A row of many locations is the
+mean of what was rounded for each (1/2), is rounded itself (1/2), and may come from tiles of rows, which are so (1/2).
+
+In any other window, a pixel of P ns is a sum of bins of b <= P / 4 ns, of which the two at its edges are cut. Of a bin
+that is filled by s and covered by f, f * s is taken; the truth lies between max(0, s - (1 - f)) and min(s, f), at most
+f (1 - f) <= 1/4 of a bin away: for both edges b / 2P of the pixel, and 1/2 for the bins and 1/2 for the sum.
 """
 
 from __future__ import annotations
@@ -185,6 +187,73 @@ def test_without_tiles_pictures_are_the_same(folder: Path, trace: Trace, tmp_pat
             trace.window_profile(range(4), 0, 1 << 40), other.window_profile(range(4), 0, 1 << 40), strict=True
         )
     )
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Seventeen ranks, each a little later than the one before, with a second thread in one of them."""
+    spans = random_thread(9, 5_000)
+    late = [[(start + 12_345 * rank, duration, region) for start, duration, region in spans] for rank in range(17)]
+    threads = [[each] if rank != 5 else [each, spans[:3000]] for rank, each in enumerate(late)]
+    made = strobe.open(write_trace(tmp_path_factory.mktemp("ranks") / "ranks.strobe", threads))
+    made.build_pyramid()
+    return made
+
+
+def check_rows(trace: Trace, slow: Sequence[SlowLocation], row_level: int, edges: np.ndarray) -> int:
+    """Rows of the main threads; returns how many marks there were."""
+    members, size, width = trace.rows[0].locations, 8**row_level, len(edges) - 1
+    rows = -(-len(members) // size)
+    shares, marks = trace.row_cells(0, row_level, 0, rows + 1, int(edges[0]), int(edges[-1]), width)
+    assert not shares[rows].any(), "behind the last row is nothing"
+    assert (marks[rows] == NO_REGION).all()
+    for row in range(rows):
+        inside = [slow[location] for location in members[row * size : (row + 1) * size]]
+        exact = np.mean([each.shares(edges) for each in inside], axis=0)
+        bound = 0.5 if row_level == 0 else 1.5
+        assert np.abs(shares[row] - exact).max() <= bound
+        found = [each.marks(edges) for each in inside]
+        longest = np.max([ns for _, ns in found], axis=0)
+        assert ((marks[row] != NO_REGION) == (longest > 0)).all()
+        # Of marks that are equally long, any is right.
+        right = np.any([(region == marks[row]) & (ns == longest) for region, ns in found], axis=0)
+        assert right[longest > 0].all()
+    return int((marks != NO_REGION).sum())
+
+
+def test_every_pixel_of_rows_of_many_locations_is_what_their_spans_say(ranks: Trace):
+    assert [len(place.locations) for place in ranks.rows] == [17, 1]
+    slow, rng, marked = [SlowLocation(ranks, location) for location in range(18)], random.Random(8), 0
+    header = (Path(ranks.path) / "overview.tiles").read_bytes()[:16]
+    assert int.from_bytes(header[8:16], "little") > 20, "there are tiles of rows"
+    end = min(row["last_ns"] for row in ranks.locations.to_pylist())
+    for level in range(4, end.bit_length()):
+        for row_level in range(3):
+            start = rng.randint(0, max(0, (end >> level) - 100)) << level
+            marked += check_rows(ranks, slow, row_level, start + (np.arange(101) << level))
+    assert marked > 50
+
+
+def test_rows_are_the_same_without_an_overview(ranks: Trace, tmp_path: Path):
+    bare = tmp_path / "bare.strobe"
+    bare.mkdir()
+    for file in Path(ranks.path).iterdir():
+        if file.name != "overview.tiles":
+            os.link(file, bare / file.name)
+    (bare / "overview.tiles").mkdir()  # in the way, so that none can be built
+    other, end = strobe.open(bare), ranks.info.duration_ns
+    for row_level in range(3):
+        for start, stop, width in ((0, 1 << end.bit_length(), 512), (end // 3, end // 2, 300)):
+            with_tiles = ranks.row_cells(0, row_level, 0, 17, start, stop, width)
+            without = other.row_cells(0, row_level, 0, 17, start, stop, width)
+            assert np.abs(with_tiles[0].astype(int) - without[0]).max() <= 1
+            assert (with_tiles[1] == without[1]).all()
+    # One that was made from other tiles is made anew.
+    (bare / "overview.tiles").rmdir()
+    (bare / "overview.tiles").write_bytes(b"STIL of something else" * 100)
+    third = strobe.open(bare)
+    third.build_pyramid()
+    assert (bare / "overview.tiles").read_bytes() == (Path(ranks.path) / "overview.tiles").read_bytes()
 
 
 def thread_of_steps(stall_at: int | None, wait_ns: int, steps: int = 72_000, step_ns: int = 50_000_000) -> Spans:

@@ -17,11 +17,11 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
-from starlette.applications import Starlette
 
-from strobe.server.app import create_app
+from strobe.server.app import Application
 from strobe.server.iterations import MAGIC as STACK_MAGIC
 from strobe.server.iterations import cells_of
+from strobe.server.library import Source
 from strobe.server.tiles import MAGIC, NOTHING, TILE_CELLS, RegionNames, palette_of
 from tests.unit.hand_made import FETCH, MS, HandMadeProcess, make_trace, span, train_steps
 
@@ -40,12 +40,12 @@ def in_a_thread(work: Coroutine[Any, Any, Answer]) -> Answer:
 class Page:
     """What the page in the browser would ask, and how it would read the answers."""
 
-    app: Starlette
+    app: Application
 
     def request(self, method: str, address: str, headers: dict[str, str] | None = None) -> httpx.Response:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 return await client.request(method, address, headers=headers)
 
         return in_a_thread(ask())
@@ -79,7 +79,7 @@ class Page:
 
 def page_of(*threads: object, folder: Path, **more: object) -> Page:
     trace = make_trace(*threads, **more)  # type: ignore[arg-type]
-    return Page(create_app(trace, folder, token=TOKEN, static=folder))
+    return Page(Application([Source(folder, lambda: trace)], token=TOKEN, static=folder))
 
 
 @pytest.fixture
@@ -141,7 +141,9 @@ def test_a_changed_trace_is_sent_anew(page: Page, tmp_path: Path) -> None:
     before = page.get("meta").headers["etag"]
     (tmp_path / "process-1.blocks").write_bytes(b"more")
     trace = make_trace({"main": [span("step", 0, 10)]})
-    after = Page(create_app(trace, tmp_path, token=TOKEN, static=tmp_path)).get("meta").headers["etag"]
+    after = (
+        Page(Application([Source(tmp_path, lambda: trace)], token=TOKEN, static=tmp_path)).get("meta").headers["etag"]
+    )
     assert before != after
 
 

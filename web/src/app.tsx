@@ -13,6 +13,7 @@ import { TIMELINE_KEYS } from "./timeline/gestures";
 import { Legend } from "./widgets/Legend";
 import { Search } from "./widgets/Search";
 import { TABLE_KEYS } from "./widgets/Table";
+import { Traces } from "./widgets/Traces";
 
 const KEYS = [
   { title: "Timeline", keys: TIMELINE_KEYS },
@@ -77,6 +78,7 @@ function Frame({ views }: { views: readonly View[] }) {
         <h1 title={run?.meta.command.join(" ")}>
           {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
         </h1>
+        <Traces />
         <nav class="pages" aria-label="Pages">
           {views.map((v) => (
             <button

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strobe.errors import UsageError
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
     from strobe.structure.copies import Floats, Ints
     from strobe.structure.device_work import Device
+
+# Parts of the time: more would be more memory than rows that anybody reads.
+_MOST_POINTS = 1_000_000
 
 
 def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
@@ -33,6 +37,8 @@ def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
     from strobe.store.table import Table
     from strobe.structure.device_work import NO_DEVICE, devices
 
+    if points > _MOST_POINTS:
+        raise UsageError(f"{points} points are too many", do=f"--points: up to {_MOST_POINTS}")
     rows = rows_of_processes(trace, _of_process, by=by, points=points)
     note = "" if len(rows) else "no GPU copied or set memory in this trace" if devices(trace) else NO_DEVICE
     table = Table(rows, name="copies", about="copies and memory sets of all GPUs", note=note)

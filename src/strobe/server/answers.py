@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from strobe.errors import UsageError
+from strobe.model.kinds import GROUPS
 from strobe.server import (
     analysed,
     bars,
@@ -25,6 +26,7 @@ from strobe.server import (
     iterations,
     links,
     metrics,
+    rows,
     search,
     tables,
     visible,
@@ -40,7 +42,7 @@ from strobe.structure.stack import METRICS
 
 Answer = TypeVar("Answer", bound=Callable[..., Body])
 
-MOST_LOCATIONS = 256
+MOST_LOCATIONS = 1024
 _MOST_HITS = 500
 _MOST_BINS = 4096
 _MOST_STEPS = 4000
@@ -70,6 +72,7 @@ LOCATION = Parameter("location", "number of a thread or stream", of="location")
 LOCATIONS = Parameter("locations", "numbers of threads and streams", of="location", items=MOST_LOCATIONS)
 TILE_LEVEL = Parameter("level", "a cell is 2^level ns", most=MAX_LEVEL)
 TILE = Parameter("tile", f"number of the tile: {TILE_CELLS} cells, counted from the trace's zero")
+MEASURE = Parameter("of", rows.MEASURES, "text", most=8192)
 WIDTH = Parameter("width", "pixels that the stretch of time has on the screen", least=1, most=_MOST_BINS)
 LOOP = Parameter("level", "a step is an iteration of this loop; without: of the found one", "text", "", most=4096)
 TEXT = Parameter("text", "what to look for: words, -word, group:compute, dur:>1ms", "text", "", most=1000)
@@ -153,6 +156,12 @@ def meta(facts: Facts) -> Body:
     )
 
 
+@route("traces", most_bytes=_MB, media=(JSON_TYPE,))
+def traces(facts: Facts) -> Body:
+    """The traces that this server shows, by the names in their addresses, and which of them this one is."""
+    return _json({"here": facts.name, "names": facts.siblings})
+
+
 @route("summary", LOOP, most_bytes=4 * _MB, media=(JSON_TYPE,), slow=True)
 def summary(facts: Facts, level: str) -> Body:
     """The Overview: verdict, one step split into its parts, findings, quality; of the steps of a level where asked."""
@@ -176,6 +185,61 @@ def locations(facts: Facts) -> Body:
 def cells(facts: Facts, locations: tuple[int, ...], level: int, tile: int) -> Body:
     """One tile of the innermost region, for `locations=0,3,4`."""
     return tables.cells_body(facts, list(locations), level, tile)
+
+
+@route("rows/places", most_bytes=64 * _MB, media=(JSON_TYPE,))
+def row_places(facts: Facts) -> Body:
+    """What has the same part in every process (main threads, `stream 7`, ...), with its locations in order of rank."""
+    return _json(rows.places(facts))
+
+
+@route(
+    "rows/cells",
+    Parameter("place", "number of the place, of rows/places", of="place"),
+    Parameter("row_level", "a row stands for 8^row_level locations of the place", most=rows.MOST_LEVEL),
+    Parameter("first", "number of the first row"),
+    Parameter("count", "rows", least=1, most=rows.MOST_ROWS),
+    TILE_LEVEL,
+    TILE,
+    most_bytes=rows.raster_bytes(rows.MOST_ROWS, len(GROUPS)),
+    media=(CELLS_TYPE,),
+)
+def row_cells(facts: Facts, place: int, row_level: int, first: int, count: int, level: int, tile: int) -> Body:
+    """One tile of rows that stand for many ranks each: shares of groups, and what is rare but important."""
+    return rows.row_cells(facts, place, row_level, first, count, level, tile)
+
+
+@route(
+    "rows/shares",
+    LOCATIONS,
+    TILE_LEVEL,
+    TILE,
+    most_bytes=rows.raster_bytes(1, len(GROUPS)),
+    media=(CELLS_TYPE,),
+)
+def row_shares(facts: Facts, locations: tuple[int, ...], level: int, tile: int) -> Body:
+    """One tile of the mean shares of groups over some threads and streams."""
+    return rows.mean_shares(facts, locations, level, tile)
+
+
+@route(
+    "rows/heat",
+    LOCATIONS,
+    MEASURE,
+    TILE_LEVEL,
+    TILE,
+    most_bytes=rows.raster_bytes(MOST_LOCATIONS, 1),
+    media=(CELLS_TYPE,),
+)
+def row_heat(facts: Facts, locations: tuple[int, ...], of: str, level: int, tile: int) -> Body:
+    """One tile of a number for each cell: a metric, or the share of a group or of a region where that runs most."""
+    return rows.heat(facts, locations, of, level, tile)
+
+
+@route("rows/values", MEASURE, START_NS, END_NS, most_bytes=64 * _MB, slow=True)
+def row_values(facts: Facts, of: str, start_ns: int, end_ns: int) -> Body:
+    """How much of something each thread and stream has in a stretch of time: exclusive ns, or a metric's mean."""
+    return arrow_body(rows.values(facts, of, *_stretch(start_ns, end_ns)))
 
 
 @route("stack", LOCATION, TILE_LEVEL, TILE, most_bytes=8 * _MB, media=(ARROW_TYPE, CELLS_TYPE))
@@ -221,16 +285,24 @@ def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str, 
     return _json(detail.neighbour(facts, location, start_ns, depth, way, _chosen(facts, level).steps))
 
 
-@route("series", most_bytes=4 * _MB)
+@route("series", most_bytes=4 * _MB, slow=True)
 def series(facts: Facts) -> Body:
     """What was measured over time."""
     return arrow_body(metrics.series_table(facts.series))
 
 
-@route("readings", START_NS, END_NS, WIDTH, most_bytes=64 * _MB)
-def readings(facts: Facts, start_ns: int, end_ns: int, width: int) -> Body:
-    """The readings of all series in a window."""
-    return arrow_body(metrics.readings_table(facts.series, *_stretch(start_ns, end_ns), width))
+@route(
+    "readings",
+    Parameter("series", "only these series, by number", default=None, of="series", items=MOST_LOCATIONS),
+    START_NS,
+    END_NS,
+    WIDTH,
+    most_bytes=64 * _MB,
+)
+def readings(facts: Facts, series: tuple[int, ...] | None, start_ns: int, end_ns: int, width: int) -> Body:
+    """The readings of some or all series in a window."""
+    wanted = range(len(facts.series)) if series is None else sorted(set(series))
+    return arrow_body(metrics.readings_table(facts.series, wanted, *_stretch(start_ns, end_ns), width))
 
 
 @route(
@@ -412,7 +484,7 @@ def tree(facts: Facts, **part: Any) -> Body:
 
 @route(
     "tree/spans",
-    Parameter("call_path", "number of the call path; without: of what nobody launched", default=-1, of="call_path"),
+    Parameter("call_path", "number of the call path; without: of what nobody launched", default=-1),
     Parameter("region", "what it launched, by its region", default=None, of="region"),
     *PART,
     most_bytes=4 * _MB,

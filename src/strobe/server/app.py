@@ -1,51 +1,60 @@
-"""The application: routes, token, caching, timing. What the answers hold is made in the other modules here."""
+"""The application: routes, caching, timing, refusals. What the answers hold is made in the other modules here."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import html
 import json
-import secrets
+import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
+from urllib.parse import quote
 
-import anyio
-import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 import strobe
-from strobe.errors import StrobeError, UsageError
+from strobe.errors import InconclusiveError, StrobeError, UsageError
 from strobe.server import answers
+from strobe.server.desk import BusyError, Desk, KeptBodies, LateError, Limits, WithdrawnError
+from strobe.server.door import SECURITY, Door, refused
 from strobe.server.endpoints import JSON_TYPE
 from strobe.server.facts import Facts
+from strobe.server.library import Library, Source
 from strobe.server.openapi import openapi
 from strobe.server.tables import Body
 
-if TYPE_CHECKING:
-    from strobe.store.trace import Trace
-
-# Nothing is loaded from elsewhere, whatever the bundle or a trace may hold. Styles: Preact sets `style` attributes.
-_SECURITY = {
-    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 _WORTH_COMPRESSING = 8192
-# Two answers at a time: more would only make the one that the user waits for slower.
-_AT_A_TIME = 2
+_GONE = 499  # nobody reads it
+_SHOWN = 60
+_BROKEN = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>strobe</title></head>
+<body><h1>This run cannot be opened</h1><pre>{}</pre><p><a href="../../">All runs</a></p></body></html>
+"""
+_log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
+Result = TypeVar("Result")
 
 
-def new_token() -> str:
-    """Return a token that nobody guesses: it is the first part of every path, so that any proxy passes it on."""
-    return secrets.token_urlsafe(12)
+class _NoTraceError(Exception):
+    """An address names a trace that is not shown."""
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A body as it is sent."""
+
+    data: bytes
+    media_type: str
+    encoding: str
 
 
 def page_folder() -> Path:
@@ -54,93 +63,179 @@ def page_folder() -> Path:
     return next((folder for folder in folders if (folder / "index.html").is_file()), folders[0])
 
 
-def create_app(trace: Trace, path: Path, *, token: str, static: Path | None = None) -> Starlette:
-    """Return the application for one trace. Every address begins with `/TOKEN/`; those in the page are relative."""
-    facts = Facts(trace, path)
-    facts.warm()
-    static = static or page_folder()
-    turns = anyio.Semaphore(_AT_A_TIME)
-    routes = [
-        Route("/api/openapi.json", _description(facts)),
-        Route("/api/{name:path}", _answering(facts, turns)),
-        Route("/", _file(static, "index.html")),
-        Route("/assets/{name}", _asset(static)),
-    ]
-    return Starlette(routes=[Mount(f"/{token}", routes=routes), Route("/{rest:path}", _closed)])
+class Application:
+    """Answers for one trace or several.
 
+    Every address begins with `/TOKEN/`; those in the page are relative. One trace is there, and opened at once; several
+    are below `t/NAME/`, and `/TOKEN/` is their list. `hosts`: see Door.
+    """
 
-def _description(facts: Facts) -> Handler:
-    async def described(_: Request) -> Response:
-        text = await anyio.to_thread.run_sync(lambda: json.dumps(openapi(answers.endpoints(), facts)))
-        return Response(text, headers=_SECURITY, media_type=JSON_TYPE)
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        *,
+        token: str,
+        static: Path | None = None,
+        hosts: frozenset[str] = frozenset(),
+        limits: Limits | None = None,
+    ) -> None:
+        self.library, self.desk = Library(sources), Desk(limits)
+        self._kept: KeptBodies[_Packed] = KeptBodies(self.desk.limits.kept_bytes)
+        static = static or page_folder()
+        self._index = static / "index.html"
+        assets = static / "assets"
+        # What is not in this list is no file of the page, whatever a path says.
+        self._assets = {path.name: path for path in (assets.iterdir() if assets.is_dir() else ()) if path.is_file()}
+        of_a_trace: dict[str, Handler] = {
+            "/api/openapi.json": self._description,
+            "/api/{name:path}": self._answer,
+            "/assets/{name}": self._asset,
+            "/": self._page,
+        }
+        if len(self.library.names) == 1:
+            self.library.open(self.library.names[0])
+            handlers = of_a_trace
+        else:
+            handlers = {f"/t/{{trace}}{path}": handler for path, handler in of_a_trace.items()}
+            handlers |= {"/": self._list, "/t/{trace}": self._with_slash}
+        handlers |= {"/{rest:path}": self._nothing}
+        inside = Starlette(routes=[Route(path, _told(handler)) for path, handler in handlers.items()])
+        inside.router.redirect_slashes = False  # it would say an absolute address
+        self._door = Door(inside, token, hosts)
 
-    return described
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._door(scope, receive, send)
 
-
-def _answering(facts: Facts, turns: anyio.Semaphore) -> Handler:
-    async def answering(request: Request) -> Response:
+    async def _answer(self, request: Request) -> Response:
+        """Answer a question to a trace."""
         name = request.path_params["name"]
         endpoint = answers.endpoint(name)
         if endpoint is None:
-            return _refused(404, f"there is no question '{name[:60]}'", "All questions: api/openapi.json")
-        etag = _etag(facts.version, request.url.path, request.url.query)
-        headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept-Encoding", **_SECURITY}
+            return refused(404, f"there is no question '{name[:_SHOWN]}'", "All questions: api/openapi.json")
+        facts = await self._facts(request)
+        values = endpoint.values(facts, request.query_params.multi_items())
+        etag = _etag(facts, request)
+        headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept-Encoding", **SECURITY}
         if request.headers.get("if-none-match") == etag:
             return Response(status_code=304, headers=headers)
-        asked = time.perf_counter()
-        async with turns:
-            # A request that was superseded while it waited for its turn is not worth its work.
-            if await request.is_disconnected():
-                return Response(status_code=499)
+        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        key = (facts.name, facts.version, endpoint.name, tuple(sorted(values.items())), zipped)
+        asked, begun = time.perf_counter(), float("inf")
+
+        def work() -> _Packed:
+            nonlocal begun
             begun = time.perf_counter()
-            try:
-                values = endpoint.values(facts, request.query_params.multi_items())
-                body = await anyio.to_thread.run_sync(endpoint.body, facts, values)
-            except StrobeError as error:
-                return _refused(400 if isinstance(error, UsageError) else 500, error.what, error.do)
+            return _packed(endpoint.body(facts, values), zipped)
+
+        packed = self._kept.get(key)
+        if packed is None:
+            packed = await self._at_desk(request, key, work, slow=endpoint.slow)
+            if not endpoint.slow:
+                self._kept.put(key, packed, len(packed.data))
         done = time.perf_counter()
+        begun = min(begun, done)  # somebody else had asked before
         headers["Server-Timing"] = f"wait;dur={1e3 * (begun - asked):.1f}, answer;dur={1e3 * (done - begun):.1f}"
-        return _packed(request, body, headers)
+        if packed.encoding:
+            headers["Content-Encoding"] = packed.encoding
+        return Response(packed.data, headers=headers, media_type=packed.media_type)
 
-    return answering
+    async def _description(self, request: Request) -> Response:
+        """Answer with the description of all questions to a trace."""
+        facts = await self._facts(request)
+        key = (facts.name, "openapi.json")
+        text = await self._at_desk(request, key, lambda: json.dumps(openapi(answers.endpoints(), facts)), slow=True)
+        return Response(text, headers=SECURITY, media_type=JSON_TYPE)
 
+    async def _page(self, request: Request) -> Response:
+        """Answer with the page of a trace; where that cannot be opened, with one that says why."""
+        if not self._index.is_file():
+            return refused(500, "the web page was not built into this installation", "Run ./dev sync")
+        try:
+            await self._facts(request)
+        except StrobeError as error:
+            return HTMLResponse(_BROKEN.format(html.escape(str(error))), 422, SECURITY)
+        return FileResponse(self._index, headers={**SECURITY, "Cache-Control": "no-cache"})
 
-def _refused(status: int, what: str, do: str = "") -> Response:
-    return Response(json.dumps({"error": what, "do": do}), status, _SECURITY, JSON_TYPE)
-
-
-def _packed(request: Request, body: Body, headers: Mapping[str, str]) -> Response:
-    data, headers = body.data, dict(headers)
-    if len(data) >= _WORTH_COMPRESSING and "gzip" in request.headers.get("accept-encoding", ""):
-        # Level 1: cells shrink fivefold at about 5 ms for a megabyte; the next levels cost more than they save.
-        data = gzip.compress(data, compresslevel=1, mtime=0)
-        headers["Content-Encoding"] = "gzip"
-    return Response(data, headers=headers, media_type=body.media_type)
-
-
-def _etag(version: str, path: str, query: str) -> str:
-    return f'"{hashlib.sha256(f"{version}|{strobe.__version__}|{path}|{query}".encode()).hexdigest()[:20]}"'
-
-
-def _file(folder: Path, name: str) -> Handler:
-    async def endpoint(_: Request) -> Response:
-        if not (folder / name).is_file():
-            return PlainTextResponse("strobe: the web page was not built into this installation: run ./dev sync", 500)
-        return FileResponse(folder / name, headers={**_SECURITY, "Cache-Control": "no-cache"})
-
-    return endpoint
-
-
-def _asset(folder: Path) -> Handler:
-    async def endpoint(request: Request) -> Response:
-        path = folder / "assets" / request.path_params["name"]
-        if not path.is_file():
-            return PlainTextResponse("strobe: no such file", 404)
+    async def _asset(self, request: Request) -> Response:
+        """Answer with a file of the page."""
+        path = self._assets.get(request.path_params["name"])
+        if path is None:
+            return await self._nothing(request)
         # The name holds a hash of the content: it never changes.
-        return FileResponse(path, headers={**_SECURITY, "Cache-Control": "private, max-age=31536000, immutable"})
+        return FileResponse(path, headers={**SECURITY, "Cache-Control": "private, max-age=31536000, immutable"})
 
-    return endpoint
+    async def _list(self, _: Request) -> Response:
+        """Answer with the list of all traces."""
+        return HTMLResponse(self.library.page(), headers={**SECURITY, "Cache-Control": "no-cache"})
+
+    async def _with_slash(self, request: Request) -> Response:
+        """Send on to the address that the relative ones in the page are made for."""
+        name = quote(request.path_params["trace"], safe="")
+        return Response(status_code=308, headers={**SECURITY, "Location": f"{name}/"})
+
+    async def _nothing(self, _: Request) -> Response:
+        return refused(404, "there is nothing at this address")
+
+    async def _facts(self, request: Request) -> Facts:
+        """Return the trace that an address names; it is opened where it is not yet."""
+        name = request.path_params.get("trace", self.library.names[0])
+        if name not in self.library:
+            raise _NoTraceError
+        facts = self.library.opened(name)
+        if facts is None:
+            facts = await self._at_desk(request, ("open", name), lambda: self.library.open(name), slow=True)
+        return facts
+
+    async def _at_desk(self, request: Request, key: Hashable, work: Callable[[], Result], *, slow: bool) -> Result:
+        async def gone() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+
+        # A request that was withdrawn while it waited to be read is not worth its work.
+        if await request.is_disconnected():
+            raise WithdrawnError
+        return await self.desk.answer(key, work, slow=slow, gone=gone)
 
 
-async def _closed(_: Request) -> Response:
-    return PlainTextResponse("strobe: open the whole address that `strobe view` printed; it holds a token\n", 404)
+def _told(handler: Handler) -> Handler:
+    """Let a handler raise what has to be told to whoever asked: in one sentence, whatever happened."""
+
+    async def telling(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except UsageError as error:
+            return refused(400, error.what, error.do)
+        except InconclusiveError as error:
+            return refused(422, error.what, error.do)
+        except StrobeError as error:
+            return refused(500, error.what, error.do)
+        except _NoTraceError:
+            return refused(404, "there is no trace of this name")
+        except WithdrawnError:
+            return Response(status_code=_GONE)
+        except BusyError:
+            return refused(503, "too many questions wait already", "Ask again in a moment.", {"Retry-After": "1"})
+        except LateError:
+            do = "The command line (strobe --help) takes the time that it takes."
+            return refused(504, "the answer took longer than a server may take", do)
+        except MemoryError:
+            return refused(400, "the answer would need more memory than there is", "Ask for less at once.")
+        except Exception as error:
+            # Ours to repair: whoever started the server sees where it happened, whoever asked sees a sentence.
+            _log.exception("a question was not answered")
+            return refused(500, f"the server could not answer ({type(error).__name__})", "Its terminal says more.")
+
+    return telling
+
+
+def _packed(body: Body, zipped: bool) -> _Packed:
+    if zipped and len(body.data) >= _WORTH_COMPRESSING:
+        # Level 1: cells shrink fivefold at about 5 ms for a megabyte; the next levels cost more than they save.
+        return _Packed(gzip.compress(body.data, compresslevel=1, mtime=0), body.media_type, "gzip")
+    return _Packed(body.data, body.media_type, "")
+
+
+def _etag(facts: Facts, request: Request) -> str:
+    text = f"{facts.version}|{strobe.__version__}|{request.url.path}|{request.url.query}"
+    return f'"{hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]}"'

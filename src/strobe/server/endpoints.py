@@ -27,7 +27,7 @@ _REAL = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,3})?")
 _SHOWN = 60
 
 Kind = Literal["whole", "real", "text", "choice", "flag"]
-Things = Literal["", "location", "process", "region", "call_path"]
+Things = Literal["", "location", "process", "region", "place", "series"]
 Value = int | float | str | bool | tuple[int, ...] | None
 
 
@@ -181,4 +181,4 @@ def _count(things: Things, facts: Facts) -> int:
         return len(facts.trace.processes)
     if things == "region":
         return len(facts.names.names)
-    return len(facts.call_path_arrays[0])
+    return len(facts.trace.rows) if things == "place" else len(facts.series)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from strobe.structure.steps import choose_steps, find_steps
 from strobe.structure.structure import graph_json, opened_graph
 
 if TYPE_CHECKING:
-    from strobe.store.trace import SpanArrays, Trace
+    from strobe.store.trace import Readings, SpanArrays, Trace
 
 # Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
 _KEPT_SPANS = 4_000_000
@@ -62,11 +63,18 @@ class Chosen:
         return summarise_part(self._whole, self.trace, self._part).to_json()
 
 
+def _in_order(parts: Sequence[Readings]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    time_ns, values = (np.concatenate([getattr(each, name) for each in parts]) for name in ("time_ns", "values"))
+    order = np.argsort(time_ns, kind="stable")
+    return time_ns[order], values[order]
+
+
 class Facts:
     """One trace, with what every answer needs, read once. Threads of the service share it."""
 
-    def __init__(self, trace: Trace, path: Path) -> None:
+    def __init__(self, trace: Trace, path: Path, name: str = "", siblings: Sequence[str] = ()) -> None:
         self.trace, self.path = trace, path
+        self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
         self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
         self._chosen: OrderedDict[str, Chosen] = OrderedDict()
         self._lock = threading.Lock()
@@ -185,13 +193,10 @@ class Facts:
     @cached_property
     def series(self) -> list[Series]:
         """Everything that was measured over time."""
-        table = self.trace.metrics().to_arrow().sort_by("time_ns")
-        keys: dict[tuple[str, str, int, int | None], list[int]] = {}
-        columns = [table[name].to_pylist() for name in ("metric", "unit", "process", "location")]
-        for row, key in enumerate(zip(*columns, strict=True)):
-            keys.setdefault(key, []).append(row)
-        time_ns, values = table["time_ns"].to_numpy(), table["value"].to_numpy()
-        return [Series(*key, time_ns[rows], values[rows]) for key, rows in keys.items()]
+        parts: dict[tuple[str, str, int, int | None], list[Readings]] = {}
+        for each in self.trace.readings():
+            parts.setdefault((each.metric, each.unit, each.process, each.location), []).append(each)
+        return [Series(*key, *_in_order(readings)) for key, readings in parts.items()]
 
     @cached_property
     def _beginning(self) -> tuple[Trace, str]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import uvicorn
 
-from strobe.server.app import create_app, new_token
+from strobe.server.app import Application
+from strobe.server.door import new_token
+from strobe.server.library import Source
 
-if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+# A thread that computes gives the interpreter to one that draws after this many seconds (Python's own: 0.005).
+_SWITCH_S = 0.001
+# Connections at once: a browser opens six.
+_MOST_CONNECTIONS = 512
+# Ctrl-C does not wait longer for answers that are under way.
+_GRACE_S = 2
 
 
 class _Server(uvicorn.Server):
@@ -29,23 +36,62 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    trace: Trace, *, host: str = "127.0.0.1", port: int = 0, started: Callable[[str], None], static: Path | None = None
+    sources: Sequence[Source],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    prefix: str = "",
+    hosts: Sequence[str] = (),
+    started: Callable[[str, int], None],
+    static: Path | None = None,
 ) -> None:
-    """Serve a trace until Ctrl-C; `started` gets the address once it can be opened. OSError when the port is taken.
+    """Serve traces until Ctrl-C; `started` gets the address once it can be opened, and the port.
 
-    `static` is another build of the page than the installed one.
+    Raises StrobeError where the only trace cannot be opened, OSError when the port is taken. `prefix`: path, or whole
+    address, under which a proxy shows the server, `{port}` in it being the port. `hosts`: names by which it may be
+    called, beside those of this machine that it listens on. `static` is another build of the page than the installed.
     """
     token = new_token()
-    app = create_app(trace, trace.path, token=token, static=static)
+    known = {name.lower() for name in (host, *hosts, urlsplit(prefix).hostname) if name}
+    if host in ("0.0.0.0", "::"):
+        known |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+    app = Application(sources, token=token, static=static, hosts=frozenset(known))
     # Bound here and not by uvicorn: port 0 becomes a number that we can print, and a taken port is our error to tell.
     listener = socket.create_server((host, port))
     listener.set_inheritable(False)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{listener.getsockname()[1]}/{token}/"
+    bound = listener.getsockname()[1]
+    address = f"{address_of(host, bound, prefix)}/{token}/"
+    sys.setswitchinterval(_SWITCH_S)
     try:
-        _Server(config, lambda: started(address)).run(sockets=[listener])
+        _Server(configured(app), lambda: started(address, bound)).run(sockets=[listener])
     except KeyboardInterrupt:
         pass  # The way to end it.
     finally:
+        app.desk.close()
         listener.close()
+
+
+def configured(app: Application) -> uvicorn.Config:
+    """Return how uvicorn is to serve an application."""
+    return uvicorn.Config(
+        app,
+        # h11 refuses heads of requests beyond 64 kB, whatever else is installed.
+        http="h11",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def address_of(host: str, port: int, prefix: str) -> str:
+    """Return the address at which a browser finds the server, without the last slash."""
+    path = prefix.replace("{port}", str(port)).strip("/")
+    if urlsplit(path).scheme:
+        return path
+    shown = f"[{host}]" if ":" in host else host
+    return "/".join(filter(None, (f"http://{shown}:{port}", path)))

@@ -31,8 +31,8 @@ class Body:
 
 
 def cells_bytes(rows: int) -> int:
-    """Return the bytes that so many rows of cells have at most: index and share of each, and their palette."""
-    return 2 * rows * TILE_CELLS + PALETTE_BYTES
+    """Return the bytes that so many rows of cells have at most: index, share and mark of each, and their palette."""
+    return 3 * rows * TILE_CELLS + PALETTE_BYTES
 
 
 def arrow_body(table: pa.Table) -> Body:
@@ -82,9 +82,9 @@ def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
 def cells_body(facts: Facts, locations: list[int], level: int, tile: int) -> Body:
     """Return one tile of the innermost region for each location: rows in the order asked for."""
     start_ns, end_ns = tile_window(level, tile)
-    regions, shares, _ = facts.trace.cells(locations, start_ns, end_ns, TILE_CELLS)
+    regions, shares, marks = facts.trace.cells(locations, start_ns, end_ns, TILE_CELLS)
     header = {"level": level, "tile": tile, "locations": locations}
-    return Body(encode_cells(np.asarray(regions), np.asarray(shares), facts.names, header), CELLS_TYPE)
+    return Body(encode_cells(regions, shares, facts.names, header, marks), CELLS_TYPE)
 
 
 def stack_body(facts: Facts, location: int, level: int, tile: int) -> Body:

@@ -6,6 +6,9 @@ asked for again while panning, and its answer can be cached. A body is
     4 bytes "STC1", u32 length of the header, header (JSON, padded with spaces to 8 bytes), u8 index[rows][TILE_CELLS],
     and, where the header says `"shares": true`, u8 share[rows][TILE_CELLS] (255ths of the cell).
 
+A third part of the same form, where the header says `"marks": true`, holds the longest exceptional span of each cell
+as its index; its region is GAP where it is a gap.
+
 Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. A picture with more regions
 than a byte can tell apart shows the rarest as one entry per group, with region NOTHING.
 """
@@ -23,13 +26,16 @@ import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
+from strobe.store.raw import GAP
 
 TILE_CELLS = 1024
 LAST_NS = 2**53  # 104 days; a double in the browser holds no more
 MAX_LEVEL = 43  # a tile of it is LAST_NS wide
 NOTHING = 0xFFFFFFFF
 MAGIC = b"STC1"
-_NAMED_ENTRIES = 255 - len(GROUPS)
+# Index 0 is nothing, and one is kept for gaps.
+_MOST_ENTRIES = 254
+_NAMED_ENTRIES = _MOST_ENTRIES - len(GROUPS)
 _NAME_LENGTH = 200
 # 255 names, whose characters JSON escapes with up to 12 bytes, and what else the header says.
 PALETTE_BYTES = 1 << 20
@@ -54,17 +60,31 @@ def tile_window(level: int, tile: int) -> tuple[int, int]:
     return tile * width_ns, (tile + 1) * width_ns
 
 
-def encode_cells(regions: Ids, shares: Bytes | None, names: RegionNames, header: Mapping[str, object]) -> bytes:
-    """Return the body for cells of shape (rows, TILE_CELLS): region ids (NOTHING where idle) and their shares."""
-    index, palette = palette_of(regions, names)
-    text = json.dumps(
-        {**header, "rows": len(regions), "shares": shares is not None, "palette": palette}, separators=(",", ":")
-    ).encode()
+def encode_cells(
+    regions: Ids, shares: Bytes | None, names: RegionNames, header: Mapping[str, object], marks: Ids | None = None
+) -> bytes:
+    """Return the body for cells of shape (rows, TILE_CELLS): region ids (NOTHING where idle), shares, and marks."""
+    rows = len(regions)
+    marked = marks is not None and bool((marks != NOTHING).any())
+    index, palette = marked_palette(
+        np.concatenate([regions, marks]) if marked and marks is not None else regions, names
+    )
+    about = {**header, "rows": rows, "shares": shares is not None, "marks": marked, "palette": palette}
+    text = json.dumps(about, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    parts = [MAGIC, struct.pack("<I", len(text)), text, index.tobytes()]
+    parts = [MAGIC, struct.pack("<I", len(text)), text, index[:rows].tobytes()]
     if shares is not None:
         parts.append(np.ascontiguousarray(shares, dtype=np.uint8).tobytes())
-    return b"".join(parts)
+    return b"".join([*parts, index[rows:].tobytes()])
+
+
+def marked_palette(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]]:
+    """Return the same as `palette_of`, where a region may be GAP, too."""
+    index, palette = palette_of(regions, names)
+    if (gaps := regions == GAP).any():
+        palette.append([GAP, "nothing ran", "other"])
+        index[gaps] = len(palette)
+    return index, palette
 
 
 def palette_of(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]]:
@@ -75,7 +95,7 @@ def palette_of(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]
     seen = np.bincount(slots.ravel(), minlength=count + 1)
     used = np.flatnonzero(seen[:count])
     index_of = np.zeros(count + 1, dtype=np.uint8)
-    if len(used) <= _NAMED_ENTRIES + len(GROUPS):
+    if len(used) <= _MOST_ENTRIES:
         kept, rest = used, used[:0]
     else:
         by_cells = used[np.argsort(-seen[used], kind="stable")]

@@ -56,6 +56,15 @@ def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
     return imported([path], _cache_folder(path, cache), talk=talk)
 
 
+def knows(path: Path) -> bool:
+    """Whether a file, or one in a folder, is of another tool that we can read."""
+    try:
+        _recognised(list(inputs_of(path)), [path])
+    except FormatError:
+        return False
+    return True
+
+
 def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None = None, talk: bool = True) -> Path:
     """Import files into one trace folder, unless it is there and no file has changed since.
 

@@ -1,16 +1,17 @@
 """The pyramid of a trace: pictures of any window at the cost of their pixels.
 
-Tiles are built at the end of a run or of an import, or by whoever needs them first; nothing is wrong without them, only
-slower. What they hold: docs/format/tiles.md.
+Tiles are built at the end of a run, or by the first picture; nothing is wrong without them, only slower. What they
+hold: docs/format/tiles.md.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,8 @@ import numpy.typing as npt
 from strobe.model.kinds import GROUPS
 from strobe.store.archive import ProcessFiles
 from strobe.store.merge import Definitions
-from strobe.store.raw import ProcessReader
+from strobe.store.places import Place
+from strobe.store.raw import ALWAYS, ProcessReader
 
 Regions = npt.NDArray[np.uint32]
 Shares = npt.NDArray[np.uint8]
@@ -46,10 +48,13 @@ class Pyramid:
         zeros: Sequence[int],
         files: Sequence[ProcessFiles],
         definitions: Definitions,
+        places: Sequence[Place],
     ) -> None:
         from strobe import native
 
-        self._files = files
+        self._files, self._places = files, places
+        self._whole = all(reader.window == ALWAYS for reader in readers)
+        self._whole &= len(files) == len(readers) and all(each.rings is None for each in files)
         self._region_count = len(definitions.regions)
         self._process = np.array([home.process for home in definitions.homes], dtype=np.uint32)
         self._local = np.array([home.local_id for home in definitions.homes], dtype=np.uint32)
@@ -62,11 +67,13 @@ class Pyramid:
             begin_ns, end_ns = reader.window
             self._core.add_process(reader.core, regions, groups, zero, begin_ns - zero, end_ns - zero)
         self._opened: set[int] = set()
+        self._places_opened = False
         self._lock = threading.Lock()
 
     def build(self) -> None:
         """Build what is missing, or was built from something else."""
         self._open(range(len(self._files)))
+        self._open_places()
 
     def cells(self, locations: Iterable[int], window: Window) -> tuple[Regions, Shares, Regions]:
         """Return region, share and mark by location and pixel: see `Trace.cells`."""
@@ -78,14 +85,10 @@ class Pyramid:
         process, local = self._homes(locations)
         return self._core.group_shares(process, local, window.start_ns, window.end_ns, window.width)
 
-    def row_cells(
-        self, members: Sequence[int], row_level: int, first: int, count: int, window: Window
-    ) -> tuple[Shares, Regions]:
-        """Return group shares and marks of rows of 8**row_level of these locations each: see `Trace.row_cells`."""
-        size = 8**row_level
-        bounds = np.minimum((first + np.arange(count + 1)) * size, len(members)).astype(np.uint32)
-        process, local = self._homes(members[bounds[0] : bounds[-1]])
-        return self._core.row_cells(process, local, bounds - bounds[0], window.start_ns, window.end_ns, window.width)
+    def row_cells(self, place: int, row_level: int, first: int, count: int, window: Window) -> tuple[Shares, Regions]:
+        """Return group shares and marks of rows of 8**row_level locations each: see `Trace.row_cells`."""
+        self._open_places()
+        return self._core.row_cells(place, row_level, first, count, window.start_ns, window.end_ns, window.width)
 
     def profile(
         self, locations: Iterable[int], start_ns: int, end_ns: int
@@ -110,17 +113,38 @@ class Pyramid:
                     list(pool.map(self._open_one, missing))
             self._opened.update(missing)
 
+    def _open_places(self) -> None:
+        self._open(range(len(self._files)))
+        with self._lock:
+            if self._places_opened:
+                return
+            members = np.array([location for place in self._places for location in place.locations], dtype=np.intp)
+            bounds = np.cumsum([0, *(len(place.locations) for place in self._places)], dtype=np.uint32)
+            self._core.set_places(self._process[members], self._local[members], bounds)
+            # A part of a run has no rows of its own, and one place is no row of several.
+            if self._whole and any(len(place.locations) > 1 for place in self._places):
+                path = self._files[0].blocks.parent / "overview.tiles"
+                self._open_or_build(path, self._core.open_places, self._core.build_places)
+            self._places_opened = True
+
     def _open_one(self, process: int) -> None:
         files = self._files[process]
-        # What a process that still writes has written is read as it is.
-        if files.rings is not None or self._core.open(process, str(files.tiles)):
+        if files.rings is not None:  # what a process that still writes has written is read as it is
+            return
+        self._open_or_build(
+            files.tiles, lambda path: self._core.open(process, path), lambda path: self._core.build(process, path)
+        )
+
+    @staticmethod
+    def _open_or_build(path: Path, open_it: Callable[[str], bool], build: Callable[[str], None]) -> None:
+        if open_it(str(path)):
             return
         # Under another name first: a reader never meets half a file, and two readers may build at once.
-        unfinished = files.tiles.with_name(f"{files.tiles.name}.{os.getpid()}")
+        unfinished = path.with_name(f"{path.name}.{os.getpid()}")
         try:
-            self._core.build(process, str(unfinished))
-            unfinished.replace(files.tiles)
+            build(str(unfinished))
+            unfinished.replace(path)
         except OSError:  # the folder is not ours to write in, or the disk is full
             unfinished.unlink(missing_ok=True)
             return
-        self._core.open(process, str(files.tiles))
+        open_it(str(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from strobe import registry
 from strobe.errors import TraceError, UsageError
+from strobe.model.cancellation import checkpoint
 from strobe.model.kinds import RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
@@ -74,6 +76,18 @@ _FOREVER = (-(2**63), 2**63 - 1)
 _Value = TypeVar("_Value")
 
 
+@dataclass(frozen=True)
+class Readings:
+    """What one metric of a process, or of a location of it, read: in order of time, ns since the trace's zero."""
+
+    metric: str
+    unit: str
+    process: int
+    location: int | None
+    time_ns: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+
 class Trace:
     """One recorded run. Reading is lazy: opening reads definitions, spans are read when a question needs them.
 
@@ -111,7 +125,8 @@ class Trace:
         self._unreadable = list(unreadable)  # (pid, why) of processes whose file is beyond repair
         self.workers = workers  # who answers questions to all processes; None: we do, one after the other
         self._memory: dict[object, object] = {}
-        self._lock = threading.RLock()
+        self._making: dict[object, threading.RLock] = {}
+        self._lock = threading.Lock()
 
     # What it is
 
@@ -236,6 +251,7 @@ class Trace:
         `self_ns` is the duration without the spans directly inside that overlap the stretch of time, too: the self time
         of the span only where that lies in the stretch as a whole.
         """
+        checkpoint()
         home = self._home(location)
         zero = self.zero_of(home.process)
         lowest = _FOREVER[0] if start_ns is None else start_ns + zero
@@ -302,21 +318,30 @@ class Trace:
         batches = [self._span_batch(at, start_ns, end_ns) for at in wanted]
         return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
 
+    def readings(self) -> Iterator[Readings]:
+        """Return every reading of every metric as arrays, by metric."""
+        for process, reader in enumerate(self.readers):
+            of_process, zero = self._local_locations(process), self.zero_of(process)
+            for metric in reader.metrics():
+                times = np.asarray(metric["time_ns"], dtype=np.int64) - zero
+                values = np.asarray(metric["value"], dtype=np.float64)
+                location = of_process.get(cast(int, metric["location"]))
+                yield Readings(str(metric["name"]), str(metric["unit"]), process, location, times, values)
+
     def metrics(self) -> Table:
         """Return every reading of every metric: CPU time, memory, ... over time."""
         parts = []
-        for process, reader in enumerate(self.readers):
-            for metric in reader.metrics():
-                times = cast("npt.NDArray[np.int64]", metric["time_ns"])
-                values = {
-                    "metric": [metric["name"]] * len(times),
-                    "process": [process] * len(times),
-                    "location": [self.location_of(process, cast(int, metric["location"]))] * len(times),
-                    "time_ns": times - self.zero_of(process),
-                    "value": metric["value"],
-                    "unit": [metric["unit"]] * len(times),
-                }
-                parts.append(make_table("metrics", values).to_arrow())
+        for each in self.readings():
+            count = len(each.time_ns)
+            values = {
+                "metric": [each.metric] * count,
+                "process": [each.process] * count,
+                "location": [each.location] * count,
+                "time_ns": each.time_ns,
+                "value": each.values,
+                "unit": [each.unit] * count,
+            }
+            parts.append(make_table("metrics", values).to_arrow())
         if not parts:
             return make_table("metrics", [], note=self.missing(("metrics",)))
         return Table(pa.concat_tables(parts), name="metrics")
@@ -475,8 +500,7 @@ class Trace:
         """
         if not 0 <= place < len(self.rows):
             raise UsageError(f"no place {place}: this trace has {len(self.rows)}, numbered from 0")
-        members = self.rows[place].locations
-        return self._pyramid.row_cells(members, row_level, first, count, Window(start_ns, end_ns, width))
+        return self._pyramid.row_cells(place, row_level, first, count, Window(start_ns, end_ns, width))
 
     def build_pyramid(self) -> None:
         """Build the tiles that pictures are made from, where they are missing or out of date.
@@ -603,9 +627,19 @@ class Trace:
     def once(self, key: object, make: Callable[[], _Value]) -> _Value:
         """Return what `make` gave the first time this key was asked for: for results that several questions share."""
         with self._lock:
-            if key not in self._memory:
-                self._memory[key] = make()
-            return cast(_Value, self._memory[key])
+            if key in self._memory:
+                return cast(_Value, self._memory[key])
+            making = self._making.setdefault(key, threading.RLock())
+        # A lock for each key: who waits for a result does not keep others from theirs.
+        with making:
+            with self._lock:
+                if key in self._memory:
+                    return cast(_Value, self._memory[key])
+            value = make()
+            with self._lock:
+                self._memory[key] = value
+                self._making.pop(key, None)
+            return value
 
     def __getattr__(self, name: str) -> Callable[..., Table]:
         if name.startswith("_") or name not in registry.names("analyses"):
@@ -657,8 +691,13 @@ class Trace:
 
     def _local_locations(self, process: int) -> dict[int, int]:
         """From the ids of a process's locations to ours."""
-        homes = enumerate(self.definitions.homes)
-        return {home.local_id: location for location, home in homes if home.process == process}
+        return self.once("local locations", self._locations_by_process)[process]
+
+    def _locations_by_process(self) -> list[dict[int, int]]:
+        found: list[dict[int, int]] = [{} for _ in self.readers]
+        for location, home in enumerate(self.definitions.homes):
+            found[home.process][home.local_id] = location
+        return found
 
     def region_map(self, process: int) -> npt.NDArray[np.uint32]:
         """Return, by the number that a process has for it, the region of the trace."""
@@ -666,9 +705,7 @@ class Trace:
 
     def location_of(self, process: int, local_id: int) -> int | None:
         """Return the location that a process has under a number of its own."""
-        return next(
-            (i for i, home in enumerate(self.definitions.homes) if home == LocalLocation(process, local_id)), None
-        )
+        return self._local_locations(process).get(local_id)
 
     def _global_regions(self, process: int, local: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """Map an image of local regions to global ones; pixels without a region stay so."""
@@ -683,7 +720,7 @@ class Trace:
     def _pyramid(self) -> Pyramid:
         def make() -> Pyramid:
             zeros = [self.zero_of(process) for process in range(len(self.readers))]
-            return Pyramid(self.readers, zeros, self.files, self.definitions)
+            return Pyramid(self.readers, zeros, self.files, self.definitions, self.rows)
 
         return self.once("pyramid", make)
 

@@ -159,6 +159,15 @@ export function heatColor(share: number, theme: Theme): Rgb {
     : toRgb({ l: 0.965 - 0.24 * size, c: 0.006 + 0.135 * size, h: 55 });
 }
 
+/** A value from 0 to 1 on the radar: lightness alone says the order, as in print; hue from violet over red to yellow helps. */
+export function radarColor(value: number, theme: Theme): Rgb {
+  const size = Math.min(1, Math.max(0, value));
+  const chroma = 0.03 + 0.5 * size * (1 - size) + 0.1 * size;
+  return theme === "dark"
+    ? toRgb({ l: 0.24 + 0.66 * size, c: chroma, h: 290 + 170 * size })
+    : toRgb({ l: 0.965 - 0.62 * size, c: chroma, h: 90 - 150 * size });
+}
+
 /** A colour, or where another region is chosen a breath of it, so that the chosen one stands out. */
 export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb => {
   if (!dim) return color;

@@ -8,13 +8,15 @@ const full: State = {
   open: [0, 3],
   measured: [1],
   rows: {
-    preset: "master",
-    sort: "host",
+    preset: "radar",
+    sort: "value",
+    sortAt: 123_456,
     filter: "rank:3-7 -stream & =",
     folds: "all",
     flipped: ["p3", "n0"],
     pinned: ["l5", "m3.bytes/s"],
     fit: true,
+    measure: "region.aten::mm ~ &",
     location: 4,
   },
   selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
@@ -53,7 +55,8 @@ describe("the state in the address", () => {
 
     "#stack=a-b-c",
     "#profile=a-b-c",
-    "#preset=x&sort=size&fold=some~&pin=~5&fit=yes&location=-3",
+    "#preset=x&sort=value&fold=some~&pin=~5&fit=yes&measure=heat&location=-3",
+    "#sort=value-x",
   ])("survives nonsense: %s", (hash) => expect(parseState(hash)).toEqual(INITIAL));
   test("keeps the trail short by forgetting the outermost windows", () => {
     const trail = Array.from({ length: 40 }, (_, i) => ({ startNs: i, endNs: 1_000 }));

@@ -22,6 +22,20 @@ describe("a body of cells", () => {
   });
   test("is full where something ran, if the header says that it has no shares", () =>
     expect([...(decodeCells(body({ rows: 1, shares: false, palette }, [1, 0]), 2)[0]?.share ?? [])]).toEqual([255, 0]));
+  test("has its marks as stretches of neighbouring cells", () => {
+    const two = [...palette, [0xfffffffe, "nothing ran", "other"]];
+    const [, second] = decodeCells(
+      body(
+        { rows: 2, shares: true, marks: true, palette: two },
+        [1, 0, 1, 1, 1, 0, 255, 0, 9, 9, 9, 9, 0, 0, 0, 1, 1, 2],
+      ),
+      3,
+    );
+    expect(second?.marks.map(({ from, to, entry }) => [from, to, entry.name])).toEqual([
+      [0, 2, "aten::mm"],
+      [2, 3, "nothing ran"],
+    ]);
+  });
   test.each([
     ["a foreign body", new ArrayBuffer(16)],
     ["a cut body", body({ rows: 2, shares: true, palette }, [0, 1, 1])],

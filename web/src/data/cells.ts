@@ -13,14 +13,35 @@ export type CellRow = {
   readonly palette: Palette;
   readonly index: Uint8Array;
   readonly share: Uint8Array;
+  /** What is rare but important. */
+  readonly marks: readonly Mark[];
 };
+
+/** Neighbouring cells [from, to) with the same mark: the palette's entry of the longest exceptional span in them. */
+export type Mark = { readonly from: number; readonly to: number; readonly entry: PaletteEntry };
+
+/** Region id of marks that stand for a gap. */
+export const GAP = 0xfffffffe;
 
 /** Region id of entries that stand for many rare regions. */
 export const NO_REGION = 0xffffffff;
 
 const MAGIC = 0x31435453; // "STC1", little endian
 
-function decodePalette(value: unknown): PaletteEntry[] {
+/** The marks of a row, from one byte for each cell: few, so they are kept as stretches. */
+export function marksOf(bytes: Uint8Array, palette: Palette): Mark[] {
+  const found: Mark[] = [];
+  for (let from = 0; from < bytes.length; ) {
+    let to = from + 1;
+    while (to < bytes.length && bytes[to] === bytes[from]) to++;
+    const entry = palette[(bytes[from] ?? 0) - 1];
+    if (entry) found.push({ from, to, entry });
+    from = to;
+  }
+  return found;
+}
+
+export function decodePalette(value: unknown): PaletteEntry[] {
   if (!Array.isArray(value)) throw new WireError("cells: no palette");
   return value.map((entry: unknown) => {
     const [region, name, group]: unknown[] = Array.isArray(entry) ? entry : [];
@@ -40,13 +61,18 @@ export function decodeCells(body: ArrayBuffer, tileCells: number): CellRow[] {
     throw new WireError("cells: the header tells no number of rows");
   const palette = decodePalette("palette" in header ? header.palette : undefined);
   const withShares = "shares" in header && header.shares === true;
+  const withMarks = "marks" in header && header.marks === true;
   const size = header.rows * tileCells;
   const at = 8 + headerBytes;
-  if (body.byteLength !== at + size * (withShares ? 2 : 1)) throw new WireError("cells: the body is cut");
+  const parts = 1 + Number(withShares) + Number(withMarks);
+  if (body.byteLength !== at + size * parts) throw new WireError("cells: the body is cut");
   return Array.from({ length: header.rows }, (_, row) => {
     const index = new Uint8Array(body, at + row * tileCells, tileCells);
     const share = withShares ? new Uint8Array(body, at + size + row * tileCells, tileCells) : filled(index);
-    return { palette, index, share };
+    const marks = withMarks
+      ? marksOf(new Uint8Array(body, at + (parts - 1) * size + row * tileCells, tileCells), palette)
+      : [];
+    return { palette, index, share, marks };
   });
 }
 
@@ -73,4 +99,13 @@ export function tilesIn(window: TimeRange, level: number, tileCells: number): Ti
   const first = Math.max(0, Math.floor(window.startNs / widthNs));
   const last = Math.max(first, Math.ceil(window.endNs / widthNs) - 1);
   return Array.from({ length: last - first + 1 }, (_, i) => ({ level, tile: first + i }));
+}
+
+/** A missing tile is replaced by a coarser one up to this many levels above. */
+const COARSER = 30;
+
+/** A tile, and those around it on the levels above, the finest first. */
+export function* coarser(key: TileKey): Generator<TileKey> {
+  yield key;
+  for (let up = 1; up <= COARSER; up++) yield { level: key.level + up, tile: Math.floor(key.tile / 2 ** up) };
 }

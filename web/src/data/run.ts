@@ -221,24 +221,27 @@ export const fetchSteps = async (
 };
 export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);
 
-/** Readings of one series: times, and the lowest and highest value of each pixel (equal where every reading is there). */
+/** Readings of one series: times; lowest, highest and mean value of each pixel (equal where every reading is there). */
 export type Readings = {
   readonly timeNs: Float64Array;
   readonly low: Float64Array;
   readonly high: Float64Array;
+  readonly mean: Float64Array;
 };
 
-/** Fetches the readings of all series in a window, by series number. */
+/** Fetches the readings of some series in a window, by series number. */
 export async function fetchReadings(
   api: Api,
+  wanted: readonly number[],
   window: TimeRange,
   widthPx: number,
   signal?: AbortSignal,
 ): Promise<Map<number, Readings>> {
-  const parameters = { start_ns: window.startNs, end_ns: window.endNs, width: Math.max(1, Math.round(widthPx)) };
+  const width = Math.max(1, Math.min(4096, Math.round(widthPx)));
+  const parameters = { series: wanted.join(), start_ns: window.startNs, end_ns: window.endNs, width };
   const table = await api.arrow("readings", parameters, signal);
   const [series, timeNs] = [table.numbers("series"), table.numbers("time_ns")];
-  const [low, high] = [table.numbers("low"), table.numbers("high")];
+  const [low, high, mean] = [table.numbers("low"), table.numbers("high"), table.numbers("mean")];
   const found = new Map<number, Readings>();
   for (let from = 0; from < table.rows; ) {
     let to = from;
@@ -247,6 +250,7 @@ export async function fetchReadings(
       timeNs: timeNs.subarray(from, to),
       low: low.subarray(from, to),
       high: high.subarray(from, to),
+      mean: mean.subarray(from, to),
     });
     from = to;
   }

@@ -1,8 +1,9 @@
 // The tiles that were fetched, and those under way. Says what is wanted now; what is not wanted any more is withdrawn.
 import { Lru } from "../base/lru";
-import { type Api, ARROW_TYPE, explain } from "./api";
-import { type CellRow, decodeCells, type TileKey } from "./cells";
+import { type Api, ARROW_TYPE } from "./api";
+import { type CellRow, coarser, decodeCells, type TileKey } from "./cells";
 import { decodeSpans, type Spans } from "./spans";
+import { UnderWay } from "./underWay";
 import { ArrowTable } from "./wire";
 
 /** A tile of a location with its nesting: its spans while they are few, else a row of cells for each depth. */
@@ -19,48 +20,44 @@ export type Wanted = {
 
 const KEPT_ROWS = 6000;
 const KEPT_STACKS = 400;
-const LOCATIONS_AT_ONCE = 128;
-/** A missing tile is replaced by a coarser one up to this many levels above. */
-const COARSER = 30;
+const LOCATIONS_AT_ONCE = 512;
 
 /** Fetches tiles and remembers them; `changed` is called when a new one has come, `failed` with a sentence when one could not. */
 export class TileStore {
   private readonly rows = new Lru<CellRow>(KEPT_ROWS);
   private readonly stacks = new Lru<StackTile>(KEPT_STACKS);
-  private readonly underWay = new Map<string, AbortController>();
+  private readonly underWay: UnderWay;
 
   constructor(
     private readonly api: Api,
     private readonly tileCells: number,
-    private readonly changed: () => void,
-    private readonly failed: (sentence: string) => void,
-  ) {}
+    changed: () => void,
+    failed: (sentence: string) => void,
+  ) {
+    this.underWay = new UnderWay(changed, failed);
+  }
 
   /** Fetches what is missing, and withdraws the requests for what is not wanted any more. */
   want({ tiles, flat, nested }: Wanted): void {
-    const keep = new Set<string>();
-    for (const key of tiles) {
-      const missing = flat.filter((location) => this.rows.get(name(location, key)) === undefined);
-      for (let i = 0; i < missing.length; i += LOCATIONS_AT_ONCE) {
-        const some = missing.slice(i, i + LOCATIONS_AT_ONCE);
-        this.start(keep, `cells/${key.level}/${key.tile}/${some.join()}`, (signal) =>
-          this.fetchRows(key, some, signal),
-        );
+    this.underWay.want(() => {
+      for (const key of tiles) {
+        const missing = flat.filter((location) => this.rows.get(name(location, key)) === undefined);
+        for (let i = 0; i < missing.length; i += LOCATIONS_AT_ONCE) {
+          const some = missing.slice(i, i + LOCATIONS_AT_ONCE);
+          this.underWay.start(`cells/${key.level}/${key.tile}/${some.join()}`, (signal) =>
+            this.fetchRows(key, some, signal),
+          );
+        }
+        for (const location of nested)
+          if (this.stacks.get(name(location, key)) === undefined)
+            this.underWay.start(`stack/${name(location, key)}`, (signal) => this.fetchStack(key, location, signal));
       }
-      for (const location of nested)
-        if (this.stacks.get(name(location, key)) === undefined)
-          this.start(keep, `stack/${name(location, key)}`, (signal) => this.fetchStack(key, location, signal));
-    }
-    for (const [id, controller] of this.underWay)
-      if (!keep.has(id)) {
-        controller.abort();
-        this.underWay.delete(id);
-      }
+    });
   }
 
   /** True while something wanted has not come yet. */
   get waiting(): boolean {
-    return this.underWay.size > 0;
+    return this.underWay.waiting;
   }
 
   /** A location's row in a tile, or in the nearest coarser tile that is there. */
@@ -83,24 +80,7 @@ export class TileStore {
 
   /** Withdraws everything. */
   close(): void {
-    for (const controller of this.underWay.values()) controller.abort();
-  }
-
-  private start(keep: Set<string>, id: string, fetchIt: (signal: AbortSignal) => Promise<void>): void {
-    keep.add(id);
-    if (this.underWay.has(id)) return;
-    const controller = new AbortController();
-    this.underWay.set(id, controller);
-    fetchIt(controller.signal)
-      .catch((error: unknown) => {
-        const sentence = controller.signal.aborted ? undefined : explain(error);
-        if (sentence) this.failed(sentence);
-      })
-      .finally(() => {
-        if (controller.signal.aborted) return;
-        this.underWay.delete(id);
-        this.changed();
-      });
+    this.underWay.close();
   }
 
   private async fetchRows(key: TileKey, locations: readonly number[], signal: AbortSignal): Promise<void> {
@@ -127,7 +107,3 @@ export class TileStore {
 }
 
 const name = (location: number, { level, tile }: TileKey): string => `${location}/${level}/${tile}`;
-
-function* coarser({ level, tile }: TileKey): Generator<TileKey> {
-  for (let up = 0; up <= COARSER; up++) yield { level: level + up, tile: Math.floor(tile / 2 ** up) };
-}

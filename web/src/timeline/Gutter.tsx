@@ -73,7 +73,7 @@ function GutterRow({ row, model, current, pinned }: RowProps) {
           {row.hidden ? `+${row.hidden}` : "−"}
         </button>
       )}
-      {row.kind !== "process" && row.kind !== "host" && !small && <Pin row={row} model={model} pinned={pinned} />}
+      {(row.kind === "location" || row.kind === "metric") && !small && <Pin row={row} model={model} pinned={pinned} />}
     </div>
   );
 }
@@ -192,7 +192,18 @@ function about(row: Row, model: TimelineModel): About {
       aside: "",
     };
   }
-  return { attributes: { title: row.title }, toggle: () => undefined, aside: "" };
+  if (row.kind === "ranks")
+    return {
+      attributes: { "aria-expanded": row.open, title: `${row.title}: mean of ${row.count}, ${row.placeTitle}` },
+      toggle: () => model.flip(row.key),
+      aside: row.placeTitle,
+    };
+  const count = row.kind === "summary" ? row.count : 0;
+  return {
+    attributes: { title: `${row.title}: share of each group, mean of ${count}` },
+    toggle: () => undefined,
+    aside: `mean of ${count}`,
+  };
 }
 
 const processFacts = (title: string, process: { readonly pid: number; readonly host: string }): string =>

@@ -26,6 +26,9 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
   return {
     ...groundOf(model, pane),
     height: pane.height.value,
+    rasters: model.rasters,
+    places: model.places.value,
+    radar: model.radar.value,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
     foldedProcesses: model.run.meta.folded_processes,

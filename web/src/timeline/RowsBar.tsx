@@ -1,19 +1,28 @@
 // How the rows are looked at, as controls above them: view, order, filter, folding.
 import { PRESETS, type Preset, ROW_SORTS, type RowSort } from "../base/rowsView";
+import { measures, measureTitle } from "./measure";
 import type { TimelineModel } from "./model";
-import { FILTER_FIELD, foldAll } from "./rowKeys";
+import { RadarScale } from "./RadarScale";
+import { FILTER_FIELD, foldAll, sortAtPointer } from "./rowKeys";
 import { fits, foldedByDefault, hiddenLocations } from "./rows";
 
 const PRESET_TITLES: Readonly<Record<Preset, string>> = {
   all: "all rows",
-  master: "master: a row per process",
+  master: "master: row per process",
   process: "process: one thread",
   counter: "counters",
+  summary: "summary: shares",
+  radar: "radar: one measure",
 };
 const SORT_TITLES: Readonly<Record<RowSort, string>> = {
   rank: "by rank",
   host: "by host",
+  time: "by time in region",
+  value: "by value at cursor",
 };
+
+/** Views whose rows fold and share the screen. */
+const FOLDING: readonly Preset[] = ["all", "master", "radar"];
 
 export function RowsBar({ model }: { model: TimelineModel }) {
   const view = model.view.value;
@@ -39,7 +48,10 @@ export function RowsBar({ model }: { model: TimelineModel }) {
           ))}
         </select>
       </label>
-      {view.preset === "process" ? <ChosenLocation model={model} /> : <Order model={model} />}
+      {view.preset === "process" && <ChosenLocation model={model} />}
+      {view.preset !== "process" && view.preset !== "summary" && <Order model={model} />}
+      {(view.preset === "radar" || view.sort === "value") && <Measure model={model} />}
+      <RadarScale model={model} />
       {view.preset !== "process" && (
         <label class="row-filter">
           <span class="weak">rows</span>
@@ -62,38 +74,63 @@ export function RowsBar({ model }: { model: TimelineModel }) {
         </button>
       )}
       <span class="spacer" />
-      {model.run.processes.length > 1 && view.preset !== "process" && view.preset !== "counter" && (
+      {model.run.processes.length > 1 && FOLDING.includes(view.preset) && (
         <button type="button" class="quiet" title="Fold or unfold all processes (U)" onClick={() => foldAll(model)}>
           {folded ? "unfold all" : "fold all"}
         </button>
       )}
-      <button
-        type="button"
-        class="quiet"
-        aria-pressed={fits(ask)}
-        title="All rows share the height of the screen (V)"
-        onClick={() => model.changeRows({ fit: !fits(ask) })}
-      >
-        fit rows
-      </button>
+      {FOLDING.includes(view.preset) && (
+        <button
+          type="button"
+          class="quiet"
+          aria-pressed={fits(ask)}
+          title="All rows share the height of the screen (V)"
+          onClick={() => model.changeRows({ fit: !fits(ask) })}
+        >
+          fit rows
+        </button>
+      )}
     </div>
   );
 }
 
 function Order({ model }: { model: TimelineModel }) {
   const view = model.view.value;
+  const { region } = model.session.state.value;
   return (
     <label>
       <span class="weak">order</span>
       <select
+        title="The order of the rows: by time in the region that stands out, within the window; by value at the cursor (O)"
         value={view.sort}
-        onChange={(event) =>
-          model.changeRows({ sort: ROW_SORTS.find((one) => one === event.currentTarget.value) ?? "rank" })
-        }
+        onChange={(event) => {
+          const sort = ROW_SORTS.find((one) => one === event.currentTarget.value) ?? "rank";
+          if (sort === "value") sortAtPointer(model);
+          else model.changeRows({ sort, sortAt: undefined });
+        }}
       >
         {ROW_SORTS.map((sort) => (
-          <option key={sort} value={sort}>
+          <option key={sort} value={sort} disabled={sort === "time" && !region}>
             {SORT_TITLES[sort]}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Measure({ model }: { model: TimelineModel }) {
+  const { region } = model.session.state.value;
+  return (
+    <label>
+      <span class="weak">of</span>
+      <select
+        value={model.measure.value}
+        onChange={(event) => model.changeRows({ measure: event.currentTarget.value })}
+      >
+        {measures(model.series.value, region, model.measure.value).map((measure) => (
+          <option key={measure} value={measure}>
+            {measureTitle(measure)}
           </option>
         ))}
       </select>

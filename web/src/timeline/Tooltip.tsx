@@ -1,23 +1,56 @@
 // What lies under the pointer, in words.
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { css, GROUP_TITLES, groupColor } from "../base/color";
 import { formatQuantity } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
+import { GAP } from "../data/cells";
+import { fetchSpan } from "../data/spans";
+import { nameOf } from "./Gutter";
 import { RULER_HEIGHT, STEPS_HEIGHT } from "./header";
 import { rowAt } from "./hit";
+import { markAt, type PlacedMark } from "./marks";
 import { readingAt, seriesColor } from "./metrics";
 import type { TimelineModel } from "./model";
-import { groundOf } from "./Pane";
+import { groundOf, sceneOf } from "./Pane";
+import { rasterFacts } from "./rasterFacts";
+import type { Row } from "./rows";
 import { toNs } from "./viewport";
 
 const TOOLTIP_GAP = 14;
 /** --gutter of style/base.css, in CSS pixels. */
 const GUTTER_WIDTH = 208;
 
+/** A pointer that rests this long on a mark asks how long the marked span is. */
+const REST_MS = 120;
+
+/** How long the span lasts that is marked, once the pointer rests there; undefined until then, and for gaps. */
+function useMarked(model: TimelineModel, row: Row | undefined, mark: PlacedMark | undefined): string | undefined {
+  const known = useSignal<{ readonly id: string; readonly text: string } | undefined>(undefined);
+  const location = row?.kind === "location" ? row.location.location : undefined;
+  const id = mark && location !== undefined ? `${location}/${mark.range.startNs}/${mark.entry.region}` : "";
+  useEffect(() => {
+    if (!mark || location === undefined || mark.entry.region === GAP) return undefined;
+    const timer = setTimeout(() => {
+      const place = { location, range: mark.range, region: mark.entry.region };
+      void model.session.ask(fetchSpan(model.session.api, place, "")).then((span) => {
+        if (span) known.value = { id, text: formatDuration(span.duration_ns) };
+      });
+    }, REST_MS);
+    return () => clearTimeout(timer);
+  }, [id]);
+  return known.value?.id === id ? known.value.text : undefined;
+}
+
 export function Tooltip({ model }: { model: TimelineModel }) {
   const pointer = model.pointer.value;
   const hit = model.hit.value;
+  void model.version.value; // what comes while the pointer rests is told, too
   const row = pointer && rowAt(groundOf(model, pointer.pane), pointer.y);
-  if (!pointer || model.dragging.value || (!hit && row?.kind !== "metric")) return null;
+  const facts = pointer && row && rasterFacts(model, row, pointer.x);
+  const mark = pointer && row && markAt(sceneOf(model, pointer.pane, undefined), row, pointer.x);
+  const long = useMarked(model, row, mark);
+  if (!pointer || model.dragging.value || (!hit && !facts?.length && !mark && row?.kind !== "metric")) return null;
   const theme = model.session.theme.value;
   const right = pointer.x > model.size.value.width * 0.62;
   const above = RULER_HEIGHT + STEPS_HEIGHT + (pointer.pane === model.main ? model.pinned.height.value : 0);
@@ -27,6 +60,26 @@ export function Tooltip({ model }: { model: TimelineModel }) {
       ? { right: `${model.size.value.width - pointer.x + TOOLTIP_GAP}px` }
       : { left: `${GUTTER_WIDTH + pointer.x + TOOLTIP_GAP}px` }),
   };
+  const marked = mark && (
+    <div class="tooltip-mark">
+      <span aria-hidden="true">▼</span> {mark.entry.name}
+      <span class="weak">{long ? ` lasts ${long},` : ""} 16 times as long as usual here, or longer</span>
+    </div>
+  );
+  if (facts?.length || (mark && !hit))
+    return (
+      <div class="tooltip" style={style} role="tooltip">
+        {row && <div class="weak">{nameOf(row)}</div>}
+        {facts?.map((fact) => (
+          <div key={fact.name} class="tooltip-metric">
+            {fact.group ? <i style={{ background: css(groupColor(fact.group, theme)) }} /> : <span />}
+            <span>{fact.name}</span>
+            <b>{fact.value}</b>
+          </div>
+        ))}
+        {marked}
+      </div>
+    );
   if (hit)
     return (
       <div class="tooltip" style={style} role="tooltip">
@@ -38,6 +91,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
           {hit.exact ? formatDuration(length(hit.range)) : `mostly this for ${formatDuration(length(hit.range))}`} ·{" "}
           {GROUP_TITLES[hit.group].toLowerCase()}
         </div>
+        {marked}
       </div>
     );
   if (row?.kind !== "metric") return null;

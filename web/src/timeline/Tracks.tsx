@@ -10,11 +10,14 @@ import { LABEL_FONT, Labels } from "./label";
 import type { TimelineModel } from "./model";
 import { fitCanvas, Pane, sceneOf } from "./Pane";
 import { Painter } from "./painter";
+import { Mappings } from "./pixels";
+import { RasterPainter } from "./rasterPaint";
 import { Tooltip } from "./Tooltip";
 
 /** What drawing keeps between pictures, made anew for another theme or another region that stands out. */
 function drawingTools(model: TimelineModel): () => Tools {
-  const scratch = new OffscreenCanvas(1, 1);
+  const pixels = drawingPixels();
+  const mappings = new Mappings(model.run.meta.tile_cells);
   const measuring = new OffscreenCanvas(1, 1).getContext("2d");
   if (measuring) measuring.font = LABEL_FONT;
   const labels = new Labels((text) => measuring?.measureText(text).width ?? 0);
@@ -25,12 +28,34 @@ function drawingTools(model: TimelineModel): () => Tools {
     if (made?.theme !== theme || made.painter.chosen !== region)
       made = {
         theme,
-        painter: new Painter(theme, model.run.meta.tile_cells, region),
+        painter: new Painter(theme, mappings, region),
+        rasters: new RasterPainter(theme, mappings),
         inks: new Inks(theme, region),
         labels,
-        scratch,
+        ...pixels,
       };
     return made;
+  };
+}
+
+/** Pixels that are kept from one picture to the next: eight million bytes of each would have to be thrown away. */
+function drawingPixels(): Pick<Tools, "image" | "show"> {
+  const scratch = new OffscreenCanvas(1, 1);
+  let kept = new ImageData(1, 1);
+  return {
+    image: (widthPx, lines) => {
+      if (kept.width !== widthPx || kept.height < lines) kept = new ImageData(widthPx, lines);
+      const pixels = new Uint32Array(kept.data.buffer, 0, widthPx * lines);
+      pixels.fill(0);
+      return pixels;
+    },
+    show: (widthPx, lines) => {
+      if (scratch.width < widthPx) scratch.width = widthPx;
+      if (scratch.height < lines) scratch.height = lines;
+      const context = scratch.getContext("2d");
+      context?.putImageData(kept, 0, 0, 0, 0, widthPx, lines);
+      return context ? scratch : undefined;
+    },
   };
 }
 
@@ -50,7 +75,7 @@ function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | 
       if (
         scene.width > 0 &&
         model.version.value > 0 &&
-        !model.store.waiting &&
+        !model.waiting &&
         !performance.getEntriesByName("first-picture").length
       )
         performance.mark("first-picture");

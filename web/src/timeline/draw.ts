@@ -3,15 +3,19 @@ import { CHROME, css, type Theme } from "../base/color";
 import type { SpanKey } from "../base/state";
 import { length, type TimeRange, ticks } from "../base/time";
 import { type TileKey, tileRange } from "../data/cells";
+import type { RasterStore, RowPlace } from "../data/rasters";
 import type { CriticalPath, Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
 import { criticalBoxes, drawCritical } from "./critical";
+import { drawRasters } from "./drawRasters";
 import { foldedRows, foldedStretches, hatch } from "./folded";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
+import { drawMarks } from "./marks";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
+import type { RasterPainter } from "./rasterPaint";
 import { HEIGHTS, type LocationRow, type Row } from "./rows";
 import { toPx } from "./viewport";
 
@@ -26,6 +30,10 @@ export type Scene = {
   readonly tiles: readonly TileKey[];
   readonly tileCells: number;
   readonly store: TileStore;
+  readonly rasters: RasterStore;
+  readonly places: readonly RowPlace[];
+  /** What the radar shows; undefined where rows are no radar. */
+  readonly radar: string | undefined;
   readonly steps: readonly Step[];
   readonly foldedProcesses: readonly number[];
   readonly chosenStep: number | undefined;
@@ -43,7 +51,11 @@ export type Tools = {
   readonly painter: Painter;
   readonly inks: Inks;
   readonly labels: Labels;
-  readonly scratch: OffscreenCanvas;
+  readonly rasters: RasterPainter;
+  /** Transparent pixels to paint into, line by line. */
+  readonly image: (widthPx: number, lines: number) => Uint32Array;
+  /** Those pixels as something that can be drawn. */
+  readonly show: (widthPx: number, lines: number) => OffscreenCanvas | undefined;
 };
 
 const FLAT_PADDING = 3;
@@ -88,7 +100,9 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
     if (row.kind === "location" && row.open)
       depths.set(row.location.location, drawNested(context, scene, tools, row, top));
   }
-  drawFlat(context, scene, tools);
+  if (!scene.radar) drawFlat(context, scene, tools);
+  drawRasters(context, scene, tools);
+  drawMarks(context, scene, tools);
   drawFolded(context, scene, tools);
   if (scene.critical)
     drawCritical(context, criticalBoxes(scene.critical, rows, window, width, scrollTop, placeOf), tools.theme);
@@ -182,29 +196,36 @@ function dedupe(rows: readonly PlacedRow[]): PlacedRow[] {
   return rows.filter((r, i) => i === 0 || r.row !== rows[i - 1]?.row);
 }
 
-/** Paints many rows of cells with one transfer of pixels: one line of the scratch canvas for each, stretched to its height. */
+/** Paints many rows of cells with one transfer of pixels: one line of it for each, stretched to its height. */
 function paintRows(
   context: CanvasRenderingContext2D,
   { width, pixelRatio, window }: Scene,
-  { painter, scratch }: Tools,
+  { painter, image, show }: Tools,
   rows: readonly (readonly PlacedRow[])[],
   place: (row: number) => { readonly top: number; readonly height: number } | undefined,
 ): void {
   const widthPx = Math.round(width * pixelRatio);
-  const lines = scratch.getContext("2d");
-  if (!rows.length || widthPx < 1 || !lines) return;
-  if (scratch.width < widthPx) scratch.width = widthPx;
-  if (scratch.height < rows.length) scratch.height = rows.length;
-  const image = new ImageData(widthPx, rows.length);
-  const pixels = new Uint32Array(image.data.buffer);
+  if (!rows.length || widthPx < 1) return;
+  const pixels = image(widthPx, rows.length);
   for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
-  lines.putImageData(image, 0, 0);
+  const shown = show(widthPx, rows.length);
+  if (!shown) return;
   context.imageSmoothingEnabled = false;
-  rows.forEach((_, i) => {
+  for (let i = 0; i < rows.length; ) {
     const at = place(i);
-    if (at) context.drawImage(scratch, 0, i, widthPx, 1, 0, at.top, width, at.height);
-  });
+    let end = i + 1;
+    // Rows that touch are drawn at once: of a thousand thin ones each would cost as much as its pixels.
+    while (at && end < rows.length && touches(at, place(end), end - i)) end++;
+    if (at) context.drawImage(shown, 0, i, widthPx, end - i, 0, at.top, width, at.height * (end - i));
+    i = end;
+  }
 }
+
+type Band = { readonly top: number; readonly height: number };
+
+/** Whether a row is as tall as the first one and lies `rows` of them below it. */
+const touches = (first: Band, next: Band | undefined, rows: number): boolean =>
+  next?.height === first.height && next.top === first.top + rows * first.height;
 
 function drawNested(
   context: CanvasRenderingContext2D,

@@ -32,7 +32,7 @@ export function readingAt(readings: Readings | undefined, ns: number): number | 
     if ((readings.timeNs[middle] ?? 0) <= ns) low = middle + 1;
     else high = middle;
   }
-  return readings.high[Math.max(0, low - 1)];
+  return readings.mean[Math.max(0, low - 1)];
 }
 
 /** Draws one row of metrics into a box. */
@@ -80,6 +80,7 @@ function outline(points: Readings, window: TimeRange, box: Box, visit: (x: numbe
   for (let i = 0; i < points.timeNs.length; i++) visit(box.left + toPx(points.timeNs[i] ?? 0, window, box.width), i);
 }
 
+/** The mean as a line in the band from lowest to highest. */
 function drawLine(
   context: CanvasRenderingContext2D,
   points: Readings,
@@ -89,26 +90,24 @@ function drawLine(
   color: Rgb,
   filled: boolean,
 ): void {
+  const xs: number[] = [];
+  outline(points, window, box, (x) => xs.push(x));
+  if (points.low.some((low, i) => low !== points.high[i])) {
+    context.beginPath();
+    for (const [i, x] of xs.entries()) context.lineTo(x, y(points.high[i] ?? 0));
+    for (let i = xs.length - 1; i >= 0; i--) context.lineTo(xs[i] ?? 0, y(points.low[i] ?? 0));
+    context.fillStyle = `rgb(${color.join(" ")} / 38%)`;
+    context.fill();
+  }
   context.beginPath();
-  let first = Number.NaN;
-  let last = 0;
-  outline(points, window, box, (x, i) => {
-    const [low, high] = [points.low[i] ?? 0, points.high[i] ?? 0];
-    if (Number.isNaN(first)) {
-      first = x;
-      context.moveTo(x, y(high));
-    }
-    context.lineTo(x, y(high));
-    if (low !== high) context.lineTo(x, y(low));
-    last = x;
-  });
+  for (const [i, x] of xs.entries()) context.lineTo(x, y(points.mean[i] ?? 0));
   context.strokeStyle = css(color);
   context.lineWidth = 1.25;
   context.lineJoin = "round";
   context.stroke();
   if (!filled) return;
-  context.lineTo(last, box.top + box.height);
-  context.lineTo(first, box.top + box.height);
+  context.lineTo(xs.at(-1) ?? 0, box.top + box.height);
+  context.lineTo(xs[0] ?? 0, box.top + box.height);
   context.fillStyle = `rgb(${color.join(" ")} / 18%)`;
   context.fill();
 }
@@ -149,5 +148,5 @@ function meanAt(points: Readings, ns: number): number | undefined {
     else high = middle;
   }
   // Before the first reading nothing is known: its process may not have been there.
-  return low === 0 ? undefined : points.high[low];
+  return low === 0 ? undefined : points.mean[low];
 }

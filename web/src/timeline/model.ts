@@ -6,6 +6,7 @@ import type { SpanKey } from "../base/state";
 import { length, sameRange, type TimeRange } from "../base/time";
 import { trailAfter } from "../base/trail";
 import { levelFor, type TileKey, tilesIn } from "../data/cells";
+import { fetchPlaces, fetchValues, RasterStore, type RowPlace } from "../data/rasters";
 import {
   type CriticalPath,
   fetchCriticalPath,
@@ -20,13 +21,28 @@ import {
 import type { Session } from "../data/session";
 import { fetchNeighbour, fetchSpan, keyOf, type Place, type SpanDetail, type Way } from "../data/spans";
 import { TileStore } from "../data/tiles";
+import { familiesOf } from "./families";
 import type { Hit } from "./hit";
-import { type Ask, layoutRows, openByDefault, pinnedRows, type Row, totalHeight, visibleRows } from "./rows";
+import {
+  type Ask,
+  fits as fitRows,
+  layoutRows,
+  openByDefault,
+  pinnedRows,
+  type Row,
+  totalHeight,
+  visibleRows,
+} from "./rows";
 import { around, clamp, pan, zoom } from "./viewport";
 
 /** A gesture that rests this long becomes part of the address. */
 const SETTLE_MS = 220;
 const METRICS_MARGIN = 0.5;
+/** Series whose readings one answer holds. */
+const MOST_SERIES = 256;
+
+/** What the radar shows unless something else is chosen: where ranks wait for each other is what one looks for first. */
+const USUAL_MEASURE = "group.communication";
 
 export type Size = { readonly width: number; readonly height: number };
 
@@ -81,10 +97,21 @@ export class TimelineModel {
   readonly takeFocus = signal<string | undefined>(undefined);
   readonly tiles: ReadonlySignal<readonly TileKey[]>;
   readonly store: TileStore;
+  readonly rasters: RasterStore;
+  /** What has the same part in every process, once a view needs it. */
+  readonly places = signal<readonly RowPlace[]>([]);
+  private placesAsked = false;
+  /** What is measured on the radar, and what rows are sorted by. */
+  readonly measure: ReadonlySignal<string>;
+  /** The measure where rows are drawn as a radar. */
+  readonly radar: ReadonlySignal<string | undefined>;
+  /** What rows are sorted by, by location, and what that was fetched for. */
+  readonly amounts = signal<ReadonlyMap<number, number>>(new Map());
+  private amountsFor = "";
   /** Counts what was asked to be selected: an answer that comes after the next wish is not wanted any more. */
   private wish = 0;
   private walking: Promise<void> = Promise.resolve();
-  private readingsFor: TimeRange | undefined;
+  private readingsFor: { readonly range: TimeRange; readonly series: ReadonlySet<number> } | undefined;
   private readingsUnderWay: AbortController | undefined;
   /** The critical path over the tracks: of the step at a moment, as it was fetched for a window. */
   readonly critical = signal<CriticalPath | undefined>(undefined);
@@ -103,6 +130,11 @@ export class TimelineModel {
     const defaultOpen = openByDefault(run);
     this.open = computed(() => alwaysOpen ?? state.value.open ?? defaultOpen);
     this.view = computed(() => (alwaysOpen ? ROWS_VIEW : state.value.rows));
+    this.measure = computed(() => {
+      const { region } = state.value;
+      return this.view.value.measure || (region ? `region.${region}` : USUAL_MEASURE);
+    });
+    this.radar = computed(() => (this.view.value.preset === "radar" ? this.measure.value : undefined));
     const heightPx = computed(() => this.size.value.height);
     this.ask = computed(() => ({
       run,
@@ -112,6 +144,9 @@ export class TimelineModel {
       depths: this.depths.value,
       view: this.view.value,
       heightPx: heightPx.value,
+      measure: this.measure.value,
+      amounts: this.amounts.value,
+      places: this.places.value,
     }));
     this.rows = computed(() => layoutRows(this.ask.value));
     this.main = { rows: this.rows, scrollTop: signal(0), height: heightPx };
@@ -127,7 +162,14 @@ export class TimelineModel {
     const changed = (): void => {
       this.version.value++;
     };
-    this.store = new TileStore(session.api, run.meta.tile_cells, changed, (sentence) => session.say(sentence));
+    const say = (sentence: string): void => session.say(sentence);
+    this.store = new TileStore(session.api, run.meta.tile_cells, changed, say);
+    this.rasters = new RasterStore(session.api, run.meta.tile_cells, changed, say);
+  }
+
+  /** Whether something on the screen is still being fetched. */
+  get waiting(): boolean {
+    return this.store.waiting || this.rasters.waiting || (this.placesAsked && !this.places.peek().length);
   }
 
   /** Stops everything that is under way. */
@@ -135,6 +177,7 @@ export class TimelineModel {
     clearTimeout(this.settle);
     this.wish++;
     this.store.close();
+    this.rasters.close();
     this.readingsUnderWay?.abort();
   }
 
@@ -151,13 +194,51 @@ export class TimelineModel {
   /** Fetches what the screen shows and lacks. */
   fetchVisible(): void {
     if (this.size.value.width === 0) return;
+    const rows = [...this.visible(this.pinned), ...this.visible(this.main)];
+    const radar = this.radar.value;
     const flat = new Set<number>();
     const nested = new Set<number>();
-    for (const row of [...this.visible(this.pinned), ...this.visible(this.main)])
-      if (row.kind === "location") (row.open ? nested : flat).add(row.location.location);
+    for (const row of rows) {
+      if (row.kind !== "location" || radar) continue;
+      // An open location needs its cells for what is marked in them.
+      flat.add(row.location.location);
+      if (row.open) nested.add(row.location.location);
+    }
     this.store.want({ tiles: this.tiles.value, flat: [...flat], nested: [...nested] });
-    this.fetchReadings();
+    this.rasters.want(familiesOf(rows, this.places.value, radar), this.tiles.value);
+    this.fetchPlaces();
+    this.fetchAmounts();
+    this.fetchReadings(rows);
     this.fetchCritical();
+  }
+
+  /** Fetches the places where rows are made of them. */
+  private fetchPlaces(): void {
+    const ask = this.ask.value;
+    const many = fitRows(ask) && ask.run.processes.length > ask.heightPx;
+    if (this.placesAsked || !(ask.view.preset === "summary" || many)) return;
+    this.placesAsked = true;
+    void this.session.ask(fetchPlaces(this.session.api)).then((places) => {
+      this.places.value = places ?? [];
+      this.version.value++;
+    });
+  }
+
+  /** Fetches what the rows are sorted by: for `time` anew whenever the window comes to rest. */
+  private fetchAmounts(): void {
+    const { sort, sortAt } = this.view.value;
+    const { region, window } = this.session.state.value;
+    const { startNs, endNs } = window ?? this.run.bounds;
+    const of = sort === "value" ? this.measure.value : `region.${region}`;
+    if (sort !== "value" && (sort !== "time" || !region)) return;
+    const from = sort === "value" ? (sortAt ?? 0) : startNs;
+    const to = sort === "value" ? from + 2 ** (this.tiles.value[0]?.level ?? 0) : endNs;
+    const wanted = `${of}/${from}/${sort === "value" ? "" : to}`;
+    if (wanted === this.amountsFor) return;
+    this.amountsFor = wanted;
+    void this.session.ask(fetchValues(this.session.api, of, from, Math.max(from + 1, to))).then((amounts) => {
+      if (wanted === this.amountsFor) this.amounts.value = amounts ?? new Map();
+    });
   }
 
   /** Notes how deep a location was seen to be; its row only ever grows, so that nothing jumps while panning. */
@@ -391,17 +472,21 @@ export class TimelineModel {
     };
   }
 
-  private fetchReadings(): void {
-    if (!this.series.value.length) return;
+  private fetchReadings(rows: readonly Row[]): void {
+    const wanted = rows
+      .flatMap((row) => (row.kind === "metric" ? row.series.map((one) => one.series) : []))
+      .slice(0, MOST_SERIES);
+    if (!wanted.length) return;
     const window = this.window.value;
-    if (fits(this.readingsFor, window)) return;
+    const known = this.readingsFor;
+    if (known && fits(known.range, window) && wanted.every((one) => known.series.has(one))) return;
     const wide = this.withMargin(window);
-    this.readingsFor = wide;
+    this.readingsFor = { range: wide, series: new Set(wanted) };
     this.readingsUnderWay?.abort();
     const controller = new AbortController();
     this.readingsUnderWay = controller;
     const widthPx = (this.size.value.width * length(wide)) / length(window);
-    fetchReadings(this.session.api, wide, widthPx, controller.signal).then(
+    fetchReadings(this.session.api, wanted, wide, widthPx, controller.signal).then(
       (readings) => {
         this.readings.value = readings;
       },

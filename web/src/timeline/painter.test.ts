@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { CHROME, contrast, type Rgb, regionColor } from "../base/color";
 import type { CellRow } from "../data/cells";
 import { Painter, type PlacedRow, runs } from "./painter";
+import { Mappings } from "./pixels";
 
 const palette = [
   { region: 4, name: "aten::mm", group: "compute" },
@@ -10,6 +11,7 @@ const palette = [
 const row = (index: number[], share?: number[]): CellRow => ({
   palette,
   index: Uint8Array.from(index),
+  marks: [],
   share: Uint8Array.from(share ?? index.map((byte) => (byte ? 255 : 0))),
 });
 const placed = (tile: number, r: CellRow, level = 0): PlacedRow => ({ key: { level, tile }, row: r });
@@ -19,7 +21,7 @@ const NEXT = regionColor("data", "next", "dark");
 
 function paint(widthPx: number, startNs: number, endNs: number, rows: PlacedRow[], fill = 0): Uint32Array {
   const out = new Uint32Array(widthPx).fill(fill);
-  new Painter("dark", 4).paint(out, { startNs, endNs }, rows);
+  new Painter("dark", new Mappings(4)).paint(out, { startNs, endNs }, rows);
   return out;
 }
 

@@ -1,7 +1,8 @@
 // Cells to pixels: a row of cells becomes one row of RGBA pixels by table look-up. The cost is the canvas's pixels, not the trace's spans.
 import { CHROME, dimmed, type Rgb, regionColor, type Theme } from "../base/color";
-import { length, type TimeRange } from "../base/time";
+import type { TimeRange } from "../base/time";
 import { type CellRow, type Palette, type TileKey, tileRange } from "../data/cells";
+import type { Mappings } from "./pixels";
 
 /** Shares are drawn in 2^this many strengths of colour, from faint to full. */
 const STRENGTH_BITS = 4;
@@ -12,50 +13,34 @@ const FAINTEST = 0.38;
 /** A tile's row, and where the tile lies. */
 export type PlacedRow = { readonly key: TileKey; readonly row: CellRow };
 
-const pack = ([r, g, b]: Rgb): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little endian RGBA
+export const pack = ([r, g, b]: Rgb): number => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0; // little endian RGBA
 const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
   Math.round(a[0] + (b[0] - a[0]) * share),
   Math.round(a[1] + (b[1] - a[1]) * share),
   Math.round(a[2] + (b[2] - a[2]) * share),
 ];
 
-/** What a cell weighs that lies in a pixel as a whole. */
-const WHOLE_CELL = 256;
-
 /** Whole numbers, since they are compared millions of times. A cell in which nothing ran loses to any other that the pixel touches. */
 const weigh = (share: number, covered: number): number => ((share << 10) | 1) * covered;
-
-/** Which cells of a tile lie in which pixels of a picture: for all rows the same. */
-type Mapping = {
-  /** The pixels that the tile reaches into. */
-  readonly from: number;
-  readonly to: number;
-  /** Of each of them the first of three neighbouring cells, and how much of the pixel each of the three covers. */
-  readonly first: Uint16Array;
-  readonly weights: readonly [Uint16Array, Uint16Array, Uint16Array];
-};
 
 /** Paints rows of cells. Keeps the colour table of each palette it met, for as long as the palette lives. */
 export class Painter {
   private readonly tables = new WeakMap<Palette, Uint32Array>();
-  private readonly mappings = new Map<string, Mapping>();
-  private mappedFor = "";
 
   constructor(
     readonly theme: Theme,
-    private readonly tileCells: number,
+    readonly mappings: Mappings,
     /** Where a region is chosen, by its name, the others are dimmed. */
     readonly chosen = "",
   ) {}
 
   /**
    * Writes one row of `out.length` pixels that shows `window`. In a pixel that several cells share, the cell that fills most of the
-   * pixel wins: a pixel is at least as wide as a cell, and less than twice as wide, so it touches three at the most. Where no tile
-   * lies, pixels stay as they are; where nothing ran, they become transparent.
+   * pixel wins. Where no tile lies, pixels stay as they are; where nothing ran, they become transparent.
    */
   paint(out: Uint32Array, window: TimeRange, rows: readonly PlacedRow[]): void {
     for (const { key, row } of rows) {
-      const { from, to, first, weights } = this.mapping(key, window, out.length);
+      const { from, to, first, weights } = this.mappings.get(key, window, out.length);
       const [left, middle, right] = weights;
       const { index, share } = row;
       const table = this.table(row.palette);
@@ -75,39 +60,6 @@ export class Painter {
         ] as number;
       }
     }
-  }
-
-  private mapping(key: TileKey, window: TimeRange, widthPx: number): Mapping {
-    const picture = `${window.startNs}-${window.endNs}/${widthPx}`;
-    if (picture !== this.mappedFor) {
-      this.mappings.clear();
-      this.mappedFor = picture;
-    }
-    const name = `${key.level}/${key.tile}`;
-    const known = this.mappings.get(name);
-    if (known) return known;
-    const range = tileRange(key, this.tileCells);
-    const pxNs = length(window) / widthPx;
-    const cellNs = 2 ** key.level;
-    const from = Math.min(widthPx, Math.max(0, Math.floor((range.startNs - window.startNs) / pxNs)));
-    const to = Math.max(from, Math.min(widthPx, Math.ceil((range.endNs - window.startNs) / pxNs)));
-    const count = to - from;
-    const first = new Uint16Array(count);
-    const weights = [new Uint16Array(count), new Uint16Array(count), new Uint16Array(count)] as const;
-    for (let i = 0; i < count; i++) {
-      const left = (window.startNs + (from + i) * pxNs - range.startNs) / cellNs;
-      const right = left + pxNs / cellNs;
-      // The three must lie in the tile, also at its end.
-      const cell = Math.min(Math.max(0, Math.floor(left)), this.tileCells - 3);
-      first[i] = cell;
-      weights.forEach((weight, at) => {
-        const covered = Math.min(right, cell + at + 1) - Math.max(left, cell + at);
-        weight[i] = Math.ceil(WHOLE_CELL * Math.max(0, covered));
-      });
-    }
-    const mapping = { from, to, first, weights };
-    this.mappings.set(name, mapping);
-    return mapping;
   }
 
   private table(palette: Palette): Uint32Array {

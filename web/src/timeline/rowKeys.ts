@@ -1,8 +1,11 @@
 // Keys that mean rows: walking them, folding, pinning, and how all of them are looked at.
 import { PRESETS } from "../base/rowsView";
+import { formatDuration } from "../base/time";
 import { rowAt } from "./hit";
+import { measureTitle } from "./measure";
 import type { TimelineModel } from "./model";
 import { fits, foldedByDefault, type Row, visibleRows } from "./rows";
+import { toNs } from "./viewport";
 
 /** Page up and down walk this many rows. */
 const PAGE = 10;
@@ -25,6 +28,7 @@ export function setOpen(model: TimelineModel, row: Row, open: boolean): void {
   if (row.kind === "host" && row.folded === open) model.flip(row.key);
   else if (row.kind === "process" && row.folds && !open) model.flip(row.key);
   else if (row.kind === "location" && row.stands && open) model.flip(row.key);
+  else if (row.kind === "ranks" && row.open !== open) model.flip(row.key);
   else if (row.kind === "location" && !row.stands && row.open !== open) model.toggle(row.location.location);
   else if (!open) focusRow(model, parentOf(model, row));
 }
@@ -53,6 +57,14 @@ export function foldAll(model: TimelineModel): void {
 export function nextPreset(model: TimelineModel, by: number): void {
   const at = PRESETS.indexOf(model.view.peek().preset) + by + PRESETS.length;
   model.changeRows({ preset: PRESETS[at % PRESETS.length] ?? "all", flipped: [], folds: "" }, "push");
+}
+
+/** Sorts the rows by what they have under the pointer, most first. */
+export function sortAtPointer(model: TimelineModel): void {
+  const { window, pointer, size } = model;
+  const at = toNs(pointer.peek()?.x ?? size.peek().width / 2, window.peek(), size.peek().width);
+  model.changeRows({ sort: "value", sortAt: Math.max(0, Math.round(at)) });
+  model.session.say(`Sorted by ${measureTitle(model.measure.peek())} at ${formatDuration(at)}`);
 }
 
 /** The row that is meant: the one that the keys are at, else the one under the pointer. */
@@ -96,6 +108,7 @@ export function rowKey(event: KeyboardEvent, model: TimelineModel): boolean {
     KeyU: () => foldAll(model),
     KeyV: () => model.changeRows({ fit: !fits(model.ask.peek()) }),
     KeyK: () => nextPreset(model, event.shiftKey ? -1 : 1),
+    KeyO: () => sortAtPointer(model),
     Backslash: () => document.getElementById(FILTER_FIELD)?.focus(),
   };
   const action = (inRows ? walking[event.code] : undefined) ?? always[event.code];
@@ -112,6 +125,7 @@ export const ROW_KEYS: readonly (readonly [string, string])[] = [
   ["P", "pin the row under the pointer, or that of the keys"],
   ["U", "fold or unfold all processes"],
   ["V", "all rows on the screen, or as tall as they like"],
-  ["K", "the next view: all rows, master, one thread, counters"],
+  ["K", "the next view: all rows, master, one thread, counters, summary, radar"],
+  ["O", "order the rows by what they have at the pointer (of the measure of the radar)"],
   ["\\", "filter rows"],
 ];

@@ -80,6 +80,9 @@ const ask = (of: Run, view: Partial<RowsView> = {}, more: Partial<Ask> = {}): As
   depths: new Map(),
   view: { ...ROWS_VIEW, ...view },
   heightPx: 600,
+  measure: "",
+  amounts: new Map(),
+  places: [],
   ...more,
 });
 const keys = (asked: Ask): string[] => layoutRows(asked).map((row) => row.key);
@@ -176,6 +179,58 @@ describe("the views", () => {
     expect([...heights(200, 150)]).toEqual([1]);
     expect([...heights(4, 600)]).toEqual([HEIGHTS.flat]);
   });
+});
+
+describe("rows of many ranks", () => {
+  const of = ranks(1000);
+  const places = [
+    { title: "main thread", kind: "thread", locations: of.processes.map((p) => 2 * p.process + 1) },
+    { title: "stream 7", kind: "stream", locations: of.processes.map((p) => 2 * p.process) },
+  ];
+  const shown = (view: Partial<RowsView>, heightPx = 600, more: Partial<Ask> = {}) =>
+    layoutRows(ask(of, view, { heightPx, places, ...more }));
+  test("stand for 8, 64, ... of them until all fit on the screen", () => {
+    const fine = shown({});
+    expect(fine).toHaveLength(125);
+    expect(fine[8]).toMatchObject({ key: "g0.1.8", title: "ranks 64–71", count: 8, height: 4 });
+    const coarse = shown({}, 300);
+    expect(coarse).toHaveLength(16);
+    expect(coarse.at(-1)).toMatchObject({ title: "ranks 960–999", count: 40, rowLevel: 2 });
+    expect(shown({ folds: "none" }).map((row) => row.kind === "ranks" && row.placeTitle)).toEqual([
+      ...Array(16).fill("main thread"),
+      ...Array(16).fill("stream 7"),
+    ]);
+  });
+  test("open into those of the next finer level, down to single threads", () => {
+    const keys = shown({ flipped: ["g0.2.15", "g0.1.121"] }, 300).map((row) => row.key);
+    expect(keys.slice(15, 20)).toEqual(["g0.2.15", "g0.1.120", "g0.1.121", "l1937", "l1939"]);
+    expect(keys.slice(-3)).toEqual(["g0.1.122", "g0.1.123", "g0.1.124"]);
+    const single = shown({ flipped: ["g0.2.15", "g0.1.121"] }, 300).find((row) => row.key === "l1937");
+    expect(single).toMatchObject({ of: "rank 968", level: 2 });
+  });
+  test("are not there where rows fit, are filtered or sorted by what they have, or measures do not add up", () => {
+    expect(shown({}, 1200)[0]).toMatchObject({ kind: "location", height: 1 });
+    expect(shown({ filter: "rank:3" })[0]?.key).toBe("p3");
+    expect(shown({ sort: "value", sortAt: 5 })[0]?.kind).toBe("location");
+    expect(shown({ preset: "radar" }, 600, { measure: "metric.power" })[0]?.kind).toBe("location");
+    expect(shown({ preset: "radar" }, 600, { measure: "group.sync" })[0]?.kind).toBe("ranks");
+  });
+  test("and a summary has a row for each place, of those that the filter leaves", () => {
+    expect(shown({ preset: "summary" })).toMatchObject([
+      { title: "main thread", count: 1000, some: undefined },
+      { title: "stream 7", count: 1000, some: undefined },
+    ]);
+    expect(shown({ preset: "summary", filter: "rank:5-6 main" })).toMatchObject([{ count: 2, some: [11, 13] }]);
+  });
+});
+
+test("rows are in the order of what they have, most first, those without at the end", () => {
+  const amounts = new Map([
+    [1, 5],
+    [3, 50],
+    [7, 20],
+  ]);
+  expect(keys(ask(ranks(5), { preset: "master", sort: "time" }, { amounts }))).toEqual(["p1", "p3", "p0", "p2", "p4"]);
 });
 
 test("pinned rows are there wherever they lie, and keys of nothing are passed over", () => {

@@ -1,7 +1,8 @@
 // Which rows the timeline has, from top to bottom, and how tall they are. Pure: the same input gives the same rows.
 import type { RowsView } from "../base/rowsView";
+import type { RowPlace } from "../data/rasters";
 import type { Location, Process, Run, Series } from "../data/run";
-import { type HostNode, hostNodes, type ProcessNode, processNodes } from "./tree";
+import { type Amounts, type HostNode, hostNodes, type ProcessNode, processNodes } from "./tree";
 
 /** Heights in CSS pixels. */
 export const HEIGHTS = { process: 28, metric: 46, flat: 24, depth: 17, nestedPadding: 5, summary: 150 } as const;
@@ -45,7 +46,27 @@ export type LocationRow = {
   /** The process that is folded into this row. */
   readonly stands?: { readonly title: string; readonly process: Process; readonly count: number };
 };
-export type Row = (MetricRow | HostRow | ProcessRow | LocationRow) & {
+/** Shares of groups over the time, stacked: of one place in all processes, or of some locations. */
+export type SummaryRow = {
+  readonly kind: "summary";
+  readonly title: string;
+  readonly place: number;
+  /** The locations, where these are not all of the place. */
+  readonly some: readonly number[] | undefined;
+  readonly count: number;
+};
+/** A row of many ranks: 8^rowLevel locations of a place, row `number` of them. */
+export type RanksRow = {
+  readonly kind: "ranks";
+  readonly title: string;
+  readonly place: number;
+  readonly placeTitle: string;
+  readonly rowLevel: number;
+  readonly number: number;
+  readonly count: number;
+  readonly open: boolean;
+};
+export type Row = (MetricRow | HostRow | ProcessRow | LocationRow | SummaryRow | RanksRow) & {
   readonly key: string;
   readonly top: number;
   readonly height: number;
@@ -110,6 +131,12 @@ export type Ask = {
   readonly view: RowsView;
   /** The height of the screen, for rows that share it. */
   readonly heightPx: number;
+  /** What the radar shows: "group.NAME", "region.NAME", "metric.NAME". */
+  readonly measure: string;
+  /** What `sort` sorts by, by location. */
+  readonly amounts: Amounts;
+  /** What has the same part in every process; none while that is not known. */
+  readonly places: readonly RowPlace[];
 };
 
 /** Whether all rows share the screen. */
@@ -120,12 +147,14 @@ export const fits = ({ view, run }: Pick<Ask, "view" | "run">): boolean =>
 export function foldedByDefault(key: string, { view, run }: Pick<Ask, "view" | "run">): boolean {
   if (view.folds) return view.folds === "all" && (key.startsWith("p") || view.preset === "all");
   if (key.startsWith("n")) return false;
-  return view.preset === "master" || run.processes.length > MOST_UNFOLDED || fits({ view, run });
+  return (
+    view.preset === "master" || view.preset === "radar" || run.processes.length > MOST_UNFOLDED || fits({ view, run })
+  );
 }
 
 const isFolded = (key: string, ask: Ask): boolean => foldedByDefault(key, ask) !== ask.view.flipped.includes(key);
 
-type Bare = HostRow | ProcessRow | LocationRow | MetricRow;
+type Bare = HostRow | ProcessRow | LocationRow | MetricRow | SummaryRow | RanksRow;
 type Planned<Kind extends Bare = Bare> = {
   readonly row: Kind;
   readonly key: string;
@@ -135,8 +164,11 @@ type Planned<Kind extends Bare = Bare> = {
 
 /** All rows of a run; locations without spans have no row. */
 export function layoutRows(ask: Ask): Row[] {
-  const planned = plan(ask);
-  const height = fits(ask) ? sharedHeight(planned.length, ask.heightPx) : undefined;
+  const single = plan(ask);
+  const ranks = fits(ask) && single.length > ask.heightPx ? planRanks(ask) : undefined;
+  const planned = ranks ?? single;
+  const height =
+    fits(ask) && !ranks && ask.view.preset !== "summary" ? sharedHeight(planned.length, ask.heightPx) : undefined;
   let top = 0;
   return planned.map(({ row, key, level, height: own }) => {
     const placed = { ...row, key, level, top, height: height ?? own };
@@ -154,9 +186,11 @@ function plan(ask: Ask): Planned[] {
   const metrics = new Map<number, Series[]>();
   for (const one of series) if (!metrics.get(one.process)?.push(one)) metrics.set(one.process, [one]);
   if (view.preset === "process") return onlyLocation(ask);
-  const nodes = processNodes(run, view.filter, view.sort, new Set(metrics.keys()));
+  if (view.preset === "summary") return planSummary(ask);
+  const nodes = processNodes(run, view.filter, view.sort, ask.amounts, new Set(metrics.keys()));
   const hosts = hostNodes(nodes, run);
-  if (hosts.length < 2 || fits(ask)) return nodes.flatMap((node) => planProcess(node, ask, metrics, 0));
+  const byAmount = view.sort === "time" || view.sort === "value";
+  if (hosts.length < 2 || byAmount || fits(ask)) return nodes.flatMap((node) => planProcess(node, ask, metrics, 0));
   return hosts.flatMap((host) => planHost(host, ask, metrics));
 }
 
@@ -212,10 +246,118 @@ function planLocation(
   level: number,
   stands?: LocationRow["stands"],
 ): Planned<LocationRow> {
-  const open = !stands && !fits(ask) && ask.open.includes(location.location);
+  const open = !stands && !fits(ask) && ask.view.preset !== "radar" && ask.open.includes(location.location);
   const depths = open ? (ask.depths.get(location.location) ?? DEPTHS_UNKNOWN) : 1;
   const height = open ? depths * HEIGHTS.depth + HEIGHTS.nestedPadding : HEIGHTS.flat;
   return { row: { kind: "location", location, open, depths, ...(stands && { stands }) }, key, level, height };
+}
+
+/** Rows of many ranks are at least so tall, in CSS pixels. */
+const LEAST_RANKS = 4;
+/** Ranks in a row of the next level. */
+const FANOUT = 8;
+/** Rows of an opened one, in CSS pixels. */
+const OPENED = 18;
+
+/** Rows that stand for so many ranks each that all of them are on the screen; undefined where they cannot stand for what is asked. */
+function planRanks(ask: Ask): Planned[] | undefined {
+  const { view, places, heightPx } = ask;
+  if (view.filter || view.sort === "time" || view.sort === "value" || !places.length) return undefined;
+  // Shares add up over ranks, other measures do not.
+  if (view.preset === "radar" && !ask.measure.startsWith("group.")) return undefined;
+  // Of folded processes their main threads are shown: the first place.
+  const shown = foldedByDefault("p0", ask) ? places.slice(0, 1) : places.filter((place) => place.kind !== "task");
+  const rowsAt = (level: number): number =>
+    shown.reduce((sum, place) => sum + Math.ceil(place.locations.length / FANOUT ** level), 0);
+  let level = 1;
+  while (rowsAt(level) > shown.length && rowsAt(level) * LEAST_RANKS > heightPx) level++;
+  const height = Math.max(LEAST_RANKS, Math.min(HEIGHTS.flat, Math.floor(heightPx / rowsAt(level))));
+  return shown.flatMap((place, number) =>
+    Array.from({ length: Math.ceil(place.locations.length / FANOUT ** level) }, (_, row) =>
+      planRanksRow(ask, place, number, level, row, 0, height),
+    ).flat(),
+  );
+}
+
+function planRanksRow(
+  ask: Ask,
+  place: RowPlace,
+  placeNumber: number,
+  rowLevel: number,
+  number: number,
+  level: number,
+  height: number,
+): Planned[] {
+  const size = FANOUT ** rowLevel;
+  const members = place.locations.slice(number * size, (number + 1) * size);
+  if (rowLevel === 0) return members.flatMap((member) => rankRow(ask, member, level));
+  const key = `g${placeNumber}.${rowLevel}.${number}`;
+  const open = ask.view.flipped.includes(key);
+  const row: RanksRow = {
+    kind: "ranks",
+    title: ranksTitle(ask.run, members),
+    place: placeNumber,
+    placeTitle: place.title,
+    rowLevel,
+    number,
+    count: members.length,
+    open,
+  };
+  const head = { row, key, level, height };
+  if (!open) return [head];
+  const inside = Array.from({ length: Math.min(FANOUT, Math.ceil((members.length * FANOUT) / size)) }, (_, i) =>
+    planRanksRow(ask, place, placeNumber, rowLevel - 1, number * FANOUT + i, level + 1, OPENED),
+  );
+  return [{ ...head, height: Math.max(height, OPENED) }, ...inside.flat()];
+}
+
+/** A single location below rows of many ranks. */
+function rankRow(ask: Ask, member: number, level: number): Planned[] {
+  const location = locationOf(ask.run, member);
+  if (!location) return [];
+  const planned = planLocation(location, ask, `l${member}`, level);
+  return [{ ...planned, height: OPENED, row: { ...planned.row, of: rankName(ask.run, location) } }];
+}
+
+/** Locations are numbered in their order: of ten thousand, none is looked for. */
+const locationOf = (run: Run, number: number): Location | undefined =>
+  run.locations[number]?.location === number ? run.locations[number] : run.locations.find((l) => l.location === number);
+
+const rankName = (run: Run, location: Location): string => {
+  const process = run.processes[location.process];
+  return process?.rank === undefined ? `process ${location.process}` : `rank ${process.rank}`;
+};
+
+/** "ranks 64–127". */
+function ranksTitle(run: Run, members: readonly number[]): string {
+  const [first, last] = [members[0], members.at(-1)].map((member) => {
+    const location = member === undefined ? undefined : locationOf(run, member);
+    return location ? rankName(run, location).replace(/^\w+ /, "") : "?";
+  });
+  return first === last ? `rank ${first}` : `ranks ${first}–${last}`;
+}
+
+/** The preset `summary`: a tall row for each place, of the locations that the filter leaves. */
+function planSummary(ask: Ask): Planned[] {
+  const { run, view, places } = ask;
+  const left = view.filter
+    ? new Set(
+        processNodes(run, view.filter, "rank", NO_AMOUNTS, new Set()).flatMap((node) =>
+          node.locations.map((l) => l.location),
+        ),
+      )
+    : undefined;
+  const shown = places.flatMap((place, number) => {
+    const some = left && place.locations.filter((location) => left.has(location));
+    const count = some?.length ?? place.locations.length;
+    const row: SummaryRow = { kind: "summary", title: place.title, place: number, some, count };
+    return count ? [{ row, key: `s${number}`, level: 0 }] : [];
+  });
+  const height = Math.max(
+    HEIGHTS.summary / 2,
+    Math.min(1.6 * HEIGHTS.summary, Math.floor(ask.heightPx / shown.length)),
+  );
+  return shown.map((each) => ({ ...each, height: Math.floor(height) }));
 }
 
 /** The preset `process`: one location with its nesting. */
@@ -229,7 +371,9 @@ function onlyLocation(ask: Ask): Planned[] {
 export function pinnedRows(ask: Ask): Row[] {
   const { run, view, series } = ask;
   if (!view.pinned.length) return [];
-  const nodes = new Map(processNodes(run, "", "rank", new Set()).map((node) => [node.process.process, node]));
+  const nodes = new Map(
+    processNodes(run, "", "rank", NO_AMOUNTS, new Set()).map((node) => [node.process.process, node]),
+  );
   let top = 0;
   return view.pinned.flatMap((key) => {
     const planned = pinnedRow(key, ask, nodes, series);
@@ -239,6 +383,8 @@ export function pinnedRows(ask: Ask): Row[] {
     return placed;
   });
 }
+
+const NO_AMOUNTS: Amounts = new Map();
 
 function pinnedRow(
   key: string,
@@ -269,7 +415,7 @@ function pinnedRow(
 /** How many threads and streams the filter hides. */
 export function hiddenLocations({ run, view }: Ask): number {
   if (!view.filter || view.preset === "process") return 0;
-  const shown = processNodes(run, view.filter, "rank", new Set());
+  const shown = processNodes(run, view.filter, "rank", NO_AMOUNTS, new Set());
   const all = run.locations.filter((location) => location.spanCount > 0).length;
   return all - shown.reduce((sum, node) => sum + node.locations.length, 0);
 }

@@ -13,6 +13,9 @@ export type ProcessNode = {
 };
 export type HostNode = { readonly number: number; readonly host: string; readonly processes: readonly ProcessNode[] };
 
+/** What a sorted tree needs beside the run: how much of something each location has. */
+export type Amounts = ReadonlyMap<number, number>;
+
 /** Its name on the page: its rank, where it has one. */
 export function processTitle(process: Process, run: Run): string {
   if (process.rank !== undefined) return `rank ${process.rank}`;
@@ -41,7 +44,13 @@ function byProcess(run: Run): Map<number, Location[]> {
 }
 
 /** All processes that a filter leaves, sorted; `measured` are those that have metrics and need no spans. */
-export function processNodes(run: Run, filter: string, sort: RowSort, measured: ReadonlySet<number>): ProcessNode[] {
+export function processNodes(
+  run: Run,
+  filter: string,
+  sort: RowSort,
+  amounts: Amounts,
+  measured: ReadonlySet<number>,
+): ProcessNode[] {
   const holds = parseFilter(filter);
   const locationsOf = byProcess(run);
   const nodes = run.processes.flatMap((process) => {
@@ -58,6 +67,8 @@ export function processNodes(run: Run, filter: string, sort: RowSort, measured: 
       (measured.has(process.process) && (!holds || (!all.length && holds({ ...about, name: "", kind: "" }))));
     return shown ? [{ process, title, locations, main: mainLocation(process, locations) }] : [];
   });
+  const amount = (node: ProcessNode): number => (node.main && amounts.get(node.main.location)) ?? -1;
+  if (sort === "time" || sort === "value") return nodes.sort((a, b) => amount(b) - amount(a));
   if (sort === "host") return nodes.sort((a, b) => compare(a.process.host, b.process.host));
   return nodes;
 }

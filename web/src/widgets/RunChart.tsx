@@ -68,7 +68,13 @@ export function RunChart({ run, series, title, height }: Props) {
     const observer = new ResizeObserver(() => plot?.setSize({ width: element.clientWidth, height }));
     Promise.all([
       import("uplot"),
-      fetchReadings(session.api, run.bounds, width, controller.signal),
+      fetchReadings(
+        session.api,
+        series.map((one) => one.series),
+        run.bounds,
+        width,
+        controller.signal,
+      ),
       import("uplot/dist/uPlot.min.css"),
     ]).then(
       ([{ default: UPlot }, readings]) => {

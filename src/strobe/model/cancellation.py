@@ -1,0 +1,56 @@
+"""Long work that nobody waits for any more ends early: it asks `checkpoint()` between its pieces."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class CancelledWorkError(Exception):
+    """The work was cancelled; it has no result."""
+
+
+class Cancellation:
+    """Says to one piece of work, from any thread, that it is to end; also `limit_s` seconds after it began."""
+
+    def __init__(self, limit_s: float = float("inf")) -> None:
+        self._limit_s, self._until = limit_s, float("inf")
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """End the work at its next checkpoint."""
+        self._cancelled.set()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the work has had its time."""
+        return time.monotonic() > self._until
+
+    @contextmanager
+    def work(self) -> Iterator[None]:
+        """Do in here what is to end; in this thread."""
+        self._until = time.monotonic() + self._limit_s
+        token = _CURRENT.set(self)
+        try:
+            checkpoint()
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+    def check(self) -> None:
+        """Raise CancelledWorkError where the work is to end."""
+        if self._cancelled.is_set() or self.is_late:
+            raise CancelledWorkError
+
+
+_CURRENT: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
+
+
+def checkpoint() -> None:
+    """Raise CancelledWorkError where the work that this is a part of is to end. Costs well below a microsecond."""
+    current = _CURRENT.get()
+    if current is not None:
+        current.check()

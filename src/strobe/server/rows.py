@@ -1,0 +1,162 @@
+"""Pictures of many rows: group shares of a few or of all, one number per cell as heat, and what rows are sorted by.
+
+A body is
+
+    4 bytes "STR1", u32 length of the header, header (JSON, padded with spaces to 8 bytes),
+    u8 values[rows][planes][TILE_CELLS], and, where the header says `"marks": true`, u8 marks[rows][TILE_CELLS].
+
+Planes are the groups of `model.kinds.GROUPS` (shares in 255ths of the cell), or one. A mark i > 0 is the header's
+`palette[i - 1] = [region, name, group]`: the longest exceptional span in the cell, GAP where it is a gap.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.errors import UsageError
+from strobe.model.kinds import GROUPS
+from strobe.server.tables import CELLS_TYPE, Body
+from strobe.server.tiles import PALETTE_BYTES, TILE_CELLS, Bytes, marked_palette, tile_window
+
+if TYPE_CHECKING:
+    from strobe.server.facts import Facts
+    from strobe.server.metrics import Series
+
+MAGIC = b"STR1"
+MEASURES = "group.NAME, region.NAME or metric.NAME"
+MOST_ROWS = 128
+# 8 to this power are more locations than any machine has.
+MOST_LEVEL = 12
+# Profiles have a column for each region: so many locations at once.
+_PROFILED = 64
+
+
+def raster_bytes(rows: int, planes: int) -> int:
+    """Return the bytes that such a body has at most."""
+    return rows * (planes + 1) * TILE_CELLS + PALETTE_BYTES
+
+
+def _encode(values: Bytes, marks: Bytes | None, header: Mapping[str, object]) -> Body:
+    rows, planes, _ = values.shape
+    about = {**header, "rows": rows, "planes": planes, "marks": marks is not None}
+    text = json.dumps(about, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)
+    parts = [MAGIC, struct.pack("<I", len(text)), text, np.ascontiguousarray(values).tobytes()]
+    return Body(b"".join([*parts, *([marks.tobytes()] if marks is not None else [])]), CELLS_TYPE)
+
+
+def places(facts: Facts) -> list[dict[str, object]]:
+    """Return what has the same part in every process, each with its locations in order of rank."""
+    return [
+        {"title": place.title, "kind": place.kind, "locations": list(place.locations)} for place in facts.trace.rows
+    ]
+
+
+def row_cells(facts: Facts, place: int, row_level: int, first: int, count: int, level: int, tile: int) -> Body:
+    """Return a tile of rows that stand for 8**row_level locations of a place each: shares of groups, and marks."""
+    shares, marks = facts.trace.row_cells(place, row_level, first, count, *tile_window(level, tile), TILE_CELLS)
+    index, palette = marked_palette(np.asarray(marks), facts.names)
+    values = np.ascontiguousarray(np.asarray(shares).transpose(0, 2, 1))
+    return _encode(values, index if palette else None, {"palette": palette})
+
+
+def mean_shares(facts: Facts, locations: Sequence[int], level: int, tile: int) -> Body:
+    """Return a tile of the mean share of each group over some locations: one row."""
+    shares = np.asarray(facts.trace.group_shares(locations, *tile_window(level, tile), TILE_CELLS))
+    mean = np.rint(shares.mean(axis=0)).astype(np.uint8)
+    return _encode(mean.T[None], None, {})
+
+
+def heat(facts: Facts, locations: Sequence[int], of: str, level: int, tile: int) -> Body:
+    """Return a tile of one number for each cell of some locations: see `measured`."""
+    start_ns, end_ns = tile_window(level, tile)
+    kind, name = _measure(of)
+    if kind == "metric":
+        values, low, high, unit = _metric_heat(facts, locations, name, start_ns, end_ns)
+        return _encode(values[:, None], None, {"low": low, "high": high, "unit": unit})
+    if kind == "group":
+        shares = np.asarray(facts.trace.group_shares(locations, start_ns, end_ns, TILE_CELLS))
+        return _encode(shares[:, None, :, GROUPS.index(name)], None, {"low": 0, "high": 1, "unit": ""})
+    regions, shares, _ = facts.trace.cells(locations, start_ns, end_ns, TILE_CELLS)
+    here = np.isin(np.asarray(regions), _regions(facts, name))
+    return _encode(np.where(here, np.asarray(shares), 0)[:, None], None, {"low": 0, "high": 1, "unit": ""})
+
+
+def values(facts: Facts, of: str, start_ns: int, end_ns: int) -> pa.Table:
+    """Return how much of a measure each location has in [start_ns, end_ns): exclusive ns, or a metric's mean."""
+    kind, name = _measure(of)
+    count = len(facts.span_counts)
+    if kind == "metric":
+        edges = np.array([start_ns, end_ns])
+        series = _series_of(facts, name, range(count))
+        found = np.array([_means(one, edges)[0] if one else np.nan for one in series])
+        return pa.table({"location": np.arange(count, dtype=np.uint32), "value": found})
+    wanted = _regions(facts, name) if kind == "region" else _group_regions(facts, name)
+    sums = np.zeros(count)
+    for first in range(0, count, _PROFILED):
+        some = range(first, min(first + _PROFILED, count))
+        _, exclusive_ns = facts.trace.window_profile(some, start_ns, end_ns)
+        sums[first : first + len(some)] = exclusive_ns[:, wanted].sum(axis=1)
+    return pa.table({"location": np.arange(count, dtype=np.uint32), "value": sums})
+
+
+def _measure(of: str) -> tuple[str, str]:
+    kind, _, name = of.partition(".")
+    if kind not in ("group", "region", "metric") or not name or (kind == "group" and name not in GROUPS):
+        raise UsageError(f"'of={of[:60]}' is not {MEASURES}", do=f"Groups: {', '.join(GROUPS)}")
+    return kind, name
+
+
+def _regions(facts: Facts, name: str) -> npt.NDArray[np.intp]:
+    return np.array([region for region, known in enumerate(facts.names.names) if known == name], dtype=np.intp)
+
+
+def _group_regions(facts: Facts, group: str) -> npt.NDArray[np.intp]:
+    return np.array([region for region, known in enumerate(facts.names.groups) if known == group], dtype=np.intp)
+
+
+def _series_of(facts: Facts, metric: str, locations: Sequence[int]) -> list[Series | None]:
+    """Return the series of a metric that each location has: its own, else that of its process."""
+    process = facts.locations.column("process").to_pylist()
+    known = {(one.process, one.location): one for one in facts.series if one.metric == metric}
+    return [known.get((process[at], at), known.get((process[at], None))) for at in locations]
+
+
+def _means(series: Series, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return the mean of the readings between edges; NaN where nothing is known.
+
+    A reading tells of the time since the one before it: where none was made, the next one counts.
+    """
+    at = np.searchsorted(series.time_ns, edges)
+    sums = np.concatenate([[0.0], np.cumsum(series.values)])
+    count = np.diff(at)
+    following = np.where((at[:-1] > 0) & (at[:-1] < len(series.values)), at[:-1], -1)
+    lone = np.where(following >= 0, series.values[following], np.nan)
+    found: npt.NDArray[np.float64] = np.where(count > 0, np.diff(sums[at]) / np.maximum(count, 1), lone)
+    return found
+
+
+def _metric_heat(
+    facts: Facts, locations: Sequence[int], metric: str, start_ns: int, end_ns: int
+) -> tuple[Bytes, float, float, str]:
+    """Return 0 where nothing is known, else 1 to 255 from the lowest reading of all (at most 0) to the highest."""
+    known = [one for one in facts.series if one.metric == metric and len(one.values)]
+    out = np.zeros((len(locations), TILE_CELLS), dtype=np.uint8)
+    if not known:
+        return out, 0.0, 0.0, ""
+    low = min(0.0, *(float(np.nanmin(one.values)) for one in known))
+    high = max(float(np.nanmax(one.values)) for one in known)
+    edges = start_ns + np.arange(TILE_CELLS + 1, dtype=np.int64) * ((end_ns - start_ns) // TILE_CELLS)
+    for row, series in enumerate(_series_of(facts, metric, locations)):
+        if series is not None and len(series.values):
+            mean = _means(series, edges)
+            scaled = 1 + np.rint(254 * (mean - low) / max(high - low, 1e-300))
+            out[row] = np.where(np.isnan(mean), 0, np.clip(scaled, 1, 255))
+    return out, low, high, known[0].unit

@@ -1,0 +1,182 @@
+"""The server on a real port: what is left of a viewer that leaves, what never becomes a request, and `strobe view`."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from strobe.cli.view import sources, ssh_line
+from strobe.model.cancellation import checkpoint
+from strobe.server import answers
+from strobe.server.app import Application
+from strobe.server.library import Source
+from strobe.server.serve import configured
+from strobe.server.tables import Body
+from tests.unit.hand_made import make_trace, span
+
+STROBE = str(Path(sys.executable).with_name("strobe"))
+TOKEN = "a-token"
+FOREVER_S = 60
+
+
+@contextmanager
+def served(app: Application) -> Iterator[int]:
+    """Serve an application as `strobe view` does; the port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(configured(app))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()
+            app.desk.close()
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Application:
+    trace = make_trace({"main": [span("step", 0, 1000)]})
+    return Application([Source(tmp_path, lambda: trace)], token=TOKEN, static=tmp_path)
+
+
+def asked(port: int, head: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=FOREVER_S)
+    connection.sendall(head)
+    return connection
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + FOREVER_S
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_a_viewer_that_disconnects_leaves_no_work_behind(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = [threading.Event() for _ in range(6)]
+
+    def slow(_: object, limit: int, level: str) -> Body:
+        begun[limit].set()
+        while True:
+            checkpoint()
+            time.sleep(0.001)
+
+    monkeypatch.setitem(answers.ROUTES, "steps", dataclasses.replace(answers.ROUTES["steps"], answer=slow))
+    with served(app) as port:
+        viewers = [
+            asked(port, f"GET /{TOKEN}/api/steps?limit={n} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            for n in range(1, 6)
+        ]
+        wait_until(lambda: app.desk.unfinished == 5 and sum(each.is_set() for each in begun) == 2)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as answer:
+            assert answer.status == 200, "others are answered meanwhile"
+        for viewer in viewers:
+            viewer.close()
+        wait_until(lambda: app.desk.unfinished == 0)
+    assert sum(each.is_set() for each in begun) == 2, "what waited was not begun"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /a-token/api/search/spans?text=" + b"x" * 1_000_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /a-token/api/meta HTTP/1.1\r\nHost: localhost\r\nCookie: " + b"x" * 1_000_000 + b"\r\n\r\n",
+        b"GET /a-token/api/meta\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET /a-token/api/meta HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    ],
+    ids=["1 MB query", "1 MB header", "null byte", "no address", "TLS", "negative length"],
+)
+def test_what_is_no_request_is_refused_and_the_next_one_answered(app: Application, head: bytes) -> None:
+    with served(app) as port:
+        with socket.create_connection(("127.0.0.1", port), timeout=FOREVER_S) as connection:
+            try:
+                connection.sendall(head)
+                answer = connection.recv(4096)
+            except ConnectionError:
+                answer = b"HTTP/1.1 4 (it hung up before all was said)"
+        assert answer.startswith(b"HTTP/1.1 4")
+        assert b"Traceback" not in answer
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as meta:
+            assert meta.status == 200
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs, and one that is broken."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("first", "second"):
+        (folder / f"{name}.py").write_text(f"def {name}(): pass\n{name}()\n")
+        subprocess.run(
+            [STROBE, "run", "--quiet", "-o", f"runs/{name}.strobe", f"{name}.py"], cwd=folder, check=True, timeout=120
+        )
+    (folder / "runs/broken.strobe").mkdir()
+    return folder
+
+
+@contextmanager
+def view(folder: Path, *words: str) -> Iterator[tuple[str, list[str]]]:
+    """The address that `strobe view` prints, and what it says beside it."""
+    command = [STROBE, "view", *words]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env={"PATH": "/usr/bin:/bin"}
+    ) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        try:
+            address = server.stdout.readline().strip()
+            said = []
+            while "Ctrl-C" not in "".join(said):
+                line = server.stderr.readline()
+                assert line, "it ended"
+                said.append(line)
+            yield address, said
+        finally:
+            server.terminate()
+
+
+def test_strobe_view_shows_a_folder_of_runs_from_afar(runs: Path) -> None:
+    with view(runs, "runs", "--remote", "--prefix", "/node/n17/{port}") as (address, said):
+        port = address.split("/")[2].split(":")[1]
+        assert f"/node/n17/{port}/" in address
+        assert f"ssh -N -L {port}:127.0.0.1:{port} " in said[0]
+        page = urllib.request.urlopen(address, timeout=FOREVER_S).read().decode()
+        assert all(f'href="t/{name}/"' in page for name in ("first", "second", "broken"))
+        assert "holds no recorded process" in page
+        meta = urllib.request.urlopen(f"{address}t/second/api/meta", timeout=FOREVER_S).read()
+        assert b"second.py" in meta
+
+
+def test_names_of_runs_are_shown_once_and_a_wrong_one_beside_them(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(runs)
+    found = sources(["runs", "runs/first.strobe", "nothing"])
+    assert sorted(each.path.name for each in found) == ["broken.strobe", "first.strobe", "nothing", "second.strobe"]
+    with pytest.raises(Exception, match="no such trace: 'nothing'"):
+        sources(["nothing"])
+    (runs / "runs/other.folded").write_text("a;b 3\n")
+    assert [each.path.name for each in sources(["runs"])] == ["runs"], "a folder with other tools' files is one run"
+    (runs / "runs/other.folded").unlink()
+
+
+def test_the_ssh_line_leads_through_the_login_node_of_a_batch_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.getfqdn", lambda: "n17.cluster")
+    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    monkeypatch.delenv("SLURM_SUBMIT_HOST", raising=False)
+    monkeypatch.delenv("PBS_O_HOST", raising=False)
+    assert ssh_line("127.0.0.1", 8888) == "ssh -N -L 8888:127.0.0.1:8888 me@n17.cluster"
+    assert ssh_line("::1", 8888) == "ssh -N -L 8888:[::1]:8888 me@n17.cluster"
+    monkeypatch.setenv("SLURM_SUBMIT_HOST", "login1")
+    assert ssh_line("127.0.0.1", 8888) == "ssh -N -L 8888:127.0.0.1:8888 -J me@login1 me@n17.cluster"

@@ -1,0 +1,151 @@
+// Pictures of many rows as the server sends them (server/rows.py): group shares of rows that stand for many, and one number per cell.
+import { Lru } from "../base/lru";
+import type { Api, Parameters } from "./api";
+import { coarser, decodePalette, type Mark, marksOf, type TileKey } from "./cells";
+import { UnderWay } from "./underWay";
+import { list, number, object, text, WireError } from "./wire";
+
+/** One row of a tile: the cells of each plane, one plane after the other. */
+export type Raster = {
+  readonly planes: number;
+  readonly values: Uint8Array;
+  readonly marks: readonly Mark[];
+  /** What the values 1 and 255 of a metric mean. */
+  readonly low: number;
+  readonly high: number;
+  readonly unit: string;
+};
+
+/** Rows of one kind that are wanted, and how they are asked for. */
+export type Family = {
+  readonly name: string;
+  readonly question: string;
+  readonly members: readonly number[];
+  /** Which members may come with one answer. */
+  readonly chunks: (members: readonly number[]) => number[][];
+  readonly parameters: (members: readonly number[]) => Parameters;
+};
+
+const MAGIC = 0x31525453; // "STR1", little endian
+const KEPT = 6000;
+const AT_ONCE = 128;
+
+/** Decodes a body into its rows, from top to bottom. */
+export function decodeRasters(body: ArrayBuffer, tileCells: number): Raster[] {
+  const view = new DataView(body);
+  if (body.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new WireError("rows: not a body of rows");
+  const headerBytes = view.getUint32(4, true);
+  const header: unknown = JSON.parse(new TextDecoder().decode(new Uint8Array(body, 8, headerBytes)));
+  if (typeof header !== "object" || header === null) throw new WireError("rows: no header");
+  const { rows, planes } = object({ rows: number, planes: number })(header, "rows");
+  const told = (name: string): unknown => (name in header ? (header as Readonly<Record<string, unknown>>)[name] : 0);
+  const palette = "palette" in header ? decodePalette(header.palette) : [];
+  const withMarks = told("marks") === true;
+  const at = 8 + headerBytes;
+  const size = planes * tileCells;
+  if (body.byteLength !== at + rows * (size + (withMarks ? tileCells : 0)))
+    throw new WireError("rows: the body is cut");
+  return Array.from({ length: rows }, (_, row) => ({
+    planes,
+    values: new Uint8Array(body, at + row * size, size),
+    marks: withMarks ? marksOf(new Uint8Array(body, at + rows * size + row * tileCells, tileCells), palette) : [],
+    low: Number(told("low")),
+    high: Number(told("high")),
+    unit: String(told("unit") || ""),
+  }));
+}
+
+/** So many neighbours at a time as one answer holds. */
+export function inChunks(members: readonly number[]): number[][] {
+  const chunks: number[][] = [];
+  for (let i = 0; i < members.length; i += AT_ONCE) chunks.push(members.slice(i, i + AT_ONCE));
+  return chunks;
+}
+
+/** Stretches of numbers that follow each other, as long as one answer holds. */
+export function inStretches(members: readonly number[]): number[][] {
+  const stretches: number[][] = [];
+  for (const member of [...members].sort((a, b) => a - b)) {
+    const last = stretches.at(-1);
+    if (last && member === (last.at(-1) ?? 0) + 1 && last.length < AT_ONCE) last.push(member);
+    else stretches.push([member]);
+  }
+  return stretches;
+}
+
+/** Fetches rasters and remembers them. */
+export class RasterStore {
+  private readonly known = new Lru<Raster>(KEPT);
+  private readonly underWay: UnderWay;
+
+  constructor(
+    private readonly api: Api,
+    private readonly tileCells: number,
+    changed: () => void,
+    failed: (sentence: string) => void,
+  ) {
+    this.underWay = new UnderWay(changed, failed);
+  }
+
+  /** Fetches what is missing, and withdraws the requests for what is not wanted any more. */
+  want(families: readonly Family[], tiles: readonly TileKey[]): void {
+    this.underWay.want(() => {
+      for (const family of families)
+        for (const key of tiles) {
+          const missing = family.members.filter((member) => !this.known.get(nameOf(family.name, member, key)));
+          for (const some of family.chunks(missing))
+            this.underWay.start(`${family.name}/${key.level}/${key.tile}/${some.join()}`, (signal) =>
+              this.fetch(family, some, key, signal),
+            );
+        }
+    });
+  }
+
+  /** A row's tile, or the nearest coarser one that is there. */
+  get(family: string, member: number, key: TileKey): { readonly key: TileKey; readonly raster: Raster } | undefined {
+    for (const at of coarser(key)) {
+      const raster = this.known.get(nameOf(family, member, at));
+      if (raster) return { key: at, raster };
+    }
+    return undefined;
+  }
+
+  get waiting(): boolean {
+    return this.underWay.waiting;
+  }
+
+  close(): void {
+    this.underWay.close();
+  }
+
+  private async fetch(family: Family, members: readonly number[], key: TileKey, signal: AbortSignal): Promise<void> {
+    const parameters = { ...family.parameters(members), level: key.level, tile: key.tile };
+    const response = await this.api.ask(family.question, parameters, signal);
+    const rasters = decodeRasters(await response.arrayBuffer(), this.tileCells);
+    members.forEach((member, i) => {
+      const raster = rasters[i];
+      if (raster) this.known.set(nameOf(family.name, member, key), raster);
+    });
+  }
+}
+
+const nameOf = (family: string, member: number, { level, tile }: TileKey): string =>
+  `${family}/${member}/${level}/${tile}`;
+
+/** What has the same part in every process, with its locations in order of rank. */
+const decodePlaces = list(object({ title: text, kind: text, locations: list(number) }));
+export type RowPlace = ReturnType<typeof decodePlaces>[number];
+
+export const fetchPlaces = (api: Api): Promise<readonly RowPlace[]> => api.json("rows/places", {}, decodePlaces);
+
+/** How much of a measure each location has in a stretch of time, by location. */
+export async function fetchValues(
+  api: Api,
+  of: string,
+  startNs: number,
+  endNs: number,
+): Promise<ReadonlyMap<number, number>> {
+  const table = await api.arrow("rows/values", { of, start_ns: startNs, end_ns: endNs });
+  const [location, value] = [table.numbers("location"), table.numbers("value")];
+  return new Map([...location].flatMap((at, i) => (Number.isNaN(value[i]) ? [] : [[at, value[i] ?? 0] as const])));
+}

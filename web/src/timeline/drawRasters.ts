@@ -1,0 +1,90 @@
+// Draws the rows that are made of rasters: summaries, rows of many ranks, the radar.
+import { CHROME, GROUPS } from "../base/color";
+import type { Scene, Tools } from "./draw";
+import { placedRasters, type RasterRow, sourceOf } from "./families";
+import { LABEL_FONT } from "./label";
+import { stackGround } from "./rasterPaint";
+
+/** A summary has lines at these shares. */
+const LINES = [0.25, 0.5, 0.75];
+/** Rows as tall as this have their share written at their lines, in CSS pixels. */
+const WRITTEN = 60;
+
+/** Room above and below a row's picture, in CSS pixels. A radar has none: it is one picture of all its rows. */
+const paddingOf = ({ height, kind }: RasterRow, radar: boolean): number =>
+  radar ? 0 : kind === "summary" ? 8 : height >= 18 ? 3 : height >= 6 ? 1 : 0;
+
+/** The plane of the radar's measure in group shares; undefined where it is none of them. */
+const planeOf = (radar: string | undefined): number | undefined => {
+  const plane = GROUPS.findIndex((group) => radar === `group.${group}`);
+  return plane < 0 ? undefined : plane;
+};
+
+/** Draws the rows of a scene that are made of rasters. */
+export function drawRasters(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): void {
+  const rows = scene.rows.flatMap((row) => {
+    const source = sourceOf(row, scene.places, scene.radar);
+    return source ? [{ row: row as RasterRow, source }] : [];
+  });
+  if (!rows.length) return;
+  const { pixelRatio, window, scrollTop, width } = scene;
+  const widthPx = Math.round(width * pixelRatio);
+  const places = rows.map(({ row }) => {
+    const padding = paddingOf(row, scene.radar !== undefined);
+    const top = Math.round((row.top - scrollTop + padding) * pixelRatio);
+    const bottom = Math.round((row.top - scrollTop + row.height - padding - (row.height >= 6 ? 1 : 0)) * pixelRatio);
+    return { top, tall: Math.max(1, bottom - top) };
+  });
+  const total = places.reduce((sum, place) => sum + place.tall, 0);
+  const pixels = tools.image(widthPx, total);
+  let line = 0;
+  rows.forEach(({ row, source }, i) => {
+    const tall = places[i]?.tall ?? 1;
+    const out = pixels.subarray(line * widthPx, (line + tall) * widthPx);
+    line += tall;
+    const placed = placedRasters(source, scene.rasters, scene.tiles);
+    const plane = planeOf(scene.radar);
+    if (row.kind === "location")
+      tools.rasters.heat(out, tall, window, placed, 0, scene.radar?.startsWith("metric.") ?? false);
+    else if (row.kind === "ranks" && plane !== undefined) tools.rasters.heat(out, tall, window, placed, plane, false);
+    else tools.rasters.stack(out, tall, window, placed);
+  });
+  const scratch = tools.show(widthPx, total);
+  context.imageSmoothingEnabled = false;
+  line = 0;
+  rows.forEach(({ row }, i) => {
+    const { top, tall } = places[i] ?? { top: 0, tall: 1 };
+    const [y, high] = [top / pixelRatio, tall / pixelRatio];
+    if (row.kind === "summary") {
+      context.fillStyle = stackGround(tools.theme);
+      context.fillRect(0, y, width, high);
+    }
+    if (scratch) context.drawImage(scratch, 0, line, widthPx, tall, 0, y, width, high);
+    line += tall;
+    if (row.kind === "summary") drawLines(context, tools, y, high, width);
+  });
+}
+
+function drawLines(
+  context: CanvasRenderingContext2D,
+  { theme }: Tools,
+  top: number,
+  high: number,
+  width: number,
+): void {
+  const chrome = CHROME[theme];
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
+  for (const share of LINES) {
+    const y = Math.round(top + high * (1 - share));
+    context.fillStyle = `rgb(${chrome.background.join(" ")} / 45%)`;
+    context.fillRect(0, y, width, 1);
+    if (high < WRITTEN) continue;
+    const text = `${100 * share} %`;
+    const wide = context.measureText(text).width + 8;
+    context.fillStyle = `rgb(${chrome.background.join(" ")} / 72%)`;
+    context.fillRect(width - wide - 2, y - 8, wide, 16);
+    context.fillStyle = chrome.text;
+    context.fillText(text, width - wide + 2, y + 0.5);
+  }
+}

@@ -1,0 +1,104 @@
+// Marks: what is rare but important stays visible however far one zooms out, as a notch at the top of its row.
+import { CHROME, css } from "../base/color";
+import type { TimeRange } from "../base/time";
+import { GAP, type Mark, type PaletteEntry, tileRange } from "../data/cells";
+import type { Scene, Tools } from "./draw";
+import { placedRows } from "./draw";
+import { placedRasters, sourceOf } from "./families";
+import type { Row } from "./rows";
+import { toPx } from "./viewport";
+
+/** What is wider is seen without a notch, in CSS pixels. */
+const NARROW = 12;
+/** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
+const HALF = 4;
+const REACH = 5;
+
+/** A mark on the screen: of a row, between two moments. */
+export type PlacedMark = { readonly range: TimeRange; readonly entry: PaletteEntry };
+
+type Ground = Pick<Scene, "tiles" | "store" | "rasters" | "places" | "radar" | "tileCells">;
+
+/** All marks of a row. */
+export function marksOfRow(scene: Ground, row: Row): PlacedMark[] {
+  const found: PlacedMark[] = [];
+  const add = (key: { readonly level: number; readonly tile: number }, marks: readonly Mark[]): void => {
+    const { startNs } = tileRange(key, scene.tileCells);
+    const cellNs = 2 ** key.level;
+    for (const { from, to, entry } of marks) {
+      const last = found.at(-1);
+      const range = { startNs: startNs + from * cellNs, endNs: startNs + to * cellNs };
+      // One that reaches over two tiles is one.
+      if (last && last.range.endNs === range.startNs && last.entry.region === entry.region)
+        found[found.length - 1] = { entry, range: { startNs: last.range.startNs, endNs: range.endNs } };
+      else found.push({ entry, range });
+    }
+  };
+  if (row.kind === "location" && !scene.radar)
+    for (const { key, row: cells } of placedRows(scene, row.location.location)) add(key, cells.marks);
+  if (row.kind === "ranks") {
+    const source = sourceOf(row, scene.places, scene.radar);
+    if (source) for (const { key, raster } of placedRasters(source, scene.rasters, scene.tiles)) add(key, raster.marks);
+  }
+  return found;
+}
+
+/** Draws the notches of all rows of a scene. */
+export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, { inks, theme }: Tools): void {
+  const { window, width, scrollTop } = scene;
+  const chrome = CHROME[theme];
+  for (const row of scene.rows) {
+    const marks = marksOfRow(scene, row);
+    let drawnTo = -HALF;
+    for (const { range, entry } of marks) {
+      const [left, right] = [toPx(range.startNs, window, width), toPx(range.endNs, window, width)];
+      if (right < 0 || left > width || right - left > NARROW) continue;
+      const x = Math.round((left + right) / 2);
+      if (x - HALF < drawnTo) continue;
+      drawnTo = x + HALF;
+      const color = entry.region === GAP ? chrome.text : inks.get(entry.group, entry.name).fill;
+      notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
+    }
+  }
+}
+
+/** A triangle that points at the moment; on thin rows a bar as tall as they are. */
+function notch(
+  context: CanvasRenderingContext2D,
+  x: number,
+  top: number,
+  height: number,
+  color: string,
+  background: string,
+): void {
+  context.fillStyle = color;
+  if (height < 10) {
+    context.fillRect(x - 1, top, 2, height);
+    return;
+  }
+  context.strokeStyle = background;
+  context.lineWidth = 2;
+  context.beginPath();
+  context.moveTo(x - HALF, top);
+  context.lineTo(x + HALF, top);
+  context.lineTo(x, top + 7);
+  context.closePath();
+  context.stroke();
+  context.fill();
+}
+
+/** The mark under a point of a row; none where what it marks is wide enough to be seen by itself. */
+export function markAt(scene: Ground & Pick<Scene, "window" | "width">, row: Row, x: number): PlacedMark | undefined {
+  const { window, width } = scene;
+  let best: PlacedMark | undefined;
+  let bestAway = REACH;
+  for (const mark of marksOfRow(scene, row)) {
+    const [left, right] = [toPx(mark.range.startNs, window, width), toPx(mark.range.endNs, window, width)];
+    const away = Math.abs((left + right) / 2 - x);
+    if (right - left <= NARROW && away < bestAway) {
+      best = mark;
+      bestAway = away;
+    }
+  }
+  return best;
+}
