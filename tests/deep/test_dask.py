@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -114,15 +115,6 @@ def test_what_workers_opened_can_be_read_here_too(folder: Path, address: str) ->
         assert trace.info == here.info
 
 
-def test_the_command_line_takes_the_address_of_a_scheduler(
-    folder: Path, address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["profile", str(folder), "--json"]) == 0
-    here = capsys.readouterr().out
-    assert main(["profile", str(folder), "--json", "--scheduler", address]) == 0
-    assert capsys.readouterr().out == here
-
-
 def test_a_worker_that_is_killed_in_the_middle_changes_nothing(folder: Path, address: str, held: Path) -> None:
     expected = strobe.open(folder, jobs=1).ask("operators", per="rank", step="all")
     found: list[strobe.Table] = []
@@ -175,7 +167,7 @@ def test_no_scheduler_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_scheduler_without_workers_is_one_sentence(folder: Path) -> None:
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, host="127.0.0.1", dashboard_address=":0") as alone,
+        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=":0") as alone,
         pytest.raises(StrobeError, match="has no workers"),
     ):
         strobe.open(folder, scheduler=alone.scheduler_address)
@@ -213,22 +205,26 @@ def batch_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return jobs
 
 
-def test_jobs_of_slurm_answer_what_one_loop_does(
-    folder: Path, batch_system: Path, capsys: pytest.CaptureFixture[str]
+def test_the_commands_of_the_guide_work_and_answer_what_one_loop_does(
+    folder: Path, address: str, batch_system: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["overlap", str(folder), "--json"]) == 0
-    here = capsys.readouterr().out
-    options = ("queue=short", "cores=1", "memory=1GB", "walltime=00:10:00", "interface=lo")
-    words = [word for option in options for word in ("--cluster-option", option)]
-    assert main(["overlap", str(folder), "--json", "--cluster", "slurm", "--jobs", "1", *words]) == 0
-    assert capsys.readouterr().out == here
-    scripts = [path.read_text() for path in batch_system.glob("*.sh")]
-    assert len(scripts) == 1
-    for script in scripts:
-        assert "#SBATCH -p short\n" in script
-        assert "#SBATCH -t 00:10:00\n" in script
-        assert f"{sys.executable} -m distributed.cli.dask_worker tcp://127.0.0.1:" in script
-    # They end with the question.
+    guide = (Path(__file__).parents[2] / "docs/how-to/cluster.md").read_text()
+    said = [line for line in guide.splitlines() if line.startswith("strobe ")]
+    assert len(said) == 3
+    for line in said:
+        line = line.partition("#")[0].replace("big.strobe", str(folder)).replace("tcp://node1:8786", address)
+        words = shlex.split(line)[1:]
+        # A job must find its way back to this computer, which has one network only; and one job of one core is enough.
+        here = ["--jobs", "1", "--cluster-option", "interface=lo", "--cluster-option", "cores=1"]
+        assert main([*words, *(here if "--cluster" in words else ()), "--json"]) == 0
+        answer = capsys.readouterr().out
+        assert main([*words[:2], "--jobs", "1", "--json"]) == 0
+        assert answer == capsys.readouterr().out
+    (script,) = [path.read_text() for path in batch_system.glob("*.sh")]
+    assert "#SBATCH -p short\n" in script
+    assert "#SBATCH -t 00:10:00\n" in script
+    assert f"{sys.executable} -m distributed.cli.dask_worker tcp://127.0.0.1:" in script
+    # The job ends with the question.
     soon(lambda: not any(alive(int(path.read_text())) for path in batch_system.glob("*.pid")))
 
 
