@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import json
 import os
 import sys
 from collections.abc import Iterable
@@ -218,11 +219,36 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+def keys() -> str:
+    """What the keyboard does on the page: the table that the page itself uses."""
+    table = json.loads((ROOT / "web/src/base/keys.json").read_text(encoding="utf-8"))
+    everywhere = {"title": "Everywhere", "keys": [{"show": "1 … 9", "what": "pages"}, *table["everywhere"]]}
+    parts = [
+        "# Keys of the page",
+        "",
+        "The page shows the same when `?` is pressed. Letters are places on the keyboard.",
+        "",
+    ]
+    for title, groups in (("Timeline", table["timeline"]), ("Other pages", table["pages"]), ("", [everywhere])):
+        parts += [f"## {title}", ""] if title else []
+        for group in groups:
+            parts += [f"{'###' if title else '##'} {group['title']}", "", "| key | what it does |", "|---|---|"]
+            parts += [f"| {key_caps(line['show'])} | {line['what']} |" for line in group["keys"]]
+            parts.append("")
+    return "\n".join(parts)
+
+
+def key_caps(show: str) -> str:
+    """Keys as Markdown shows them."""
+    return " ".join(f"`{one}`" for one in show.split("  "))
+
+
 PAGES = {
     "adapters.md": adapters,
     "analyses.md": analyses,
     "command-line.md": command_line,
     "formats.md": formats,
+    "keys.md": keys,
     "quality.md": quality,
     "rules.md": rules,
     "server.md": server,

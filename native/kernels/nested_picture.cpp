@@ -28,10 +28,71 @@ Share largest(const Histogram& h) {
   return best;
 }
 
+// From one block for each pixel, the one in its middle: what it holds of the pixel stands for all of it.
+std::vector<Cells> sampled_cells(const ProcessFile& file, const Location& location, int64_t start_ns, int64_t end_ns,
+                                 uint32_t width, uint32_t max_depth) {
+  std::vector<Cells> rows;
+  std::vector<Histogram> of_depth(max_depth);
+  const double pixel_ns = double(end_ns - start_ns) / width;
+  const std::vector<Block>& blocks = location.blocks;
+  SpansView view;
+  SpanColumns columns;
+  size_t decoded = blocks.size();
+  for (uint32_t pixel = 0; pixel < width; pixel++) {
+    const auto middle = start_ns + int64_t((pixel + 0.5) * pixel_ns);
+    const auto after = std::upper_bound(blocks.begin(), blocks.end(), middle,
+                                        [](int64_t time, const Block& block) { return time < block.first_ns; });
+    if (after == blocks.begin()) continue;
+    const auto at = size_t(after - blocks.begin()) - 1;
+    if (at != decoded) {
+      decoded = blocks.size();
+      if (!file.view(blocks[at], view) || !decode_spans(view, blocks[at].count, columns)) continue;
+      decoded = at;
+    }
+    const int64_t block_end = after == blocks.end() ? INT64_MAX : after->first_ns;
+    const int64_t from = std::max(start_ns + int64_t(pixel * pixel_ns), blocks[at].first_ns);
+    const int64_t to = std::min(start_ns + int64_t((pixel + 1) * pixel_ns), block_end);
+    auto add_span = [&](uint64_t row, int64_t start, int64_t duration, uint32_t path) {
+      if (path >= file.path_region.size() || file.path_depth[path] >= max_depth || start >= to) return;
+      int64_t end = start + duration;
+      if (duration == kOpen) {
+        const auto known = location.ends.find(row);
+        end = known != location.ends.end() ? known->second : std::max(file.last_ns, start);
+      }
+      if (end > from)
+        add(of_depth[file.path_depth[path]], file.path_region[path], std::min(end, to) - std::max(start, from));
+    };
+    for (const OpenSpan& open : view.carry) add_span(open.row, open.start_ns, kOpen, open.path);
+    for (uint32_t i = 0; i < blocks[at].count; i++)
+      add_span(blocks[at].first_row + i, columns.start_ns[i], columns.duration_ns[i], columns.path[i]);
+    for (uint32_t depth = 0; depth < max_depth; depth++) {
+      Histogram& now = of_depth[depth];
+      if (now.empty()) continue;
+      while (rows.size() <= depth)
+        rows.push_back({std::vector<uint32_t>(width, kNothing), std::vector<uint8_t>(width, 0)});
+      int64_t filled_ns = 0;
+      for (const Share& share : now) filled_ns += share.ns;
+      rows[depth].region[pixel] = largest(now).region;
+      rows[depth].share[pixel] = uint8_t(std::clamp(double(filled_ns) * 255 / double(to - from), 1.0, 255.0));
+      now.clear();
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<Cells> stack_cells(const ProcessFile& file, uint32_t location, int64_t start_ns, int64_t end_ns,
                                uint32_t width, uint32_t max_depth) {
+  if (const auto found = file.locations.find(location); found != file.locations.end()) {
+    auto block = [&](int64_t time) {
+      const std::vector<Block>& blocks = found->second.blocks;
+      return std::lower_bound(blocks.begin(), blocks.end(), time,
+                              [](const Block& each, int64_t wanted) { return each.first_ns < wanted; });
+    };
+    if (block(end_ns) - block(start_ns) > ptrdiff_t(width))
+      return sampled_cells(file, found->second, start_ns, end_ns, width, max_depth);
+  }
   struct Row {
     size_t pixel = 0;
     Histogram now;

@@ -34,7 +34,7 @@ TilesWriter::~TilesWriter() {
 }
 
 void TilesWriter::write(const void* bytes, size_t size) {
-  if (fwrite(bytes, 1, size, file_) != size)
+  if (size > 0 && fwrite(bytes, 1, size, file_) != size)
     throw std::system_error(errno ? errno : EIO, std::generic_category(), path_);
 }
 

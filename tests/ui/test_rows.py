@@ -71,9 +71,11 @@ def test_many_ranks_come_folded_and_are_walked_and_pinned_by_keys(job: Page, ran
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         job.keyboard.press(key)
     expect(row(job, "rank 2 1002")).to_have_attribute("aria-expanded", "true")
-    assert names(job)[2:6] == ["rank 2", "main thread", "loader", "rank 3"]
-    job.keyboard.press("ArrowDown")
-    job.keyboard.press("ArrowDown")
+    # Each rank has steps of its own; they come later than the picture.
+    expect(row(job, "steps")).to_be_visible()
+    assert names(job)[2:7] == ["rank 2", "steps", "main thread", "loader", "rank 3"]
+    for _ in range(3):
+        job.keyboard.press("ArrowDown")
     expect(row(job, "loader")).to_be_focused()
     job.keyboard.press("p")
     pinned = job.get_by_role("region", name="Pinned rows")
@@ -133,6 +135,11 @@ def test_summary_and_radar_show_all_ranks_and_say_what_is_under_the_pointer(job:
     expect(job.get_by_role("tooltip")).to_contain_text(re.compile(r"rank \d+\s*share of communication\s*100 %"))
 
 
-def test_the_rows_and_their_controls_are_sound_for_those_who_do_not_see_them(browser: Browser, ranks: str) -> None:
-    for scheme in ("dark", "light"):
-        assert complaints(browser, f"{ranks}#page=timeline&pin=l3&fold=~p1&rows=rank", scheme, ".pinned-canvas") == []
+@pytest.mark.parametrize(
+    ("scheme", "more", "ready"),
+    [("dark", "pin=l3&fold=~p1&rows=rank", ".pinned-canvas"), ("light", "preset=radar&fold=~p1", ".radar-scale")],
+)
+def test_the_rows_and_their_controls_are_sound_for_those_who_do_not_see_them(
+    browser: Browser, ranks: str, scheme: str, more: str, ready: str
+) -> None:
+    assert complaints(browser, f"{ranks}#page=timeline&{more}", scheme, ready) == []

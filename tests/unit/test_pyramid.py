@@ -129,6 +129,18 @@ def test_every_pixel_of_every_level_is_what_the_spans_say(trace: Trace, slow: li
     assert marked > 50, "there was something to mark"
 
 
+def test_spans_that_overlap_have_lanes_and_each_lane_its_pixels(tmp_path: Path):
+    rng = random.Random(12)
+    spans = [(i * 900 + rng.randint(0, 800), 1 + int(rng.lognormvariate(7, 1)), 1 + i % 12) for i in range(12_000)]
+    trace = strobe.open(write_trace(tmp_path / "lanes.strobe", [[spans]]))
+    assert len(trace.locations) > 3
+    for location in range(len(trace.locations)):
+        slow = SlowLocation(trace, location)
+        for level in range(2, 24, 3):
+            start = rng.randint(0, max(0, (trace.info.duration_ns >> level) - 64)) << level
+            check_pixels(trace, slow, location, start, level, 64)
+
+
 def test_pixels_that_are_no_bins_are_right_to_a_fraction_of_their_edges(trace: Trace, slow: list[SlowLocation]):
     rng, end = random.Random(6), trace.info.duration_ns
     for turn in range(120):
@@ -292,6 +304,24 @@ def test_gaps_are_marked_where_they_are_rare(tmp_path: Path):
     marks = trace.cells([0], 0, 1 << 23, 64)[2][0]
     first, last = (699_900) >> 17, (5_700_000 - 1) >> 17
     assert np.flatnonzero(marks == GAP).tolist() == list(range(first, last + 1))
+
+
+def test_nesting_of_very_many_spans_is_that_in_the_middle_of_each_pixel(tmp_path: Path):
+    """60 000 steps in 10 pixels: calls of r1 in them but for the middle of pixel 3, which is full of r2."""
+    middle = range(20_400, 22_600)
+    calls = [(1000 * i + 100, 600, 3 if i in middle else 2) for i in range(60_000)]
+    spans = sorted([(1000 * i, 900, 1) for i in range(60_000)] + calls)
+    trace = strobe.open(write_trace(tmp_path / "deep.strobe", [[spans]]))
+    names = {row["name"]: row["region"] for row in trace.regions.to_pylist()}
+    regions, filled = trace.stack_cells(0, 0, 60_000_000, 10, 64)
+    assert regions[0].tolist() == [names["r0"]] * 10
+    assert regions[1].tolist() == [names["r1"]] * 3 + [names["r2"]] + [names["r1"]] * 6
+    # A block holds 2048 steps, of which the first or the last may be cut.
+    assert np.abs(filled.astype(int) - np.array([[0.9 * 255], [0.6 * 255]])).max() <= 1.5
+    # As many pixels as there are blocks: everything is read, and the middle is as little as it is.
+    regions, filled = trace.stack_cells(0, 0, 60_000_000, 30, 64)
+    assert np.flatnonzero(regions[1] == names["r2"]).tolist() == [10]
+    assert np.abs(filled.astype(int) - np.array([[0.9 * 255], [0.6 * 255]])).max() <= 2.5
 
 
 # Files that are not what they should be

@@ -16,7 +16,7 @@ from strobe.server.rows import MAGIC
 from strobe.server.tiles import NOTHING, TILE_CELLS
 from strobe.store.raw import GAP
 from strobe.store.trace import Trace
-from tests.unit.hand_made import HandMadeProcess, Span, span
+from tests.unit.hand_made import MS, HandMadeProcess, Span, span, train_steps
 from tests.unit.test_server import Page, page_of
 
 RANKS = 10
@@ -187,3 +187,16 @@ def test_marks_come_as_regions_of_the_palette(tmp_path: Path, monkeypatch: pytes
         names = [None, *((entry[0], entry[1]) for entry in palette)]
         told = {cell: names[found[cell]] for cell in np.flatnonzero(found).tolist()}
         assert told == {5: (1, "rare"), 6: (1, "rare"), 9: (GAP, "nothing ran")}
+
+
+def test_every_process_has_steps_of_its_own_with_one_order_of_classes(tmp_path: Path) -> None:
+    extras = dict.fromkeys(range(0, 20, 2), ("validate", 5 * MS))
+    page = page_of({"main": train_steps(40)}, {"main": train_steps(20, extras=extras)}, folder=tmp_path)
+    most, other = page.table("steps"), page.table("steps?process=1")
+    about = json.loads(most.schema.metadata[b"about"])
+    assert about["processes"] == [0, 1]
+    assert page.table("steps?process=0").to_pylist() == most.to_pylist()
+    assert set(other["process"].to_pylist()) == {1}
+    assert len(other) == 20
+    ranks = {row["class"]: row["class_rank"] for table in (most, other) for row in table.to_pylist()}
+    assert len(set(ranks.values())) == len(ranks) > 1, "a class has one colour in all processes, and no other has it"

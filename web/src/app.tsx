@@ -7,20 +7,10 @@ import { INITIAL } from "./base/state";
 import { formatDuration, length } from "./base/time";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
-import { PROFILE_KEYS } from "./profile/keys";
-import { STACK_KEYS } from "./structure/StackPanel";
-import { TIMELINE_KEYS } from "./timeline/gestures";
 import { Legend } from "./widgets/Legend";
 import { Search } from "./widgets/Search";
-import { TABLE_KEYS } from "./widgets/Table";
 import { Traces } from "./widgets/Traces";
 
-const KEYS = [
-  { title: "Timeline", keys: TIMELINE_KEYS },
-  { title: "Profile", keys: PROFILE_KEYS },
-  { title: "Iterations, and the table of steps", keys: STACK_KEYS },
-  { title: "Operators and kernels", keys: TABLE_KEYS },
-];
 /** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
 const clearedOn = (view: View | undefined) => [view?.chosen ?? [], ["region"]] as const;
 const NEXT_THEME: Readonly<Record<ThemeChoice, ThemeChoice>> = { auto: "dark", dark: "light", light: "auto" };
@@ -143,7 +133,6 @@ function Frame({ views }: { views: readonly View[] }) {
       <Legend
         open={legend.value}
         views={views}
-        keys={KEYS}
         onClose={() => {
           legend.value = false;
         }}

@@ -113,6 +113,8 @@ def ssh_line(host: str, port: int) -> str:
     import socket
 
     here = socket.getfqdn()
+    if here.partition(".")[0] == "localhost":  # what a machine without a domain calls itself
+        here = socket.gethostname()
     try:
         user = getpass.getuser() + "@"
     except (KeyError, OSError):  # a container's user without a name

@@ -323,13 +323,15 @@ def critical_path(facts: Facts, at_ns: int, start_ns: int, end_ns: int, width: i
 @route(
     "steps",
     Parameter("limit", "rows at most", default=_MOST_STEPS, least=1, most=_MOST_STEPS),
+    Parameter("process", "those of this process; without: of the one that has most", default=None, of="process"),
     LOOP,
     most_bytes=4 * _MB,
     slow=True,
 )
-def step_list(facts: Facts, limit: int, level: str) -> Body:
-    """All steps, or, where there are too many to draw, the most telling one of each stretch."""
-    return arrow_body(_chosen(facts, level).steps.table(limit))
+def step_list(facts: Facts, limit: int, process: int | None, level: str) -> Body:
+    """All steps of a process, or, where there are too many to draw, the most telling one of each stretch."""
+    steps = _chosen(facts, level).steps
+    return arrow_body((steps if process is None else steps.of(process)).table(limit))
 
 
 @route(

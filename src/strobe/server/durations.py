@@ -22,6 +22,8 @@ _BINS = 60
 _MOST_READ = 4_000_000
 _PIECES = 64
 MOST_SPANS = 200
+# Locations whose profiles are in memory at once.
+_AT_ONCE = 256
 
 
 def durations(
@@ -29,17 +31,20 @@ def durations(
 ) -> dict[str, Any]:
     """Return the durations of the executions of a region that begin in [start_ns, end_ns), over all locations.
 
-    edges_ns, counts: a histogram with bins of equal width in log time, from the shortest to the longest; durations are
-    whole ones, also of executions that end after the stretch. Where more spans than can be read while one waits lie in
-    it, only those that begin in `read_share` of the time are counted, in even pieces of every location: the counts are
-    of these, and the longest of all may be missing. spans: the longest of those that last [low_ns, high_ns].
+    executions: how many there are, exact. edges_ns, counts: a histogram with bins of equal width in log time, from the
+    shortest to the longest; durations are whole ones, also of executions that end after the stretch. Where more spans
+    than can be read while one waits lie in it, only those that begin in `read_share` of the time are counted, in even
+    pieces of every location: the counts are of these, and the longest of all may be missing. spans: the longest of
+    those that last [low_ns, high_ns].
     """
     wanted = np.array([each == name for each in facts.names.names], dtype=bool)
-    expected = sum(expected_spans(facts, at, start_ns, end_ns) for at in range(len(facts.span_counts)))
+    executions = _executions(facts, wanted, start_ns, end_ns)
+    where = np.flatnonzero(executions).tolist()
+    expected = sum(expected_spans(facts, at, start_ns, end_ns) for at in where)
     share = min(1.0, _MOST_READ / max(1.0, expected))
     lengths, longest = [np.zeros(0, dtype=np.int64)], list[dict[str, Any]]()
     chosen = 0
-    for location, spans in _beginning(facts, start_ns, end_ns, share):
+    for location, spans in _beginning(facts, where, start_ns, end_ns, share):
         own = some_of(spans, np.flatnonzero(wanted[spans["region"]]))
         lengths.append(own["duration_ns"])
         fits = np.ones(len(own["row"]), dtype=bool)
@@ -58,6 +63,7 @@ def durations(
     edges, counts = histogram(every)
     return {
         "name": name,
+        "executions": int(executions.sum()),
         "count": len(every),
         "read_share": share,
         "total_ns": int(every.sum()),
@@ -81,16 +87,27 @@ def histogram(lengths: Ints) -> tuple[npt.NDArray[np.float64], Ints]:
     return edges, counts.astype(np.int64)
 
 
-def _beginning(facts: Facts, start_ns: int, end_ns: int, share: float) -> Iterator[tuple[int, SpanArrays]]:
+def _executions(facts: Facts, wanted: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> Ints:
+    """Return how many executions of the wanted regions begin in [start_ns, end_ns), by location."""
+    found = np.zeros(len(facts.span_counts), dtype=np.int64)
+    if wanted.any():
+        for first in range(0, len(found), _AT_ONCE):
+            some = range(first, min(first + _AT_ONCE, len(found)))
+            counts, _ = facts.trace.window_profile(some, start_ns, end_ns)
+            found[first : first + _AT_ONCE] = counts[:, wanted].sum(axis=1)
+    return found
+
+
+def _beginning(
+    facts: Facts, locations: list[int], start_ns: int, end_ns: int, share: float
+) -> Iterator[tuple[int, SpanArrays]]:
     """Yield the spans that begin in [start_ns, end_ns), or in even pieces that are `share` of its time together."""
     if share >= 1:
         pieces = [(start_ns, end_ns)]
     else:
         edges = np.linspace(start_ns, end_ns, _PIECES + 1)
         pieces = [(int(a), int(a + (b - a) * share)) for a, b in pairwise(edges)]
-    for location, count in enumerate(facts.span_counts):
-        if not count:
-            continue
+    for location in locations:
         for begin, end in pieces:
             # From the moment before, so that a span without any length is in it.
             spans = facts.trace.span_arrays(location, begin - 1, end)

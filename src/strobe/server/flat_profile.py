@@ -19,10 +19,10 @@ _TITLES = {"data_wait": "data wait", CUT: "steps cut by the edge", MEANWHILE: "o
 _COLUMNS = (
     Column("name", "string", "", "name of the region"),
     Column("group", "string", "", "what it is drawn and summed as"),
-    Column("executions", "int64", "", "executions of which at least a part lies in the stretch of time"),
+    Column("executions", "int64", "", "executions that begin in the stretch of time"),
     Column("exclusive_ns", "int64", "ns", "time in it without what it called, inside the stretch of time"),
     Column("share", "float64", "", "the same as a part of all exclusive time, 0 to 1"),
-    Column("mean_ns", "float64", "ns", "exclusive time of an execution"),
+    Column("mean_ns", "float64", "ns", "exclusive time by executions that begin"),
 )
 
 

@@ -135,12 +135,10 @@ def _means(series: Series, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.float
     A reading tells of the time since the one before it: where none was made, the next one counts.
     """
     at = np.searchsorted(series.time_ns, edges)
-    sums = np.concatenate([[0.0], np.cumsum(series.values)])
-    count = np.diff(at)
-    following = np.where((at[:-1] > 0) & (at[:-1] < len(series.values)), at[:-1], -1)
-    lone = np.where(following >= 0, series.values[following], np.nan)
-    found: npt.NDArray[np.float64] = np.where(count > 0, np.diff(sums[at]) / np.maximum(count, 1), lone)
-    return found
+    _, means, _ = series.bins(at)
+    following = np.flatnonzero(np.isnan(means) & (at[:-1] > 0) & (at[:-1] < len(series.values)))
+    means[following] = series.values[at[following]]
+    return means
 
 
 def _metric_heat(
@@ -151,8 +149,8 @@ def _metric_heat(
     out = np.zeros((len(locations), TILE_CELLS), dtype=np.uint8)
     if not known:
         return out, 0.0, 0.0, ""
-    low = min(0.0, *(float(np.nanmin(one.values)) for one in known))
-    high = max(float(np.nanmax(one.values)) for one in known)
+    low = min(0.0, *(one.lowest for one in known))
+    high = max(one.highest for one in known)
     edges = start_ns + np.arange(TILE_CELLS + 1, dtype=np.int64) * ((end_ns - start_ns) // TILE_CELLS)
     for row, series in enumerate(_series_of(facts, metric, locations)):
         if series is not None and len(series.values):

@@ -37,20 +37,28 @@ KINDS = ("at", "next", "previous", "outlier")
 
 
 class StepList:
-    """The steps of the process that has most of them, as arrays in order of start: what the page calls "the steps"."""
+    """The steps of a process, in order of start; of the one that has most: what the page calls "the steps"."""
 
-    def __init__(self, steps: Steps, part: str = "") -> None:
+    def __init__(self, steps: Steps, part: str = "", process: int | None = None) -> None:
         self.reason = f"{steps.reason}; {part}" if part else steps.reason
-        self._main: ProcessSteps | None = max(steps.processes, key=len, default=None)
+        self._steps = steps
+        self._most: ProcessSteps | None = max(steps.processes, key=len, default=None)
+        own = (each for each in steps.processes if each.process == process)
+        self._main = self._most if process is None else next(own, None)
+
+    def of(self, process: int) -> StepList:
+        """Return the steps of a process; there may be none."""
+        return StepList(self._steps, process=process)
 
     def __len__(self) -> int:
         return len(self._main) if self._main else 0
 
     @cached_property
     def class_ranks(self) -> dict[str, int]:
-        """Class name to its place by number of steps, 0 being the most frequent."""
-        counted = Counter(self._main.classes) if self._main else Counter[str]()
-        return {name: rank for rank, (name, _) in enumerate(counted.most_common())}
+        """Class name to its place by number of steps, 0 being the most frequent: one order for all processes."""
+        counted = [Counter(each.classes) for each in (self._most, self._main) if each]
+        names = dict.fromkeys(name for count in counted for name, _ in count.most_common())
+        return {name: rank for rank, name in enumerate(names)}
 
     def table(self, limit: int) -> pa.Table:
         """Return at most `limit` rows. One for several steps (`count`) shows an outlier, else the longest."""
@@ -80,7 +88,7 @@ class StepList:
     def _about(self, main: ProcessSteps | None) -> dict[str, object]:
         """Return what holds of all steps, however few rows are sent: kept ones, classes, slow ones, sums of parts."""
         if main is None:
-            return {"kept": 0, "classes": [], "causes": {}, "parts_ns": dict.fromkeys(PARTS, 0)}
+            return {"kept": 0, "classes": [], "causes": {}, "parts_ns": dict.fromkeys(PARTS, 0), "processes": []}
         names = np.array(main.classes, dtype=object)
         classes = [
             {
@@ -91,6 +99,7 @@ class StepList:
                 "outliers": int(main.outlier[names == name].sum()),
             }
             for name, rank in self.class_ranks.items()
+            if name in main.classes
         ]
         causes = Counter(cause for cause, slow in zip(main.cause, main.outlier.tolist(), strict=True) if slow and cause)
         return {
@@ -98,6 +107,8 @@ class StepList:
             "classes": classes,
             "causes": dict(causes.most_common()),
             "parts_ns": dict(zip(PARTS, main.parts_ns.sum(axis=0).tolist(), strict=True)),
+            # Those that have steps.
+            "processes": sorted(each.process for each in self._steps.processes if len(each)),
         }
 
     def near(self, time_ns: int, kind: str) -> dict[str, Any] | None:

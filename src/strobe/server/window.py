@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS, PARTS
 from strobe.server.folded import FoldedProcess, folded_process
 from strobe.server.tables import expected_spans, some_of
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from strobe.server.facts import Facts
     from strobe.store.trace import SpanArrays
 
-# About a tenth of a second of work for each million.
-_MOST_SPANS = 3_000_000
+# Locations whose profiles are in memory at once: two numbers by region for each.
+_AT_ONCE = 256
 _WORTH_KEEPING = 50_000
 # Rows that split the time of folded steps, beside the parts of a step: of those cut by an end of the window, and what
 # other threads did meanwhile, or other processes in iterations of their own.
@@ -36,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class Sums:
-    """Exclusive time and executions by region; what is only known to be the time of folded steps, ns."""
+    """Exclusive time by region, and executions that begin; what is only known to be the time of folded steps, ns."""
 
     own: npt.NDArray[np.float64]
     count: Ints
@@ -80,16 +79,16 @@ def spans_in(facts: Facts, location: int, start_ns: int, end_ns: int) -> SpanArr
     return some_of(arrays, np.flatnonzero((start < end_ns) & (start + arrays["duration_ns"] > start_ns)))
 
 
-def _add_spans(sums: Sums, facts: Facts, location: int, start_ns: int, end_ns: int, folded: Stretches | None) -> int:
-    """Add the spans of a location; return how much of their time lies in folded stretches, ns."""
+def _add_spans(sums: Sums, facts: Facts, location: int, start_ns: int, end_ns: int, folded: Stretches) -> int:
+    """Add the spans of a location of which a part was folded; return how much of their time lies in that, ns."""
     arrays = spans_in(facts, location, start_ns, end_ns)
     if not len(arrays["row"]):
         return 0
     size = len(sums.own)
     own = clipped_self_ns(arrays, start_ns, end_ns, folded)
     sums.own += np.bincount(arrays["region"], weights=own, minlength=size)
-    sums.count += np.bincount(arrays["region"], minlength=size)
-    return int(clipped_self_ns(arrays, start_ns, end_ns).sum() - own.sum()) if folded is not None else 0
+    sums.count += np.bincount(arrays["region"][arrays["start_ns"] >= start_ns], minlength=size)
+    return int(clipped_self_ns(arrays, start_ns, end_ns).sum() - own.sum())
 
 
 def _add_statistics(sums: Sums, facts: Facts, folded: FoldedProcess) -> None:
@@ -136,14 +135,20 @@ def process_sums(facts: Facts, start_ns: int, end_ns: int) -> list[Sums]:
             found[process].add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
     # Tasks are no threads: what they do at a time is not time of the program (a profiler's own row, asynchronous work).
     running = [kind != "task" for kind in facts.locations.column("kind").to_pylist()]
-    for location, process in enumerate(facts.locations.column("process").to_pylist()):
-        if not running[location]:
-            continue
-        around = unknown.get(process)
-        stretches = around.of_location(facts, location) if around else None
-        meanwhile = _add_spans(found[process], facts, location, start_ns, end_ns, stretches)
-        if around and location != around.main:
-            found[process].add_folded(MEANWHILE, meanwhile)
+    owners = facts.locations.column("process").to_pylist()
+    plain = [location for location, process in enumerate(owners) if running[location] and process not in unknown]
+    for some in (plain[at : at + _AT_ONCE] for at in range(0, len(plain), _AT_ONCE)):
+        counts, own_ns = facts.trace.window_profile(some, start_ns, end_ns)
+        for location, count, own in zip(some, counts, own_ns, strict=True):
+            found[owners[location]].count += count
+            found[owners[location]].own += own
+    for location, process in enumerate(owners):
+        if running[location] and process in unknown:
+            around = unknown[process]
+            stretches = around.of_location(facts, location)
+            meanwhile = _add_spans(found[process], facts, location, start_ns, end_ns, stretches)
+            if location != around.main:
+                found[process].add_folded(MEANWHILE, meanwhile)
     return found
 
 
@@ -170,8 +175,6 @@ def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Tab
     (`folded_steps`), of how many the statistics are in the other rows (`counted_steps`), and how many executions were
     folded outside of all steps and are in no row (`unplaced`).
     """
-    if sum(expected_spans(facts, at, start_ns, end_ns) for at in range(len(facts.span_counts))) > _MOST_SPANS:
-        raise UsageError("too many spans for a statistic while you wait", do="Choose a shorter stretch of time")
     sums = summed(facts, start_ns, end_ns)
     rows = [*_rows(facts, sums, limit), *(("folded", name, "", ns, 0) for name, ns in sums.folded.items())]
     columns = (("kind", pa.string()), ("name", pa.string()), ("group", pa.string()))

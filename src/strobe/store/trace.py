@@ -515,7 +515,8 @@ class Trace:
         """Return, per depth and pixel of [start_ns, end_ns), the region with most time, and how full the pixel is.
 
         Two arrays (depths, width): region (0xFFFFFFFF where nothing ran), and what all spans of the depth together
-        fill of the pixel, in 255ths.
+        fill of the pixel, in 255ths. No more than `width` blocks of 4096 spans are read: where more are in the window,
+        the one in the middle of each pixel stands for all of it.
         """
         home = self._home(location)
         zero = self.zero_of(home.process)

@@ -15,6 +15,11 @@ export class Lru<Value> {
     return value;
   }
 
+  /** The same, without counting as a use. */
+  peek(key: string): Value | undefined {
+    return this.entries.get(key);
+  }
+
   set(key: string, value: Value): void {
     this.entries.delete(key);
     this.entries.set(key, value);

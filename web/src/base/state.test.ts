@@ -20,6 +20,15 @@ const full: State = {
     location: 4,
   },
   selection: { location: 3, startNs: 123_456_789_012_345, depth: 7 },
+  gap: { location: 2, startNs: 77 },
+  drawer: {
+    tab: "processes",
+    tallPx: 333,
+    lasting: { startNs: 10, endNs: 10 },
+    by: "region",
+    clusters: 4,
+    sort: "time",
+  },
   range: { startNs: 5, endNs: 9 },
   find: "aten::conv2d & more=?",
   step: 412,
@@ -55,6 +64,11 @@ describe("the state in the address", () => {
 
     "#stack=a-b-c",
     "#profile=a-b-c",
+    "#gap=5",
+    "#drawer=x-y",
+    "#lasting=9-3",
+    "#lasting=-1",
+    "#bars=a-b-99",
     "#preset=x&sort=value&fold=some~&pin=~5&fit=yes&measure=heat&location=-3",
     "#sort=value-x",
   ])("survives nonsense: %s", (hash) => expect(parseState(hash)).toEqual(INITIAL));

@@ -1,9 +1,13 @@
 // What the page shows, as text in the address's hash: reloading or sending the address brings back the same picture.
+import { DRAWER_VIEW, type DrawerView, drawerFields, parseDrawer } from "./drawerView";
 import { parseRows, ROWS_VIEW, type RowsView, rowsFields } from "./rowsView";
 import type { TimeRange } from "./time";
 
 /** One span, by what finds it again: its location, its start and its depth. */
 export type SpanKey = { readonly location: number; readonly startNs: number; readonly depth: number };
+
+/** An idle gap, by what finds it again: a moment in it, and the location on whose row it is. */
+export type GapKey = { readonly location: number; readonly startNs: number };
 
 /** How the iteration stack is looked at. */
 export const STACK_METRICS = ["duration", "gap"] as const;
@@ -65,6 +69,9 @@ export type State = {
   readonly measured: readonly number[];
   readonly rows: RowsView;
   readonly selection: SpanKey | undefined;
+  /** The selected idle gap; there is none where a span is selected. */
+  readonly gap: GapKey | undefined;
+  readonly drawer: DrawerView;
   /** A chosen stretch of time that was not zoomed into (yet). */
   readonly range: TimeRange | undefined;
   readonly find: string;
@@ -95,6 +102,8 @@ export const INITIAL: State = {
   measured: [],
   rows: ROWS_VIEW,
   selection: undefined,
+  gap: undefined,
+  drawer: DRAWER_VIEW,
   range: undefined,
   find: "",
   step: undefined,
@@ -130,6 +139,12 @@ function parseSelection(text: string | undefined): SpanKey | undefined {
   const [location, startNs, depth] = parseNumbers(text, "_") ?? [];
   if (location === undefined || startNs === undefined || depth === undefined) return undefined;
   return { location, startNs, depth };
+}
+
+function parseGap(text: string | undefined): GapKey | undefined {
+  const [location, startNs, more] = parseNumbers(text, "_") ?? [];
+  if (location === undefined || startNs === undefined || more !== undefined) return undefined;
+  return { location, startNs };
 }
 
 const parseNumber = (text: string | undefined): number | undefined => {
@@ -193,6 +208,8 @@ export function parseState(hash: string): State {
     measured: parseNumbers(get("metrics"), "_") ?? [],
     rows: parseRows(get),
     selection: parseSelection(get("span")),
+    gap: parseGap(get("gap")),
+    drawer: parseDrawer(get),
     range: parseRange(get("range")),
     find: get("find") ?? "",
     step: parseNumber(get("step")),
@@ -231,6 +248,8 @@ export function formatState(state: State): string {
     const { location, startNs, depth } = state.selection;
     fields.push(["span", `${location}_${startNs}_${depth}`]);
   }
+  if (state.gap) fields.push(["gap", `${state.gap.location}_${state.gap.startNs}`]);
+  fields.push(...drawerFields(state.drawer));
   if (state.range) fields.push(["range", rangeText(state.range)]);
   if (state.find) fields.push(["find", state.find]);
   if (state.step !== undefined) fields.push(["step", String(state.step)]);

@@ -104,7 +104,7 @@ export class RasterStore {
   /** A row's tile, or the nearest coarser one that is there. */
   get(family: string, member: number, key: TileKey): { readonly key: TileKey; readonly raster: Raster } | undefined {
     for (const at of coarser(key)) {
-      const raster = this.known.get(nameOf(family, member, at));
+      const raster = this.known.peek(nameOf(family, member, at));
       if (raster) return { key: at, raster };
     }
     return undefined;

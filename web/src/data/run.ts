@@ -201,6 +201,7 @@ const decodeAbout = object({
   classes: list(object({ name: text, rank: number, count: number, median_ns: number, outliers: number })),
   causes: record(number),
   parts_ns: record(number),
+  processes: list(number),
 });
 /**
  * What holds of all steps, however few of them are fetched: how they were found or why there are none, how many there are and how many of
@@ -219,6 +220,10 @@ export const fetchSteps = async (
   const about = { ...facts, reason: table.metadata("reason") ?? "", count: Number(table.metadata("steps") ?? 0) };
   return { steps: decodeSteps(table), about };
 };
+/** Fetches the steps of one process. */
+export const fetchStepsOf = (api: Api, process: number, level: string): Promise<Step[]> =>
+  api.arrow("steps", { process, ...(level && { level }) }).then(decodeSteps);
+
 export const fetchSeries = (api: Api): Promise<Series[]> => api.arrow("series", {}).then(decodeSeries);
 
 /** Readings of one series: times; lowest, highest and mean value of each pixel (equal where every reading is there). */

@@ -33,6 +33,8 @@ export type How = "push" | "replace";
 export type ThemeChoice = Theme | "auto";
 
 export class Session {
+  /** Whether the line of keys below the tracks is shown, in this browser. */
+  readonly hints: Signal<boolean>;
   readonly state: Signal<State>;
   readonly themeChoice: Signal<ThemeChoice>;
   readonly theme: ReadonlySignal<Theme>;
@@ -60,6 +62,7 @@ export class Session {
     this.series = load(() => fetchSeries(api));
     page.addEventListener("hashchange", () => this.follow());
     this.themeChoice = signal(readTheme(page));
+    this.hints = signal(readKept(page, HINTS_KEY) !== "hidden");
     const preference = page.matchMedia("(prefers-color-scheme: dark)");
     const prefersDark = signal(preference.matches);
     preference.addEventListener("change", () => {
@@ -119,8 +122,18 @@ export class Session {
   /** Chooses a theme and remembers it in this browser, where it may. */
   chooseTheme(choice: ThemeChoice): void {
     this.themeChoice.value = choice;
+    this.keep(THEME_KEY, choice);
+  }
+
+  /** Shows or hides the line of keys below the tracks, and remembers it as above. */
+  toggleHints(): void {
+    this.hints.value = !this.hints.value;
+    this.keep(HINTS_KEY, this.hints.value ? "shown" : "hidden");
+  }
+
+  private keep(key: string, value: string): void {
     try {
-      this.page.localStorage.setItem(THEME_KEY, choice);
+      this.page.localStorage.setItem(key, value);
     } catch {
       // Storage may be forbidden; then the choice lasts as long as the page.
     }
@@ -147,15 +160,19 @@ export class Session {
 }
 
 const THEME_KEY = "strobe.theme";
+const HINTS_KEY = "strobe.hints";
+
+function readKept(page: Window, key: string): string | null {
+  try {
+    return page.localStorage.getItem(key);
+  } catch {
+    return null; // As above.
+  }
+}
 
 function readTheme(page: Window): ThemeChoice {
-  try {
-    const kept = page.localStorage.getItem(THEME_KEY);
-    if (kept === "dark" || kept === "light") return kept;
-  } catch {
-    // As above.
-  }
-  return "auto";
+  const kept = readKept(page, THEME_KEY);
+  return kept === "dark" || kept === "light" ? kept : "auto";
 }
 
 export const SessionContext = createContext<Session | undefined>(undefined);

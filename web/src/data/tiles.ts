@@ -62,8 +62,9 @@ export class TileStore {
 
   /** A location's row in a tile, or in the nearest coarser tile that is there. */
   row(location: number, key: TileKey): { readonly key: TileKey; readonly row: CellRow } | undefined {
+    // What is wanted was touched when it was wanted; thousands of rows are looked up for every picture.
     for (const at of coarser(key)) {
-      const row = this.rows.get(name(location, at));
+      const row = this.rows.peek(name(location, at));
       if (row) return { key: at, row };
     }
     return undefined;
@@ -72,7 +73,7 @@ export class TileStore {
   /** A location's nesting in a tile, or in the nearest coarser tile that is there. */
   stack(location: number, key: TileKey): { readonly key: TileKey; readonly stack: StackTile } | undefined {
     for (const at of coarser(key)) {
-      const stack = this.stacks.get(name(location, at));
+      const stack = this.stacks.peek(name(location, at));
       if (stack) return { key: at, stack };
     }
     return undefined;

@@ -44,14 +44,3 @@ export function attachProfileKeys(page: Window, keys: ProfileKeys, walking: bool
   );
   return () => stop.abort();
 }
-
-/** For the legend. */
-export const PROFILE_KEYS: readonly (readonly [string, string])[] = [
-  ["V", "time order, left heavy, sandwich"],
-  ["M", "host time, GPU time"],
-  ["click", "zoom to a call path; in the sandwich: to a function"],
-  ["↑  ↓", "caller, heaviest callee"],
-  ["←  →", "the call path beside"],
-  ["Ctrl + F", "search names"],
-  ["0", "everything; double click does it, too"],
-];

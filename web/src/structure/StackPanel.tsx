@@ -22,14 +22,6 @@ import { StepFacts } from "./StepFacts";
 import { factorText } from "./words";
 
 /** The keys of the stack, for the legend. */
-export const STACK_KEYS: readonly (readonly [string, string])[] = [
-  ["↑  ↓  ←  →", "previous, next step and position"],
-  ["N", "next outlier"],
-  ["G", "durations, or the gaps before them"],
-  ["Enter", "the step on the timeline"],
-  ["Esc", "clear the step, then the region that stands out"],
-];
-
 type Props = {
   readonly lit: ReadonlySet<string>;
   readonly onHover: (names: readonly string[]) => void;

@@ -49,7 +49,7 @@ type RowProps = {
 };
 
 function GutterRow({ row, model, current, pinned }: RowProps) {
-  const small = row.height < 20 ? " small" : "";
+  const small = row.height < 18 ? " small" : "";
   const focused = model.focused.value === row.key ? " focused" : "";
   const style = {
     top: `${row.top}px`,
@@ -73,7 +73,9 @@ function GutterRow({ row, model, current, pinned }: RowProps) {
           {row.hidden ? `+${row.hidden}` : "−"}
         </button>
       )}
-      {(row.kind === "location" || row.kind === "metric") && !small && <Pin row={row} model={model} pinned={pinned} />}
+      {(row.kind === "location" || row.kind === "metric" || row.kind === "steps") && !small && (
+        <Pin row={row} model={model} pinned={pinned} />
+      )}
     </div>
   );
 }
@@ -197,6 +199,12 @@ function about(row: Row, model: TimelineModel): About {
       attributes: { "aria-expanded": row.open, title: `${row.title}: mean of ${row.count}, ${row.placeTitle}` },
       toggle: () => model.flip(row.key),
       aside: row.placeTitle,
+    };
+  if (row.kind === "steps")
+    return {
+      attributes: { title: "The steps of this process: colour says their class" },
+      toggle: () => undefined,
+      aside: "",
     };
   const count = row.kind === "summary" ? row.count : 0;
   return {

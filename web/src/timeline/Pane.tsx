@@ -1,10 +1,13 @@
 // One pane of tracks: rows with their names, one canvas for all of them, scrolled by itself.
 import { effect, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { drawTracks, type Scene, type Tools } from "./draw";
+import { causeTitle } from "../base/causes";
+import { drawTracks, type Kept, type Scene, type Tools } from "./draw";
+import { rowOfLocation } from "./drawLinks";
 import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
 import { type Ground, type Hit, hitTest } from "./hit";
+import { type Idle, idleAt } from "./idle";
 import type { Pane as PaneModel, TimelineModel } from "./model";
 import { totalHeight } from "./rows";
 
@@ -20,9 +23,12 @@ export const groundOf = (model: TimelineModel, pane: PaneModel): Ground => ({
 });
 
 /** All that a picture of a pane shows. */
-export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined): Scene {
+export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined, kept: Kept, idle?: Idle): Scene {
   const { state } = model.session;
   const span = model.selected.value;
+  const { links, gap } = model.linked;
+  const chosen = gap.value;
+  const range = chosen && { startNs: chosen.start_ns, endNs: chosen.end_ns };
   return {
     ...groundOf(model, pane),
     height: pane.height.value,
@@ -31,6 +37,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     radar: model.radar.value,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
+    stepsOf: model.stepsOf.value,
     foldedProcesses: model.run.meta.folded_processes,
     chosenStep: state.value.step,
     readings: model.readings.value,
@@ -41,11 +48,30 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
       durationNs: span.duration_ns,
     },
     critical: model.critical.value,
+    linked: span &&
+      links.value && {
+        span,
+        links: links.value.links,
+        rows: pane.rows.value,
+        processOf: (location) => model.processOf(location),
+      },
+    gaps: [
+      ...(idle ? [{ ...idle, selected: false, cause: "" }] : []),
+      ...(chosen && range
+        ? [{ location: chosen.location, range, selected: true, cause: causeTitle(chosen.cause?.main) }]
+        : []),
+    ],
     hovered: hit?.exact ? hit : undefined,
     range: model.dragging.value ?? state.value.range,
     pointerX: model.pointer.value?.x,
+    version: model.version.value,
+    layout: pane.rows.value,
+    kept,
   };
 }
+
+/** Room for the cells of a pane. */
+export const newKept = (): Kept => ({ canvas: new OffscreenCanvas(1, 1), of: [] });
 
 /** Gives a canvas the size of what it shows, in device pixels. */
 export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
@@ -53,6 +79,15 @@ export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: numb
   if (canvas.width !== w) canvas.width = w;
   if (canvas.height !== h) canvas.height = h;
 };
+
+/** Selects the span under a point, or else the idle gap. */
+async function selectAt(model: TimelineModel, pane: PaneModel, x: number, y: number): Promise<void> {
+  const ground = groundOf(model, pane);
+  const place = hitTest(ground, x, y)?.place;
+  const idle = place ? undefined : idleAt(ground, x, y);
+  if (idle) await model.linked.selectAt({ location: idle.location, startNs: idle.at });
+  else await model.select(place);
+}
 
 type Props = {
   readonly model: TimelineModel;
@@ -74,25 +109,25 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   useEffect(() => {
     const [surface, context] = [canvas.current, canvas.current?.getContext("2d")];
     if (!surface || !context) return undefined;
+    const kept = newKept();
     let frame = 0;
     const draw = (): void => {
       frame = 0;
       const { pointer } = model;
       const here = pointer.value?.pane === pane && !model.dragging.value ? pointer.value : undefined;
       const hit = here && hitTest(groundOf(model, pane), here.x, here.y);
-      if (here || (!pointer.value && model.hit.peek())) model.hit.value = hit;
-      const scene = sceneOf(model, pane, hit);
+      const idle = here && !hit && !model.store.waiting ? idleAt(groundOf(model, pane), here.x, here.y) : undefined;
+      if (here || (!pointer.value && (model.hit.peek() || model.idle.peek()))) {
+        model.hit.value = hit;
+        model.idle.value = idle;
+      }
+      const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);
       for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
     };
     // Draws after every change of anything the picture depends on, at most once a frame.
     const dispose = effect(() => {
-      void [
-        sceneOf(model, pane, undefined),
-        model.version.value,
-        model.session.theme.value,
-        model.session.state.value.region,
-      ];
+      void [sceneOf(model, pane, undefined, kept), model.session.theme.value, model.session.state.value.region];
       if (!frame) frame = requestAnimationFrame(draw);
     });
     return () => {
@@ -110,11 +145,8 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     box.addEventListener("scroll", onScroll, { passive: true });
     // On the canvas, which stays in place while the rows scroll: positions are those on the screen.
     const detach = attachPointer(surface, model, pane, {
-      click: (x, y) => void model.select(hitTest(groundOf(model, pane), x, y)?.place),
-      doubleClick: (x, y) => {
-        const place = hitTest(groundOf(model, pane), x, y)?.place;
-        if (place) void model.select(place).then(() => model.focus());
-      },
+      click: (x, y) => void selectAt(model, pane, x, y),
+      doubleClick: (x, y) => void selectAt(model, pane, x, y).then(() => model.focus()),
     });
     return () => {
       box.removeEventListener("scroll", onScroll);
@@ -136,6 +168,18 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     measure();
     return () => observer.disconnect();
   }, [model, isMain]);
+
+  // The row of what was jumped to must be seen.
+  useSignalEffect(() => {
+    const location = model.toRow.value;
+    const box = scroller.current;
+    if (!isMain || location === undefined || !box) return;
+    const row = rowOfLocation(pane.rows.peek(), location, (one) => model.processOf(one));
+    if (!row) return;
+    const tall = Math.min(row.height, box.clientHeight);
+    if (row.top < box.scrollTop || row.top + tall > box.scrollTop + box.clientHeight)
+      box.scrollTop = row.top - (box.clientHeight - tall) / 2;
+  });
 
   // The row that the keys moved to must be seen.
   useSignalEffect(() => {

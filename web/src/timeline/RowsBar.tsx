@@ -5,6 +5,7 @@ import type { TimelineModel } from "./model";
 import { RadarScale } from "./RadarScale";
 import { FILTER_FIELD, foldAll, sortAtPointer } from "./rowKeys";
 import { fits, foldedByDefault, hiddenLocations } from "./rows";
+import { StepLegend } from "./StepLegend";
 
 const PRESET_TITLES: Readonly<Record<Preset, string>> = {
   all: "all rows",
@@ -74,6 +75,7 @@ export function RowsBar({ model }: { model: TimelineModel }) {
         </button>
       )}
       <span class="spacer" />
+      <StepLegend model={model} />
       {model.run.processes.length > 1 && FOLDING.includes(view.preset) && (
         <button type="button" class="quiet" title="Fold or unfold all processes (U)" onClick={() => foldAll(model)}>
           {folded ? "unfold all" : "fold all"}

@@ -11,8 +11,8 @@ import { RULER_HEIGHT, STEPS_HEIGHT } from "./header";
 import { rowAt } from "./hit";
 import { markAt, type PlacedMark } from "./marks";
 import { readingAt, seriesColor } from "./metrics";
-import type { TimelineModel } from "./model";
-import { groundOf, sceneOf } from "./Pane";
+import type { Pane, TimelineModel } from "./model";
+import { groundOf } from "./Pane";
 import { rasterFacts } from "./rasterFacts";
 import type { Row } from "./rows";
 import { toNs } from "./viewport";
@@ -20,6 +20,13 @@ import { toNs } from "./viewport";
 const TOOLTIP_GAP = 14;
 /** --gutter of style/base.css, in CSS pixels. */
 const GUTTER_WIDTH = 208;
+
+const markGround = (model: TimelineModel, pane: Pane) => ({
+  ...groundOf(model, pane),
+  rasters: model.rasters,
+  places: model.places.value,
+  radar: model.radar.value,
+});
 
 /** A pointer that rests this long on a mark asks how long the marked span is. */
 const REST_MS = 120;
@@ -45,12 +52,14 @@ function useMarked(model: TimelineModel, row: Row | undefined, mark: PlacedMark 
 export function Tooltip({ model }: { model: TimelineModel }) {
   const pointer = model.pointer.value;
   const hit = model.hit.value;
+  const idle = model.idle.value;
   void model.version.value; // what comes while the pointer rests is told, too
   const row = pointer && rowAt(groundOf(model, pointer.pane), pointer.y);
   const facts = pointer && row && rasterFacts(model, row, pointer.x);
-  const mark = pointer && row && markAt(sceneOf(model, pointer.pane, undefined), row, pointer.x);
+  const mark = pointer && row && markAt(markGround(model, pointer.pane), row, pointer.x);
   const long = useMarked(model, row, mark);
-  if (!pointer || model.dragging.value || (!hit && !facts?.length && !mark && row?.kind !== "metric")) return null;
+  if (!pointer || model.dragging.value || (!hit && !idle && !facts?.length && !mark && row?.kind !== "metric"))
+    return null;
   const theme = model.session.theme.value;
   const right = pointer.x > model.size.value.width * 0.62;
   const above = RULER_HEIGHT + STEPS_HEIGHT + (pointer.pane === model.main ? model.pinned.height.value : 0);
@@ -87,6 +96,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
           <i style={{ background: css(groupColor(hit.group, theme)) }} />
           {hit.name}
         </div>
+        {row && model.run.processes.length > 1 && <div class="weak">{nameOf(row)}</div>}
         <div class="weak">
           {hit.exact ? formatDuration(length(hit.range)) : `mostly this for ${formatDuration(length(hit.range))}`} ·{" "}
           {GROUP_TITLES[hit.group].toLowerCase()}
@@ -94,6 +104,20 @@ export function Tooltip({ model }: { model: TimelineModel }) {
         {marked}
       </div>
     );
+  if (idle) {
+    const { startNs, endNs } = idle.range;
+    const shown = model.window.value;
+    const cut = startNs <= shown.startNs || endNs >= shown.endNs;
+    return (
+      <div class="tooltip" style={style} role="tooltip">
+        <div class="tooltip-name">nothing runs</div>
+        <div class="weak">
+          for {cut ? "at least " : ""}
+          {formatDuration(length(idle.range))} · click says what was before, after, and why
+        </div>
+      </div>
+    );
+  }
   if (row?.kind !== "metric") return null;
   const at = toNs(pointer.x, model.window.value, model.size.value.width);
   return (

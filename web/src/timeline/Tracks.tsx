@@ -8,7 +8,7 @@ import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./header";
 import { Inks } from "./ink";
 import { LABEL_FONT, Labels } from "./label";
 import type { TimelineModel } from "./model";
-import { fitCanvas, Pane, sceneOf } from "./Pane";
+import { fitCanvas, newKept, Pane, sceneOf } from "./Pane";
 import { Painter } from "./painter";
 import { Mappings } from "./pixels";
 import { RasterPainter } from "./rasterPaint";
@@ -49,12 +49,12 @@ function drawingPixels(): Pick<Tools, "image" | "show"> {
       pixels.fill(0);
       return pixels;
     },
-    show: (widthPx, lines) => {
-      if (scratch.width < widthPx) scratch.width = widthPx;
-      if (scratch.height < lines) scratch.height = lines;
-      const context = scratch.getContext("2d");
+    show: (widthPx, lines, onto = scratch) => {
+      if (onto.width < widthPx) onto.width = widthPx;
+      if (onto.height < lines) onto.height = lines;
+      const context = onto.getContext("2d");
       context?.putImageData(kept, 0, 0, 0, 0, widthPx, lines);
-      return context ? scratch : undefined;
+      return context ? onto : undefined;
     },
   };
 }
@@ -64,10 +64,11 @@ function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | 
   useEffect(() => {
     const [canvas, context] = [header.current, header.current?.getContext("2d")];
     if (!canvas || !context) return undefined;
+    const kept = newKept();
     let frame = 0;
     const draw = (): void => {
       frame = 0;
-      const scene = { ...sceneOf(model, model.main, undefined), stepsNote: model.stepsNote.value };
+      const scene = { ...sceneOf(model, model.main, undefined, kept), stepsNote: model.stepsNote.value };
       fitCanvas(canvas, scene.width, RULER_HEIGHT + STEPS_HEIGHT);
       const { labels, theme } = toolsFor();
       drawHeader(context, scene, labels, theme);
@@ -82,12 +83,7 @@ function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | 
     };
     const dispose = effect(() => {
       model.fetchVisible();
-      void [
-        sceneOf(model, model.main, undefined),
-        model.version.value,
-        model.stepsNote.value,
-        model.session.theme.value,
-      ];
+      void [sceneOf(model, model.main, undefined, kept), model.stepsNote.value, model.session.theme.value];
       if (!frame) frame = requestAnimationFrame(draw);
     });
     return () => {
@@ -112,19 +108,28 @@ export function Tracks({ model }: { model: TimelineModel }) {
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     measure();
+    model.picture = { box: element, tools: toolsFor };
     const detachKeys = attachKeys(window, model);
     return () => {
       observer.disconnect();
       detachKeys();
+      model.picture = undefined;
       model.close();
     };
-  }, [model]);
+  }, [model, toolsFor]);
 
   const chosen = useComputed(() => model.session.state.value.selection);
   useSignalEffect(() => {
     const selection = chosen.value;
     if (selection) void model.restore(selection);
     else model.deselect();
+  });
+  useSignalEffect(() => model.linked.follow(model.selected.value));
+  const chosenGap = useComputed(() => model.session.state.value.gap);
+  useSignalEffect(() => {
+    const key = chosenGap.value;
+    if (key) void model.linked.restore(key);
+    else model.linked.gap.value = undefined;
   });
 
   return (

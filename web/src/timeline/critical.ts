@@ -2,6 +2,7 @@
 import { CHROME, css, type Theme } from "../base/color";
 import type { TimeRange } from "../base/time";
 import type { CriticalPath } from "../data/run";
+import type { Pen } from "./pen";
 import type { Row } from "./rows";
 import { toPx } from "./viewport";
 
@@ -33,7 +34,7 @@ export function criticalBoxes(
 }
 
 /** Outlines boxes; those too narrow for an outline are filled. */
-export function drawCritical(context: CanvasRenderingContext2D, boxes: readonly Box[], theme: Theme): void {
+export function drawCritical(context: Pen, boxes: readonly Box[], theme: Theme): void {
   const chrome = CHROME[theme];
   for (const { left, top, width, height } of boxes) {
     context.fillStyle = chrome.accent;

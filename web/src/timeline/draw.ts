@@ -3,18 +3,22 @@ import { CHROME, css, type Theme } from "../base/color";
 import type { SpanKey } from "../base/state";
 import { length, type TimeRange, ticks } from "../base/time";
 import { type TileKey, tileRange } from "../data/cells";
+import type { Link, SpanEnd } from "../data/links";
 import type { RasterStore, RowPlace } from "../data/rasters";
 import type { CriticalPath, Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
 import { criticalBoxes, drawCritical } from "./critical";
+import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
 import { drawRasters } from "./drawRasters";
 import { foldedRows, foldedStretches, hatch } from "./folded";
+import { drawSteps } from "./header";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
 import { drawMarks } from "./marks";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
+import type { Pen } from "./pen";
 import type { RasterPainter } from "./rasterPaint";
 import { HEIGHTS, type LocationRow, type Row } from "./rows";
 import { toPx } from "./viewport";
@@ -35,15 +39,41 @@ export type Scene = {
   /** What the radar shows; undefined where rows are no radar. */
   readonly radar: string | undefined;
   readonly steps: readonly Step[];
+  /** Steps by process, of the processes whose rows show them. */
+  readonly stepsOf: ReadonlyMap<number, readonly Step[]>;
   readonly foldedProcesses: readonly number[];
   readonly chosenStep: number | undefined;
   readonly readings: ReadonlyMap<number, Readings>;
   readonly selection: (SpanKey & { readonly durationNs: number }) | undefined;
   readonly critical: CriticalPath | undefined;
   readonly hovered: { readonly location: number; readonly depth: number; readonly range: TimeRange } | undefined;
+  /** The links of the selected span, and where the rows of their other ends are, on the screen or not. */
+  readonly linked:
+    | {
+        readonly span: Pick<SpanEnd, "location" | "start_ns" | "duration_ns" | "depth">;
+        readonly links: readonly Link[];
+        readonly rows: readonly Row[];
+        readonly processOf: (location: number) => number | undefined;
+      }
+    | undefined;
+  /** The idle gaps that are framed: the selected one, and the one under the pointer. */
+  readonly gaps: readonly {
+    readonly location: number;
+    readonly range: TimeRange;
+    readonly selected: boolean;
+    readonly cause: string;
+  }[];
   readonly range: TimeRange | undefined;
   readonly pointerX: number | undefined;
+  /** Counts the answers that came. */
+  readonly version: number;
+  /** All rows of the pane, in the order of their last change. */
+  readonly layout: readonly Row[];
+  readonly kept: Kept;
 };
+
+/** The cells of a pane as they were painted last: while only the pointer moves, they are the same. */
+export type Kept = { readonly canvas: OffscreenCanvas; of: readonly unknown[] };
 
 /** What drawing keeps between pictures. */
 export type Tools = {
@@ -55,7 +85,7 @@ export type Tools = {
   /** Transparent pixels to paint into, line by line. */
   readonly image: (widthPx: number, lines: number) => Uint32Array;
   /** Those pixels as something that can be drawn. */
-  readonly show: (widthPx: number, lines: number) => OffscreenCanvas | undefined;
+  readonly show: (widthPx: number, lines: number, onto?: OffscreenCanvas) => OffscreenCanvas | undefined;
 };
 
 const FLAT_PADDING = 3;
@@ -80,7 +110,7 @@ const placeOf = (row: Row & LocationRow, depth: number): { top: number; height: 
 const flatPadding = ({ height }: Row): number => (height >= 18 ? FLAT_PADDING : height >= LINED ? 1 : 0);
 
 /** Draws a scene. Returns how deep each open location was seen to be. */
-export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): Map<number, number> {
+export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number, number> {
   const { width, height, pixelRatio, window, rows, scrollTop } = scene;
   const chrome = CHROME[tools.theme];
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
@@ -97,6 +127,10 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
     if (row.height >= LINED) context.fillRect(0, top + row.height - 1, width, 1);
     if (row.kind === "metric")
       drawMetric(context, row, scene.readings, window, { left: 0, top, width, height: row.height }, tools.theme);
+    if (row.kind === "steps") {
+      const steps = { steps: scene.stepsOf.get(row.process) ?? [], window, width };
+      drawSteps(context, steps, { top: top + 2, tall: row.height - 5 }, tools.labels, tools.theme);
+    }
     if (row.kind === "location" && row.open)
       depths.set(row.location.location, drawNested(context, scene, tools, row, top));
   }
@@ -106,12 +140,17 @@ export function drawTracks(context: CanvasRenderingContext2D, scene: Scene, tool
   drawFolded(context, scene, tools);
   if (scene.critical)
     drawCritical(context, criticalBoxes(scene.critical, rows, window, width, scrollTop, placeOf), tools.theme);
+  for (const gap of scene.gaps) drawGap(context, gap, rows, scene, tools.theme);
   drawChosen(context, scene, tools.theme);
+  if (scene.linked) {
+    const { span, links, rows: all, processOf } = scene.linked;
+    drawArrows(context, arrowsOf(span, links, all, processOf, scene, placeOf), tools.theme);
+  }
   return depths;
 }
 
 /** Steps as faint vertical bands behind everything, where they are wide enough to be told apart. */
-function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {
+function drawBands(context: Pen, scene: Scene, theme: Theme): void {
   const { window, width, height, steps } = scene;
   const chrome = CHROME[theme];
   const shown = steps.filter((s) => s.startNs <= window.endNs && s.startNs + s.durationNs >= window.startNs);
@@ -129,7 +168,7 @@ function drawBands(context: CanvasRenderingContext2D, scene: Scene, theme: Theme
 }
 
 /** Steps that were kept as statistics only hold no spans: they are hatched, so that nobody takes them for idle. */
-function drawFolded(context: CanvasRenderingContext2D, scene: Scene, { theme, labels }: Tools): void {
+function drawFolded(context: Pen, scene: Scene, { theme, labels }: Tools): void {
   const { window, width } = scene;
   const chrome = CHROME[theme];
   context.font = LABEL_FONT;
@@ -152,7 +191,7 @@ function drawFolded(context: CanvasRenderingContext2D, scene: Scene, { theme, la
   }
 }
 
-function drawGrid(context: CanvasRenderingContext2D, { window, width, height }: Scene, theme: Theme): void {
+function drawGrid(context: Pen, { window, width, height }: Scene, theme: Theme): void {
   context.fillStyle = CHROME[theme].grid;
   for (const at of ticks(window, width).major) context.fillRect(Math.round(toPx(at, window, width)), 0, 1, height);
 }
@@ -165,9 +204,10 @@ export function placedRows(scene: Pick<Scene, "tiles" | "store">, location: numb
   });
 }
 
-function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): void {
-  const { pixelRatio, scrollTop } = scene;
+function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
+  const { pixelRatio, scrollTop, window, version, layout, height } = scene;
   const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
+  const of = [tools.painter, window.startNs, window.endNs, scene.width, height, pixelRatio, version, layout, scrollTop];
   paintRows(
     context,
     scene,
@@ -179,6 +219,7 @@ function drawFlat(context: CanvasRenderingContext2D, scene: Scene, tools: Tools)
       const place = placeOf(row, 0);
       return { top: row.top - scrollTop + place.top, height: place.height };
     },
+    { kept: scene.kept, of },
   );
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
@@ -198,17 +239,23 @@ function dedupe(rows: readonly PlacedRow[]): PlacedRow[] {
 
 /** Paints many rows of cells with one transfer of pixels: one line of it for each, stretched to its height. */
 function paintRows(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   { width, pixelRatio, window }: Scene,
   { painter, image, show }: Tools,
   rows: readonly (readonly PlacedRow[])[],
   place: (row: number) => { readonly top: number; readonly height: number } | undefined,
+  keep?: { readonly kept: Kept; readonly of: readonly unknown[] },
 ): void {
   const widthPx = Math.round(width * pixelRatio);
   if (!rows.length || widthPx < 1) return;
-  const pixels = image(widthPx, rows.length);
-  for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
-  const shown = show(widthPx, rows.length);
+  const same = keep?.of.every((one, i) => one === keep.kept.of[i]);
+  let shown: OffscreenCanvas | undefined = keep?.kept.canvas;
+  if (!same) {
+    const pixels = image(widthPx, rows.length);
+    for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
+    shown = show(widthPx, rows.length, shown);
+    if (keep) keep.kept.of = keep.of;
+  }
   if (!shown) return;
   context.imageSmoothingEnabled = false;
   for (let i = 0; i < rows.length; ) {
@@ -227,13 +274,7 @@ type Band = { readonly top: number; readonly height: number };
 const touches = (first: Band, next: Band | undefined, rows: number): boolean =>
   next?.height === first.height && next.top === first.top + rows * first.height;
 
-function drawNested(
-  context: CanvasRenderingContext2D,
-  scene: Scene,
-  tools: Tools,
-  row: Row & LocationRow,
-  top: number,
-): number {
+function drawNested(context: Pen, scene: Scene, tools: Tools, row: Row & LocationRow, top: number): number {
   const { width, window, tiles, store, tileCells } = scene;
   let depths = 1;
   const seen = new Set<string>();
@@ -291,7 +332,7 @@ function namesOfRuns({ window, width, tileCells }: Scene, placed: readonly Place
 
 /** Rectangles of spans, each at least one device pixel wide; spans that fall onto a pixel already painted are skipped. */
 function drawSpans(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   { window, width, pixelRatio }: Scene,
   { inks }: Tools,
   spans: Spans,
@@ -322,7 +363,7 @@ function drawSpans(
 }
 
 /** A torn right edge: the span was still open when recording ended. */
-function drawCut(context: CanvasRenderingContext2D, ink: Ink, right: number, top: number): void {
+function drawCut(context: Pen, ink: Ink, right: number, top: number): void {
   context.fillStyle = ink.text;
   for (let y = 0; y < HEIGHTS.depth - 1; y += 4) context.fillRect(right - 3, top + y, 2, 2);
 }
@@ -343,14 +384,14 @@ function addNamesOfSpans(names: Named[][], { window, width }: Scene, spans: Span
   }
 }
 
-function drawLabel(context: CanvasRenderingContext2D, { labels, inks }: Tools, named: Named, middle: number): void {
+function drawLabel(context: Pen, { labels, inks }: Tools, named: Named, middle: number): void {
   const text = labels.fit(named.name, named.right - Math.max(0, named.left));
   if (text === undefined) return;
   context.fillStyle = inks.get(named.group, named.name).text;
   context.fillText(text, labelLeft(named.left), middle + 0.5);
 }
 
-function drawChosen(context: CanvasRenderingContext2D, scene: Scene, theme: Theme): void {
+function drawChosen(context: Pen, scene: Scene, theme: Theme): void {
   const { window, width, height, scrollTop, rows, selection, hovered, range, pointerX } = scene;
   const chrome = CHROME[theme];
   if (range) {

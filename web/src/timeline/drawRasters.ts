@@ -1,8 +1,10 @@
 // Draws the rows that are made of rasters: summaries, rows of many ranks, the radar.
+
 import { CHROME, GROUPS } from "../base/color";
 import type { Scene, Tools } from "./draw";
 import { placedRasters, type RasterRow, sourceOf } from "./families";
 import { LABEL_FONT } from "./label";
+import type { Pen } from "./pen";
 import { stackGround } from "./rasterPaint";
 
 /** A summary has lines at these shares. */
@@ -21,7 +23,7 @@ const planeOf = (radar: string | undefined): number | undefined => {
 };
 
 /** Draws the rows of a scene that are made of rasters. */
-export function drawRasters(context: CanvasRenderingContext2D, scene: Scene, tools: Tools): void {
+export function drawRasters(context: Pen, scene: Scene, tools: Tools): void {
   const rows = scene.rows.flatMap((row) => {
     const source = sourceOf(row, scene.places, scene.radar);
     return source ? [{ row: row as RasterRow, source }] : [];
@@ -65,13 +67,7 @@ export function drawRasters(context: CanvasRenderingContext2D, scene: Scene, too
   });
 }
 
-function drawLines(
-  context: CanvasRenderingContext2D,
-  { theme }: Tools,
-  top: number,
-  high: number,
-  width: number,
-): void {
+function drawLines(context: Pen, { theme }: Tools, top: number, high: number, width: number): void {
   const chrome = CHROME[theme];
   context.font = LABEL_FONT;
   context.textBaseline = "middle";

@@ -1,6 +1,7 @@
 // Stretches of time of which only statistics were kept, and how they are drawn.
 import type { TimeRange } from "../base/time";
 import type { Step } from "../data/run";
+import type { Pen } from "./pen";
 import type { Row } from "./rows";
 
 type ThreadRow = Extract<Row, { kind: "location" }>;
@@ -29,7 +30,7 @@ export type Box = { readonly left: number; readonly top: number; readonly wide: 
 const GAP = 9;
 
 /** Fills a rectangle with oblique lines. */
-export function hatch(context: CanvasRenderingContext2D, { left, top, wide, tall }: Box, color: string): void {
+export function hatch(context: Pen, { left, top, wide, tall }: Box, color: string): void {
   if (wide <= 0) return;
   context.save();
   context.beginPath();

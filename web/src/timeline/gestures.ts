@@ -1,7 +1,8 @@
 // Pointer, wheel and keys over the tracks, turned into calls of the model.
+import { chordOf, ROW_ACTIONS, TIMELINE_ACTIONS } from "../base/keys";
 import type { TimeRange } from "../base/time";
 import type { Pane, TimelineModel } from "./model";
-import { ROW_KEYS, rowKey } from "./rowKeys";
+import { meantRow, rowActions } from "./rowKeys";
 import { toNs } from "./viewport";
 
 /** A press that moves less than this is a click, in CSS pixels. */
@@ -95,15 +96,53 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
 
 type Motion = { readonly zoom: number; readonly pan: number };
 
-/** Physical keys, so that they lie the same on every keyboard. */
-const MOTIONS: Readonly<Record<string, Motion>> = {
-  KeyW: { zoom: -1, pan: 0 },
-  KeyS: { zoom: 1, pan: 0 },
-  KeyA: { zoom: 0, pan: -1 },
-  KeyD: { zoom: 0, pan: 1 },
-  ArrowLeft: { zoom: 0, pan: -1 },
-  ArrowRight: { zoom: 0, pan: 1 },
+/** Actions of base/keys.json that last as long as their key is held. */
+export const MOTIONS: Readonly<Record<string, Motion>> = {
+  zoomIn: { zoom: -1, pan: 0 },
+  zoomOut: { zoom: 1, pan: 0 },
+  panLeft: { zoom: 0, pan: -1 },
+  panRight: { zoom: 0, pan: 1 },
 };
+
+/** What the other keys of base/keys.json do, by the names of their actions. */
+export function timelineActions(model: TimelineModel, inRows: () => boolean): Readonly<Record<string, () => void>> {
+  const beside = (way: "next" | "previous") => (): void =>
+    void (model.linked.gap.peek() ? model.linked.walk(way) : model.walk(way));
+  return {
+    whole: () => model.whole(),
+    back: () => model.back(),
+    focus: () => model.focus(),
+    previousStep: () => void model.goToStep("previous"),
+    nextStep: () => void model.goToStep("next"),
+    nextOutlier: () => void model.goToStep("outlier"),
+    critical: () => model.toggleCritical(),
+    walkPrevious: beside("previous"),
+    walkNext: beside("next"),
+    walkParent: () => void model.walk("parent"),
+    walkChild: () => void model.walk("child"),
+    jump: () => void model.linked.jump(),
+    jumpBack: () => void model.linked.jumpBack(),
+    longestGap: () => void model.linked.longest(locationOf(model, inRows())),
+    drawer: () => model.toggleDrawer(),
+    drawerTab: () => model.nextDrawerTab(),
+    save: () => {
+      model.saving.value = !model.saving.peek();
+    },
+    hints: () => model.session.toggleHints(),
+    ...rowActions(model, inRows),
+  };
+}
+
+/** The thread or stream that is meant: that of the selection, else of the row under the pointer or of the keys. */
+function locationOf(model: TimelineModel, inRows: boolean): number | undefined {
+  const row = meantRow(model, inRows);
+  if (row?.kind === "location") return row.location.location;
+  const chosen = model.linked.gap.peek()?.location ?? model.selected.peek()?.location;
+  if (chosen !== undefined) return chosen;
+  // Nobody points anywhere: the first stream, whose gaps are what people look for.
+  const rows = model.visible(model.main).flatMap((one) => (one.kind === "location" ? [one.location] : []));
+  return (rows.find((one) => one.kind === "stream") ?? rows[0])?.location;
+}
 
 /** True while the user writes into a field. */
 const typing = (event: KeyboardEvent): boolean =>
@@ -139,41 +178,31 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
     last = page.performance.now();
     frame = page.requestAnimationFrame(tick);
   };
-  const actions: Readonly<Record<string, () => void>> = {
-    Digit0: () => model.whole(),
-    Numpad0: () => model.whole(),
-    Home: () => model.whole(),
-    Backspace: () => model.back(),
-    Enter: () => model.focus(),
-    KeyF: () => model.focus(),
-    BracketLeft: () => void model.goToStep("previous"),
-    BracketRight: () => void model.goToStep("next"),
-    KeyN: () => void model.goToStep("outlier"),
-    KeyC: () => model.toggleCritical(),
-    Comma: () => void model.walk("previous"),
-    Period: () => void model.walk("next"),
-    ArrowUp: () => void model.walk("parent"),
-    ArrowDown: () => void model.walk("child"),
-  };
+  let inRows = false;
+  const actions = timelineActions(model, () => inRows);
   page.addEventListener(
     "keydown",
     (event) => {
-      if (typing(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (rowKey(event, model)) return;
-      const onButton = event.target instanceof HTMLElement && event.target.closest("button, a, [role=slider]") !== null;
-      if (onButton && (event.code === "Enter" || event.code.startsWith("Arrow"))) return;
-      const motion = MOTIONS[event.code];
+      if (typing(event) || event.altKey) return;
+      const target = event.target instanceof HTMLElement ? event.target : undefined;
+      inRows = target?.closest("[data-row]") != null;
+      const chord = chordOf(event);
+      const name = (inRows ? ROW_ACTIONS.get(chord) : undefined) ?? TIMELINE_ACTIONS.get(chord);
+      const ofRow = inRows && ROW_ACTIONS.has(chord);
+      // Buttons, tables and sliders have keys of their own.
+      const own = target?.closest("button, a, [role=slider], [role=grid], [role=tab], [role=menu]") != null && !ofRow;
+      if (!name || (own && (event.code === "Enter" || /^(Arrow|Home|Page)/.test(event.code)))) return;
+      const motion = MOTIONS[name];
       if (motion) {
         event.preventDefault();
         if (!held.has(event.code)) press(event.code, motion);
         return;
       }
-      const action = actions[event.code];
-      const walking = event.code === "ArrowUp" || event.code === "ArrowDown";
+      const walking = name === "walkParent" || name === "walkChild";
       // Without a selected span these two scroll, as everywhere.
-      if (!action || event.repeat || (walking && !model.selected.value)) return;
+      if ((event.repeat && !ofRow) || (walking && !model.selected.value)) return;
       event.preventDefault();
-      action();
+      actions[name]?.();
     },
     { signal },
   );
@@ -185,23 +214,3 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
     page.cancelAnimationFrame(frame);
   };
 }
-
-/** The keys of the timeline, for the legend. */
-export const TIMELINE_KEYS: readonly (readonly [string, string])[] = [
-  ["W  S", "zoom in, zoom out"],
-  ["A  D", "pan left, right"],
-  ["Ctrl + wheel", "zoom at the pointer"],
-  ["Shift + wheel", "pan"],
-  ["drag", "choose a stretch"],
-  ["Enter  F", "zoom to the stretch, or to the selected span"],
-  ["double click", "zoom to a span"],
-  ["0", "whole run"],
-  ["Backspace", "undo the last zoom"],
-  ["[  ]", "previous, next step"],
-  ["N", "next outlier"],
-  ["C", "show or hide the critical path of the step in the middle, or of the selected span"],
-  [",  .", "select the previous, next span of the row"],
-  ["↑  ↓", "select the span around, the first inside"],
-  ...ROW_KEYS,
-  ["Esc", "clear the stretch and the span, then the region that stands out"],
-];

@@ -4,6 +4,7 @@ import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../
 import type { Step } from "../data/run";
 import { foldedStretches, hatch } from "./folded";
 import { LABEL_FONT, type Labels, labelLeft } from "./label";
+import type { Pen } from "./pen";
 import { toPx } from "./viewport";
 
 /** Heights in CSS pixels. */
@@ -23,7 +24,7 @@ export type HeaderScene = {
 };
 
 /** Draws ruler and steps. */
-export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene, labels: Labels, theme: Theme): void {
+export function drawHeader(context: Pen, scene: HeaderScene, labels: Labels, theme: Theme): void {
   const { width, pixelRatio, window, steps, pointerX, range } = scene;
   const chrome = CHROME[theme];
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
@@ -39,8 +40,7 @@ export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene
     context.fillRect(x, RULER_HEIGHT - 10, 1, 10);
     context.fillText(formatMoment(at, stepNs), x + 4, RULER_HEIGHT / 2 - 2);
   }
-  drawSteps(context, steps, window, width, labels, theme);
-  drawFolded(context, scene, theme);
+  drawSteps(context, scene, { top: RULER_HEIGHT, tall: STEPS_HEIGHT - 3 }, labels, theme);
   drawChosen(context, scene, theme);
   if (scene.stepsNote && !steps.length) {
     context.fillStyle = chrome.textWeak;
@@ -64,17 +64,8 @@ export function drawHeader(context: CanvasRenderingContext2D, scene: HeaderScene
   }
 }
 
-/** Steps without spans are hatched, here as below. */
-function drawFolded(context: CanvasRenderingContext2D, { steps, window, width }: HeaderScene, theme: Theme): void {
-  for (const stretch of foldedStretches(steps, window)) {
-    const left = Math.max(0, toPx(stretch.startNs, window, width));
-    const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
-    hatch(context, { left, top: RULER_HEIGHT, wide, tall: STEPS_HEIGHT - 3 }, css(CHROME[theme].background));
-  }
-}
-
 /** A line under the step that is chosen on another page. */
-function drawChosen(context: CanvasRenderingContext2D, scene: HeaderScene, theme: Theme): void {
+function drawChosen(context: Pen, scene: HeaderScene, theme: Theme): void {
   const { steps, chosenStep, window, width } = scene;
   const step = chosenStep === undefined ? undefined : steps.find((one) => one.step === chosenStep);
   if (!step) return;
@@ -85,14 +76,7 @@ function drawChosen(context: CanvasRenderingContext2D, scene: HeaderScene, theme
 }
 
 /** A small filled label on the ruler. */
-function tag(
-  context: CanvasRenderingContext2D,
-  text: string,
-  x: number,
-  width: number,
-  color: string,
-  theme: Theme,
-): void {
+function tag(context: Pen, text: string, x: number, width: number, color: string, theme: Theme): void {
   const wide = context.measureText(text).width + 10;
   const left = Math.min(Math.max(x - wide / 2, 0), width - wide);
   context.fillStyle = color;
@@ -103,15 +87,16 @@ function tag(
   context.fillText(text, left + 5, 11.5);
 }
 
-function drawSteps(
-  context: CanvasRenderingContext2D,
-  steps: readonly Step[],
-  window: TimeRange,
-  width: number,
+/** Draws steps as a row: coloured by class, named where there is room, outliers with a sign, hatched where they hold no spans. */
+export function drawSteps(
+  context: Pen,
+  { steps, window, width }: Pick<HeaderScene, "steps" | "window" | "width">,
+  { top, tall }: { readonly top: number; readonly tall: number },
   labels: Labels,
   theme: Theme,
 ): void {
-  const tall = STEPS_HEIGHT - 3;
+  context.font = LABEL_FONT;
+  context.textBaseline = "middle";
   let paintedTo = -1;
   for (const step of steps) {
     const left = toPx(step.startNs, window, width);
@@ -122,7 +107,7 @@ function drawSteps(
     const color = step.outlier ? outlierColor(theme) : classColor(step.classRank, theme);
     const wide = Math.max(1, Math.min(right, width + 2) - Math.max(left, -2));
     context.fillStyle = css(color);
-    context.fillRect(Math.max(left, -2), RULER_HEIGHT, wide > 4 ? wide - 1 : wide, tall);
+    context.fillRect(Math.max(left, -2), top, wide > 4 ? wide - 1 : wide, tall);
     paintedTo = Math.max(left, -2) + wide;
     const name = `${step.outlier ? "▲ " : ""}step ${step.step}`;
     const full = `${name}  ${formatDuration(step.durationNs)}${step.cause ? `  ${step.cause.replaceAll("_", " ")}` : ""}`;
@@ -130,7 +115,12 @@ function drawSteps(
     const text = labels.fit(full, room) === full ? full : labels.fit(name, room);
     if (text) {
       context.fillStyle = textOn(color);
-      context.fillText(text, labelLeft(left), RULER_HEIGHT + tall / 2 + 0.5);
+      context.fillText(text, labelLeft(left), top + tall / 2 + 0.5);
     }
+  }
+  for (const stretch of foldedStretches(steps, window)) {
+    const left = Math.max(0, toPx(stretch.startNs, window, width));
+    const wide = Math.min(width, toPx(stretch.endNs, window, width)) - left;
+    hatch(context, { left, top, wide, tall }, css(CHROME[theme].background));
   }
 }

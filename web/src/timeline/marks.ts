@@ -1,26 +1,28 @@
 // Marks: what is rare but important stays visible however far one zooms out, as a notch at the top of its row.
+
 import { CHROME, css } from "../base/color";
 import type { TimeRange } from "../base/time";
 import { GAP, type Mark, type PaletteEntry, tileRange } from "../data/cells";
 import type { Scene, Tools } from "./draw";
 import { placedRows } from "./draw";
 import { placedRasters, sourceOf } from "./families";
+import type { Pen } from "./pen";
 import type { Row } from "./rows";
 import { toPx } from "./viewport";
 
 /** What is wider is seen without a notch, in CSS pixels. */
 const NARROW = 12;
 /** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
-const HALF = 4;
+const HALF = 3;
 const REACH = 5;
 
 /** A mark on the screen: of a row, between two moments. */
 export type PlacedMark = { readonly range: TimeRange; readonly entry: PaletteEntry };
 
-type Ground = Pick<Scene, "tiles" | "store" | "rasters" | "places" | "radar" | "tileCells">;
+export type MarkGround = Pick<Scene, "tiles" | "store" | "rasters" | "places" | "radar" | "tileCells">;
 
 /** All marks of a row. */
-export function marksOfRow(scene: Ground, row: Row): PlacedMark[] {
+export function marksOfRow(scene: MarkGround, row: Row): PlacedMark[] {
   const found: PlacedMark[] = [];
   const add = (key: { readonly level: number; readonly tile: number }, marks: readonly Mark[]): void => {
     const { startNs } = tileRange(key, scene.tileCells);
@@ -44,7 +46,7 @@ export function marksOfRow(scene: Ground, row: Row): PlacedMark[] {
 }
 
 /** Draws the notches of all rows of a scene. */
-export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, { inks, theme }: Tools): void {
+export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): void {
   const { window, width, scrollTop } = scene;
   const chrome = CHROME[theme];
   for (const row of scene.rows) {
@@ -56,21 +58,14 @@ export function drawMarks(context: CanvasRenderingContext2D, scene: Scene, { ink
       const x = Math.round((left + right) / 2);
       if (x - HALF < drawnTo) continue;
       drawnTo = x + HALF;
-      const color = entry.region === GAP ? chrome.text : inks.get(entry.group, entry.name).fill;
+      const color = entry.region === GAP ? chrome.textWeak : inks.get(entry.group, entry.name).fill;
       notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
     }
   }
 }
 
 /** A triangle that points at the moment; on thin rows a bar as tall as they are. */
-function notch(
-  context: CanvasRenderingContext2D,
-  x: number,
-  top: number,
-  height: number,
-  color: string,
-  background: string,
-): void {
+function notch(context: Pen, x: number, top: number, height: number, color: string, background: string): void {
   context.fillStyle = color;
   if (height < 10) {
     context.fillRect(x - 1, top, 2, height);
@@ -81,14 +76,18 @@ function notch(
   context.beginPath();
   context.moveTo(x - HALF, top);
   context.lineTo(x + HALF, top);
-  context.lineTo(x, top + 7);
+  context.lineTo(x, top + 5);
   context.closePath();
   context.stroke();
   context.fill();
 }
 
 /** The mark under a point of a row; none where what it marks is wide enough to be seen by itself. */
-export function markAt(scene: Ground & Pick<Scene, "window" | "width">, row: Row, x: number): PlacedMark | undefined {
+export function markAt(
+  scene: MarkGround & Pick<Scene, "window" | "width">,
+  row: Row,
+  x: number,
+): PlacedMark | undefined {
   const { window, width } = scene;
   let best: PlacedMark | undefined;
   let bestAway = REACH;

@@ -3,6 +3,7 @@ import { CHROME, css, type Rgb, type Theme, toRgb } from "../base/color";
 import { formatQuantity } from "../base/quantity";
 import { length, type TimeRange } from "../base/time";
 import type { Readings, Series } from "../data/run";
+import type { Pen } from "./pen";
 import type { MetricRow } from "./rows";
 import { toPx } from "./viewport";
 
@@ -37,7 +38,7 @@ export function readingAt(readings: Readings | undefined, ns: number): number | 
 
 /** Draws one row of metrics into a box. */
 export function drawMetric(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   row: MetricRow,
   readings: ReadonlyMap<number, Readings>,
   window: TimeRange,
@@ -63,7 +64,7 @@ export function drawMetric(
 }
 
 /** The upper end of the axis in words, legible on whatever lies below. */
-function drawAxisTop(context: CanvasRenderingContext2D, text: string, box: Box, theme: Theme): void {
+function drawAxisTop(context: Pen, text: string, box: Box, theme: Theme): void {
   context.font = "10px system-ui, sans-serif";
   context.textBaseline = "top";
   context.textAlign = "right";
@@ -82,7 +83,7 @@ function outline(points: Readings, window: TimeRange, box: Box, visit: (x: numbe
 
 /** The mean as a line in the band from lowest to highest. */
 function drawLine(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   points: Readings,
   window: TimeRange,
   box: Box,
@@ -113,7 +114,7 @@ function drawLine(
 }
 
 function drawStack(
-  context: CanvasRenderingContext2D,
+  context: Pen,
   series: readonly Series[],
   readings: ReadonlyMap<number, Readings>,
   window: TimeRange,

@@ -1,6 +1,7 @@
 // The timeline's state while it is on the screen, and every way to move through it. What lasts goes into the address; what a gesture
 // is just doing stays here.
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { DRAWER_TABS } from "../base/drawerView";
 import { ROWS_VIEW, type RowsView } from "../base/rowsView";
 import type { SpanKey } from "../base/state";
 import { length, sameRange, type TimeRange } from "../base/time";
@@ -12,6 +13,7 @@ import {
   fetchCriticalPath,
   fetchReadings,
   fetchStepNear,
+  fetchStepsOf,
   type Readings,
   type Run,
   type Series,
@@ -21,8 +23,11 @@ import {
 import type { Session } from "../data/session";
 import { fetchNeighbour, fetchSpan, keyOf, type Place, type SpanDetail, type Way } from "../data/spans";
 import { TileStore } from "../data/tiles";
+import type { Tools } from "./draw";
 import { familiesOf } from "./families";
 import type { Hit } from "./hit";
+import type { Idle } from "./idle";
+import { Linked } from "./linked";
 import {
   type Ask,
   fits as fitRows,
@@ -66,11 +71,17 @@ export class TimelineModel {
   readonly pointer = signal<{ readonly x: number; readonly y: number; readonly pane: Pane } | undefined>(undefined);
   /** What lies under the pointer, as of the last picture. */
   readonly hit = signal<Hit | undefined>(undefined);
+  /** The empty place under the pointer, where nothing runs there. */
+  readonly idle = signal<Idle | undefined>(undefined);
   /** The stretch being dragged. */
   readonly dragging = signal<TimeRange | undefined>(undefined);
   /** Steps and metrics come later than the tracks, which do not wait for them. */
   readonly steps: Signal<readonly Step[]> = signal([]);
   readonly series: Signal<readonly Series[]> = signal([]);
+  /** Steps by process, of those whose rows were on the screen; they are those of a loop level. */
+  readonly stepsOf = signal<ReadonlyMap<number, readonly Step[]>>(new Map());
+  private stepsOfLevel = "";
+  private readonly stepsAsked = new Set<number>();
   /** Why there are no steps, once that is known. */
   readonly stepsNote = signal("");
   /** Counts the tiles that came. */
@@ -78,6 +89,14 @@ export class TimelineModel {
   /** Whether there is something to see: what costs the server more may be asked from then on. */
   readonly pictured = computed(() => this.version.value > 0);
   readonly selected = signal<SpanDetail | undefined>(undefined);
+  /** Links of the selected span, and the selected idle gap. */
+  readonly linked = new Linked(this);
+  /** A location whose row is to be scrolled into view. */
+  readonly toRow = signal<number | undefined>(undefined);
+  /** The box of ruler and tracks, and what draws them; once they are on the screen. */
+  picture: { readonly box: HTMLElement; readonly tools: () => Tools } | undefined;
+  /** Whether the menu of what can be saved is open. */
+  readonly saving = signal(false);
   readonly readings = signal<ReadonlyMap<number, Readings>>(new Map());
   /** Height of both panes together, in CSS pixels. */
   readonly roomPx = signal(0);
@@ -147,6 +166,7 @@ export class TimelineModel {
       measure: this.measure.value,
       amounts: this.amounts.value,
       places: this.places.value,
+      stepped: session.stepsAbout.value?.processes ?? [],
     }));
     this.rows = computed(() => layoutRows(this.ask.value));
     this.main = { rows: this.rows, scrollTop: signal(0), height: heightPx };
@@ -208,8 +228,28 @@ export class TimelineModel {
     this.rasters.want(familiesOf(rows, this.places.value, radar), this.tiles.value);
     this.fetchPlaces();
     this.fetchAmounts();
+    this.fetchSteps(rows);
     this.fetchReadings(rows);
     this.fetchCritical();
+  }
+
+  /** Fetches the steps of the processes whose rows of steps are on the screen. */
+  private fetchSteps(rows: readonly Row[]): void {
+    const { level } = this.session.state.value;
+    if (level !== this.stepsOfLevel) {
+      this.stepsOfLevel = level;
+      this.stepsAsked.clear();
+      this.stepsOf.value = new Map();
+    }
+    for (const row of rows) {
+      if (row.kind !== "steps" || this.stepsAsked.has(row.process)) continue;
+      const { process } = row;
+      this.stepsAsked.add(process);
+      void this.session.ask(fetchStepsOf(this.session.api, process, level)).then((steps) => {
+        if (steps && level === this.stepsOfLevel)
+          this.stepsOf.value = new Map([...this.stepsOf.peek(), [process, steps]]);
+      });
+    }
   }
 
   /** Fetches the places where rows are made of them. */
@@ -351,14 +391,18 @@ export class TimelineModel {
   async select(place: Place | undefined): Promise<void> {
     if (!place) {
       this.deselect();
-      this.session.update({ selection: undefined });
+      this.session.update({ selection: undefined, gap: undefined });
       return;
     }
     const wish = ++this.wish;
     const found = await this.session.ask(fetchSpan(this.session.api, place, this.level));
     if (wish !== this.wish) return;
+    this.choose(found);
+  }
+
+  private choose(found: SpanDetail | undefined): void {
     this.selected.value = found;
-    this.session.update({ selection: found && keyOf(found) });
+    this.session.update({ selection: found && keyOf(found), gap: undefined });
   }
 
   /** Shows no span as selected, also none that is still being fetched. */
@@ -388,12 +432,12 @@ export class TimelineModel {
       : place && fetchSpan(this.session.api, place, this.level);
     const found = asked && (await this.session.ask(asked));
     if (!found || wish !== this.wish) return;
-    this.selected.value = found;
-    this.session.update({ selection: keyOf(found) });
+    this.choose(found);
     this.bringIntoView({ startNs: found.start_ns, endNs: found.start_ns + found.duration_ns });
   }
 
-  private bringIntoView(span: TimeRange): void {
+  /** Pans so that a stretch is seen. */
+  bringIntoView(span: TimeRange): void {
     const window = this.window.value;
     if (span.startNs < window.endNs && span.endNs > window.startNs) return;
     const by = (span.startNs + span.endNs) / 2 - (window.startNs + window.endNs) / 2;
@@ -411,15 +455,48 @@ export class TimelineModel {
     if (wish === this.wish) this.selected.value = found;
   }
 
-  /** Zooms to the chosen stretch, else to the selected span. */
+  /** Scrolls so that the row of a location is seen, and unfolds what hides it. */
+  bringRowIntoView(location: number): void {
+    const shown = (): boolean =>
+      this.rows.peek().some((row) => row.kind === "location" && !row.stands && row.location.location === location);
+    if (!shown()) {
+      const process = this.run.locations.find((one) => one.location === location)?.process;
+      const folded = this.rows.peek().find((row) => row.kind === "location" && row.stands?.process.process === process);
+      if (folded) this.flip(folded.key);
+    }
+    this.toRow.value = undefined;
+    this.toRow.value = location;
+  }
+
+  /** The process that a location belongs to. */
+  processOf(location: number): number | undefined {
+    return this.run.locations[location]?.process;
+  }
+
+  /** Opens the drawer where it was left, or closes it. */
+  toggleDrawer(): void {
+    const { drawer } = this.session.state.peek();
+    this.session.update({ drawer: { ...drawer, tab: drawer.tab ? "" : "profile" } });
+  }
+
+  /** Opens the next page of the drawer. */
+  nextDrawerTab(): void {
+    const { drawer } = this.session.state.peek();
+    const at = drawer.tab ? DRAWER_TABS.indexOf(drawer.tab) + 1 : 0;
+    this.session.update({ drawer: { ...drawer, tab: DRAWER_TABS[at % DRAWER_TABS.length] ?? "profile" } });
+  }
+
+  /** Zooms to the chosen stretch, else to the selected span or gap. */
   focus(): void {
     const { range } = this.session.state.value;
     const span = this.selected.value;
+    const gap = this.linked.gap.value;
     if (range) {
       this.goTo(range);
       this.session.update({ range: undefined });
     } else if (span)
       this.goTo(around({ startNs: span.start_ns, endNs: span.start_ns + span.duration_ns }, this.run.bounds, 0.25));
+    else if (gap) this.goTo(around({ startNs: gap.start_ns, endNs: gap.end_ns }, this.run.bounds, 0.25));
   }
 
   /** Opens or closes the nesting of a location. */

@@ -68,7 +68,7 @@ export function sortAtPointer(model: TimelineModel): void {
 }
 
 /** The row that is meant: the one that the keys are at, else the one under the pointer. */
-function meant(model: TimelineModel, inRows: boolean): Row | undefined {
+export function meantRow(model: TimelineModel, inRows: boolean): Row | undefined {
   const pointer = model.pointer.peek();
   const pane = pointer?.pane ?? model.main;
   const under =
@@ -84,48 +84,33 @@ function meant(model: TimelineModel, inRows: boolean): Row | undefined {
   return inRows ? focused : (under ?? focused);
 }
 
-/** Does what a key means for rows; false where it means nothing. */
-export function rowKey(event: KeyboardEvent, model: TimelineModel): boolean {
-  const inRows = event.target instanceof HTMLElement && event.target.closest("[data-row]") !== null;
-  const at = model.rows.peek().find((row) => row.key === model.focused.peek());
-  const walking: Readonly<Record<string, () => void>> = {
-    ArrowUp: () => walk(model, -1),
-    ArrowDown: () => walk(model, 1),
-    PageUp: () => walk(model, -PAGE),
-    PageDown: () => walk(model, PAGE),
-    Home: () => focusRow(model, stops(model)[0]),
-    End: () => focusRow(model, stops(model).at(-1)),
-    ArrowLeft: () => at && setOpen(model, at, false),
-    ArrowRight: () => at && setOpen(model, at, true),
+/** What the keys of base/keys.json do with rows, by the names of their actions. `inRows`: the name of a row has the keyboard. */
+export function rowActions(model: TimelineModel, inRows: () => boolean): Readonly<Record<string, () => void>> {
+  const at = (): Row | undefined => model.rows.peek().find((row) => row.key === model.focused.peek());
+  const fold = (open: boolean): void => {
+    const row = at();
+    if (row) setOpen(model, row, open);
   };
-  const always: Readonly<Record<string, () => void>> = {
-    KeyR: () => focusRow(model, at ?? model.visible(model.main).find((row) => row.kind !== "metric")),
-    KeyP: () => {
-      const row = meant(model, inRows);
-      if (row && /^[lpm]/.test(row.key)) model.pin(row.key);
+  return {
+    rowUp: () => walk(model, -1),
+    rowDown: () => walk(model, 1),
+    rowPageUp: () => walk(model, -PAGE),
+    rowPageDown: () => walk(model, PAGE),
+    rowFirst: () => focusRow(model, stops(model)[0]),
+    rowLast: () => focusRow(model, stops(model).at(-1)),
+    rowFold: () => fold(false),
+    rowUnfold: () => fold(true),
+    toRows: () => focusRow(model, at() ?? model.visible(model.main).find((row) => row.kind !== "metric")),
+    pinRow: () => {
+      const row = meantRow(model, inRows());
+      if (row && /^[lpmt]/.test(row.key)) model.pin(row.key);
       else model.session.say("Point at a thread, a folded process or a metric to pin it");
     },
-    KeyU: () => foldAll(model),
-    KeyV: () => model.changeRows({ fit: !fits(model.ask.peek()) }),
-    KeyK: () => nextPreset(model, event.shiftKey ? -1 : 1),
-    KeyO: () => sortAtPointer(model),
-    Backslash: () => document.getElementById(FILTER_FIELD)?.focus(),
+    foldAll: () => foldAll(model),
+    fitRows: () => model.changeRows({ fit: !fits(model.ask.peek()) }),
+    nextView: () => nextPreset(model, 1),
+    previousView: () => nextPreset(model, -1),
+    sortAtPointer: () => sortAtPointer(model),
+    filterRows: () => document.getElementById(FILTER_FIELD)?.focus(),
   };
-  const action = (inRows ? walking[event.code] : undefined) ?? always[event.code];
-  if (!action || (event.shiftKey && event.code !== "KeyK")) return false;
-  event.preventDefault();
-  action();
-  return true;
 }
-
-/** For the legend. */
-export const ROW_KEYS: readonly (readonly [string, string])[] = [
-  ["R", "go to the names of the rows; there:"],
-  ["↑  ↓  ←  →", "previous, next row; fold, unfold"],
-  ["P", "pin the row under the pointer, or that of the keys"],
-  ["U", "fold or unfold all processes"],
-  ["V", "all rows on the screen, or as tall as they like"],
-  ["K", "the next view: all rows, master, one thread, counters, summary, radar"],
-  ["O", "order the rows by what they have at the pointer (of the measure of the radar)"],
-  ["\\", "filter rows"],
-];

@@ -83,6 +83,7 @@ const ask = (of: Run, view: Partial<RowsView> = {}, more: Partial<Ask> = {}): As
   measure: "",
   amounts: new Map(),
   places: [],
+  stepped: [],
   ...more,
 });
 const keys = (asked: Ask): string[] => layoutRows(asked).map((row) => row.key);
@@ -125,6 +126,13 @@ describe("the tree", () => {
     const [, first] = rows;
     expect(first?.kind === "location" && first.location.location).toBe(1);
     expect(first?.kind === "location" && first.stands?.title).toBe("rank 0");
+  });
+  test("has steps where several processes have their own", () => {
+    expect(keys(ask(ranks(3), {}, { stepped: [1, 2] })).slice(0, 5)).toEqual(["p0", "l0", "l1", "p1", "t1"]);
+    expect(keys(ask(ranks(3), {}, { stepped: [1] }))).not.toContain("t1");
+    expect(pinnedRows(ask(ranks(3), { pinned: ["t2", "t0"] }, { stepped: [1, 2] }))).toMatchObject([
+      { kind: "steps", title: "rank 2 · steps" },
+    ]);
   });
   test("is flipped where a row is, and folded or unfolded as a whole", () => {
     expect(keys(ask(ranks(20), { flipped: ["p1", "n0"] })).slice(0, 3)).toEqual(["n0", "n1", "p4"]);

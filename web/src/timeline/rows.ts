@@ -5,7 +5,15 @@ import type { Location, Process, Run, Series } from "../data/run";
 import { type Amounts, type HostNode, hostNodes, type ProcessNode, processNodes } from "./tree";
 
 /** Heights in CSS pixels. */
-export const HEIGHTS = { process: 28, metric: 46, flat: 24, depth: 17, nestedPadding: 5, summary: 150 } as const;
+export const HEIGHTS = {
+  process: 28,
+  metric: 46,
+  flat: 24,
+  depth: 17,
+  nestedPadding: 5,
+  summary: 150,
+  steps: 19,
+} as const;
 
 /** Series of one process in one unit, drawn in one row. */
 export type MetricRow = {
@@ -55,6 +63,8 @@ export type SummaryRow = {
   readonly some: readonly number[] | undefined;
   readonly count: number;
 };
+/** The steps of a process, where several have steps of their own. */
+export type StepsRow = { readonly kind: "steps"; readonly title: string; readonly process: number };
 /** A row of many ranks: 8^rowLevel locations of a place, row `number` of them. */
 export type RanksRow = {
   readonly kind: "ranks";
@@ -66,7 +76,7 @@ export type RanksRow = {
   readonly count: number;
   readonly open: boolean;
 };
-export type Row = (MetricRow | HostRow | ProcessRow | LocationRow | SummaryRow | RanksRow) & {
+export type Row = (MetricRow | HostRow | ProcessRow | LocationRow | SummaryRow | RanksRow | StepsRow) & {
   readonly key: string;
   readonly top: number;
   readonly height: number;
@@ -137,6 +147,8 @@ export type Ask = {
   readonly amounts: Amounts;
   /** What has the same part in every process; none while that is not known. */
   readonly places: readonly RowPlace[];
+  /** Processes that have steps. */
+  readonly stepped: readonly number[];
 };
 
 /** Whether all rows share the screen. */
@@ -154,7 +166,7 @@ export function foldedByDefault(key: string, { view, run }: Pick<Ask, "view" | "
 
 const isFolded = (key: string, ask: Ask): boolean => foldedByDefault(key, ask) !== ask.view.flipped.includes(key);
 
-type Bare = HostRow | ProcessRow | LocationRow | MetricRow | SummaryRow | RanksRow;
+type Bare = HostRow | ProcessRow | LocationRow | MetricRow | SummaryRow | RanksRow | StepsRow;
 type Planned<Kind extends Bare = Bare> = {
   readonly row: Kind;
   readonly key: string;
@@ -227,16 +239,30 @@ function planProcess(node: ProcessNode, ask: Ask, metrics: ReadonlyMap<number, S
     canHide,
   };
   const inside = level + 1;
+  // Where no name of the process stands above it, a thread says whose it is.
+  const named = (planned: Planned<LocationRow>): Planned =>
+    bare && ask.run.processes.length > 1 ? { ...planned, row: { ...planned.row, of: title } } : planned;
   return [
     ...(bare ? [] : [{ row: head, key, level, height: HEIGHTS.process }]),
+    ...(bare || counters || !showsSteps(ask, process.process) ? [] : [planSteps(process.process, "steps", inside)]),
     ...shown.map((row) => ({
       row,
       key: `m${process.process}.${row.unit}`,
       level: inside,
       height: counters ? HEIGHTS.metric * 2 : HEIGHTS.metric,
     })),
-    ...(counters ? [] : locations.map((location) => planLocation(location, ask, `l${location.location}`, inside))),
+    ...(counters
+      ? []
+      : locations.map((location) => named(planLocation(location, ask, `l${location.location}`, inside)))),
   ];
+}
+
+/** The steps at the head of the page are those of one process: where others have some, too, each has a row of them. */
+const showsSteps = ({ stepped, view }: Ask, process: number): boolean =>
+  view.preset === "all" && stepped.length > 1 && stepped.includes(process);
+
+function planSteps(process: number, title: string, level: number): Planned {
+  return { row: { kind: "steps", title, process }, key: `t${process}`, level, height: HEIGHTS.steps };
 }
 
 function planLocation(
@@ -392,12 +418,14 @@ function pinnedRow(
   nodes: ReadonlyMap<number, ProcessNode>,
   series: readonly Series[],
 ): Planned | undefined {
-  const [, letter, number, unit] = /^([lpm])(\d+)(?:\.(.+))?$/.exec(key) ?? [];
+  const [, letter, number, unit] = /^([lpmt])(\d+)(?:\.(.+))?$/.exec(key) ?? [];
   const id = Number(number);
   if (letter === "m") {
     const row = metricRows(id, series).find((metric) => metric.unit === unit);
     return row && { row, key, level: 0, height: HEIGHTS.metric };
   }
+  if (letter === "t")
+    return ask.stepped.includes(id) ? planSteps(id, `${nodes.get(id)?.title ?? id} · steps`, 0) : undefined;
   const unfit = { ...ask, view: { ...ask.view, fit: false } };
   if (letter === "p") {
     const node = nodes.get(id);

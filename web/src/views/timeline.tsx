@@ -8,12 +8,17 @@ import type { View } from "../data/view";
 import { Breadcrumb } from "../timeline/Breadcrumb";
 import { TimelineModel } from "../timeline/model";
 import { RowsBar } from "../timeline/RowsBar";
+import { SaveMenu } from "../timeline/SaveMenu";
 import { Tracks } from "../timeline/Tracks";
 import { around } from "../timeline/viewport";
+import { GapDetails } from "../widgets/GapDetails";
 import { GroupLegend } from "../widgets/GroupLegend";
+import { KeyHints } from "../widgets/Legend";
 import { Await, Missing } from "../widgets/Loading";
 import { SpanDetails } from "../widgets/SpanDetails";
+import { SpanLinks } from "../widgets/SpanLinks";
 import { StepStrip } from "../widgets/StepStrip";
+import { StretchDrawer } from "../widgets/StretchDrawer";
 import { WindowStatistics } from "../widgets/WindowFacts";
 
 function TimelinePage() {
@@ -54,6 +59,8 @@ function Timeline({ run }: { run: Run }) {
     );
   const shown = model.window.value;
   const selected = model.selected.value;
+  const [links, gap] = [model.linked.links.value, model.linked.gap.value];
+  const { range } = session.state.value;
   return (
     <div class="timeline">
       <div class="timeline-main">
@@ -75,10 +82,23 @@ function Timeline({ run }: { run: Run }) {
           >
             critical path
           </button>
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={session.state.value.drawer.tab !== ""}
+            onClick={() => model.toggleDrawer()}
+            title="Statistics of the chosen stretch, or of what is on the screen (L)"
+          >
+            statistics
+          </button>
+          <SaveMenu model={model} />
         </Breadcrumb>
         <RowsBar model={model} />
         <Tracks model={model} />
-        <GroupLegend />
+        <StretchDrawer run={run} range={range ?? shown} chosen={range !== undefined} />
+        <GroupLegend marks>
+          <KeyHints />
+        </GroupLegend>
       </div>
       <aside class="details" aria-label="Facts about what is chosen">
         {selected ? (
@@ -89,6 +109,17 @@ function Timeline({ run }: { run: Run }) {
             onIterations={() =>
               session.update({ page: "structure", region: selected.name, step: selected.step?.step }, "push")
             }
+            onClose={() => void model.select(undefined)}
+          >
+            {links && (
+              <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.linked.jump(link)} />
+            )}
+          </SpanDetails>
+        ) : gap ? (
+          <GapDetails
+            gap={gap}
+            onFocus={() => model.focus()}
+            onSpan={(span) => void model.linked.goTo(span)}
             onClose={() => void model.select(undefined)}
           />
         ) : (
@@ -141,5 +172,5 @@ export const view: View = {
   title: "Timeline",
   key: "2",
   component: TimelinePage,
-  chosen: ["range", "selection"],
+  chosen: ["range", "selection", "gap"],
 };

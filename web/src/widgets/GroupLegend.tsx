@@ -3,8 +3,18 @@ import type { ComponentChildren } from "preact";
 import { css, GROUP_TITLES, GROUPS, groupColor } from "../base/color";
 import { useSession } from "../data/session";
 
-/** `children`: the keys of the page; else those of the timeline. */
-export function GroupLegend({ children }: { children?: ComponentChildren }) {
+/** native/kernels/exceptional.h has it in full. */
+const RULE =
+  "Something ran, or nothing did, for at least 16 times the median of its kind in this row, and far longer than all but a few. Marks stay however far one zooms out.";
+
+type Props = {
+  /** The keys of the page. */
+  readonly children?: ComponentChildren;
+  /** Whether the picture has marks. */
+  readonly marks?: boolean;
+};
+
+export function GroupLegend({ children, marks }: Props) {
   const theme = useSession().theme.value;
   return (
     <ul class="group-legend" aria-label="Colours">
@@ -14,16 +24,10 @@ export function GroupLegend({ children }: { children?: ComponentChildren }) {
           {GROUP_TITLES[group]}
         </li>
       ))}
+      {marks && <li title={RULE}>▼ rare and long</li>}
       <li class="spacer" />
       <li>
-        {children ?? (
-          <>
-            <kbd>W</kbd>
-            <kbd>S</kbd> zoom <kbd>A</kbd>
-            <kbd>D</kbd> pan <kbd>0</kbd> whole run <kbd>/</kbd> search
-          </>
-        )}{" "}
-        <kbd>?</kbd> all keys
+        {children} <kbd>?</kbd> all keys
       </li>
     </ul>
   );

@@ -1,27 +1,22 @@
-// The legend of keys: what the page can do, on one card.
+// The legend of keys: what the page can do, on one card; and the few most wanted of them in a line below the tracks.
 import { useEffect, useRef } from "preact/hooks";
+import { EVERYWHERE, HINTS, type KeyLine, PAGE_GROUPS, TIMELINE_GROUPS } from "../base/keys";
+import { useSession } from "../data/session";
 import type { View } from "../data/view";
 
 type Props = {
   readonly open: boolean;
   readonly views: readonly View[];
-  /** Of each page that has its own: title, and keys with what they do. */
-  readonly keys: readonly { readonly title: string; readonly keys: readonly (readonly [string, string])[] }[];
   readonly onClose: () => void;
 };
 
-export function Legend({ open, views, keys, onClose }: Props) {
+export function Legend({ open, views, onClose }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     if (open && !dialog.current?.open) dialog.current?.showModal();
     if (!open) dialog.current?.close();
   }, [open]);
-  const everywhere: readonly (readonly [string, string])[] = [
-    ...views.map((view) => [view.key, view.title] as const),
-    ["/", "search the whole run"],
-    ["T", "theme: dark, light, as the system"],
-    ["?", "this card"],
-  ];
+  const everywhere = [...views.map((view) => ({ show: view.key, what: view.title })), ...EVERYWHERE];
   return (
     <dialog ref={dialog} class="legend-card" aria-labelledby="legend-title" onClose={onClose}>
       <header>
@@ -31,12 +26,15 @@ export function Legend({ open, views, keys, onClose }: Props) {
         </button>
       </header>
       <div class="legend-columns">
-        {keys.slice(0, 1).map((one) => (
-          <Keys key={one.title} title={one.title} keys={one.keys} />
-        ))}
         <div>
-          {[...keys.slice(1), { title: "Everywhere", keys: everywhere }].map((one) => (
-            <Keys key={one.title} title={one.title} keys={one.keys} />
+          <h3 class="legend-page">Timeline</h3>
+          {TIMELINE_GROUPS.map((group) => (
+            <Keys key={group.title} title={group.title} keys={group.keys} />
+          ))}
+        </div>
+        <div>
+          {[{ title: "Everywhere", keys: everywhere }, ...PAGE_GROUPS].map((group) => (
+            <Keys key={group.title} title={group.title} keys={group.keys} />
           ))}
         </div>
       </div>
@@ -44,22 +42,52 @@ export function Legend({ open, views, keys, onClose }: Props) {
   );
 }
 
-function Keys({ title, keys }: { title: string; keys: readonly (readonly [string, string])[] }) {
+function Keys({ title, keys }: { title: string; keys: readonly KeyLine[] }) {
   return (
     <section>
       <h3>{title}</h3>
       <dl>
-        {keys.map(([key, what]) => (
-          <div class="legend-line" key={key}>
+        {keys.map(({ show, what }) => (
+          <div class="legend-line" key={show}>
             <dt>
-              {key.split("  ").map((one) => (
-                <kbd key={one}>{one}</kbd>
-              ))}
+              <Caps show={show} />
             </dt>
             <dd>{what}</dd>
           </div>
         ))}
       </dl>
     </section>
+  );
+}
+
+const Caps = ({ show }: { show: string }) => (
+  <>
+    {show.split("  ").map((one) => (
+      <kbd key={one}>{one}</kbd>
+    ))}
+  </>
+);
+
+/** The line below the tracks: nobody should have to search for how to zoom out. */
+export function KeyHints() {
+  const session = useSession();
+  if (!session.hints.value) return null;
+  return (
+    <span class="key-hints">
+      {HINTS.map(({ show, what }) => (
+        <span class="key-hints-one" key={show}>
+          <Caps show={show} /> {what}
+        </span>
+      ))}
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => session.toggleHints()}
+        aria-label="Hide this line of keys"
+        title="Hide this line of keys (H)"
+      >
+        ✕
+      </button>
+    </span>
   );
 }

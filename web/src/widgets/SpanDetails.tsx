@@ -1,4 +1,5 @@
 // The facts about the selected span.
+import type { ComponentChildren } from "preact";
 import { css, GROUP_TITLES, type Group, groupColor, isGroup } from "../base/color";
 import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration, formatMoment, type TimeRange } from "../base/time";
@@ -17,9 +18,11 @@ type Props = {
   /** The user wants to see it in all iterations. */
   readonly onIterations: () => void;
   readonly onClose: () => void;
+  /** What hangs on the span: its links. */
+  readonly children?: ComponentChildren;
 };
 
-export function SpanDetails({ span, onFocus, onStep, onIterations, onClose }: Props) {
+export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, children }: Props) {
   const theme = useSession().theme.value;
   const where = place(span.file, span.line);
   const { step } = span;
@@ -73,6 +76,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose }: Pr
           </dd>
         )}
       </dl>
+      {children}
       {span.sisters && (
         <SistersChart sisters={span.sisters} durationNs={span.duration_ns} color={css(groupColor(span.group, theme))} />
       )}

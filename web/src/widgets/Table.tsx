@@ -5,14 +5,6 @@ import type { AnalysisTable, Column } from "../data/table";
 import { cellText, columnOf, highest, isShare, rowOf } from "./tableRows";
 import { ROW_HEIGHT, useRows } from "./virtual";
 
-/** Keys of tables, for the legend. */
-export const TABLE_KEYS: readonly (readonly [string, string])[] = [
-  ["↑  ↓  PgUp  PgDn", "walk through the rows"],
-  ["Home  End", "first and last row"],
-  ["Enter", "its longest span on the timeline"],
-  ["Esc", "clear the row, then the region that stands out"],
-];
-
 const WIDEST_BAR_PX = 54;
 
 type Props = {

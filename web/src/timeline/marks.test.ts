@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import type { CellRow, Mark, PaletteEntry, TileKey } from "../data/cells";
+import { type MarkGround, markAt, marksOfRow } from "./marks";
+import type { Row } from "./rows";
+
+const stall: PaletteEntry = { region: 3, name: "stall", group: "sync" };
+const cells = (...marks: Mark[]): CellRow => ({
+  palette: [],
+  index: new Uint8Array(100),
+  share: new Uint8Array(100),
+  marks,
+});
+const row: Row = {
+  kind: "location",
+  location: { location: 5, process: 0, name: "", kind: "thread", threadId: 1, spanCount: 1 },
+  open: false,
+  depths: 1,
+  key: "l5",
+  top: 0,
+  height: 20,
+  level: 0,
+};
+const ground = (...tiles: CellRow[]): MarkGround => ({
+  tiles: tiles.map((_, tile) => ({ level: 0, tile })),
+  tileCells: 100,
+  // Only what marks are looked up in.
+  store: { row: (_: number, key: TileKey) => ({ key, row: tiles[key.tile] }) } as unknown as MarkGround["store"],
+  rasters: undefined as unknown as MarkGround["rasters"],
+  places: [],
+  radar: undefined,
+});
+
+test("a mark that reaches over two tiles is one, and two of one tile are two", () => {
+  const scene = ground(
+    cells({ from: 10, to: 12, entry: stall }, { from: 98, to: 100, entry: stall }),
+    cells({ from: 0, to: 3, entry: stall }),
+  );
+  expect(marksOfRow(scene, row).map(({ range }) => [range.startNs, range.endNs])).toEqual([
+    [10, 12],
+    [98, 103],
+  ]);
+});
+
+test("the pointer meets the nearest mark within its reach, unless what is marked is wide enough to be seen", () => {
+  const scene = {
+    ...ground(cells({ from: 10, to: 11, entry: stall }, { from: 40, to: 80, entry: stall })),
+    width: 200,
+  };
+  const at = (x: number, endNs = 100) => markAt({ ...scene, window: { startNs: 0, endNs } }, row, x)?.entry.name;
+  expect(at(21)).toBe("stall");
+  expect(at(24)).toBe("stall");
+  expect(at(30)).toBeUndefined();
+  expect(at(120)).toBeUndefined();
+  expect(at(12, 1000)).toBe("stall");
+});
