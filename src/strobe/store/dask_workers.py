@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import shutil
 import socket
 import subprocess
 import tempfile
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -122,13 +124,16 @@ def slurm_cluster(options: Mapping[str, str | int]) -> Any:
     jobqueue = _imported("dask_jobqueue")
     if not shutil.which("sbatch"):
         raise UsageError("there is no sbatch on this computer", do="Ask where jobs are submitted: on a login node.")
-    try:
-        return jobqueue.SLURMCluster(scheduler_options={"dashboard": False, "dashboard_address": ":0"}, **options)
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"dask-jobqueue refuses these options of the cluster: {str(error).splitlines()[0]}",
-            do=f"It needs cores and memory. {_OPTIONS}",
-        ) from error
+    # Dask complains, too, that what it refused to make was never closed.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            return jobqueue.SLURMCluster(scheduler_options={"dashboard": False, "dashboard_address": ":0"}, **options)
+        except (TypeError, ValueError) as error:
+            refused = str(error).splitlines()[0]
+        gc.collect()
+    what = f"dask-jobqueue refuses these options of the cluster: {refused}"
+    raise UsageError(what, do=f"It needs cores and memory. {_OPTIONS}")
 
 
 @contextmanager
