@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { CellRow, Mark, PaletteEntry, TileKey } from "../data/cells";
-import { type MarkGround, markAt, marksOfRow } from "./marks";
+import type { Scene, Tools } from "./draw";
+import { drawMarks, type MarkGround, markAt, marksOfRow } from "./marks";
+import type { Pen } from "./pen";
 import type { Row } from "./rows";
 
 const stall: PaletteEntry = { region: 3, name: "stall", group: "sync" };
@@ -52,4 +54,32 @@ test("the pointer meets the nearest mark within its reach, unless what is marked
   expect(at(30)).toBeUndefined();
   expect(at(120)).toBeUndefined();
   expect(at(12, 1000)).toBe("stall");
+});
+
+test("a row that is marked all over shows no notches until one zooms in", () => {
+  const everywhere = Array.from({ length: 50 }, (_, i): Mark => ({ from: i * 2, to: i * 2 + 1, entry: stall }));
+  const notches = (endNs: number): number => {
+    let drawn = 0;
+    const pen = { fillRect: () => drawn++ } as unknown as Pen;
+    const scene = { ...ground(cells(...everywhere)), rows: [{ ...row, height: 6 }], scrollTop: 0, width: 1000 };
+    const tools = { inks: { get: () => ({ fill: "red" }) }, theme: "light" } as unknown as Tools;
+    drawMarks(pen, { ...scene, window: { startNs: 0, endNs } } as unknown as Scene, tools);
+    return drawn;
+  };
+  expect(notches(100)).toBe(0);
+});
+
+test("some notches on a row are drawn, each as a bar where the row is thin", () => {
+  const bars: number[] = [];
+  const pen = { fillRect: (x: number) => bars.push(x) } as unknown as Pen;
+  const some = cells({ from: 10, to: 11, entry: stall }, { from: 60, to: 61, entry: stall });
+  const scene = {
+    ...ground(some),
+    rows: [{ ...row, height: 6 }],
+    scrollTop: 0,
+    width: 1000,
+    window: { startNs: 0, endNs: 100 },
+  } as unknown as Scene;
+  drawMarks(pen, scene, { inks: { get: () => ({ fill: "red" }) }, theme: "light" } as unknown as Tools);
+  expect(bars).toEqual([104, 604]);
 });

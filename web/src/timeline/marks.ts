@@ -10,6 +10,8 @@ import type { Pen } from "./pen";
 import type { Row } from "./rows";
 import { toPx } from "./viewport";
 
+/** A row whose notches would be nearer to each other than this on average shows none: what is everywhere is not rare. */
+const SPARSE = 48;
 /** What is wider is seen without a notch, in CSS pixels. */
 const NARROW = 12;
 /** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
@@ -51,6 +53,7 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
   const chrome = CHROME[theme];
   for (const row of scene.rows) {
     const marks = marksOfRow(scene, row);
+    const notches: { readonly x: number; readonly entry: PaletteEntry }[] = [];
     let drawnTo = -HALF;
     for (const { range, entry } of marks) {
       const [left, right] = [toPx(range.startNs, window, width), toPx(range.endNs, window, width)];
@@ -58,6 +61,10 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
       const x = Math.round((left + right) / 2);
       if (x - HALF < drawnTo) continue;
       drawnTo = x + HALF;
+      notches.push({ x, entry });
+    }
+    if (notches.length * SPARSE > width) continue;
+    for (const { x, entry } of notches) {
       const color = entry.region === GAP ? chrome.textWeak : inks.get(entry.group, entry.name).fill;
       notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
     }
