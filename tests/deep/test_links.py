@@ -59,6 +59,12 @@ def test_the_innermost_forward_operator_and_the_outermost_backward_one_belong_to
     assert ends(trained, backward, 100) == [("backward", "from", "aten::addmm", 10)]
 
 
+def test_what_is_too_much_to_look_through_is_left_out_and_named(trained, monkeypatch):
+    monkeypatch.setattr("strobe.structure.links.MOST_INDEXED", 3)  # four calls and activities, four operators
+    found = links(Facts(trained, Path()), location_of(trained, "gemm"), 50 * US, 0)
+    assert (found["links"], found["left_out"]) == ([], ["launch", "backward"])
+
+
 def test_messages_lead_from_the_sender_to_the_receiver(public):
     trace = public("otf2/ping-pong-otf2")
     facts = Facts(trace, Path())

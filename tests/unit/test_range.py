@@ -136,11 +136,17 @@ def test_durations_are_those_of_all_executions_that_begin_there(
 
 def test_of_too_many_spans_even_parts_of_the_time_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strobe.server.durations._MOST_READ", 1000)
+    monkeypatch.setattr("strobe.server.durations._PIECE", 50)
     beats = [span("beat", at * 100, at * 100 + 10 + at % 5) for at in range(10_000)]
     found = durations(Facts(make_trace({"main": beats}), Path()), "beat", 0, 1_000_000)
     assert found["read_share"] == pytest.approx(0.1, rel=0.01)
     assert found["count"] == pytest.approx(1000, rel=0.1)
     assert found["executions"] == 10_000, "how many there are is exact"
+    many = Facts(make_trace(*({"main": beats[:100]} for _ in range(60))), Path())
+    found = durations(many, "beat", 0, 10_000)
+    assert found["executions"] == 6000
+    assert found["count"] == pytest.approx(6000 * found["read_share"], rel=0.15)
+    assert 0.1 < found["read_share"] < 0.2, "of twenty of the processes a half"
 
 
 def test_histograms_of_nothing_and_of_equal_lengths() -> None:
@@ -213,5 +219,5 @@ def test_the_page_gets_what_it_asks_for(tmp_path: Path) -> None:
     assert cast(Any, page.json("window/durations?start_ns=0&end_ns=300&name=step"))["count"] == 2
     assert cast(Any, page.json("gap?location=0&time_ns=150"))["start_ns"] == 100
     assert page.json("gap?location=0&time_ns=50") is None
-    assert page.json("links?location=0&start_ns=0&depth=0") == {"links": [], "count": 0, "inside": True}
+    assert page.json("links?location=0&start_ns=0&depth=0") == {"links": [], "count": 0, "inside": True, "left_out": []}
     assert page.table("window/spans?locations=0&start_ns=0&end_ns=300")["name"].to_pylist() == ["step", "step"]

@@ -67,7 +67,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 def test_a_viewer_that_disconnects_leaves_no_work_behind(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = [threading.Event() for _ in range(6)]
 
-    def slow(_: object, limit: int, level: str) -> Body:
+    def slow(_: object, limit: int, **_others: object) -> Body:
         begun[limit].set()
         while True:
             checkpoint()
@@ -86,6 +86,35 @@ def test_a_viewer_that_disconnects_leaves_no_work_behind(app: Application, monke
             viewer.close()
         wait_until(lambda: app.desk.unfinished == 0)
     assert sum(each.is_set() for each in begun) == 2, "what waited was not begun"
+
+
+def test_a_run_whose_tiles_are_being_built_keeps_nobody_else_waiting(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = threading.Event()
+
+    def building(_: object, locations: object, level: int, tile: int) -> Body:
+        built.wait(FOREVER_S)
+        return Body(b"picture", "application/octet-stream")
+
+    monkeypatch.setitem(answers.ROUTES, "cells", dataclasses.replace(answers.ROUTES["cells"], answer=building))
+    monkeypatch.setattr("strobe.server.facts.Facts.has_tiles", False)
+    with served(app) as port:
+        pictures = [
+            asked(
+                port,
+                f"GET /{TOKEN}/api/cells?locations=0&level=0&tile={n} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(),
+            )
+            for n in range(4)
+        ]
+        wait_until(lambda: app.desk.unfinished == 4)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as answer:
+            assert answer.status == 200
+        assert app.desk.unfinished == 4
+        built.set()
+        for each in pictures:
+            assert each.recv(100).startswith(b"HTTP/1.1 200")
+            each.close()
 
 
 @pytest.mark.parametrize(

@@ -400,7 +400,7 @@ def window_statistics(facts: Facts, start_ns: int, end_ns: int) -> Body:
     return arrow_body(window.window_table(facts, *_stretch(start_ns, end_ns), _MOST_NAMES))
 
 
-@route("window/profile", START_NS, END_NS, most_bytes=16 * _MB, slow=True)
+@route("window/profile", START_NS, END_NS, most_bytes=16 * _MB)
 def range_profile(facts: Facts, start_ns: int, end_ns: int) -> Body:
     """The flat profile of a stretch of time: what ran in it, how often, for how long by itself; over all locations."""
     return arrow_body(flat_profile.flat_profile(facts, *_stretch(start_ns, end_ns)))
@@ -414,7 +414,6 @@ def range_profile(facts: Facts, start_ns: int, end_ns: int) -> Body:
     Parameter("clusters", "number of clusters; 0: as many as stand out", default=0, most=MOST_CLUSTERS),
     most_bytes=8 * _MB,
     media=(JSON_TYPE,),
-    slow=True,
 )
 def process_bars(facts: Facts, start_ns: int, end_ns: int, by: str, clusters: int) -> Body:
     """Where the time of every process went in a stretch of time, and clusters of those that are alike."""
@@ -452,7 +451,6 @@ def spans_in_view(facts: Facts, locations: tuple[int, ...], start_ns: int, end_n
     Parameter("depth", "spans around it"),
     most_bytes=4 * _MB,
     media=(JSON_TYPE,),
-    slow=True,
 )
 def span_links(facts: Facts, location: int, start_ns: int, depth: int) -> Body:
     """What a span started, what started it, who it sent to or met."""

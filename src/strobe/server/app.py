@@ -29,7 +29,7 @@ from strobe.server.endpoints import JSON_TYPE
 from strobe.server.facts import Facts
 from strobe.server.library import Library, Source
 from strobe.server.openapi import openapi
-from strobe.server.tables import Body
+from strobe.server.tables import CELLS_TYPE, Body
 
 _WORTH_COMPRESSING = 8192
 _GONE = 499  # nobody reads it
@@ -130,7 +130,8 @@ class Application:
 
         packed = self._kept.get(key)
         if packed is None:
-            packed = await self._at_desk(request, key, work, slow=endpoint.slow)
+            builds = CELLS_TYPE in endpoint.media and not facts.has_tiles
+            packed = await self._at_desk(request, key, work, slow=endpoint.slow or builds)
             if not endpoint.slow:
                 self._kept.put(key, packed, len(packed.data))
         done = time.perf_counter()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +17,21 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 
 _BINS = 60
-# Spans that are read for an answer: about half a second. Of more, even parts of the time are.
-_MOST_READ = 4_000_000
-_PIECES = 64
+# Spans that are read for an answer: about a third of a second. Of more, even parts of the time are.
+_MOST_READ = 1_500_000
+_MOST_PIECES = 64
+# Spans that reading a piece costs at the least: two blocks.
+_PIECE = 8192
+_GOLDEN = 0.6180339887498949
 MOST_SPANS = 200
 # Locations whose profiles are in memory at once.
 _AT_ONCE = 256
+
+
+class _Piece(NamedTuple):
+    location: int
+    begin_ns: int
+    end_ns: int
 
 
 def durations(
@@ -40,11 +48,10 @@ def durations(
     wanted = np.array([each == name for each in facts.names.names], dtype=bool)
     executions = _executions(facts, wanted, start_ns, end_ns)
     where = np.flatnonzero(executions).tolist()
-    expected = sum(expected_spans(facts, at, start_ns, end_ns) for at in where)
-    share = min(1.0, _MOST_READ / max(1.0, expected))
+    pieces, share = _pieces(facts, where, start_ns, end_ns)
     lengths, longest = [np.zeros(0, dtype=np.int64)], list[dict[str, Any]]()
     chosen = 0
-    for location, spans in _beginning(facts, where, start_ns, end_ns, share):
+    for location, spans in _beginning(facts, pieces):
         own = some_of(spans, np.flatnonzero(wanted[spans["region"]]))
         lengths.append(own["duration_ns"])
         fits = np.ones(len(own["row"]), dtype=bool)
@@ -98,19 +105,33 @@ def _executions(facts: Facts, wanted: npt.NDArray[np.bool_], start_ns: int, end_
     return found
 
 
-def _beginning(
-    facts: Facts, locations: list[int], start_ns: int, end_ns: int, share: float
-) -> Iterator[tuple[int, SpanArrays]]:
-    """Yield the spans that begin in [start_ns, end_ns), or in even pieces that are `share` of its time together."""
-    if share >= 1:
-        pieces = [(start_ns, end_ns)]
-    else:
-        edges = np.linspace(start_ns, end_ns, _PIECES + 1)
-        pieces = [(int(a), int(a + (b - a) * share)) for a, b in pairwise(edges)]
-    for location in locations:
-        for begin, end in pieces:
-            # From the moment before, so that a span without any length is in it.
-            spans = facts.trace.span_arrays(location, begin - 1, end)
-            inside = np.flatnonzero((spans["start_ns"] >= begin) & (spans["start_ns"] < end))
-            if len(inside):
-                yield location, some_of(spans, inside)
+def _pieces(facts: Facts, locations: list[int], start_ns: int, end_ns: int) -> tuple[list[_Piece], float]:
+    """Return what is read: all of [start_ns, end_ns) of the locations, or even pieces; and the part of it that is.
+
+    Where it is too much, pieces hold some blocks each, since nothing less can be read; where that is still too much,
+    every so manieth location is read. Pieces of different locations lie at different times.
+    """
+    expected = sum(expected_spans(facts, at, start_ns, end_ns) for at in locations)
+    if expected <= _MOST_READ:
+        return [_Piece(at, start_ns, end_ns) for at in locations], 1.0
+    chosen = locations[:: max(1, -(-len(locations) * _PIECE // _MOST_READ))]
+    share = min(1.0, _MOST_READ / max(1.0, expected) * len(locations) / len(chosen))
+    count = min(_MOST_PIECES, max(1, _MOST_READ // (_PIECE * len(chosen))))
+    width = (end_ns - start_ns) / count
+    pieces = []
+    for number, location in enumerate(chosen):
+        # Fractions of the golden ratio are spread evenly, however many there are.
+        offset = number * _GOLDEN % 1.0 * (1 - share) * width
+        begins = [int(start_ns + piece * width + offset) for piece in range(count)]
+        pieces += [_Piece(location, begin, int(begin + width * share)) for begin in begins]
+    return pieces, share * len(chosen) / len(locations)
+
+
+def _beginning(facts: Facts, pieces: list[_Piece]) -> Iterator[tuple[int, SpanArrays]]:
+    """Yield the spans that begin in some pieces of time of locations."""
+    for location, begin, end in pieces:
+        # From the moment before, so that a span without any length is in it.
+        spans = facts.trace.span_arrays(location, begin - 1, end)
+        inside = np.flatnonzero((spans["start_ns"] >= begin) & (spans["start_ns"] < end))
+        if len(inside):
+            yield location, some_of(spans, inside)

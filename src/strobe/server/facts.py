@@ -77,6 +77,7 @@ class Facts:
         self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
         self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
         self._chosen: OrderedDict[str, Chosen] = OrderedDict()
+        self._has_tiles = False
         self._lock = threading.Lock()
 
     @cached_property
@@ -112,6 +113,13 @@ class Facts:
     def locations(self) -> pa.Table:
         """The locations of the trace, row i being location i."""
         return self.trace.locations.to_arrow().sort_by("location")
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether all tiles are there: else a picture builds some, which takes as long as reading the run."""
+        if not self._has_tiles:
+            self._has_tiles = all(each.tiles.exists() or each.rings is not None for each in self.trace.files)
+        return self._has_tiles
 
     @cached_property
     def span_counts(self) -> list[int]:

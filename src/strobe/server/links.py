@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strobe.server.tables import expected_spans
-from strobe.structure.links import Chosen, Link, links_of
+from strobe.structure.links import Chosen, Link, left_out, links_of
 from strobe.structure.rows import span_at, span_of_row
 
 if TYPE_CHECKING:
@@ -26,17 +26,20 @@ def links(facts: Facts, location: int, start_ns: int, depth: int) -> dict[str, A
 
     links: at most `MOST_LINKS`, its own first; each with the span at its other end. count: of all, at most
     10 000. inside: whether those of spans inside of it were looked for, too, which they are not where these are many.
+    left_out: kinds of links that were not looked for, as the run holds too many of them.
     """
     spans = facts.trace.span_arrays(location, start_ns, start_ns + 1)
     here = np.flatnonzero((spans["start_ns"] == start_ns) & (spans["depth"] == depth))
     if not len(here):
-        return {"links": [], "count": 0, "inside": True}
+        return {"links": [], "count": 0, "inside": True, "left_out": []}
     at = int(here[0])
     row, end_ns = int(spans["row"][at]), start_ns + int(spans["duration_ns"][at])
     inside = expected_spans(facts, location, start_ns, end_ns) <= _MOST_INSIDE
     last = _last_row(facts, location, row, start_ns, end_ns) if inside else row + 1
     found: list[Link] = []
-    for link in links_of(facts.trace, Chosen(location, row, last, start_ns, end_ns)):
+    communicates = facts.names.groups[int(spans["region"][at])] == "communication"
+    chosen = Chosen(location, row, last, start_ns, end_ns, communicates)
+    for link in links_of(facts.trace, chosen):
         found.append(link)
         if len(found) == _MOST_COUNTED:
             break
@@ -52,7 +55,8 @@ def links(facts: Facts, location: int, start_ns: int, depth: int) -> dict[str, A
             described.append({**what, **described_span(facts, link.location, span)})
         else:
             count -= 1  # what the trace tells twice, by a flow and by a number
-    return {"links": described[:MOST_LINKS], "count": count, "inside": inside}
+    without = left_out(facts.trace, chosen)
+    return {"links": described[:MOST_LINKS], "count": count, "inside": inside, "left_out": without}
 
 
 def _last_row(facts: Facts, location: int, row: int, start_ns: int, end_ns: int) -> int:

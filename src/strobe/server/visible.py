@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 50_000
 # Spans that are read: fuller locations are left out, and it is said so.
-_MOST_READ = 5_000_000
+_MOST_READ = 2_000_000
 
 
 def visible_spans(facts: Facts, locations: list[int], start_ns: int, end_ns: int) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ Bools = npt.NDArray[np.bool_]
 
 # What an activity of a GPU is told by; a call shares its correlation with what it started.
 _ON_GPU = ("kernel_spans", "copy_spans", "sync_spans")
+# Rows of tables, and for collectives spans, up to which an index is made while somebody waits: some seconds, once.
+MOST_INDEXED = 20_000_000
 # Flows that say again what correlations say.
 _OF_LAUNCHES = ("ac2g", "async_gpu", "async_cpu_to_gpu")
 
@@ -44,23 +46,51 @@ class Link:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The span whose links are asked for: its row, up to which row spans lie inside of it, and when it runs."""
+    """The span whose links are asked for: its row, up to which row spans lie inside of it, when and what it runs."""
 
     location: int
     row: int
     last_row: int
     start_ns: int
     end_ns: int
+    communicates: bool = True
+
+
+def left_out(trace: Trace, span: Chosen) -> list[str]:
+    """Return the kinds of links that are not looked for, as the run holds more of them than can be read meanwhile."""
+    process = _process_of(trace, span.location)
+    sizes = {
+        "launch": _rows_of(trace, [process], ("call_spans", *_ON_GPU)),
+        "backward": _rows_of(trace, [process], ("operator_spans",)),
+        "message": _rows_of(trace, range(len(trace.readers)), ("messages",)),
+        "flow": _rows_of(trace, range(len(trace.readers)), ("flows",)),
+        "collective": trace.span_count if span.communicates and _has_collectives(trace) else 0,
+    }
+    return [kind for kind, size in sizes.items() if size > MOST_INDEXED]
+
+
+def _rows_of(trace: Trace, processes: Iterable[int], tables: Sequence[str]) -> int:
+    rows = trace.once("rows of tables", lambda: [reader.tables() for reader in trace.readers])
+    return sum(rows[process].get(table, 0) for process in processes for table in tables)
+
+
+def _process_of(trace: Trace, location: int) -> int:
+    return int(str(trace.locations.column("process")[location]))
 
 
 def links_of(trace: Trace, span: Chosen) -> Iterator[Link]:
     """Yield the links of a span, and those of calls and messages inside of it, kind by kind, each in order of time."""
-    process = int(str(trace.locations.column("process")[span.location]))
-    yield from _launched(trace, process, span)
-    yield from _backward(trace, process, span)
-    yield from _messages(trace, span)
-    yield from _collectives(trace, span)
-    yield from _flows(trace, span)
+    process, without = _process_of(trace, span.location), left_out(trace, span)
+    if "launch" not in without:
+        yield from _launched(trace, process, span)
+    if "backward" not in without:
+        yield from _backward(trace, process, span)
+    if "message" not in without:
+        yield from _messages(trace, span)
+    if "collective" not in without and span.communicates and _has_collectives(trace):
+        yield from _collectives(trace, span)
+    if "flow" not in without:
+        yield from _flows(trace, span)
 
 
 class _Numbered:
@@ -109,8 +139,10 @@ def _launched(trace: Trace, process: int, span: Chosen) -> Iterator[Link]:
 
 def launching_call(trace: Trace, location: int, row: int) -> tuple[int, int] | None:
     """Return location and row of the call that launched an activity; None where that is not known."""
-    process = int(str(trace.locations.column("process")[location]))
-    found = next(iter(_launched(trace, process, Chosen(location, row, row + 1, 0, 0))), None)
+    span = Chosen(location, row, row + 1, 0, 0)
+    if "launch" in left_out(trace, span):
+        return None
+    found = next(iter(_launched(trace, _process_of(trace, location), span)), None)
     return (found.location, found.row) if found and found.way == "from" else None
 
 
@@ -246,9 +278,6 @@ def _keys(columns: Ints) -> tuple[Ints, Ints]:
 
 
 def _collectives(trace: Trace, span: Chosen) -> Iterator[Link]:
-    regions = trace.once("regions of collectives", lambda: _has_collectives(trace))
-    if not regions:
-        return
     found = collectives(trace)
     own = np.flatnonzero((found.location == span.location) & (found.row == span.row) & (found.collective >= 0))
     for entry in own.tolist():
@@ -259,8 +288,9 @@ def _collectives(trace: Trace, span: Chosen) -> Iterator[Link]:
 
 
 def _has_collectives(trace: Trace) -> bool:
-    several = len(trace.processes) > 1
-    return several and "communication" in trace.regions.column("group")
+    return trace.once(
+        "has collectives", lambda: len(trace.processes) > 1 and "communication" in trace.regions.column("group")
+    )
 
 
 def _flows(trace: Trace, span: Chosen) -> Iterator[Link]:

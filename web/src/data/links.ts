@@ -25,8 +25,9 @@ const decodeLinks = object({
   links: list(object({ kind: text, way: decodeWay, inside: flag, ...spanFields })),
   count: number,
   inside: flag,
+  left_out: list(text),
 });
-/** The links of a span: those that are sent, how many there are, and whether those of what is inside were looked for. */
+/** The links of a span: those that are sent, how many there are, whether those of what is inside were looked for, and which kinds were not. */
 export type Links = ReturnType<typeof decodeLinks>;
 export type Link = Links["links"][number];
 

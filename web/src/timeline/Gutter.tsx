@@ -166,7 +166,10 @@ type About = {
 function about(row: Row, model: TimelineModel): About {
   if (row.kind === "host")
     return {
-      attributes: { "aria-expanded": !row.folded, title: `host ${row.host}: ${row.count} processes` },
+      attributes: {
+        "aria-expanded": !row.folded,
+        title: `host ${row.host}: ${row.folded ? "mean of " : ""}${row.count} processes`,
+      },
       toggle: () => model.flip(row.key),
       aside: `${row.count} ${row.count === 1 ? "process" : "processes"}`,
     };

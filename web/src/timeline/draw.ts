@@ -15,7 +15,7 @@ import { foldedRows, foldedStretches, hatch } from "./folded";
 import { drawSteps } from "./header";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
-import { drawMarks } from "./marks";
+import { drawMarks, NOTCHED } from "./marks";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
 import type { Pen } from "./pen";
@@ -219,7 +219,7 @@ function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
       const place = placeOf(row, 0);
       return { top: row.top - scrollTop + place.top, height: place.height };
     },
-    { kept: scene.kept, of },
+    { kept: scene.kept, of, marked: (i) => (flat[i]?.height ?? 0) < NOTCHED },
   );
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
@@ -244,7 +244,7 @@ function paintRows(
   { painter, image, show }: Tools,
   rows: readonly (readonly PlacedRow[])[],
   place: (row: number) => { readonly top: number; readonly height: number } | undefined,
-  keep?: { readonly kept: Kept; readonly of: readonly unknown[] },
+  keep?: { readonly kept: Kept; readonly of: readonly unknown[]; readonly marked: (row: number) => boolean },
 ): void {
   const widthPx = Math.round(width * pixelRatio);
   if (!rows.length || widthPx < 1) return;
@@ -252,7 +252,11 @@ function paintRows(
   let shown: OffscreenCanvas | undefined = keep?.kept.canvas;
   if (!same) {
     const pixels = image(widthPx, rows.length);
-    for (const [i, row] of rows.entries()) painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), window, row);
+    for (const [i, row] of rows.entries()) {
+      const line = pixels.subarray(i * widthPx, (i + 1) * widthPx);
+      painter.paint(line, window, row);
+      if (keep?.marked(i)) painter.paintMarks(line, window, row);
+    }
     shown = show(widthPx, rows.length, shown);
     if (keep) keep.kept.of = keep.of;
   }

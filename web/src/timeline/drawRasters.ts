@@ -48,7 +48,7 @@ export function drawRasters(context: Pen, scene: Scene, tools: Tools): void {
     const plane = planeOf(scene.radar);
     if (row.kind === "location")
       tools.rasters.heat(out, tall, window, placed, 0, scene.radar?.startsWith("metric.") ?? false);
-    else if (row.kind === "ranks" && plane !== undefined) tools.rasters.heat(out, tall, window, placed, plane, false);
+    else if (row.kind !== "summary" && plane !== undefined) tools.rasters.heat(out, tall, window, placed, plane, false);
     else tools.rasters.stack(out, tall, window, placed);
   });
   const scratch = tools.show(widthPx, total);

@@ -1,7 +1,7 @@
 // What the rows on the screen need of rasters, and which rasters a row is drawn from.
 import type { TileKey } from "../data/cells";
 import { type Family, inChunks, inStretches, type Raster, type RasterStore, type RowPlace } from "../data/rasters";
-import type { LocationRow, RanksRow, Row, SummaryRow } from "./rows";
+import type { HostRow, LocationRow, RanksRow, Row, SummaryRow } from "./rows";
 
 /** Locations that one answer gives the mean shares of. */
 const AVERAGED = 256;
@@ -41,7 +41,7 @@ const heatFamily = (measure: string): Omit<Family, "members"> => ({
 });
 
 /** Rows that are drawn from rasters. */
-export type RasterRow = Row & (SummaryRow | RanksRow | LocationRow);
+export type RasterRow = Row & (SummaryRow | RanksRow | HostRow | LocationRow);
 
 /** What a row is drawn from; undefined where that is not a raster. `radar`: locations are heat. */
 export function sourceOf(row: Row, places: readonly RowPlace[], radar: string | undefined): Source | undefined {
@@ -52,6 +52,9 @@ export function sourceOf(row: Row, places: readonly RowPlace[], radar: string | 
     const count = places[row.place]?.locations.length ?? 1;
     return { family: ranksFamily(row.place, topLevel(count)), parts: [{ member: 0, weight: count }] };
   }
+  // What is no share has no mean over ranks.
+  if (row.kind === "host" && row.folded && row.members.length && (!radar || radar.startsWith("group.")))
+    return someFamily(row.members);
   if (row.kind === "location" && radar)
     return { family: heatFamily(radar), parts: [{ member: row.location.location, weight: 1 }] };
   return undefined;

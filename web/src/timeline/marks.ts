@@ -6,14 +6,13 @@ import { GAP, type Mark, type PaletteEntry, tileRange } from "../data/cells";
 import type { Scene, Tools } from "./draw";
 import { placedRows } from "./draw";
 import { placedRasters, sourceOf } from "./families";
+import { NARROW } from "./painter";
 import type { Pen } from "./pen";
 import type { Row } from "./rows";
 import { toPx } from "./viewport";
 
-/** A row whose notches would be nearer to each other than this on average shows none: what is everywhere is not rare. */
-const SPARSE = 48;
-/** What is wider is seen without a notch, in CSS pixels. */
-const NARROW = 12;
+/** Rows that are not so tall have no room for a notch, in CSS pixels: threads have their marks painted among their cells. */
+export const NOTCHED = 10;
 /** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
 const HALF = 3;
 const REACH = 5;
@@ -52,8 +51,8 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
   const { window, width, scrollTop } = scene;
   const chrome = CHROME[theme];
   for (const row of scene.rows) {
+    if (row.kind === "location" && row.height < NOTCHED) continue;
     const marks = marksOfRow(scene, row);
-    const notches: { readonly x: number; readonly entry: PaletteEntry }[] = [];
     let drawnTo = -HALF;
     for (const { range, entry } of marks) {
       const [left, right] = [toPx(range.startNs, window, width), toPx(range.endNs, window, width)];
@@ -61,10 +60,6 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
       const x = Math.round((left + right) / 2);
       if (x - HALF < drawnTo) continue;
       drawnTo = x + HALF;
-      notches.push({ x, entry });
-    }
-    if (notches.length * SPARSE > width) continue;
-    for (const { x, entry } of notches) {
       const color = entry.region === GAP ? chrome.textWeak : inks.get(entry.group, entry.name).fill;
       notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
     }
@@ -74,7 +69,7 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
 /** A triangle that points at the moment; on thin rows a bar as tall as they are. */
 function notch(context: Pen, x: number, top: number, height: number, color: string, background: string): void {
   context.fillStyle = color;
-  if (height < 10) {
+  if (height < NOTCHED) {
     context.fillRect(x - 1, top, 2, height);
     return;
   }

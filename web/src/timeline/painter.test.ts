@@ -59,6 +59,22 @@ describe("the painter", () => {
   });
 });
 
+test("marks of thin rows are two pixels in the colour of what is marked, unless that is wide enough to be seen", () => {
+  const marked: CellRow = {
+    ...row([0, 0, 0, 0]),
+    marks: [
+      { from: 1, to: 2, entry: palette[1] },
+      { from: 2, to: 4, entry: palette[0] },
+    ],
+  };
+  const out = new Uint32Array(40);
+  new Painter("dark", new Mappings(4)).paintMarks(out, { startNs: 0, endNs: 4 }, [placed(0, marked)]);
+  expect([...out].flatMap((pixel, px) => (pixel ? [[px, rgb(pixel).join()]] : []))).toEqual([
+    [14, NEXT.join()],
+    [15, NEXT.join()],
+  ]);
+});
+
 describe("runs of equal cells", () => {
   test("end where cells are filled too little for a name", () => {
     const rows = [placed(0, row([1, 1, 1, 1], [200, 200, 10, 200]))];

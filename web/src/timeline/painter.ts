@@ -1,7 +1,7 @@
 // Cells to pixels: a row of cells becomes one row of RGBA pixels by table look-up. The cost is the canvas's pixels, not the trace's spans.
-import { CHROME, dimmed, type Rgb, regionColor, type Theme } from "../base/color";
-import type { TimeRange } from "../base/time";
-import { type CellRow, type Palette, type TileKey, tileRange } from "../data/cells";
+import { CHROME, dimmed, groupColor, type Rgb, regionColor, type Theme } from "../base/color";
+import { length, type TimeRange } from "../base/time";
+import { type CellRow, GAP, type Palette, type PaletteEntry, type TileKey, tileRange } from "../data/cells";
 import type { Mappings } from "./pixels";
 
 /** Shares are drawn in 2^this many strengths of colour, from faint to full. */
@@ -9,6 +9,9 @@ const STRENGTH_BITS = 4;
 const STRENGTHS = 2 ** STRENGTH_BITS;
 /** The colour of a region that fills almost nothing of its pixel: still to be seen. */
 const FAINTEST = 0.38;
+
+/** What is wider than this is seen without a mark, in pixels. */
+export const NARROW = 12;
 
 /** A tile's row, and where the tile lies. */
 export type PlacedRow = { readonly key: TileKey; readonly row: CellRow };
@@ -26,6 +29,7 @@ const weigh = (share: number, covered: number): number => ((share << 10) | 1) * 
 /** Paints rows of cells. Keeps the colour table of each palette it met, for as long as the palette lives. */
 export class Painter {
   private readonly tables = new WeakMap<Palette, Uint32Array>();
+  private readonly markColors = new WeakMap<PaletteEntry, number>();
 
   constructor(
     readonly theme: Theme,
@@ -60,6 +64,36 @@ export class Painter {
         ] as number;
       }
     }
+  }
+
+  /** Writes the marks of a row that is too thin for notches: two pixels wide, where what they mark is narrow. */
+  paintMarks(out: Uint32Array, window: TimeRange, rows: readonly PlacedRow[]): void {
+    const widthPx = out.length;
+    for (const { key, row } of rows) {
+      if (!row.marks.length) continue;
+      const { startNs } = tileRange(key, this.mappings.tileCells);
+      const perNs = widthPx / length(window);
+      for (const { from, to, entry } of row.marks) {
+        const left = (startNs + from * 2 ** key.level - window.startNs) * perNs;
+        const right = (startNs + to * 2 ** key.level - window.startNs) * perNs;
+        const x = Math.round((left + right) / 2);
+        if (right - left > NARROW || x < 1 || x >= widthPx) continue;
+        const color = this.markColor(entry);
+        out[x - 1] = color;
+        out[x] = color;
+      }
+    }
+  }
+
+  private markColor(entry: PaletteEntry): number {
+    const known = this.markColors.get(entry);
+    if (known !== undefined) return known;
+    const { group, name } = entry;
+    const dim = this.chosen !== "" && this.chosen !== name;
+    const gap = mix(CHROME[this.theme].background, groupColor("other", this.theme), 0.75);
+    const color = pack(entry.region === GAP ? gap : dimmed(regionColor(group, name, this.theme), dim, this.theme));
+    this.markColors.set(entry, color);
+    return color;
   }
 
   private table(palette: Palette): Uint32Array {

@@ -82,6 +82,10 @@ test("rows are asked for together: neighbours of one level in one question, loca
     count: 8,
     open: false,
   });
+  const host: Row = { ...place, kind: "host", host: "n1", folded: true, count: 2, members: [4, 9] };
+  const [hosts] = familiesOf([host, { ...host, folded: false }], [], undefined);
+  expect(hosts?.parameters(hosts.members)).toEqual({ locations: "4,9" });
+  expect(familiesOf([host], [], "metric.power")).toEqual([]);
   const families = familiesOf([ranks(1, 7), ranks(1, 8), ranks(1, 30), ranks(2, 0)], [], undefined);
   const asked = families.flatMap((family) =>
     family.chunks(family.members).map((chunk) => [family.question, family.parameters(chunk)]),

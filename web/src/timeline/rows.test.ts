@@ -138,6 +138,7 @@ describe("the tree", () => {
     expect(keys(ask(ranks(20), { flipped: ["p1", "n0"] })).slice(0, 3)).toEqual(["n0", "n1", "p4"]);
     expect(keys(ask(ranks(20), { flipped: ["p1"] })).slice(1, 6)).toEqual(["p0", "p1", "l2", "l3", "p2"]);
     expect(keys(ask(ranks(8), { folds: "all" }))).toEqual(["n0", "n1"]);
+    expect(layoutRows(ask(ranks(8), { folds: "all" }))[1]).toMatchObject({ folded: true, members: [9, 11, 13, 15] });
     expect(keys(ask(ranks(8), { folds: "all", flipped: ["n1"] }))).toEqual(["n0", "n1", "p4", "p5", "p6", "p7"]);
     expect(keys(ask(ranks(20), { folds: "none" })).slice(0, 4)).toEqual(["n0", "p0", "l0", "l1"]);
   });

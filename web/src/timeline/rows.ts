@@ -25,12 +25,13 @@ export type MetricRow = {
   readonly stacked: boolean;
   readonly series: readonly Series[];
 };
-/** A host above its processes. */
+/** A host above its processes, or, where it is folded, the mean of their main threads. */
 export type HostRow = {
   readonly kind: "host";
   readonly host: string;
   readonly folded: boolean;
   readonly count: number;
+  readonly members: readonly number[];
 };
 /** A process above its threads. */
 export type ProcessRow = {
@@ -209,7 +210,8 @@ function plan(ask: Ask): Planned[] {
 function planHost(node: HostNode, ask: Ask, metrics: ReadonlyMap<number, Series[]>): Planned[] {
   const key = `n${node.number}`;
   const folded = isFolded(key, ask);
-  const row: HostRow = { kind: "host", host: node.host, folded, count: node.processes.length };
+  const members = node.processes.flatMap(({ main }) => (main ? [main.location] : []));
+  const row: HostRow = { kind: "host", host: node.host, folded, count: node.processes.length, members };
   const head = { row, key, level: 0, height: HEIGHTS.process };
   return folded ? [head] : [head, ...node.processes.flatMap((process) => planProcess(process, ask, metrics, 1))];
 }

@@ -33,7 +33,7 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
   const run = session.run.value;
   const place = (location: number): string =>
     run.status === "ready" ? (run.value.locations[location]?.name ?? "") : "";
-  if (!links.links.length) return null;
+  if (!links.links.length && !links.left_out.length) return null;
   const more = links.count - links.links.length;
   return (
     <section class="span-links" aria-labelledby="links-title">
@@ -59,6 +59,9 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
         ))}
       </ul>
       {more > 0 && <p class="weak">and {plural(more, "more link")}</p>}
+      {links.left_out.length > 0 && (
+        <p class="weak">Not looked for in so large a run: {links.left_out.map((kind) => `${kind}s`).join(", ")}.</p>
+      )}
       {!links.inside && <p class="weak">Links of what is inside were not looked for: that is too much.</p>}
     </section>
   );
