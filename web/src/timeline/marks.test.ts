@@ -56,30 +56,25 @@ test("the pointer meets the nearest mark within its reach, unless what is marked
   expect(at(12, 1000)).toBe("stall");
 });
 
-test("a row that is marked all over shows no notches until one zooms in", () => {
-  const everywhere = Array.from({ length: 50 }, (_, i): Mark => ({ from: i * 2, to: i * 2 + 1, entry: stall }));
-  const notches = (endNs: number): number => {
-    let drawn = 0;
-    const pen = { fillRect: () => drawn++ } as unknown as Pen;
-    const scene = { ...ground(cells(...everywhere)), rows: [{ ...row, height: 6 }], scrollTop: 0, width: 1000 };
-    const tools = { inks: { get: () => ({ fill: "red" }) }, theme: "light" } as unknown as Tools;
-    drawMarks(pen, { ...scene, window: { startNs: 0, endNs } } as unknown as Scene, tools);
-    return drawn;
-  };
-  expect(notches(100)).toBe(0);
-});
+/** Where the points of the notches of a row lie, of a scene of 1000 pixels. */
+function notches(marks: readonly Mark[]): number[] {
+  const points: number[] = [];
+  const ignored = (): void => undefined;
+  const pen = { beginPath: ignored, moveTo: ignored, closePath: ignored, stroke: ignored, fill: ignored };
+  // The last line of a notch leads to its point.
+  const lineTo = (x: number, y: number): void => void (y > 0 && points.push(x));
+  const scene = { ...ground(cells(...marks)), rows: [row], scrollTop: 0, width: 1000 };
+  drawMarks(
+    { ...pen, lineTo } as unknown as Pen,
+    { ...scene, window: { startNs: 0, endNs: 100 } } as unknown as Scene,
+    { inks: { get: () => ({ fill: "red" }) }, theme: "light" } as unknown as Tools,
+  );
+  return points;
+}
 
-test("some notches on a row are drawn, each as a bar where the row is thin", () => {
-  const bars: number[] = [];
-  const pen = { fillRect: (x: number) => bars.push(x) } as unknown as Pen;
-  const some = cells({ from: 10, to: 11, entry: stall }, { from: 60, to: 61, entry: stall });
-  const scene = {
-    ...ground(some),
-    rows: [{ ...row, height: 6 }],
-    scrollTop: 0,
-    width: 1000,
-    window: { startNs: 0, endNs: 100 },
-  } as unknown as Scene;
-  drawMarks(pen, scene, { inks: { get: () => ({ fill: "red" }) }, theme: "light" } as unknown as Tools);
-  expect(bars).toEqual([104, 604]);
+test("notches point at what is marked; a row that is marked all over shows none until one zooms in", () => {
+  const every = (step: number): Mark[] =>
+    Array.from({ length: Math.ceil(100 / step) }, (_, i) => ({ from: i * step, to: i * step + 1, entry: stall }));
+  expect(notches(every(50))).toEqual([5, 505]);
+  expect(notches(every(2))).toEqual([]);
 });
