@@ -95,6 +95,7 @@ def test_bars_of_processes_are_made_of_groups_or_regions(page: Page, address: st
 
 def test_a_span_leads_to_what_it_launched_and_back(gpu_page: Page, gpu: str) -> None:
     timeline = open_timeline(gpu_page, gpu)
+    gpu_page.wait_for_load_state("networkidle")  # steps that come later move the rows
     facts = gpu_page.get_by_role("complementary", name="Facts about what is chosen")
     gpu_page.mouse.click(*timeline.at(0.005, timeline.row("thread 1")))
     expect(facts).to_contain_text("aten::mm")
@@ -110,6 +111,7 @@ def test_a_span_leads_to_what_it_launched_and_back(gpu_page: Page, gpu: str) -> 
 
 def test_an_idle_gap_is_clicked_walked_and_comes_back(gpu_page: Page, gpu: str) -> None:
     timeline = open_timeline(gpu_page, gpu)
+    gpu_page.wait_for_load_state("networkidle")  # steps that come later move the rows
     facts = gpu_page.get_by_role("complementary", name="Facts about what is chosen")
     gpu_page.mouse.move(*timeline.at(0.1, timeline.row("stream 7")))
     expect(gpu_page.get_by_role("tooltip")).to_contain_text("nothing runs")
