@@ -255,7 +255,7 @@ export class TimelineModel {
   /** Fetches the places where rows are made of them. */
   private fetchPlaces(): void {
     const ask = this.ask.value;
-    const many = fitRows(ask) && ask.run.processes.length > ask.heightPx;
+    const many = fitRows(ask) && this.rows.value.length > ask.heightPx;
     if (this.placesAsked || !(ask.view.preset === "summary" || many)) return;
     this.placesAsked = true;
     void this.session.ask(fetchPlaces(this.session.api)).then((places) => {
