@@ -52,7 +52,7 @@ def test_every_benchmark_and_every_kind_of_plug_in_is_documented() -> None:
             assert f"./dev bench {path.stem}" in benchmarks
     kinds = sorted(path.name for path in (ROOT / "tools/skeletons").iterdir())
     assert kinds == ["adapter", "analysis", "format", "rule", "view"]
-    assert sorted(path.stem for path in (ROOT / "docs/how-to").glob("*.md")) == [f"new-{kind}" for kind in kinds]
+    assert sorted(path.stem for path in (ROOT / "docs/how-to").glob("new-*.md")) == [f"new-{kind}" for kind in kinds]
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse words its help differently in other versions")

@@ -558,8 +558,8 @@ def test_a_graph_that_was_recorded_is_taken_for_a_run_that_kept_few_steps() -> N
     payload = build_graph(np.array(order), np.arange(6) * 1000, np.full(6, 900)).encode()
     trace.readers[0].graph = lambda location: {  # type: ignore[attr-defined]
         "payload": payload,
-        "region": np.array([0, 1, 2]),
-        "caller": np.array([0, 0, 1]),
+        "region": np.array([0, 2, 3]),  # as the process numbers them, from 1
+        "caller": np.array([0, 0, 2]),
     }
     (stream,) = dict(read_streams(trace)).values()
     levels = structure_of(stream).levels

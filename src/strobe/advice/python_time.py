@@ -11,7 +11,6 @@ from strobe.model.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
-    from strobe.structure.stream import Ints
 
 LEAST_SHARE = 0.10
 MOST = 3
@@ -27,7 +26,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     """
     import numpy as np
 
-    from strobe.structure.selection import select_steps
+    from strobe.structure.selection import Windows, select_steps
     from strobe.structure.statistics import path_statistics
     from strobe.structure.usual import usual_steps
 
@@ -36,16 +35,12 @@ def run(trace: Trace) -> Iterator[Finding]:
         return
     # Statistics do not tell a class's outliers from its other steps.
     chosen = np.flatnonzero(usual.usual if usual.steps.kept.all() else usual.members)
-    process_of, process = trace.locations.column("process"), usual.steps.process
+    process = usual.steps.process
     steps = select_steps(trace, {process: chosen + usual.steps.first_number})
 
-    nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-
-    def stretches(location: int) -> tuple[Ints, Ints] | None:
-        return steps.stretches(location) if process_of[location] == process else nothing
-
+    assert isinstance(steps.stretches, Windows)
     own = {process: (steps.classes or {}).get(process, frozenset())}
-    sums = path_statistics(trace, replace(steps, stretches=stretches, classes=own))
+    sums = path_statistics(trace, replace(steps, stretches=steps.stretches.alone(process), classes=own))
     regions = trace.regions.to_pylist()
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from strobe.store.table import Table
     from strobe.store.trace import Trace
 
@@ -21,24 +23,36 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     counts in both. stddev is that of a sample, 0 for one call. A call that waits lasts until the GPU, or a part of its
     work, is done: kernels that ran meanwhile are in its time.
     """
+    from strobe.store.map_combine import rows_of_processes
+    from strobe.store.table import Table
+
+    rows = rows_of_processes(trace, _of_process, by=by)
+    note = "" if len(rows) else (
+        "no calls of CUDA or HIP are in this trace; profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them"
+    )  # fmt: skip
+    return Table(rows, name="calls", about="calls of CUDA or HIP of all processes", note=note).sort("total_ns")
+
+
+def _of_process(part: Trace, by: str) -> pa.Table:
+    """Return the rows of one process."""
     import numpy as np
 
     from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.groups import Groups, Spread
 
-    regions = trace.regions.to_arrow().to_pylist()
+    regions = part.regions.to_arrow().to_pylist()
     wanted = np.array(
         [r["paradigm"] in _LIBRARIES and r["role"] not in ("kernel", "copy") for r in regions], dtype=bool
     )
-    ranks = trace.processes.column("rank")
-    threads = trace.locations.to_arrow().to_pylist()
+    ranks = part.processes.column("rank")
+    threads = part.locations.to_arrow().to_pylist()
     groups, durations = Groups(), Spread()
     for thread in threads if wanted.any() else ():
         location = thread["location"]
         if thread["kind"] != "thread":
             continue
-        for spans in trace.span_batches(location):
+        for spans in part.span_batches(location):
             (at,) = np.nonzero(wanted[spans["region"]])
             process, where = (np.full(len(at), number, dtype=np.int64) for number in (thread["process"], location))
             key = [process, spans["region"][at].astype(np.int64), *([where] if by == "thread" else [])]
@@ -76,12 +90,7 @@ def run(trace: Trace, *, by: str = "name") -> Table:
         Column("stddev_ns", "float64", "ns", "standard deviation of the durations", extra=True),
         Column("library", "string", "", "CUDA runtime or driver, where the file says so", extra=True),
     )
-    note = "" if rows else (
-        "no calls of CUDA or HIP are in this trace; profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them"
-    )  # fmt: skip
-    return make_table(columns, rows, name="calls", about="calls of CUDA or HIP of all processes", note=note).sort(
-        "total_ns"
-    )
+    return make_table(columns, rows).to_arrow()
 
 
 ANALYSIS = Analysis(

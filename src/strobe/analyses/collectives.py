@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from strobe.model.schema import Column
     from strobe.store.table import Table
     from strobe.store.trace import Trace
     from strobe.structure.collective_traffic import Ints, Line
@@ -35,25 +38,37 @@ def run(trace: Trace, *, rank: int | None = None) -> Table:
     all-to-all, gather and scatter, 1 for broadcast, reduce, send and receive; n is the size of the group. Of MPI,
     what is done in place comes out too low by (n-1)/n.
     """
-    import numpy as np
+    import pyarrow.compute as pc
 
     from strobe.errors import UsageError
-    from strobe.model.schema import Column
+    from strobe.store.map_combine import rows_of_processes
+    from strobe.store.table import Table
+
+    ranks = sorted({each for each in trace.processes.column("rank") if isinstance(each, int)})
+    if rank is not None and rank not in ranks:
+        known = ", ".join(map(str, ranks)) or "none is known in this trace"
+        raise UsageError(f"no rank {rank} in this trace", do=f"Ranks: {known}")
+    rows = rows_of_processes(trace, _of_process, rank=rank)
+    calls, without = (pc.sum(rows.column(name)).as_py() or 0 for name in ("calls", "without"))
+    note = _NO_SIZE.format(without, calls) if without else "" if len(rows) else _NOTHING
+    table = Table(rows.drop_columns("without"), name="collectives", about=f"{calls} collectives", note=note)
+    return table.sort("total_ns")
+
+
+def _of_process(part: Trace, rank: int | None) -> pa.Table:
+    """Return the rows of one process; `without`: how many executions should have a bandwidth, and have none."""
+    import numpy as np
+
     from strobe.store.table import make_table
     from strobe.structure.collective_kinds import has_bandwidth
     from strobe.structure.collective_traffic import traffic
     from strobe.structure.groups import Spread
 
-    found = traffic(trace)
-    ranks = sorted({each for each in trace.processes.column("rank") if isinstance(each, int)})
-    if rank is not None and rank not in ranks:
-        known = ", ".join(map(str, ranks)) or "none is known in this trace"
-        raise UsageError(f"no rank {rank} in this trace", do=f"Ranks: {known}")
+    found = traffic(part)
     times = Spread()
     times.add(np.repeat(np.arange(len(found.lines)), np.diff(found.begin)), found.duration_ns)
     spread = times.summary(len(found.lines))
     rows = []
-    without = calls = 0
     for number, line in enumerate(found.lines):
         if rank is not None and line.party.rank != rank:
             continue
@@ -62,10 +77,15 @@ def run(trace: Trace, *, rank: int | None = None) -> Table:
         group = (line.group, line.description, line.group_ranks, line.group_size)
         sums = (_known_sum(each[own]) for each in (found.in_bytes, found.out_bytes, found.size_bytes))
         bandwidths = _bandwidths(line, found.size_bytes[own], found.duration_ns[own])
-        rows.append((*who, *group, line.kind, line.dtype, *spread.cells(number), *sums, *bandwidths))
-        calls += int(spread.count[number])
-        without += int((found.size_bytes[own] < 0).sum()) if has_bandwidth(line.kind) else 0
-    columns = (
+        without = int((found.size_bytes[own] < 0).sum()) if has_bandwidth(line.kind) else 0
+        rows.append((*who, *group, line.kind, line.dtype, *spread.cells(number), *sums, *bandwidths, without))
+    return make_table(_columns(), rows).to_arrow()
+
+
+def _columns() -> tuple[Column, ...]:
+    from strobe.model.schema import Column
+
+    return (
         Column("rank", "int64", "", "rank of the process, null where it has none"),
         Column("process", "uint32", "", "process that took part", extra=True),
         Column("device", "int64", "", "number of its GPU, null on the host or where unknown", extra=True),
@@ -88,9 +108,8 @@ def run(trace: Trace, *, rank: int | None = None) -> Table:
         Column("algbw_gb_s", "float64", "GB/s", "bandwidth of the algorithm: size by time"),
         Column("busbw_gb_s", "float64", "GB/s", "the same times the factor of nccl-tests: what each link carries"),
         Column("peak_busbw_gb_s", "float64", "GB/s", "the same of the fastest collective", extra=True),
+        Column("without", "int64", "", "executions without a bandwidth that should have one"),
     )
-    note = _NO_SIZE.format(without, calls) if without else "" if rows else _NOTHING
-    return make_table(columns, rows, name="collectives", about=f"{calls} collectives", note=note).sort("total_ns")
 
 
 def _known_sum(values: Ints) -> int | None:

@@ -10,6 +10,8 @@ from strobe.model.plugins import Analysis, Option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from strobe.model.schema import Column
     from strobe.store.table import Table
     from strobe.store.trace import Trace
@@ -31,21 +33,28 @@ def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
     something is copied; 0: from change to change, the sum of what runs at once (HTA: memory bandwidth time series). A
     copy counts as equally fast all along; those without length or size are left out.
     """
-    from strobe.store.table import make_table
+    from strobe.store.map_combine import rows_of_processes
+    from strobe.store.table import Table
     from strobe.structure.device_work import NO_DEVICE, devices
 
-    there = devices(trace)
-    about = "copies and memory sets of all GPUs"
     if points > _MOST_POINTS:
         raise UsageError(f"{points} points are too many", do=f"--points: up to {_MOST_POINTS}")
+    rows = rows_of_processes(trace, _of_process, by=by, points=points)
+    note = "" if len(rows) else "no GPU copied or set memory in this trace" if devices(trace) else NO_DEVICE
+    table = Table(rows, name="copies", about="copies and memory sets of all GPUs", note=note)
+    return table if by == "time" else table.sort("total_ns")
+
+
+def _of_process(part: Trace, by: str, points: int) -> pa.Table:
+    """Return the rows of one process."""
+    from strobe.store.table import make_table
+    from strobe.structure.device_work import devices
+
+    there = devices(part)
     if by == "time":
-        rows = [row for device in there for row in _over_time(trace, device, points)]
-    else:
-        rows = [row for device in there for row in _of_device(trace, device)]
-    note = "" if rows else "no GPU copied or set memory in this trace" if there else NO_DEVICE
-    if by == "time":
-        return make_table(_time_columns(), rows, name="copies", about=about, note=note)
-    return make_table(_columns(), rows, name="copies", about=about, note=note).sort("total_ns")
+        rows = [row for device in there for row in _over_time(part, device, points)]
+        return make_table(_time_columns(), rows).to_arrow()
+    return make_table(_columns(), [row for device in there for row in _of_device(part, device)]).to_arrow()
 
 
 def _columns() -> tuple[Column, ...]:

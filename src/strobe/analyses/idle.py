@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from strobe.store.table import Table
     from strobe.store.trace import Trace
 
@@ -23,20 +25,31 @@ def run(trace: Trace, *, by: str = "device", kernel_gap_ns: int = _KERNEL_GAP_NS
     The sum of the first four is the `host_wait` of Holistic Trace Analysis, kernel its `kernel_wait`, other its
     `other`, without its rounding to microseconds.
     """
+    from strobe.store.map_combine import rows_of_processes
+    from strobe.store.table import Table
+    from strobe.structure.device_work import NO_DEVICE, devices
+
+    rows = rows_of_processes(trace, _of_process, by=by, kernel_gap_ns=kernel_gap_ns)
+    nothing = "no GPU has two activities with time in between" if devices(trace) else NO_DEVICE
+    about = f"gaps of each {'stream' if by == 'stream' else 'GPU'} from its first to its last activity"
+    return Table(rows, name="idle", about=about, note="" if len(rows) else nothing)
+
+
+def _of_process(part: Trace, by: str, kernel_gap_ns: int) -> pa.Table:
+    """Return the rows of one process."""
     import numpy as np
 
     from strobe.model.schema import Column
     from strobe.store.table import make_table
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices
     from strobe.structure.idle import CAUSES, gaps
 
-    names = trace.locations.column("name")
+    names = part.locations.column("name")
     rows: list[tuple[object, ...]] = []
-    there = devices(trace)
-    for device in there:
+    for device in devices(part):
         time_ns, count = dict[int, np.ndarray](), dict[int, np.ndarray]()
         longest: dict[tuple[int, int], tuple[int, int, int, int]] = {}
-        for found in gaps(trace, device, per_stream=by == "stream", kernel_gap_ns=kernel_gap_ns):
+        for found in gaps(part, device, per_stream=by == "stream", kernel_gap_ns=kernel_gap_ns):
             for key in np.unique(found.key).tolist():
                 time_ns.setdefault(key, np.zeros(len(CAUSES), dtype=np.int64))
                 count.setdefault(key, np.zeros(len(CAUSES), dtype=np.int64))
@@ -77,9 +90,7 @@ def run(trace: Trace, *, by: str = "device", kernel_gap_ns: int = _KERNEL_GAP_NS
         Column("location", "uint32", "", "where the activity that ended it ran", extra=True),
         Column("row", "int64", "", "number of that activity's span in its location", extra=True),
     )
-    note = NO_DEVICE if not there else "" if rows else "no GPU has two activities with time in between"
-    about = f"gaps of each {'stream' if by == 'stream' else 'GPU'} from its first to its last activity"
-    return make_table(columns, rows, name="idle", about=about, note=note)
+    return make_table(columns, rows).to_arrow()
 
 
 ANALYSIS = Analysis(

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
+    from strobe.model.schema import Column
     from strobe.store.table import Table
     from strobe.store.trace import Trace
     from strobe.structure.device_work import Device, Ints
+    from strobe.structure.gpu_model import GpuModel
     from strobe.structure.groups import Texts
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
@@ -47,18 +49,39 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     """
     import numpy as np
 
-    from strobe.model.schema import Column
+    from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import make_table
     from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.gpu_model import gpu_model
 
-    rows: list[tuple[object, ...]] = []
     there = devices(trace)
-    for device in there:
-        rows.extend(_of_device(trace, device, by))
-    score = np.array([row[-1] for row in rows], dtype=np.float64)
+    models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
+    rows = rows_of_processes(trace, _of_process, by=by, models=models)
+    score = rows.column("score").to_numpy()
     highest = score.max(initial=0.0) or 1.0
-    ranked = [(*row[:-1], max(1, round(100 * each / highest))) for row, each in zip(rows, score, strict=True)]
-    columns = (
+    columns = {column.name: rows.column(column.name) for column in _columns(by, of_part=True)[:-1]}
+    # Half of an even number is rounded as Python does.
+    columns["priority"] = np.maximum(1, np.round(100 * score / highest)).astype(np.int64)
+    nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name, _ in _SPLIT[by])
+    note = ("no kernel ran on the GPUs of this trace" if there else NO_DEVICE) if not len(rows) else ""
+    note = note or (_MISSING.get(by, "") if nothing else "")
+    table = make_table(_columns(by), columns, name="kernels", about="kernels of all GPUs", note=note)
+    return table.sort("total_ns")
+
+
+def _of_process(part: Trace, by: str, models: Mapping[int | None, GpuModel | None]) -> pa.Table:
+    """Return the rows of one process; `score` is what priorities are made of: nanoseconds times unused share."""
+    from strobe.store.table import make_table
+    from strobe.structure.device_work import devices
+
+    rows = [row for device in devices(part) for row in _of_device(part, device, by, models[device.number])]
+    return make_table(_columns(by, of_part=True), rows).to_arrow()
+
+
+def _columns(by: str, *, of_part: bool = False) -> tuple[Column, ...]:
+    from strobe.model.schema import Column
+
+    return (
         Column("rank", "int64", "", "rank of the process, null where it has none"),
         Column("process", "uint32", "", "process that used the GPU", extra=True),
         Column("device", "int64", "", "number of the GPU, null where unknown"),
@@ -99,32 +122,24 @@ def run(trace: Trace, *, by: str = "name") -> Table:
         Column("theoretical_occupancy", "float64", "", "occupancy that its launch allows at most, 0 to 1", extra=True),
         Column("sm_efficiency", "float64", "", "estimated part of the multiprocessors at work, 0 to 1", extra=True),
         Column("name", "string", "", "full name", extra=True),
-        Column("priority", "int64", "", "100 (improve this first) to 1"),
+        *(
+            (Column("score", "float64", "", "time that is not used"),)
+            if of_part
+            else (Column("priority", "int64", "", "100 (improve this first) to 1"),)
+        ),
     )
-    split = len(_SPLIT[by])
-    nothing = all(cell is None for row in rows for cell in row[4 : 4 + split]) if split else not rows
-    note = (
-        ("no kernel ran on the GPUs of this trace" if there else NO_DEVICE)
-        if not rows
-        else _MISSING.get(by, "")
-        if nothing
-        else ""
-    )
-    return make_table(columns, ranked, name="kernels", about="kernels of all GPUs", note=note).sort("total_ns")
 
 
-def _of_device(trace: Trace, device: Device, by: str) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of a GPU; the last column is what priorities are made of: nanoseconds times unused share."""
+def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a GPU."""
     import numpy as np
 
     from strobe.structure.attributes import Attributes, integers, reals
     from strobe.structure.device_work import COMMUNICATION, COPY, kind_of_region
-    from strobe.structure.gpu_model import gpu_model
     from strobe.structure.groups import Groups, Spread, Texts, Weighted
     from strobe.structure.kernel_names import short_name, uses_tensor_cores
     from strobe.structure.launches import launches
 
-    model = gpu_model(trace, device.number)
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
     collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
     groups, texts, durations = Groups(), Texts(), Spread()

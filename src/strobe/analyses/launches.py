@@ -9,6 +9,8 @@ from strobe.model.plugins import Analysis, Option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from strobe.model.schema import Column
     from strobe.store.table import Table
     from strobe.store.trace import Trace
@@ -42,19 +44,35 @@ def run(
     start of what it launched (HTA: queue length). An empty queue means that the GPU waits for the host; while
     `full_queue` launches wait, the host does: the next call does not return (HTA: time blocked on a full queue).
     """
-    from strobe.store.table import make_table
+    from strobe.store.map_combine import rows_of_processes
+    from strobe.store.table import Table
     from strobe.structure.device_work import NO_DEVICE, devices
 
-    there = devices(trace)
     if by == "stream":
-        rows = [row for device in there for row in _queues(trace, device, full_queue)]
-        columns, about = _queue_columns(), "launches that wait on each stream"
+        rows = rows_of_processes(trace, _queues_of_process, full_queue=full_queue)
+        about = "launches that wait on each stream"
     else:
-        limits = long_call_us * 1000, late_us * 1000
-        rows = [row for device in there for row in _executions(trace, device, *limits)]
-        columns, about = _execution_columns(), "what all GPUs ran, and the calls that launched it"
-    note = "" if rows else _NO_CALLS if there else NO_DEVICE
-    return make_table(columns, rows, name="launches", about=about, note=note).sort("launches")
+        long_ns, late_ns = long_call_us * 1000, late_us * 1000
+        rows = rows_of_processes(trace, _executions_of_process, long_call_ns=long_ns, late_ns=late_ns)
+        about = "what all GPUs ran, and the calls that launched it"
+    note = "" if len(rows) else _NO_CALLS if devices(trace) else NO_DEVICE
+    return Table(rows, name="launches", about=about, note=note).sort("launches")
+
+
+def _queues_of_process(part: Trace, full_queue: int) -> pa.Table:
+    from strobe.store.table import make_table
+    from strobe.structure.device_work import devices
+
+    rows = [row for device in devices(part) for row in _queues(part, device, full_queue)]
+    return make_table(_queue_columns(), rows).to_arrow()
+
+
+def _executions_of_process(part: Trace, long_call_ns: int, late_ns: int) -> pa.Table:
+    from strobe.store.table import make_table
+    from strobe.structure.device_work import devices
+
+    rows = [row for device in devices(part) for row in _executions(part, device, long_call_ns, late_ns)]
+    return make_table(_execution_columns(), rows).to_arrow()
 
 
 def _execution_columns() -> tuple[Column, ...]:

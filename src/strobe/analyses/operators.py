@@ -67,15 +67,14 @@ def run(
     from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.device_work import devices
-    from strobe.structure.operator_labels import labels_by, type_of
+    from strobe.structure.operator_labels import operators_of, type_of
     from strobe.structure.operator_sums import operator_sums
     from strobe.structure.selection import select
 
-    labels = labels_by(trace, by)
     # Steps are not looked for where there is nothing to sum over them.
-    selection = select(trace, step, step_class) if labels.is_operator.any() else select(trace, "all")
+    selection = select(trace, step, step_class) if operators_of(trace).any() else select(trace, "all")
     split, split_columns = _PER.get(per, ("", ()))
-    sums = operator_sums(trace, selection, labels, split)
+    sums = operator_sums(trace, selection, by, split)
     everything = max(1, int(sums.own_ns.sum()))
     # A row of one step is about that step alone.
     steps = 1 if per == "step" else selection.step_count
@@ -84,8 +83,7 @@ def run(
     words = search.lower().split()
     named = _BY[by][0][0] == "name"
     rows: list[tuple[object, ...]] = []
-    for at, (label, part) in enumerate(zip(sums.label.tolist(), sums.split.tolist(), strict=True)):
-        cells = labels.cells[label]
+    for at, (cells, part) in enumerate(zip(sums.label, sums.split, strict=True)):
         if not _holds(cells, words):
             continue
         own, calls = int(sums.own_ns[at]), int(sums.calls[at])
@@ -127,7 +125,7 @@ def run(
     notes = [selection.note] if selection.note else []
     if rows and per == "step" and trace.folded:
         notes.append("steps that are statistics only have no rows")
-    if rows and by in _MISSING and not labels.known:
+    if rows and by in _MISSING and not sums.known:
         rows, notes = [], [_MISSING[by]]
     table = make_table(
         columns, rows, name="operators", about=selection.about, note="; ".join(notes), source=selection.source

@@ -9,6 +9,9 @@ from strobe.model.plugins import Analysis, Option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
+    from strobe.model.schema import Column
     from strobe.store.table import Table
     from strobe.store.trace import Trace
     from strobe.structure.device_work import Device, Ints
@@ -24,18 +27,36 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     (NCCL, RCCL, DeepEP, NVSHMEM, MSCCL, custom all-reduces); exposed communication = the part in which nothing
     computes; overlap = the part of communication in which something does, 0 to 1 (HTA: comm_comp_overlap).
     """
-    from strobe.model.schema import Column
-    from strobe.store.table import make_table
-    from strobe.structure.device_work import KINDS, MASKS, NO_DEVICE, devices, divided
+    from strobe.store.map_combine import rows_of_processes
+    from strobe.store.table import Table
+    from strobe.structure.device_work import NO_DEVICE
+    from strobe.structure.steps import known_steps
 
     per_step = by == "step"
+    rows = rows_of_processes(trace, _of_process, known=known_steps(trace) if per_step else None, per_step=per_step)
+    about = "steps of each GPU" if per_step else "the whole run of each GPU"
+    return Table(rows, name="overlap", about=about, note="" if len(rows) else NO_DEVICE)
+
+
+def _of_process(part: Trace, per_step: bool) -> pa.Table:
+    """Return the rows of one process."""
+    from strobe.store.table import make_table
+    from strobe.structure.device_work import devices, divided
+
     rows = [
         (device.rank, device.process, device.number, *((step,) if per_step else ()), *_cells(sums))
-        for device in devices(trace)
-        for step, sums in (_of_steps(trace, device) if per_step else [(None, divided(trace, device))])
+        for device in devices(part)
+        for step, sums in (_of_steps(part, device) if per_step else [(None, divided(part, device))])
         if sums.any()
     ]
-    columns = (
+    return make_table(_columns(per_step), rows).to_arrow()
+
+
+def _columns(per_step: bool) -> tuple[Column, ...]:
+    from strobe.model.schema import Column
+    from strobe.structure.device_work import KINDS, MASKS
+
+    return (
         Column("rank", "int64", "", "rank of the process, null where it has none"),
         Column("process", "uint32", "", "process that used the GPU", extra=True),
         Column("device", "int64", "", "number of the GPU, null where unknown"),
@@ -53,8 +74,6 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
             for name in ("_and_".join(kind for k, kind in enumerate(KINDS) if m >> k & 1) for m in range(1, MASKS))
         ),
     )
-    about = "steps of each GPU" if per_step else "the whole run of each GPU"
-    return make_table(columns, rows, name="overlap", about=about, note="" if rows else NO_DEVICE)
 
 
 def _of_steps(trace: Trace, device: Device) -> Iterator[tuple[int, Ints]]:

@@ -9,6 +9,9 @@ from strobe.model.plugins import Analysis, Option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
+    from strobe.model.schema import Column
     from strobe.store.table import Table
     from strobe.store.trace import Trace
     from strobe.structure.step_spans import StepSpans
@@ -25,14 +28,36 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     are told by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
     marked steps, its marks are the steps. The rows of ranks and classes are means over steps that are complete.
     """
-    from strobe.model.schema import Column
+    from strobe.store.map_combine import rows_of_processes
+    from strobe.store.table import Table
+    from strobe.structure.steps import known_steps
+
+    rows = rows_of_processes(trace, _of_process, known=known_steps(trace), by=by)
+    about = "; ".join(dict.fromkeys(rows.column("said").to_pylist()))
+    note = "" if len(rows) else "no steps were found in this trace, so there is nothing to divide; see `strobe steps`"
+    return Table(rows.drop_columns("said"), name="step_time", about=about, note=note)
+
+
+def _of_process(part: Trace, by: str) -> pa.Table:
+    """Return the rows of one process; `said` is what bounds its steps."""
     from strobe.store.table import make_table
     from strobe.structure.step_spans import step_spans
-    from strobe.structure.step_time import ROLES, split_by_priority
+    from strobe.structure.step_time import split_by_priority
 
-    processes = step_spans(trace)
-    rows = [row for each in processes if len(each) for row in _rows(each, split_by_priority(trace, each), by)]
-    columns = (
+    rows = [
+        (*row, each.said)
+        for each in step_spans(part)
+        if len(each)
+        for row in _rows(each, split_by_priority(part, each), by)
+    ]
+    return make_table(_columns(by), rows).to_arrow()
+
+
+def _columns(by: str) -> tuple[Column, ...]:
+    from strobe.model.schema import Column
+    from strobe.structure.step_time import ROLES
+
+    return (
         Column("rank", "int64", "", "rank of the process, null where it has none"),
         Column("process", "uint32", "", "process that runs the steps", extra=True),
         *((Column("step", "int64", "", "number of the step in its process"),) if by == "step" else ()),
@@ -49,10 +74,8 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
             for role in ROLES
         ),
         *((Column("counted", "bool", "", "whether it enters the means", extra=True),) if by == "step" else ()),
+        Column("said", "string", "", "what bounds the steps"),
     )
-    about = "; ".join(dict.fromkeys(each.said for each in processes))
-    note = "" if rows else "no steps were found in this trace, so there is nothing to divide; see `strobe steps`"
-    return make_table(columns, rows, name="step_time", about=about, note=note)
 
 
 _MEANINGS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strobe.cli.options import add_options, emit_from, parser, write
+from strobe.cli.options import add_options, add_workers, emit, parser, workers_of, write
 from strobe.model.verb import Verb
 
 
@@ -20,17 +20,19 @@ def run(words: list[str]) -> int:
         help="print what these operators (types or names) cost by shape of the inputs, as JSON with MindSpore's keys",
     )
     own.add_argument("--device-id", type=int, metavar="N", help="GPU that --op-analyse is about (0)")
+    add_workers(reader)
     arguments = reader.parse_args(words)
-    if arguments.op_analyse is not None:
-        from strobe.store.trace import open_trace
+    from strobe.store.trace import open_trace
 
+    if arguments.op_analyse is not None:
         names = [name.strip() for name in arguments.op_analyse.split(",") if name.strip()]
         if not names:
             reader.error("--op-analyse needs the name or type of an operator")
         write(open_trace(arguments.trace).op_analyse(names, arguments.device_id) + "\n", arguments.output)
         return 0
     options = {option.name: getattr(arguments, option.name) for option in ANALYSIS.options}
-    return emit_from(arguments, lambda trace: trace.ask("operators", **options))
+    with open_trace(arguments.trace, **workers_of(arguments)) as trace:
+        return emit(trace.ask("operators", **options), arguments)
 
 
 VERB = Verb("operators", "Which operators take the time, on the host and on GPUs", run)

@@ -10,9 +10,20 @@ from strobe.errors import StrobeError, UsageError
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     from strobe.model.plugins import Analysis, Option
     from strobe.store.table import Table
     from strobe.store.trace import Trace
+
+    class Workers(TypedDict):
+        """Who answers: see `open_trace`."""
+
+        jobs: int | None
+        scheduler: str
+        cluster: str
+        cluster_options: dict[str, str | int]
+
 
 FORMATS = ("table", "json", "csv", "md", "nvprof")
 _PIECE = 1 << 15
@@ -84,6 +95,39 @@ def add_part(target: argparse.ArgumentParser) -> None:
     part.add_argument("--time", metavar="A-B", help="this stretch since the begin: 1.5s-2s, 10ms-20ms (s if no unit)")
 
 
+def add_workers(target: argparse.ArgumentParser) -> None:
+    """Add the options that say who answers a question to many ranks."""
+    workers = target.add_argument_group("who answers (docs/how-to/cluster.md)")
+    workers.add_argument(
+        "--jobs", type=int, metavar="N", help="processes; default: as many as CPUs for big traces; with --cluster: jobs"
+    )
+    workers.add_argument("--scheduler", default="", metavar="ADDRESS", help="the workers of this Dask scheduler")
+    workers.add_argument("--cluster", default="", metavar="KIND", help="workers started as jobs of a cluster: slurm")
+    workers.add_argument(
+        "--cluster-option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="for dask-jobqueue: queue, account, cores, memory, walltime, ...; again for each",
+    )
+
+
+def workers_of(arguments: argparse.Namespace) -> Workers:
+    """Return what the options of `add_workers` say, as arguments for `open_trace`."""
+    options: dict[str, str | int] = {}
+    for each in arguments.cluster_option:
+        key, equals, value = each.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--cluster-option: '{each}' is no option", do="--cluster-option queue=short")
+        options[key] = int(value) if value.isdecimal() else value
+    return {
+        "jobs": arguments.jobs,
+        "scheduler": arguments.scheduler,
+        "cluster": arguments.cluster,
+        "cluster_options": options,
+    }
+
+
 def part_of(trace: Trace, arguments: argparse.Namespace) -> Trace:
     """Return the part of a trace that the options of `add_part` say."""
     ranks, steps = _range(arguments.ranks, "--ranks"), _range(arguments.steps, "--steps")
@@ -130,9 +174,13 @@ def answer(verb: str, analysis: Analysis, words: list[str]) -> int:
     """Run an analysis as a verb of the command line."""
     reader = parser(verb, analysis.question)
     add_options(reader.add_argument_group("this verb"), analysis.options)
+    add_workers(reader)
     arguments = reader.parse_args(words)
     options = {option.name: getattr(arguments, option.name) for option in analysis.options}
-    return emit_from(arguments, lambda trace: trace.ask(analysis.name, **options))
+    from strobe.store.trace import open_trace
+
+    with open_trace(arguments.trace, **workers_of(arguments)) as trace:
+        return emit(trace.ask(analysis.name, **options), arguments)
 
 
 def emit_from(arguments: argparse.Namespace, ask: Callable[[Trace], Table]) -> int:

@@ -97,6 +97,19 @@ class Folded:
         return Folded(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
+def no_iterations() -> dict[str, Ints]:
+    """Return what a reader says of a process without records of iterations."""
+    times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
+    numbers = ("loop", "events", "path_hash", "class_id", "detail")
+    return {name: np.empty(0, dtype=np.int64) for name in (*times, *numbers)}
+
+
+def no_statistics() -> dict[str, Ints]:
+    """Return what a reader says of a process of which nothing was folded."""
+    none = {name: np.empty(0, dtype=np.int64) for name in Folded.__dataclass_fields__}
+    return {**none, "histogram": np.empty((0, BUCKETS), dtype=np.int64)}
+
+
 def bucket_edges_ns() -> npt.NDArray[np.float64]:
     """Return the edges of the buckets of a histogram: two buckets an octave, the last one open upwards."""
     return np.exp2(np.arange(BUCKETS + 1) / 2)

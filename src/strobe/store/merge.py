@@ -35,8 +35,15 @@ class Definitions:
     path_depth: list[int] = field(default_factory=list)
     locations: list[dict[str, object]] = field(default_factory=list)
     homes: list[LocalLocation] = field(default_factory=list)
-    region_maps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
-    path_maps: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+    region_maps: Sequence[npt.NDArray[np.uint32]] = ()
+    path_maps: Sequence[npt.NDArray[np.uint32]] = ()
+
+    def add_path(self, parent: int, region: int) -> int:
+        """Add a call path, and return its id; `parent` is NO_REGION at the root."""
+        self.path_parent.append(parent)
+        self.path_region.append(region)
+        self.path_depth.append(0 if parent == NO_REGION else self.path_depth[parent] + 1)
+        return len(self.path_region) - 1
 
 
 def merge(readers: Sequence[ProcessReader]) -> Definitions:
@@ -44,13 +51,15 @@ def merge(readers: Sequence[ProcessReader]) -> Definitions:
     merged = Definitions()
     region_ids: dict[tuple[object, ...], int] = {}
     path_ids: dict[tuple[int, int], int] = {}
+    region_maps, path_maps = [], []
     for process, reader in enumerate(readers):
         region_map = _merge_regions(reader, merged, region_ids)
-        merged.region_maps.append(region_map)
-        merged.path_maps.append(_merge_paths(reader, region_map, merged, path_ids))
+        region_maps.append(region_map)
+        path_maps.append(_merge_paths(reader, region_map, merged, path_ids))
         for location in reader.locations():
             merged.homes.append(LocalLocation(process, int(str(location["id"]))))
             merged.locations.append({**location, "location": len(merged.homes) - 1, "process": process})
+    merged.region_maps, merged.path_maps = region_maps, path_maps
     return merged
 
 
@@ -91,10 +100,7 @@ def _merge_paths(
         above = NO_REGION if parent >= path else int(local_to_global[parent])
         known = ids.get((above, region))
         if known is None:
-            known = ids[above, region] = len(merged.path_region)
-            merged.path_parent.append(above)
-            merged.path_region.append(region)
-            merged.path_depth.append(0 if above == NO_REGION else merged.path_depth[above] + 1)
+            known = ids[above, region] = merged.add_path(above, region)
         local_to_global[path] = known
     return local_to_global
 

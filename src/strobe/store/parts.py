@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.errors import UsageError
-from strobe.model.kinds import PARTS
 from strobe.model.units import format_count, format_ns
+from strobe.store.folded import no_iterations
 from strobe.store.raw import ALWAYS, ProcessReader
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def part_of(trace: Trace, ranks: Range | None, steps: Range | None, time_ns: Ran
         readers.append(reader if window is None else PartReader(reader, window[0] + zero, window[1] + zero))
     files = [trace.files[process] for process in chosen] if trace.files else []
     job = replace(trace.job, zero_ns=trace.zero_ns)
-    return Trace(trace.path, job, cast("list[ProcessReader]", readers), files)
+    return Trace(trace.path, job, cast("list[ProcessReader]", readers), files, workers=trace.workers)
 
 
 def beginning_of(trace: Trace, most_spans: int) -> tuple[Trace, str]:
@@ -178,10 +178,7 @@ class PartReader:
 
     def iterations(self) -> dict[str, _Array]:
         """Return none: their statistics cannot be divided."""
-        times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
-        return {
-            name: np.empty(0, dtype=np.int64) for name in (*times, "loop", "events", "path_hash", "class_id", "detail")
-        }
+        return no_iterations()
 
     def classes(self) -> list[list[int]]:
         """Return none."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from strobe import registry
 from strobe.errors import TraceError, UsageError
@@ -22,7 +21,7 @@ from strobe.model.kinds import RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
-from strobe.store import archive, cut, engine, exports, parts, recover, side_tables, sql
+from strobe.store import archive, cut, engine, exports, far, parts, recover, side_tables, sql, workers
 from strobe.store.folded import (
     Folded,
     Iterations,
@@ -42,6 +41,7 @@ from strobe.store.table import Table, arrow_schema, make_table
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from strobe.store.map_combine import Workers
     from strobe.structure.stack import Stack
     from strobe.structure.structure import Structure
 
@@ -102,6 +102,7 @@ class Trace:
         readers: Sequence[ProcessReader],
         files: Sequence[archive.ProcessFiles] = (),
         unreadable: Sequence[tuple[int, str]] = (),
+        workers: Workers | None = None,
     ) -> None:
         described = [dict(reader.process()) for reader in readers]
         notes = [job.processes.get(each.blocks.stem, {}) for each in files] or [{}] * len(readers)
@@ -122,6 +123,7 @@ class Trace:
         self._described = [described[i] for i in order]
         self.files = [files[i] for i in order] if files else []
         self._unreadable = list(unreadable)  # (pid, why) of processes whose file is beyond repair
+        self.workers = workers  # who answers questions to all processes; None: we do, one after the other
         self._memory: dict[object, object] = {}
         self._making: dict[object, threading.RLock] = {}
         self._lock = threading.Lock()
@@ -151,7 +153,7 @@ class Trace:
             ended=recover.ending(main, self.job, self.zero_ns) if main else "nothing was recorded",
             python=str(main.get("python", "")),
             process_count=len(self.readers),
-            location_count=len(self._definitions.homes),
+            location_count=len(self.definitions.homes),
             span_count=self.span_count,
             folded_count=self.folded_count,
             size_bytes=sum(files.size_bytes for files in self.files),
@@ -162,7 +164,7 @@ class Trace:
     @cached_property
     def span_count(self) -> int:
         """Number of spans in all locations."""
-        return sum(cast(int, location["span_count"]) for location in self._definitions.locations)
+        return sum(cast(int, location["span_count"]) for location in self.definitions.locations)
 
     @cached_property
     def quality(self) -> Table:
@@ -187,8 +189,17 @@ class Trace:
     # Definitions
 
     @cached_property
-    def _definitions(self) -> Definitions:
-        return merge(self.readers)
+    def definitions(self) -> Definitions:
+        """What the ids of the trace mean, and what they are called in each process."""
+        return far.definitions(self) if far.is_far(self) else merge(self.readers)
+
+    @cached_property
+    def spans_of_processes(self) -> list[int]:
+        """Number of spans of each process."""
+        count = [0] * len(self.readers)
+        for location in self.definitions.locations:
+            count[cast(int, location["process"])] += cast(int, location["span_count"])
+        return count
 
     @cached_property
     def processes(self) -> Table:
@@ -207,7 +218,7 @@ class Trace:
         """The threads and streams that recorded something."""
         columns = TABLES["locations"]
         zeroed = []
-        for at in self._definitions.locations:
+        for at in self.definitions.locations:
             zero, device = self.zero_of(cast(int, at["process"])), _whole(at.get("device"))
             first, last = cast(int, at["first_ns"]) - zero, cast(int, at["last_ns"]) - zero
             on_gpu = device if device is not None and device >= 0 else None
@@ -217,12 +228,12 @@ class Trace:
     @cached_property
     def regions(self) -> Table:
         """Every function, operator, and range that was executed."""
-        return make_table("regions", self._definitions.regions)
+        return make_table("regions", self.definitions.regions)
 
     @cached_property
     def call_paths(self) -> Table:
         """Every chain of regions that was executed, as a tree: `parent` is the chain without its last region."""
-        merged = self._definitions
+        merged = self.definitions
         parents = [None if parent == NO_REGION else parent for parent in merged.path_parent]
         values = {
             "call_path": np.arange(len(parents), dtype=np.uint32),
@@ -246,7 +257,7 @@ class Trace:
         lowest = _FOREVER[0] if start_ns is None else start_ns + zero
         highest = _FOREVER[1] if end_ns is None else end_ns + zero
         raw = cast(SpanArrays, self.readers[home.process].spans(home.local_id, lowest, highest))
-        call_path = self._definitions.path_maps[home.process][raw["call_path"]]
+        call_path = self.definitions.path_maps[home.process][raw["call_path"]]
         return {
             "row": raw["row"],
             "start_ns": raw["start_ns"] - zero,
@@ -271,7 +282,7 @@ class Trace:
             return _summed(self.span_arrays(location), count, chosen)
         stretches = [np.ascontiguousarray(each + zero, dtype=np.int64) for each in chosen or ()]
         local = reader.path_sums(home.local_id, *stretches)
-        paths = self._definitions.path_maps[home.process]
+        paths = self.definitions.path_maps[home.process]
         found = {name: np.zeros(count, dtype=np.int64) for name in local}
         for name in ("calls", "total_ns", "own_ns"):
             np.add.at(found[name], paths, local[name])
@@ -286,7 +297,7 @@ class Trace:
 
         `self_ns` is that of `span_arrays`, so it says nothing of spans that reach from one batch into the next.
         """
-        facts = self._definitions.locations[location]
+        facts = self.definitions.locations[location]
         zero = self.zero_of(cast(int, facts["process"]))
         first, last = cast(int, facts["first_ns"]) - zero, cast(int, facts["last_ns"]) - zero
         width = (last - first) // max(1, -(-cast(int, facts["span_count"]) // most)) + 1
@@ -303,7 +314,7 @@ class Trace:
 
         For `self_ns` of spans that reach beyond that see `span_arrays`.
         """
-        wanted = range(len(self._definitions.homes)) if location is None else [location]
+        wanted = range(len(self.definitions.homes)) if location is None else [location]
         batches = [self._span_batch(at, start_ns, end_ns) for at in wanted]
         return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
 
@@ -375,7 +386,7 @@ class Trace:
         def texts() -> pa.Array:
             return self.once(("texts", process), lambda: pa.array(self.readers[process].texts(), type=pa.string()))
 
-        paths = self._definitions.path_maps[process]
+        paths = self.definitions.path_maps[process]
         return side_tables.read(name, raw, self._local_locations(process), self.zero_of(process), paths, texts)
 
     # Iterations that were folded while the program ran
@@ -390,8 +401,10 @@ class Trace:
         """Statistics of what was folded, by process; processes that kept everything are not there."""
         found = {}
         for process, reader in enumerate(self.readers):
+            if not len(reader.statistics()["count"]):
+                continue
             local = self._local_locations(process)
-            statistics = read_statistics(reader, self._definitions.path_maps[process], local)
+            statistics = read_statistics(reader, self.definitions.path_maps[process], local)
             if statistics is not None:
                 found[process] = statistics
         return found
@@ -407,7 +420,7 @@ class Trace:
 
     def extras(self, process: int) -> tuple[tuple[int, ...], ...]:
         """Return, by class of a process's iterations, the regions that it enters beyond the usual (-1: validation)."""
-        return read_extras(self.readers[process], self._definitions.region_maps[process])
+        return read_extras(self.readers[process], self.definitions.region_maps[process])
 
     def recorded_graph(self, location: int) -> tuple[bytes, npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         """Return the event flow graph of a location that was recorded while it ran, None where none was.
@@ -420,7 +433,7 @@ class Trace:
         raw = read(home.local_id) if read is not None else None
         if raw is None:
             return None
-        table = self._definitions.region_maps[home.process].astype(np.int64)
+        table = self.definitions.region_maps[home.process].astype(np.int64)
 
         def mapped(local: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
             known = (local > 0) & (local < len(table))
@@ -429,18 +442,10 @@ class Trace:
 
         return raw["payload"], mapped(raw["region"]), mapped(raw["caller"])
 
-    def stretches_of(self, location: int, steps: npt.NDArray[np.int64]) -> Stretches:
-        """Return begin and end of these steps of a location's process, each up to the next one, as `step_of` has it."""
-        process = self._home(location).process
-        step, begin_ns, end_ns = self.once(("steps of process", process), lambda: self.steps_of(process))
-        until = np.minimum(end_ns, np.append(begin_ns[1:], np.iinfo(np.int64).max))
-        wanted = np.isin(step, steps) & (begin_ns < until)
-        return begin_ns[wanted], until[wanted]
-
     def step_of(self, location: int, time_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return, for moments in a location, the step that its process was in; -1 outside of every step."""
         process = self._home(location).process
-        step, begin_ns, end_ns = self.once(("steps of process", process), lambda: self.steps_of(process))
+        step, begin_ns, end_ns = self.steps_of(process)
         if not len(step):
             return np.full(len(time_ns), -1, dtype=np.int64)
         at = np.searchsorted(begin_ns, time_ns, side="right") - 1
@@ -618,7 +623,7 @@ class Trace:
 
     def anew(self) -> Trace:
         """Return the same run with nothing found yet: for questions that are to use other steps (`choose_steps`)."""
-        return Trace(self.path, self.job, self.readers, self.files, self._unreadable)
+        return Trace(self.path, self.job, self.readers, self.files, self._unreadable, self.workers)
 
     def once(self, key: object, make: Callable[[], _Value]) -> _Value:
         """Return what `make` gave the first time this key was asked for: for results that several questions share."""
@@ -658,16 +663,18 @@ class Trace:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._memory.clear()
+        if self.workers is not None:
+            self.workers.close()
 
     # Helpers
 
     @cached_property
     def _path_region(self) -> npt.NDArray[np.uint32]:
-        return np.array(self._definitions.path_region, dtype=np.uint32)
+        return np.array(self.definitions.path_region, dtype=np.uint32)
 
     @cached_property
     def _path_depth(self) -> npt.NDArray[np.uint16]:
-        return np.array(self._definitions.path_depth, dtype=np.uint16)
+        return np.array(self.definitions.path_depth, dtype=np.uint16)
 
     def zero_of(self, process: int) -> int:
         """The trace's zero on the clock of a process."""
@@ -675,10 +682,10 @@ class Trace:
 
     def _home(self, location: int) -> LocalLocation:
         self._locations_exist([location])
-        return self._definitions.homes[location]
+        return self.definitions.homes[location]
 
     def _locations_exist(self, locations: Iterable[int]) -> None:
-        count = len(self._definitions.homes)
+        count = len(self.definitions.homes)
         for location in locations:
             if not 0 <= location < count:
                 raise UsageError(f"no location {location}: this trace has {count}, numbered from 0")
@@ -689,13 +696,13 @@ class Trace:
 
     def _locations_by_process(self) -> list[dict[int, int]]:
         found: list[dict[int, int]] = [{} for _ in self.readers]
-        for location, home in enumerate(self._definitions.homes):
+        for location, home in enumerate(self.definitions.homes):
             found[home.process][home.local_id] = location
         return found
 
     def region_map(self, process: int) -> npt.NDArray[np.uint32]:
         """Return, by the number that a process has for it, the region of the trace."""
-        return self._definitions.region_maps[process]
+        return self.definitions.region_maps[process]
 
     def location_of(self, process: int, local_id: int) -> int | None:
         """Return the location that a process has under a number of its own."""
@@ -703,7 +710,7 @@ class Trace:
 
     def _global_regions(self, process: int, local: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         """Map an image of local regions to global ones; pixels without a region stay so."""
-        table = self._definitions.region_maps[process]
+        table = self.definitions.region_maps[process]
         inside = local < len(table)
         mapped: npt.NDArray[np.uint32] = np.where(
             inside, table[np.where(inside, local, 0)] if len(table) else 0, NO_REGION
@@ -714,21 +721,27 @@ class Trace:
     def _pyramid(self) -> Pyramid:
         def make() -> Pyramid:
             zeros = [self.zero_of(process) for process in range(len(self.readers))]
-            return Pyramid(self.readers, zeros, self.files, self._definitions, self.rows)
+            return Pyramid(self.readers, zeros, self.files, self.definitions, self.rows)
 
         return self.once("pyramid", make)
 
     def steps_of(self, process: int) -> tuple[npt.NDArray[np.int64], ...]:
         """Return number, begin and end of the steps that a process lives in, in order."""
-        steps = self.ask("steps").to_arrow()
-        own = steps.filter(pc.equal(steps.column("process"), process)).sort_by("start_ns")
-        if (
-            steps.num_rows and not own.num_rows
-        ):  # a worker of the loader, say, lives in the steps of the first that has some
-            first = pc.min(steps.column("process"))
-            own = steps.filter(pc.equal(steps.column("process"), first)).sort_by("start_ns")
-        begin = own.column("start_ns").to_numpy()
-        return own.column("step").to_numpy().astype(np.int64), begin, begin + own.column("duration_ns").to_numpy()
+        by_process = self.once("steps by process", self._steps_by_process)
+        if not by_process:
+            return tuple(np.empty(0, dtype=np.int64) for _ in range(3))
+        # A worker of the loader, say, lives in the steps of the first that has some.
+        return by_process.get(process, by_process[min(by_process)])
+
+    def _steps_by_process(self) -> dict[int, tuple[npt.NDArray[np.int64], ...]]:
+        steps = self.ask("steps").to_arrow().sort_by([("process", "ascending"), ("start_ns", "ascending")])
+        names = ("process", "step", "start_ns", "duration_ns")
+        process, step, begin, duration = (steps.column(name).to_numpy().astype(np.int64) for name in names)
+        own, first = np.unique(process, return_index=True)
+        if not len(own):
+            return {}
+        columns = (np.split(column, first[1:]) for column in (step, begin, begin + duration))
+        return dict(zip(own.tolist(), zip(*columns, strict=True), strict=True))
 
     def _span_batch(self, location: int, start_ns: int | None, end_ns: int | None) -> pa.RecordBatch:
         arrays = self.span_arrays(location, start_ns, end_ns)
@@ -748,9 +761,9 @@ class Trace:
             return any(len(cast("list[float]", m["value"])) for reader in self.readers for m in reader.metrics())
         if need == "spans":
             return self.span_count + self.folded_count > 0
-        paradigms = {row[2] for row in self._definitions.regions}
+        paradigms = {row[2] for row in self.definitions.regions}
         # PyTorch speaks through ITT and NVTX; its operators are known by their role.
-        return need in paradigms or (need == "torch" and any(row[3] == "operator" for row in self._definitions.regions))
+        return need in paradigms or (need == "torch" and any(row[3] == "operator" for row in self.definitions.regions))
 
 
 def _summed(spans: SpanArrays, count: int, chosen: Stretches | None) -> PathSums:
@@ -776,10 +789,22 @@ def _summed(spans: SpanArrays, count: int, chosen: Stretches | None) -> PathSums
     }
 
 
-def open_trace(path: str | os.PathLike[str]) -> Trace:
+def open_trace(
+    path: str | os.PathLike[str],
+    *,
+    jobs: int | None = None,
+    scheduler: str = "",
+    cluster: str = "",
+    cluster_options: Mapping[str, str | int] | None = None,
+) -> Trace:
     """Open a trace: a path, or a name of a run (`last`, `last~2`). Raises TraceError with one sentence otherwise.
 
     A process whose file cannot be read is left out, and the quality table says so; only if none can be, it is an error.
+
+    The rest says who answers questions to all processes. jobs: processes on this computer, 1 for none; by default as
+    many as there are CPUs, for questions to big traces. scheduler: address of a Dask scheduler whose workers see the
+    files, too. cluster: `slurm` starts a Dask cluster of `jobs` jobs, with `cluster_options` (queue, cores, memory,
+    ...) for dask-jobqueue. These last until the trace is left (`with strobe.open(...) as trace`), or the program ends.
     """
     folder = archive.find(path)
     if not archive.is_trace(folder):
@@ -793,6 +818,9 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
         if notes := archive.notes(folder):
             why = f"{notes[0]}. Install strobe with the Python that runs the program."
         raise TraceError(f"'{folder}' holds no recorded process", do=why)
+    hired = workers.hire(jobs, scheduler, cluster, cluster_options or {})
+    if scheduler or cluster:
+        return far.open_far(folder, job, files, hired)
     readers, readable, failures = [], [], []
     for each, reader in zip(files, _opened(files), strict=True):
         if isinstance(reader, TraceError):
@@ -802,7 +830,7 @@ def open_trace(path: str | os.PathLike[str]) -> Trace:
             readable.append(each)
     if not readers:
         raise failures[0][1]
-    return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures])
+    return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures], hired)
 
 
 def _opened(files: Sequence[archive.ProcessFiles]) -> Iterable[ProcessReader | TraceError]:

@@ -95,6 +95,23 @@ class Spread:
         if sum(len(group) for group, _ in self._waiting) > _MOST_PAIRS // 4:
             self._merge()
 
+    @staticmethod
+    def of_pairs(group: Ints, value: Ints, times: Ints) -> Spread:
+        """Return what `pairs` told of one or more others: it knows how values spread, not their sums."""
+        spread = Spread()
+        spread._group, spread._value, spread._times = _distinct(group, value, times)
+        return spread
+
+    def pairs(self, most: int, bits: int = _BITS) -> tuple[Ints, Ints, Ints]:
+        """Return the different pairs of group and value, in order, and how often each is there.
+
+        Where these are more than `most`, values are told by so many of their highest bits.
+        """
+        self._merge()
+        if len(self._group) <= most:
+            return self._group, self._value, self._times
+        return _distinct(self._group, _rounded(self._value, bits), self._times)
+
     def summary(self, groups: int) -> Summary:
         """Return what is known of the first `groups` groups."""
         self._merge()
@@ -141,6 +158,8 @@ class Spread:
 
 def _distinct(group: Ints, value: Ints, times: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the different pairs in order, and how often each is there."""
+    if not len(group):
+        return group, value, times
     order = np.lexsort((value, group))
     group, value = group[order], value[order]
     new = np.concatenate(([True], (np.diff(group) != 0) | (np.diff(value) != 0)))
@@ -148,9 +167,9 @@ def _distinct(group: Ints, value: Ints, times: Ints) -> tuple[Ints, Ints, Ints]:
     return group[first], value[first], np.add.reduceat(times[order], first)
 
 
-def _rounded(value: Ints) -> Ints:
-    bits = np.frexp(np.abs(value).astype(np.float64))[1]
-    shift: Ints = np.maximum(bits - _BITS, 0).astype(np.int64)
+def _rounded(value: Ints, bits: int = _BITS) -> Ints:
+    length = np.frexp(np.abs(value).astype(np.float64))[1]
+    shift: Ints = np.maximum(length - bits, 0).astype(np.int64)
     rounded: Ints = (value >> shift << shift) + ((1 << shift) >> 1)
     return rounded
 

@@ -30,6 +30,8 @@ Bools = npt.NDArray[np.bool_]
 # What a table shows of a label, a cell for each of its columns.
 Cells = tuple[str | None, ...]
 
+# How many cells labels have, by what they are made of; 1 unless said here.
+CELLS = {"shape": 2, "line": 2}
 MODULE = "nn.Module: "
 _BACKWARD = re.compile(r"^(?:autograd::engine::evaluate_function: )?(?:torch::autograd::)?(\w+?)Backward\d*$")
 # Frames of installed packages, of the interpreter, and of what torch.profiler shortens to a path below sys.path.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,69 @@ _STEPS = re.compile(r"(\d+)?(\.\.)?(\d+)?")
 _MOSTLY = 0.9
 
 
+Bools = npt.NDArray[np.bool_]
+
+
+Stretches = tuple[Ints, Ints]
+
+
+class Keep(Protocol):
+    """Which spans belong to a selection: those that begin in stretches of time."""
+
+    def __call__(self, location: int) -> Stretches | None:
+        """Return begins and ends of the stretches of a location, disjoint and in order; None for all of its time."""
+
+    def of_process(self, process: int) -> Keep:
+        """Return the same for one process as a trace of its own."""
+
+
+class Everything:
+    """All spans."""
+
+    def __call__(self, location: int) -> None:
+        """Return None: all of the time."""
+
+    def of_process(self, process: int) -> Everything:
+        """Return the same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Stretches of time by process. process_of: by location. Processes without an entry have that of `stand_in`."""
+
+    process_of: Sequence[int]
+    windows: Mapping[int, Stretches]
+    stand_in: int
+
+    def __call__(self, location: int) -> Stretches:
+        """Return begins and ends of the stretches of a location."""
+        return self._of(self.process_of[location] if self.process_of else 0)
+
+    def of_process(self, process: int) -> Windows:
+        """Return the same for one process as a trace of its own."""
+        return Windows((), {0: self._of(process)}, 0)
+
+    def alone(self, process: int) -> Windows:
+        """Return the same without the spans of all other processes."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return Windows(self.process_of, {process: self._of(process), -1: (nothing, nothing)}, -1)
+
+    def _of(self, process: int) -> Stretches:
+        return self.windows.get(process, self.windows[self.stand_in])
+
+
+def _windows(begin: Ints, end: Ints, wanted: Bools) -> tuple[Ints, Ints]:
+    """Return the time of the wanted steps, where those that follow each other are one stretch.
+
+    Steps may overlap: a moment belongs to the one that began last.
+    """
+    end = np.minimum(end, np.append(begin[1:], np.iinfo(np.int64).max))[wanted]
+    begin = begin[wanted]
+    apart = begin[1:] != end[:-1]
+    return begin[np.append(True, apart)[: len(begin)]], end[np.append(apart, True)[: len(end)]]
+
+
 @dataclass(frozen=True)
 class Selection:
     """The part of a run a question is about, in words (`about`), and how many steps these are: None for the whole run.
@@ -42,19 +105,25 @@ class Selection:
 
     about: str
     step_count: int | None
-    stretches: Callable[[int], tuple[Ints, Ints] | None]
+    stretches: Keep
     classes: Mapping[int, frozenset[int]] | None = field(default_factory=dict)
     note: str = ""
     source: str = "spans"
 
-    def keep(self, location: int, start_ns: Ints) -> npt.NDArray[np.bool_] | None:
+    def of_process(self, process: int) -> Selection:
+        """Return the same for one process as a trace of its own."""
+        own = None if self.classes is None else {0: self.classes.get(process, frozenset())}
+        return replace(self, stretches=self.stretches.of_process(process), classes=own)
+
+    def keep(self, location: int, start_ns: Ints) -> Bools | None:
         """Return which spans of a location belong to it, by their starts; None for all."""
         stretches = self.stretches(location)
         if stretches is None:
             return None
         begin, end = stretches
         at = np.searchsorted(begin, start_ns, side="right") - 1
-        return (at >= 0) & (start_ns < np.append(end, 0)[at])
+        inside: Bools = (at >= 0) & (start_ns < np.append(end, 0)[at])
+        return inside
 
 
 def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> Selection:
@@ -108,9 +177,11 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
         if left:
             notes.append(f"{left} iterations of process {process} are in statistics of other steps, too, and left out")
 
-    def stretches(location: int) -> tuple[Ints, Ints]:
-        return trace.stretches_of(location, answered.get(process_of[location], answered[stand_in]))
-
+    windows = {}
+    for process, numbers in answered.items():
+        step, begin, end = trace.steps_of(process)
+        windows[process] = _windows(begin, end, np.isin(step, numbers))
+    stretches = Windows(process_of, windows, stand_in)
     # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
     most = max(chosen, key=lambda process: len(chosen[process]))
     folded = _folded_steps(trace, most, classes.get(most, frozenset()))
@@ -139,7 +210,7 @@ def _whole_run(trace: Trace) -> Selection:
     about = (
         f"the whole run, from spans and the statistics of {format_count(folded)} steps" if folded else "the whole run"
     )
-    return Selection(about, None, lambda location: None, None, source=_source(bool(trace.folded)))
+    return Selection(about, None, Everything(), None, source=_source(bool(trace.folded)))
 
 
 def _source(with_statistics: bool) -> str:

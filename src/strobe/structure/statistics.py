@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from strobe.store.folded import ALL, Folded, bucket_edges_ns
+from strobe.store.map_combine import Join, MapCombine, Tables, over_processes
 
 if TYPE_CHECKING:
     from strobe.store.trace import PathSums, Trace
@@ -44,43 +46,60 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     """Sum up by call path what was selected in all locations: spans, and the statistics of what was folded."""
     parent, region = path_tree(trace)
     count = len(region)
+    kinds = trace.locations.column("kind")
+    rows = over_processes(trace, _PATH_SUMS, selection=selection, tasks=all(kind == "task" for kind in kinds))["rows"]
+    at = rows.column("call_path").to_numpy()
+    columns = []
+    for name in ("calls", "total_ns", "own_ns", "min_ns", "max_ns"):
+        columns.append(np.zeros(count, dtype=np.int64))
+        columns[-1][at] = rows.column(name).to_numpy()
+    calls, total, own, shortest, longest = columns
+    shortest[calls == 0] = 0
+    return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
+
+
+def _path_sums(part: Trace, selection: Selection, tasks: bool) -> dict[str, pa.Table]:
+    """Return a row for each call path of a process that was selected. `tasks`: whether those are the program's time."""
+    count = len(part.call_paths)
     calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
     shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
-    for sums in _sums_of_spans(trace, selection):
+    touched = np.zeros(count, dtype=bool)
+    for sums in _sums_of_spans(part, selection, tasks):
         calls += sums["calls"]
         total += sums["total_ns"]
         own += sums["own_ns"]
         some = sums["calls"] > 0
         np.minimum(shortest, sums["min_ns"], out=shortest, where=some)
         np.maximum(longest, sums["max_ns"], out=longest, where=some)
-    for folded in selected_statistics(trace, selection):
+    for folded in selected_statistics(part, selection):
         np.add.at(calls, folded.call_path, folded.count)
         np.add.at(total, folded.call_path, folded.total_ns)
         np.add.at(own, folded.call_path, folded.own_ns)
+        touched[folded.call_path] = True
         some = folded.count > 0
         np.minimum.at(shortest, folded.call_path[some], folded.min_ns[some])
         np.maximum.at(longest, folded.call_path[some], folded.max_ns[some])
-    shortest[calls == 0] = 0
-    return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
+    (at,) = np.nonzero(touched | (calls > 0))
+    columns = {"call_path": at, "calls": calls, "total_ns": total, "own_ns": own, "min_ns": shortest, "max_ns": longest}
+    return {"rows": pa.table({name: column if name == "call_path" else column[at] for name, column in columns.items()})}
 
 
-def _sums_of_spans(trace: Trace, selection: Selection) -> Iterator[PathSums]:
+_PATH_SUMS = MapCombine(_path_sums, Tables({"rows": Join(("call_path",), least=("min_ns",), most=("max_ns",))}))
+
+
+def _sums_of_spans(part: Trace, selection: Selection, tasks: bool) -> Iterator[PathSums]:
     """Yield the sums of each location, in no order: two are read at a time."""
-    chosen = {at: selection.stretches(at) for at in _running(trace)}  # steps are found once, by one thread
+    # Tasks (a profiler's row, asynchronous work) are the program's time only if there is nothing else.
+    kinds = part.locations.column("kind")
+    chosen = {at: selection.stretches(at) for at, kind in enumerate(kinds) if kind != "task" or tasks}
     if len(chosen) == 1:
         ((location, stretches),) = chosen.items()
-        yield trace.path_sums(location, stretches)
+        yield part.path_sums(location, stretches)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        yield from pool.map(trace.path_sums, chosen, chosen.values())
-
-
-def _running(trace: Trace) -> list[int]:
-    """Locations whose time is the program's: tasks (a profiler's row, asynchronous work) if there is nothing else."""
-    kinds = trace.locations.column("kind")
-    return [at for at, kind in enumerate(kinds) if kind != "task"] or list(range(len(kinds)))
+        yield from pool.map(part.path_sums, chosen, chosen.values())
 
 
 def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:

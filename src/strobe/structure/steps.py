@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.store.folded import ALL, PART
+from strobe.store.map_combine import Known, MapCombine, PerProcess, over_processes
 from strobe.structure.activities import PARTS, activities
 from strobe.structure.agreement import first_numbers, usual_count
 from strobe.structure.asked import Asked, asked_loops, levels_to_ask_for, not_there
@@ -154,12 +155,53 @@ def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
     return trace.once(("steps", asked), lambda: _find(trace, asked))
 
 
-def _find(trace: Trace, asked: Asked) -> Steps:
+def known_steps(trace: Trace) -> Known:
+    """Return what makes a process alone have the steps that it has among the others.
+
+    A process without steps of its own has no step there, but knows the times of those that it lives in.
+    """
+    found, asked = find_steps(trace), trace.once("asked", Asked)
+    own = {each.process: each for each in found.processes}
+
+    def of_process(process: int) -> Mapping[object, object]:
+        here = (replace(own[process], process=0),) if process in own else ()
+        times = {0: trace.steps_of(process)} if own else {}
+        return {"asked": asked, ("steps", asked): Steps(here, found.reason), "steps by process": times}
+
+    return Known(of_process)
+
+
+def _steps_alone(part: Trace) -> list[ProcessSteps]:
     from strobe.structure.records import with_records
 
+    return [with_records(part, stream, process) for process, stream in read_streams(part)]
+
+
+def _steps_of_count(part: Trace, count: int, wanted: bool) -> list[ProcessSteps]:
+    streams = read_streams(part) if wanted else ()
+    found = ((stream, process, find_loop_of(stream, count)) for process, stream in streams)
+    return [_steps_of_loop(stream, loop, process, ()) for stream, process, loop in found if loop is not None]
+
+
+@dataclass(frozen=True)
+class _Those:
+    """Some processes."""
+
+    processes: frozenset[int]
+
+    def of_process(self, process: int) -> bool:
+        """Whether it is one of them."""
+        return process in self.processes
+
+
+_ALONE = MapCombine(_steps_alone, PerProcess())
+_OF_COUNT = MapCombine(_steps_of_count, PerProcess())
+
+
+def _find(trace: Trace, asked: Asked) -> Steps:
     if asked:
         return _find_asked(trace, asked)
-    found = [with_records(trace, stream, process) for process, stream in read_streams(trace)]
+    found = over_processes(trace, _ALONE)
     having = [each for each in found if len(each)]
     if any(each.anchored for each in having):
         having = [each for each in having if each.anchored]
@@ -182,11 +224,10 @@ def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSt
     off = [number for number, each in enumerate(ranks) if abs(len(each) - count) > 1]
     searched = [number for number in off if not ranks[number].anchored and ranks[number].recorded is None]
     unanchored = {ranks[number].process: number for number in searched}
-    for process, stream in read_streams(trace) if unanchored else ():
-        loop = find_loop_of(stream, count) if process in unanchored else None
-        if loop is not None:
-            agreed[unanchored[process]] = _steps_of_loop(stream, loop, process, ())
-            off.remove(unanchored[process])
+    those = _Those(frozenset(unanchored))
+    for each in over_processes(trace, _OF_COUNT, count=count, wanted=those) if unanchored else ():
+        agreed[unanchored[each.process]] = each
+        off.remove(unanchored[each.process])
     numbers = first_numbers([each.start_ns for each in agreed])
     agreed = [replace(each, first_number=number) for each, number in zip(agreed, numbers, strict=True)]
     odd = ", ".join(f"{len(agreed[number])} in process {agreed[number].process}" for number in off)
