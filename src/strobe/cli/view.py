@@ -101,9 +101,10 @@ def sources(names: list[str]) -> list[Source]:
         runs = [] if not path.is_dir() or archive.is_trace(path) else archive.runs(path)
         # A folder with other tools' files in it is one run, also where some of them were opened by themselves before.
         if runs and not imports.knows(path):
-            found |= {each.resolve(): Source(each, lambda each=each: open_trace(each)) for each in runs}  # type: ignore[misc]
+            # No pool of processes: many viewers ask at once, and the server's threads share the CPUs.
+            found |= {each.resolve(): Source(each, lambda each=each: open_trace(each, jobs=1)) for each in runs}  # type: ignore[misc]
         else:
-            found[path.resolve()] = Source(path, lambda path=path: open_trace(path))  # type: ignore[misc]
+            found[path.resolve()] = Source(path, lambda path=path: open_trace(path, jobs=1))  # type: ignore[misc]
     return list(found.values())
 
 
