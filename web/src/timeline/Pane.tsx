@@ -53,7 +53,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
         span,
         links: links.value.links,
         rows: pane.rows.value,
-        processOf: (location) => model.processOf(location),
+        stands: (row, location) => model.stands(row, location),
       },
     gaps: [
       ...(idle ? [{ ...idle, selected: false, cause: "" }] : []),
@@ -179,7 +179,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     const location = model.toRow.value;
     const box = scroller.current;
     if (!isMain || location === undefined || !box) return;
-    const row = rowOfLocation(pane.rows.peek(), location, (one) => model.processOf(one));
+    const row = rowOfLocation(pane.rows.peek(), location, (one, at) => model.stands(one, at));
     if (!row) return;
     const tall = Math.min(row.height, box.clientHeight);
     if (row.top < box.scrollTop || row.top + tall > box.scrollTop + box.clientHeight)

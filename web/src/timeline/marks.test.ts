@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { CellRow, Mark, PaletteEntry, TileKey } from "../data/cells";
-import { type MarkGround, markAt, marksOfRow } from "./marks";
+import type { Scene, Tools } from "./draw";
+import { drawMarks, type MarkGround, markAt, marksOfRow } from "./marks";
+import type { Pen } from "./pen";
 import type { Row } from "./rows";
 
 const stall: PaletteEntry = { region: 3, name: "stall", group: "sync" };
@@ -52,4 +54,27 @@ test("the pointer meets the nearest mark within its reach, unless what is marked
   expect(at(30)).toBeUndefined();
   expect(at(120)).toBeUndefined();
   expect(at(12, 1000)).toBe("stall");
+});
+
+/** Where the points of the notches of a row lie, of a scene of 1000 pixels. */
+function notches(marks: readonly Mark[]): number[] {
+  const points: number[] = [];
+  const ignored = (): void => undefined;
+  const pen = { beginPath: ignored, moveTo: ignored, closePath: ignored, stroke: ignored, fill: ignored };
+  // The last line of a notch leads to its point.
+  const lineTo = (x: number, y: number): void => void (y > 0 && points.push(x));
+  const scene = { ...ground(cells(...marks)), rows: [row], scrollTop: 0, width: 1000 };
+  drawMarks(
+    { ...pen, lineTo } as unknown as Pen,
+    { ...scene, window: { startNs: 0, endNs: 100 } } as unknown as Scene,
+    { inks: { get: () => ({ fill: "red" }) }, theme: "light" } as unknown as Tools,
+  );
+  return points;
+}
+
+test("notches point at what is marked; a row that is marked all over shows none until one zooms in", () => {
+  const every = (step: number): Mark[] =>
+    Array.from({ length: Math.ceil(100 / step) }, (_, i) => ({ from: i * step, to: i * step + 1, entry: stall }));
+  expect(notches(every(50))).toEqual([5, 505]);
+  expect(notches(every(2))).toEqual([]);
 });

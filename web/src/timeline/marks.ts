@@ -13,6 +13,8 @@ import { toPx } from "./viewport";
 
 /** Rows that are not so tall have no room for a notch, in CSS pixels: threads have their marks painted among their cells. */
 export const NOTCHED = 10;
+/** A row whose notches would be nearer to each other than this on average shows none: what is everywhere is not rare. */
+const SPARSE = 48;
 /** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
 const HALF = 3;
 const REACH = 5;
@@ -53,6 +55,7 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
   for (const row of scene.rows) {
     if (row.kind === "location" && row.height < NOTCHED) continue;
     const marks = marksOfRow(scene, row);
+    const notches: { readonly x: number; readonly entry: PaletteEntry }[] = [];
     let drawnTo = -HALF;
     for (const { range, entry } of marks) {
       const [left, right] = [toPx(range.startNs, window, width), toPx(range.endNs, window, width)];
@@ -60,6 +63,10 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
       const x = Math.round((left + right) / 2);
       if (x - HALF < drawnTo) continue;
       drawnTo = x + HALF;
+      notches.push({ x, entry });
+    }
+    if (notches.length * SPARSE > width) continue;
+    for (const { x, entry } of notches) {
       const color = entry.region === GAP ? chrome.textWeak : inks.get(entry.group, entry.name).fill;
       notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
     }
