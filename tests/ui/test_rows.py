@@ -135,6 +135,17 @@ def test_summary_and_radar_show_all_ranks_and_say_what_is_under_the_pointer(job:
     expect(job.get_by_role("tooltip")).to_contain_text(re.compile(r"rank \d+\s*share of communication\s*100 %"))
 
 
+def test_more_ranks_than_pixels_are_rows_of_many_that_open(job: Page, ranks: str) -> None:
+    job.set_viewport_size({"width": 1400, "height": 272})
+    timeline = open_timeline(job, ranks, "&preset=master&fit=1")
+    assert timeline.box["height"] < RANKS, "there are fewer pixels than ranks"
+    expect(row(job, "ranks 0–7 main thread")).to_have_attribute("aria-expanded", "false")
+    job.mouse.click(*timeline.at(0.5, 1))
+    timeline.wait_for("fold=~g0.1.0")
+    expect(row(job, "ranks 0–7 main thread")).to_have_attribute("aria-expanded", "true")
+    expect(row(job, "rank 0 · main thread")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("scheme", "more", "ready"),
     [("dark", "pin=l3&fold=~p1&rows=rank", ".pinned-canvas"), ("light", "preset=radar&fold=~p1", ".radar-scale")],

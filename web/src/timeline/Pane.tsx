@@ -6,7 +6,7 @@ import { drawTracks, type Kept, type Scene, type Tools } from "./draw";
 import { rowOfLocation } from "./drawLinks";
 import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
-import { type Ground, type Hit, hitTest } from "./hit";
+import { type Ground, type Hit, hitTest, rowAt } from "./hit";
 import { type Idle, idleAt } from "./idle";
 import type { Pane as PaneModel, TimelineModel } from "./model";
 import { totalHeight } from "./rows";
@@ -53,7 +53,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
         span,
         links: links.value.links,
         rows: pane.rows.value,
-        processOf: (location) => model.processOf(location),
+        stands: (row, location) => model.stands(row, location),
       },
     gaps: [
       ...(idle ? [{ ...idle, selected: false, cause: "" }] : []),
@@ -145,7 +145,12 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     box.addEventListener("scroll", onScroll, { passive: true });
     // On the canvas, which stays in place while the rows scroll: positions are those on the screen.
     const detach = attachPointer(surface, model, pane, {
-      click: (x, y) => void selectAt(model, pane, x, y),
+      click: (x, y) => {
+        const row = rowAt(groundOf(model, pane), y);
+        // A row of many ranks holds no span to select: it opens into the next finer ones.
+        if (row?.kind === "ranks") model.flip(row.key);
+        else void selectAt(model, pane, x, y);
+      },
       doubleClick: (x, y) => void selectAt(model, pane, x, y).then(() => model.focus()),
     });
     return () => {
@@ -174,7 +179,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     const location = model.toRow.value;
     const box = scroller.current;
     if (!isMain || location === undefined || !box) return;
-    const row = rowOfLocation(pane.rows.peek(), location, (one) => model.processOf(one));
+    const row = rowOfLocation(pane.rows.peek(), location, (one, at) => model.stands(one, at));
     if (!row) return;
     const tall = Math.min(row.height, box.clientHeight);
     if (row.top < box.scrollTop || row.top + tall > box.scrollTop + box.clientHeight)

@@ -9,7 +9,7 @@ import type { CriticalPath, Readings, Step } from "../data/run";
 import type { Spans } from "../data/spans";
 import type { TileStore } from "../data/tiles";
 import { criticalBoxes, drawCritical } from "./critical";
-import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
+import { arrowsOf, drawArrows, drawGap, type Stands } from "./drawLinks";
 import { drawRasters } from "./drawRasters";
 import { foldedRows, foldedStretches, hatch } from "./folded";
 import { drawSteps } from "./header";
@@ -53,7 +53,7 @@ export type Scene = {
         readonly span: Pick<SpanEnd, "location" | "start_ns" | "duration_ns" | "depth">;
         readonly links: readonly Link[];
         readonly rows: readonly Row[];
-        readonly processOf: (location: number) => number | undefined;
+        readonly stands: Stands;
       }
     | undefined;
   /** The idle gaps that are framed: the selected one, and the one under the pointer. */
@@ -143,8 +143,8 @@ export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number
   for (const gap of scene.gaps) drawGap(context, gap, rows, scene, tools.theme);
   drawChosen(context, scene, tools.theme);
   if (scene.linked) {
-    const { span, links, rows: all, processOf } = scene.linked;
-    drawArrows(context, arrowsOf(span, links, all, processOf, scene, placeOf), tools.theme);
+    const { span, links, rows: all, stands } = scene.linked;
+    drawArrows(context, arrowsOf(span, links, all, stands, scene, placeOf), tools.theme);
   }
   return depths;
 }

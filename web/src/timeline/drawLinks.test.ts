@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Link } from "../data/links";
-import { arrowsOf, rowOfLocation } from "./drawLinks";
+import { arrowsOf, rowOfLocation, standsFor } from "./drawLinks";
 import type { LocationRow, Row } from "./rows";
 
 const location = (number: number, process: number) => ({
@@ -23,7 +23,8 @@ const row = (number: number, process: number, top: number, more: object = {}): R
     level: 0,
     ...more,
   }) as Row & LocationRow;
-const processOf = (number: number): number => Math.floor(number / 10);
+const locations = [5, 15, 25, 35, 45, 55, 65, 75, 85, 95];
+const stands = (one: Row, at: number): boolean => standsFor(one, at, Math.floor(at / 10), () => locations);
 const rows = [
   row(0, 0, 0),
   row(1, 0, 20, { open: true, depths: 3 }),
@@ -45,14 +46,19 @@ const link = (kind: string, way: Link["way"], at: number, startNs: number, depth
 const span = { location: 0, start_ns: 20, duration_ns: 5, depth: 4 };
 
 describe("the rows of the ends of links", () => {
-  test("are those of their location", () => expect(rowOfLocation(rows, 1, processOf)).toBe(rows[1]));
-  test("are folded processes where the location has none", () =>
-    expect(rowOfLocation(rows, 11, processOf)).toBe(rows[2]));
-  test("may not be there", () => expect(rowOfLocation(rows, 20, processOf)).toBeUndefined());
+  test("are those of their location", () => expect(rowOfLocation(rows, 1, stands)).toBe(rows[1]));
+  test("are folded processes where the location has none", () => expect(rowOfLocation(rows, 11, stands)).toBe(rows[2]));
+  test("are rows of many ranks where these stand for it", () => {
+    const of = (number: number, open = false): Row =>
+      ({ ...row(0, 0, 0), kind: "ranks", place: 0, rowLevel: 1, number, open }) as unknown as Row;
+    expect(rowOfLocation([of(0), of(1)], 85, stands)).toMatchObject({ number: 1 });
+    expect(rowOfLocation([of(0), of(1, true)], 85, stands)).toBeUndefined();
+  });
+  test("may not be there", () => expect(rowOfLocation(rows, 20, stands)).toBeUndefined());
 });
 
 describe("arrows", () => {
-  const arrows = (one: Link) => arrowsOf(span, [one], rows, processOf, ground, placeOf);
+  const arrows = (one: Link) => arrowsOf(span, [one], rows, stands, ground, placeOf);
   test("point from the begin of a cause to that of what follows", () => {
     expect(arrows(link("launch", "to", 1, 50, 2))).toEqual([
       // The row of the span is closed: its depth does not count.

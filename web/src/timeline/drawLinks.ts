@@ -3,7 +3,7 @@ import { CHROME, css, type Theme } from "../base/color";
 import { formatDuration, length, type TimeRange } from "../base/time";
 import type { Link, SpanEnd } from "../data/links";
 import type { Pen } from "./pen";
-import type { LocationRow, Row } from "./rows";
+import { FANOUT, type LocationRow, type Row } from "./rows";
 import { toPx } from "./viewport";
 
 type Placed = Row & LocationRow;
@@ -15,17 +15,25 @@ type Ground = {
   readonly scrollTop: number;
 };
 
-/** The row that shows a location, or the folded process that it is in; of all rows, also those that are scrolled away. */
-export function rowOfLocation(
-  rows: readonly Row[],
+/** Whether a row stands for a location among others: a folded process, a row of many ranks. */
+export type Stands = (row: Row, location: number) => boolean;
+
+/** The row that shows a location, or one that stands for it; of all rows, also those that are scrolled away. */
+export const rowOfLocation = (rows: readonly Row[], location: number, stands: Stands): Row | undefined =>
+  rows.find((row) => row.kind === "location" && !row.stands && row.location.location === location) ??
+  rows.find((row) => stands(row, location));
+
+/** Whether a folded process, or a row of ranks whose place has these locations in order, stands for a location. */
+export function standsFor(
+  row: Row,
   location: number,
-  processOf: (location: number) => number | undefined,
-): Placed | undefined {
-  const isRow = (row: Row): row is Placed => row.kind === "location";
-  const own = rows.find((row): row is Placed => isRow(row) && row.location.location === location);
-  if (own) return own;
-  const process = processOf(location);
-  return rows.find((row): row is Placed => isRow(row) && row.stands?.process.process === process);
+  process: number | undefined,
+  locationsOf: (place: number) => readonly number[],
+): boolean {
+  if (row.kind === "location") return row.stands?.process.process === process && process !== undefined;
+  if (row.kind !== "ranks" || row.open) return false;
+  const at = locationsOf(row.place).indexOf(location);
+  return at >= 0 && Math.floor(at / FANOUT ** row.rowLevel) === row.number;
 }
 
 /** A line from one end of a link to the other, in CSS pixels of the pane. `away`: its far end is not on the screen. */
@@ -46,15 +54,15 @@ export function arrowsOf(
   span: Span,
   links: readonly Link[],
   rows: readonly Row[],
-  processOf: (location: number) => number | undefined,
+  stands: Stands,
   ground: Ground,
   placeOf: PlaceOf,
 ): Arrow[] {
   const { window, width, scrollTop } = ground;
   const point = (end: Span, atEnd: boolean): { x: number; y: number } | undefined => {
-    const row = rowOfLocation(rows, end.location, processOf);
+    const row = rowOfLocation(rows, end.location, stands);
     if (!row) return undefined;
-    const place = placeOf(row, row.open ? end.depth : 0);
+    const place = row.kind === "location" ? placeOf(row, row.open ? end.depth : 0) : { top: 0, height: row.height };
     const ns = end.start_ns + (atEnd ? end.duration_ns : 0);
     return { x: toPx(ns, window, width), y: row.top - scrollTop + place.top + place.height / 2 };
   };

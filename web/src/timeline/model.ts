@@ -24,6 +24,7 @@ import type { Session } from "../data/session";
 import { fetchNeighbour, fetchSpan, keyOf, type Place, type SpanDetail, type Way } from "../data/spans";
 import { TileStore } from "../data/tiles";
 import type { Tools } from "./draw";
+import { standsFor } from "./drawLinks";
 import { familiesOf } from "./families";
 import type { Hit } from "./hit";
 import type { Idle } from "./idle";
@@ -255,7 +256,7 @@ export class TimelineModel {
   /** Fetches the places where rows are made of them. */
   private fetchPlaces(): void {
     const ask = this.ask.value;
-    const many = fitRows(ask) && ask.run.processes.length > ask.heightPx;
+    const many = fitRows(ask) && this.rows.value.length > ask.heightPx;
     if (this.placesAsked || !(ask.view.preset === "summary" || many)) return;
     this.placesAsked = true;
     void this.session.ask(fetchPlaces(this.session.api)).then((places) => {
@@ -468,9 +469,10 @@ export class TimelineModel {
     this.toRow.value = location;
   }
 
-  /** The process that a location belongs to. */
-  processOf(location: number): number | undefined {
-    return this.run.locations[location]?.process;
+  /** Whether a row stands for a location among others. */
+  stands(row: Row, location: number): boolean {
+    const process = this.run.locations[location]?.process;
+    return standsFor(row, location, process, (place) => this.places.value[place]?.locations ?? []);
   }
 
   /** Opens the drawer where it was left, or closes it. */

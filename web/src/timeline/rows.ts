@@ -283,7 +283,7 @@ function planLocation(
 /** Rows of many ranks are at least so tall, in CSS pixels. */
 const LEAST_RANKS = 4;
 /** Ranks in a row of the next level. */
-const FANOUT = 8;
+export const FANOUT = 8;
 /** Rows of an opened one, in CSS pixels. */
 const OPENED = 18;
 
