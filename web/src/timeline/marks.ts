@@ -73,11 +73,11 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
   }
 }
 
-/** A triangle that points at the moment; on thin rows a bar as tall as they are. */
+/** A triangle that points at the moment; on thin rows a bar of half their height, so that what ran is seen, too. */
 function notch(context: Pen, x: number, top: number, height: number, color: string, background: string): void {
   context.fillStyle = color;
   if (height < NOTCHED) {
-    context.fillRect(x - 1, top, 2, height);
+    context.fillRect(x - 1, top, 2, Math.max(1, Math.floor(height / 2)));
     return;
   }
   context.strokeStyle = background;
