@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import pytest
@@ -47,8 +48,10 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 def run(desk: Desk, work: Coroutine[Any, Any, Result]) -> Result:
+    # In a thread of its own: once a test has driven a browser, Playwright's loop runs in this one until the end.
     try:
-        return asyncio.run(work)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, work).result()
     finally:
         desk.close()
 
