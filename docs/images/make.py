@@ -44,7 +44,7 @@ def shoot(page: Page, address: str) -> None:
     page.wait_for_timeout(350)
     page.keyboard.up("s")
     page.wait_for_timeout(800)
-    page.mouse.click(620, 371)
+    page.mouse.click(620, 401)
     page.get_by_role("complementary").get_by_role("heading", level=2).wait_for()
     page.mouse.move(620, 760)
     page.locator(".notice").wait_for(state="hidden")
