@@ -82,6 +82,11 @@ def test_a_viewer_that_disconnects_leaves_no_work_behind(app: Application, monke
         wait_until(lambda: app.desk.unfinished == 5 and sum(each.is_set() for each in begun) == 2)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as answer:
             assert answer.status == 200, "others are answered meanwhile"
+        # First those who wait: else one of them might get the turn of one who left, before it is seen to leave, too.
+        waiting = [viewer for viewer, event in zip(viewers, begun[1:], strict=True) if not event.is_set()]
+        for viewer in waiting:
+            viewer.close()
+        wait_until(lambda: app.desk.unfinished == 2)
         for viewer in viewers:
             viewer.close()
         wait_until(lambda: app.desk.unfinished == 0)
