@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from strobe.cli.options import EXIT_CODES, Parser
@@ -72,10 +73,13 @@ def run(words: list[str]) -> int:
 
 
 def _number(text: str) -> int:
-    """Return a whole number; 1e9 is one."""
-    number = int(text) if text.isdecimal() else int(float(text))
+    """Return a whole number; 1e9 is one. Raises argparse.ArgumentTypeError where it is none from 0 on."""
+    try:
+        number = int(text) if text.isdecimal() else int(float(text))
+    except (ValueError, OverflowError):
+        number = -1
     if number < 0:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 0 on, like 1000000 or 1e9")
     return number
 
 

@@ -29,7 +29,7 @@ _PARTS_EACH = 4
 _FAN_IN = 16
 _CONNECT_S = 10
 _OPTIONS = "Say: --cluster-option cores=8 --cluster-option memory=16GB --cluster-option queue=QUEUE"
-_INSTALL = "Install them beside strobe: pip install 'strobe[cluster]'"
+_INSTALL = "Install what a cluster needs: pip install 'strobe[cluster]'"
 
 
 class DaskWorkers:
