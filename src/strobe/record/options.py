@@ -21,12 +21,19 @@ GROUPS = {
     "ranks": "processes and ranks",
     "say": "what strobe says",
 }
-SHORT_NAMES = {"python": "python_calls", "torch": "torch_ops", "loader": "data_loader", "metrics": "counters"}
+SHORT_NAMES = {
+    "python": "python_calls",
+    "samples": "python_samples",
+    "torch": "torch_ops",
+    "loader": "data_loader",
+    "metrics": "counters",
+}
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
     "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,counters"},
     "light": {"trace": "torch_ops,data_loader,itt,nvtx,counters"},
+    "sampling": {"trace": "python_samples,torch_ops,data_loader,itt,nvtx,counters", "sample": "1000"},
 }
 
 
@@ -98,6 +105,17 @@ def kept_iterations(text: str) -> int | None:
     return int(text)
 
 
+def per_second(text: str) -> float:
+    """Read how often a second: 0 (never) to 10000. Raises ValueError."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is no number of samples a second") from None
+    if not 0 <= value <= 10000 or 0 < value < 0.1:
+        raise ValueError(f"cannot take {text} samples a second; 0 for none, or 0.1 to 10000")
+    return value
+
+
 def preset(text: str) -> str:
     """Read the name of a preset. Raises ValueError."""
     if text not in PRESETS:
@@ -147,6 +165,14 @@ _ROWS = (
         metavar="FOLDER",
         many=os.pathsep,
         paths=True,
+    ),
+    Option(
+        "sample",
+        "what",
+        "0",
+        per_second,
+        "look so often a second what every Python thread does; 0: never",
+        metavar="HZ",
     ),
     Option(
         "keep",
@@ -276,7 +302,12 @@ def traced_adapters(settings: dict[str, Setting], *, mpi: bool = False) -> tuple
     changes, graph_only = without_graph(settings["trace"].text)
     if graph_only:
         settings["keep"] = Setting("0", f"graph in --trace ({settings['trace'].origin})")
-    return adapters(settings["preset"].text, changes, mpi=mpi)
+    chosen = adapters(settings["preset"].text, changes, mpi=mpi)
+    if float(settings["sample"].text) > 0:
+        return tuple(dict.fromkeys((*chosen, "python_samples")))
+    if "python_samples" in chosen and settings["sample"].origin == "default":
+        settings["sample"] = Setting("1000", f"samples in --trace ({settings['trace'].origin})")
+    return chosen
 
 
 def without_graph(changes: str) -> tuple[str, bool]:
