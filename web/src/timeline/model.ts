@@ -7,7 +7,7 @@ import type { SpanKey } from "../base/state";
 import { length, sameRange, type TimeRange } from "../base/time";
 import { trailAfter } from "../base/trail";
 import { levelFor, type TileKey, tilesIn } from "../data/cells";
-import { fetchPlaces, fetchValues, RasterStore, type RowPlace } from "../data/rasters";
+import { fetchPlaces, fetchValues, type RasterStore, type RowPlace, rasterStore } from "../data/rasters";
 import {
   type CriticalPath,
   fetchCriticalPath,
@@ -195,7 +195,7 @@ export class TimelineModel {
     };
     const say = (sentence: string): void => session.say(sentence);
     this.store = new TileStore(session.api, run.meta.tile_cells, changed, say);
-    this.rasters = new RasterStore(session.api, run.meta.tile_cells, changed, say);
+    this.rasters = rasterStore(session.api, run.meta.tile_cells, changed, say);
   }
 
   /** Whether something on the screen is still being fetched. */
