@@ -61,10 +61,15 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
       const char* pointer = memory_.read(thread + layout_.frame_holder, word);
       if (!pointer || !(stack.holder = load<uintptr_t>(pointer) + layout_.frame_in_holder)) return false;
     }
-    const ForeignMemory::Part begin[] = {{thread, layout_.thread_bytes}, {stack.holder, word}};
-    const char* state = memory_.read(begin, 2);
-    if (!state && layout_.holder_is_pointer) {  // a C stack that is gone
-      stack.holder = 0;
+    // What the stack was the last time is mostly where it is now: read along, before it is known whether that is so.
+    const bool guess = stack.to > stack.from && attempt == 0;
+    const size_t guessed = guess ? stack.to - stack.from : 0;
+    const ForeignMemory::Part begin[] = {
+        {thread, layout_.thread_bytes}, {stack.holder, word}, {stack.from, guessed}, {stack.holder, word}};
+    const char* state = memory_.read(begin, guess ? 4 : 2);
+    if (!state && attempt == 0) {  // a C stack or a part of the Python stack that is gone
+      if (layout_.holder_is_pointer) stack.holder = 0;
+      stack.from = stack.to = 0;
       continue;
     }
     if (!state) return false;
@@ -80,9 +85,16 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
     uintptr_t to = std::max(load<uintptr_t>(state, layout_.stack_top), frame + layout_.frame_bytes);
     if (frame < from || frame > to || to - frame > kMostChunk) from = frame, to = frame + layout_.frame_bytes;
     if (to - from > kMostChunk) from = to - kMostChunk;
-    const ForeignMemory::Part part[] = {{from, to - from}, {stack.holder, word}};
-    const char* copied = memory_.read(part, 2);
-    if (!copied || load<uintptr_t>(copied, to - from) != frame) continue;  // it went on meanwhile
+    const char* copied = state + layout_.thread_bytes + word;
+    if (guess && stack.from == from && stack.to >= frame + layout_.frame_bytes &&
+        load<uintptr_t>(copied, guessed) == frame) {
+      to = stack.to;
+    } else {
+      const ForeignMemory::Part part[] = {{from, to - from}, {stack.holder, word}};
+      copied = memory_.read(part, 2);
+      if (!copied || load<uintptr_t>(copied, to - from) != frame) continue;  // it went on meanwhile
+    }
+    stack.from = from, stack.to = to;
     copy_.assign(copied, to - from);
     size_t singles = 0;
     for (uintptr_t at = frame; at;) {
@@ -228,16 +240,13 @@ int32_t PythonStacks::line(const PythonStack& stack) {
   return after == code.lines.begin() ? 0 : std::prev(after)->second;
 }
 
-uint8_t PythonStacks::opcode(const PythonStack& stack) {
-  const char* byte = stack.instruction ? memory_.read(stack.instruction, 1) : nullptr;
-  return byte ? uint8_t(*byte) : 0;
-}
-
 bool PythonStacks::still_there(const PythonStack& stack) {
   constexpr size_t word = sizeof(uintptr_t);
-  const ForeignMemory::Part parts[] = {{stack.frames[0].at + layout_.frame_instruction, word}, {stack.holder, word}};
-  const char* now = memory_.read(parts, 2);
-  return now && load<uintptr_t>(now) == stack.instruction && load<uintptr_t>(now, word) == stack.frames[0].at;
+  const ForeignMemory::Part parts[] = {
+      {stack.frames[0].at + layout_.frame_instruction, word}, {stack.holder, word}, {stack.instruction, 1}};
+  const char* now = memory_.read(parts, 3);
+  return now && load<uintptr_t>(now) == stack.instruction && load<uintptr_t>(now, word) == stack.frames[0].at &&
+         layout_.calls_out[uint8_t(now[2 * word])];
 }
 
 }  // namespace strobe

@@ -33,6 +33,7 @@ struct PythonFrame {
 struct PythonStack {
   std::vector<PythonFrame> frames;  // innermost first
   uintptr_t holder = 0;             // where the thread keeps which frame runs
+  uintptr_t from = 0, to = 0;       // what was copied of the thread's stack: a guess for the next time
   uintptr_t instruction = 0;        // of the innermost frame
   bool cut = false;                 // deeper than what is read
 };
@@ -49,10 +50,8 @@ class PythonStacks {
   // Code objects by frame, innermost first; null where one cannot be read. `known`: frames that were checked already.
   bool codes(const PythonStack& stack, const std::vector<PythonFrame>& known, std::vector<const Code*>& out);
   int32_t line(const PythonStack& stack);  // of the innermost frame, 0 unknown
-  uint8_t opcode(const PythonStack& stack);
-  // Whether the innermost frame is still at that instruction.
+  // Whether the innermost frame is still at that instruction, and it is one that may call C code.
   bool still_there(const PythonStack& stack);
-  bool calls_out(uint8_t opcode) const { return layout_.calls_out[opcode]; }
 
  private:
   Code* check(uintptr_t at, const char* copied);

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 
 #include "adapters/python_stacks.h"
 #include "core/clock.h"
@@ -24,7 +25,8 @@ namespace strobe {
 
 namespace {
 
-constexpr int kLooks = 3;                    // at a call that may be of C code, before it counts as such
+constexpr int kLooks = 5;  // at a call that may be of C code, before it counts as such
+constexpr int kMostUnseen = 4;
 constexpr int kListEvery = 8;                // samples between two looks at the list of threads
 constexpr int64_t kWaitingRowNs = 50000000;  // a thread that does nothing gets a row as seldom as that
 
@@ -46,6 +48,7 @@ struct Thread {
   State state = kWaiting;
   int64_t cpu = 0, since_ns = 0;  // as of its last row
   int64_t seen_cpu = -1, last_look_ns = 0;
+  int unseen = 0;           // looks in a row at which it had run, and did not
   uint32_t call_stack = 0;  // text
   int32_t line = 0;
   PythonStack stack;
@@ -131,7 +134,11 @@ class Sampler {
     const bool whole = stacks_.threads(interpreter_, found_);
     if (whole)
       for (auto& [at, thread] : threads_) thread->listed = false;
-    for (const auto& [at, id] : found_) {
+    // Oldest first: a new thread has the number of the one that made it until it begins.
+    seen_ids_.clear();
+    for (auto each = found_.rbegin(); each != found_.rend(); ++each) {
+      const auto [at, id] = *each;
+      if (!seen_ids_.insert(id).second) continue;
       auto& thread = threads_[at];
       if (thread && thread->id == id) {
         thread->listed = true;
@@ -164,11 +171,10 @@ class Sampler {
     return name;
   }
 
-  // What a thread does that is on no processor: "running" if it could be, else the call of the kernel that it sleeps
-  // in.
-  State asleep(uint64_t id, State running) {
+  // Of a thread that is on no processor: whether it wants one or the GIL, or sleeps in a call of the kernel.
+  State asleep(uint64_t id) {
     const std::string call = small_file(id, "syscall");
-    if (call.compare(0, 7, "running") == 0) return running;
+    if (call.compare(0, 7, "running") == 0) return kReady;
     char* end;
     const long number = strtol(call.c_str(), &end, 10);
     const auto word = uintptr_t(strtoull(end, nullptr, 16));
@@ -179,25 +185,42 @@ class Sampler {
   bool look(uintptr_t at, Thread& t, int64_t now) {
     const int64_t cpu = cpu_ns(t.clock);
     if (cpu < 0 || !t.listed) {
-      if (t.seen_cpu >= 0) row(t, now, cpu < 0 ? t.seen_cpu : cpu);
+      if (t.seen_cpu >= 0) row(t, now, t.seen_cpu);
       return false;
     }
     if (cpu == t.seen_cpu) {  // has done nothing since
-      const State state = t.state == kPython || t.state == kNative ? asleep(t.id, kReady) : t.state;
+      const State state = t.state == kPython || t.state == kNative ? asleep(t.id) : t.state;
       if (state != t.state || now - t.since_ns >= kWaitingRowNs) {
         t.state = state;
-        row(t, now, cpu);
+        row(t, now, t.cpu);
       }
       t.last_look_ns = now;
       return true;
     }
-    if (t.last_look_ns > t.since_ns) row(t, t.last_look_ns, t.seen_cpu);  // what it waited until then
+    if (t.last_look_ns > t.since_ns) row(t, t.last_look_ns, t.cpu);  // what it waited until then
     t.seen_cpu = cpu;
+    const PythonFrame inner = t.stack.frames.empty() ? PythonFrame{} : t.stack.frames[0];
+    const uintptr_t instruction = t.stack.instruction;
     if (!read(at, t)) {
       strobe_count("samples_not_read", 1);
       t.call_stack = 0, t.line = 0, t.state = kNative;
     }
-    if (cpu_ns(t.clock) <= cpu) t.state = asleep(t.id, t.state);
+    if (cpu_ns(t.clock) > cpu) {  // it runs at this moment
+      t.unseen = 0;
+      row(t, now, cpu);
+      return true;
+    }
+    // It ran since, and does not now: what it did then is not to be seen. Its CPU time counts for the next look that
+    // sees it run. Where we take its processor whenever we look (a machine with a single one), it counts for where it
+    // was stopped: in C code, if that is the very place where it was the last time.
+    const State state = asleep(t.id);
+    if (state != kReady || ++t.unseen <= kMostUnseen) {
+      t.state = state;
+      row(t, now, t.cpu);
+      return true;
+    }
+    const bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
+    t.state = same && t.state == kNative ? kNative : kPython;
     row(t, now, cpu);
     return true;
   }
@@ -210,7 +233,7 @@ class Sampler {
       t.checked.clear();
       return true;
     }
-    bool inside = stacks_.calls_out(stacks_.opcode(t.stack));
+    bool inside = true;
     for (int i = 0; inside && i < kLooks; i++) inside = stacks_.still_there(t.stack);
     t.state = inside ? kNative : kPython;
     if (!stacks_.codes(t.stack, t.checked, codes_)) {
@@ -252,6 +275,7 @@ class Sampler {
   PythonStacks stacks_;
   std::map<uintptr_t, std::unique_ptr<Thread>> threads_;
   std::vector<std::pair<uintptr_t, uint64_t>> found_;
+  std::set<uint64_t> seen_ids_;
   std::vector<const Code*> codes_;
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
