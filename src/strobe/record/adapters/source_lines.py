@@ -53,7 +53,7 @@ class SourceLines:
 
     def start(self, settings: Session) -> None:
         """Count the lines of what the option `lines` names; put `profile` where line_profiler's users expect it."""
-        core.lines_start([each for each in settings.lines if each])
+        core.lines_start([each.strip() for each in settings.options["lines"].split(",") if each.strip()])
         if "python_calls" not in settings.adapters:
             core.python_calls_start(["/"], [], False)  # the hook alone: no call is recorded
         elif sys.version_info >= (3, 12):
