@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
 
-def run(trace: Trace, *, function: str = "", whole: bool = False) -> Table:
+def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Table:
     """Sum the counted lines over all threads and processes: functions by time, each in the order of its source.
 
     A line's time includes what it calls (line_profiler's definition); its share is of all lines of its function. Of an
@@ -22,7 +22,7 @@ def run(trace: Trace, *, function: str = "", whole: bool = False) -> Table:
     from strobe.store.table import make_table
     from strobe.structure.source_lines import source_of, summed_lines
 
-    functions = [each for each in summed_lines(trace.side_table("lines")) if function in each.name]
+    functions = [each for each in summed_lines(trace.side_table("lines")) if (function or "") in each.name]
     rows = []
     changed = set()
     for each in sorted(functions, key=lambda each: -each.total_ns):

@@ -44,6 +44,7 @@ class SourceLines:
     """The adapter."""
 
     name = "source_lines"
+    _own_hook = False
 
     def available(self) -> str:
         """Free-threaded builds are refused: the counters rely on the GIL."""
@@ -54,7 +55,8 @@ class SourceLines:
     def start(self, settings: Session) -> None:
         """Count the lines of what the option `lines` names; put `profile` where line_profiler's users expect it."""
         core.lines_start([each.strip() for each in settings.options["lines"].split(",") if each.strip()])
-        if "python_calls" not in settings.adapters:
+        self._own_hook = "python_calls" not in settings.adapters
+        if self._own_hook:
             core.python_calls_start(["/"], [], False)  # the hook alone: no call is recorded
         elif sys.version_info >= (3, 12):
             sys.monitoring.restart_events()  # of functions that were seen before, and are chosen now
@@ -64,6 +66,9 @@ class SourceLines:
     def stop(self) -> None:
         """Count no more."""
         core.lines_stop()
+        if self._own_hook:
+            core.python_calls_stop()
+            self._own_hook = False
         if getattr(builtins, "profile", None) is profile:
             del builtins.profile  # type: ignore[attr-defined]
 
