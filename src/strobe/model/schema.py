@@ -390,7 +390,7 @@ MESSAGE_TOTALS = (
     Column("function", "string", "", "function that was called"),
     Column("communicator", "string", "", "name of the communicator or group, null where rows are not told apart by it"),
     Column("peer_rank", "int64", "", "rank of the other side in the job, null where there is none"),
-    Column("size_bytes", "int64", "bytes", "of messages of this size and more, less than twice that; null: of any size"),
+    Column("size_bytes", "int64", "bytes", "messages from this size to less than twice as large; null: of any size"),
     Column("calls", "int64", "", "calls; exact, even where spans were folded, throttled or lost"),
     Column("sent_bytes", "int64", "bytes", "bytes that these calls sent"),
     Column("received_bytes", "int64", "bytes", "bytes that these calls received"),
