@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.measure import table
 
-PROGRAM = '''
+PROGRAM = """
 import json, sys, time
 
 def arithmetic(n):
@@ -64,7 +64,7 @@ for _ in range(int(sys.argv[2])):
 if tool == "line_profiler":
     profiler.disable()
 print(json.dumps(least))
-'''
+"""
 
 
 def least(python: Path, folder: Path, tool: str, rounds: int) -> dict[str, float]:

@@ -21,7 +21,7 @@ struct LineCode {
   char *file, *name;
   int function_line, first, count; /* lines [first, first + count) */
   strobe_line* lines;              /* NULL: no room */
-  uint32_t epoch;    /* in which `lines` count: a fork, or another recording, begins a new one */
+  uint32_t epoch;                  /* in which `lines` count: a fork, or another recording, begins a new one */
 };
 
 static LineCode not_chosen;

@@ -1,9 +1,9 @@
 /* lines.h - hits and time of source lines, in chosen functions only.
  *
- * Both ways of hooking Python calls (frame_hook.c on 3.11, monitoring.c from 3.12 on) ask `lines_of` what a code object is
- * while `lines_running`; code that was not chosen pays for that question, and its lines for nothing. A line's time is as
- * line_profiler counts it: from its begin to the begin of the function's next line, with everything that it calls. Time
- * in which a generator rests is nobody's. */
+ * Both ways of hooking Python calls (frame_hook.c on 3.11, monitoring.c from 3.12 on) ask `lines_of` what a code object
+ * is while `lines_running`; code that was not chosen pays for that question, and its lines for nothing. A line's time
+ * is as line_profiler counts it: from its begin to the begin of the function's next line, with everything that it
+ * calls. Time in which a generator rests is nobody's. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -33,9 +33,9 @@ LineCode* lines_of(PyCodeObject* code);
 /* One execution of a chosen function, or the part of it between two rests of a generator. */
 typedef struct LineActivation {
   LineCode* code;
-  void* frame;             /* 3.11: whose lines these are */
+  void* frame;       /* 3.11: whose lines these are */
   strobe_line* open; /* that is being executed; NULL: none yet */
-  uint64_t since;          /* ticks */
+  uint64_t since;    /* ticks */
 } LineActivation;
 
 /* A line begins. */

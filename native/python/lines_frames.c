@@ -1,7 +1,7 @@
 /* lines_frames.c - source lines on CPython 3.11: a trace function that is switched on for the chosen functions alone.
  *
- * The frame evaluation hook sees each call, so the interpreter's tracing can be on while the innermost Python function is
- * a chosen one, and off in everything that it calls: other code runs at its usual speed. Where the program traces
+ * The frame evaluation hook sees each call, so the interpreter's tracing can be on while the innermost Python function
+ * is a chosen one, and off in everything that it calls: other code runs at its usual speed. Where the program traces
  * itself (a debugger, coverage), that goes on and lines are not counted. */
 #include "lines.h"
 

@@ -10,7 +10,7 @@ import pytest
 import strobe
 from tests.record.workshop import STROBE, Outcome, Workshop, environment
 
-PROGRAM = '''
+PROGRAM = """
     import asyncio
     import os
     import sys
@@ -111,7 +111,7 @@ PROGRAM = '''
 
     if __name__ == "__main__":
         main()
-'''
+"""
 CHOSEN = ("loop", "leaf", "fib", "numbers", "fails", "waits", "sleeps", "both")
 PATTERNS = ",".join([*CHOSEN, "program.Model.*", "Model.*<listcomp>"])
 # line_profiler itself, in a process of its own.
@@ -152,7 +152,8 @@ def outcome(place: Workshop) -> Outcome:
 
 
 def hits_of(trace: Path) -> dict[tuple[str, int], int]:
-    return {(row["function"].rpartition(".")[2], row["line"]): row["hits"] for row in strobe.open(trace).lines().to_pylist()}
+    rows = strobe.open(trace).lines().to_pylist()
+    return {(str(row["function"]).rpartition(".")[2], row["line"]): row["hits"] for row in rows}
 
 
 def test_hits_are_those_of_line_profiler(place: Workshop, outcome: Outcome) -> None:

@@ -14,7 +14,7 @@ _HEAD = f"{'Line #':>6} {'Hits':>9} {'Time':>12} {'Per Hit':>8} {'% Time':>8}  L
 
 
 def lines_text(functions: Sequence[CountedFunction], unit_s: float = 1e-6, strip_zeros: bool = False) -> str:
-    """Return the text; times in units of `unit_s` seconds. With `strip_zeros`, functions that never ran are left out."""
+    """Return the text; times in units of `unit_s` seconds. With `strip_zeros`, those that never ran are left out."""
     parts = [f"Timer unit: {unit_s:g} s\n"]
     scale = 1e-9 / unit_s
     for each in sorted(functions, key=lambda each: (each.file, each.function_line or 0)):

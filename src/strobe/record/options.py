@@ -21,7 +21,13 @@ GROUPS = {
     "ranks": "processes and ranks",
     "say": "what strobe says",
 }
-SHORT_NAMES = {"python": "python_calls", "torch": "torch_ops", "loader": "data_loader", "metrics": "counters", "lines": "source_lines"}
+SHORT_NAMES = {
+    "python": "python_calls",
+    "lines": "source_lines",
+    "torch": "torch_ops",
+    "loader": "data_loader",
+    "metrics": "counters",
+}
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
