@@ -34,7 +34,7 @@ class CountedFunction:
 
 @dataclass(frozen=True)
 class Source:
-    """The text of a function's lines by number, empty where there is none. `changed`: the file is newer than the run."""
+    """The text of a function's lines by number, empty if there is none. `changed`: the file is newer than the run."""
 
     lines: dict[int, str] = field(default_factory=dict)
     changed: bool = False
