@@ -12,6 +12,7 @@
 #include "core/builder.h"
 #include "core/collector.h"
 #include "core/held_file.h"
+#include "core/line_counts.h"
 #include "core/process_metrics.h"
 #include "core/regions.h"
 #include "core/ring.h"
@@ -54,6 +55,7 @@ class Session {
   uint32_t location_of(uint64_t thread_id, const char* name);
   void location_over(uint64_t thread_id);
   void total(const strobe_total_key& key, const strobe_total_sums& more);
+  strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
@@ -128,6 +130,7 @@ class Session {
   std::atomic<RingHeader*> totals_{nullptr};
   std::map<uint64_t, uint32_t> early_locations_;      // by thread: of threads that have recorded nothing themselves
   std::map<uint64_t, std::string> names_of_threads_;  // of those, what the program calls them
+  RingHeader* lines_ = nullptr;  // the part of the rings file that still has room for counters of lines
   std::string folder_, description_;
   HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};

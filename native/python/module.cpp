@@ -11,6 +11,7 @@
 #include "include/strobe.h"
 extern "C" {
 #include "python/code_regions.h"
+#include "python/lines.h"
 }
 
 namespace nb = nanobind;
@@ -43,6 +44,13 @@ void start(const std::string& folder, const std::string& description, uint32_t r
 void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
   if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0)
     throw nb::python_error();
+}
+
+void lines_choose(nb::sequence list) {
+  if (lines_start(list.ptr()) != 0) throw nb::python_error();
+}
+void lines_add_code(nb::handle code) {
+  if (lines_add(code.ptr()) != 0) throw nb::python_error();
 }
 
 uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line,
@@ -180,6 +188,9 @@ NB_MODULE(_native, m) {
   m.attr("NOTHING_32") = STROBE_NOTHING_32;
   m.def("sampler_start", &sampler_start, nb::arg("samples_per_s"));
   m.def("sampler_stop", &strobe_sampler_stop, nb::call_guard<nb::gil_scoped_release>());
+  m.def("lines_start", &lines_choose, nb::arg("patterns"));
+  m.def("lines_stop", &lines_stop);
+  m.def("lines_add", &lines_add_code, nb::arg("code"));
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   register_reader(m);

@@ -24,6 +24,7 @@ GROUPS = {
 SHORT_NAMES = {
     "python": "python_calls",
     "samples": "python_samples",
+    "lines": "source_lines",
     "torch": "torch_ops",
     "loader": "data_loader",
     "metrics": "counters",
@@ -40,7 +41,7 @@ PRESETS: dict[str, dict[str, str]] = {
 class Option:
     """A row of the table: `parse` makes a value of its text, or raises ValueError with a sentence."""
 
-    __slots__ = ("default", "flags", "group", "help", "many", "metavar", "name", "parse", "paths")
+    __slots__ = ("adapter", "default", "flags", "group", "help", "many", "metavar", "name", "parse", "paths")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Option:
         flags: tuple[str, ...] = (),
         many: str = "",
         paths: bool = False,
+        adapter: str = "",
     ) -> None:
         self.name = name
         self.group = group
@@ -64,6 +66,7 @@ class Option:
         self.flags = flags  # other spellings on the command line
         self.many = many  # what stands between several values; "": there is one
         self.paths = paths  # in a file: relative to the folder of the file
+        self.adapter = adapter  # that this option, where it has a value, asks for beside those of `trace`
 
     @property
     def variable(self) -> str:
@@ -108,7 +111,7 @@ def kept_iterations(text: str) -> int | None:
 def per_second(text: str) -> float:
     """Read how often a second: 0 (never) to 10000. Raises ValueError."""
     try:
-        value = float(text)
+        value = float(text or 0)
     except ValueError:
         raise ValueError(f"'{text}' is no number of samples a second") from None
     if not 0 <= value <= 10000 or 0 < value < 0.1:
@@ -169,10 +172,21 @@ _ROWS = (
     Option(
         "sample",
         "what",
-        "0",
+        "",
         per_second,
         "look so often a second what every Python thread does; 0: never",
         metavar="HZ",
+        adapter="python_samples",
+    ),
+    Option(
+        "lines",
+        "what",
+        "",
+        separated(","),
+        "count the lines of these functions: module.function, Class.method, file.py, * and ? as in a shell",
+        metavar="PATTERN",
+        many=",",
+        adapter="source_lines",
     ),
     Option(
         "keep",
@@ -303,11 +317,11 @@ def traced_adapters(settings: dict[str, Setting], *, mpi: bool = False) -> tuple
     if graph_only:
         settings["keep"] = Setting("0", f"graph in --trace ({settings['trace'].origin})")
     chosen = adapters(settings["preset"].text, changes, mpi=mpi)
-    if float(settings["sample"].text) > 0:
-        return tuple(dict.fromkeys((*chosen, "python_samples")))
-    if "python_samples" in chosen and settings["sample"].origin == "default":
+    if "python_samples" in chosen and not settings["sample"].text:
         settings["sample"] = Setting("1000", f"samples in --trace ({settings['trace'].origin})")
-    return chosen
+    asked = [option.adapter for name, option in OPTIONS.items() if option.adapter and settings[name].text]
+    never = ["python_samples"] if settings["sample"].text and not per_second(settings["sample"].text) else []
+    return tuple(name for name in known_adapters() if (name in chosen or name in asked) and name not in never)
 
 
 def without_graph(changes: str) -> tuple[str, bool]:

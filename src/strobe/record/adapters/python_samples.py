@@ -30,7 +30,7 @@ class PythonSamples:
 
     def start(self, settings: Session) -> None:
         """Start the thread that looks. Raises OSError where it cannot be made."""
-        self._per_second = float(settings.options.get("sample", "0")) or 1000.0
+        self._per_second = float(settings.options.get("sample") or 0) or 1000.0
         core.sampler_start(self._per_second)
         if not self._told_of_forks:
             self._told_of_forks = True
