@@ -56,17 +56,16 @@ def main() -> None:
             added, share = [], []
             for turn in range(given.rounds):
                 out = f"{folder}/{threads}-{turn}"
-                runs = [
-                    _run(strobe, "run", "-q", "-o", f"{out}-{rate}", "--trace", "metrics", "--sample", rate, str(program), threads)
-                    for rate in ("0", given.rate)
-                ]  # fmt: skip
+                runs = []
+                for rate in ("0", given.rate):
+                    options = ("-q", "-o", f"{out}-{rate}", "--trace", "metrics", "--sample", rate)
+                    runs.append(_run(strobe, "run", *options, str(program), threads))
                 (without, _), (with_samples, wall) = runs
                 added.append(with_samples / without - 1)
                 share.append((with_samples - without) / wall)
-            print(
-                f"{threads} threads, {given.rate} Hz: {100 * median(added):.2f} % more CPU time (rounds: "
-                f"{', '.join(f'{100 * each:.1f}' for each in added)}), {100 * median(share):.2f} % of a core; load {os.getloadavg()[0]:.0f}"
-            )
+            rounds = ", ".join(f"{100 * each:.1f}" for each in added)
+            print(f"{threads} threads, {given.rate} Hz: {100 * median(added):.2f} % more CPU time (rounds: {rounds}),")
+            print(f"  {100 * median(share):.2f} % of a core; load {os.getloadavg()[0]:.0f}")
 
 
 def _run(*command: str) -> tuple[float, float]:

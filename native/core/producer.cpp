@@ -101,8 +101,9 @@ bool Session::new_ring(Producer& p) {
 // Everything that a thread's record needs: files (of a child that was forked), the drainer, a ring of its own.
 bool Session::make_recordable(Producer& p) {
   if (state_.load() == kForked) {
-    // First record in a forked child. If its files cannot be made the child runs unrecorded.
-    if (start(strobe_options{}) != 0) state_.store(kStopped);
+    // First record in a forked child. If its files cannot be made the child runs unrecorded. Another of its threads may
+    // have been faster.
+    if (start(strobe_options{}) != 0 && !active()) state_.store(kStopped);
   }
   if (!active()) return false;
   if (paused_ && monotonic_ns() >= resume_after_ns_) resume();

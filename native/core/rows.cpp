@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <tuple>
 
+#include "include/strobe.h"
+
 namespace strobe {
+
+static_assert(kRowValues == STROBE_ROW_VALUES);
 
 namespace {
 

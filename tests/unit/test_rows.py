@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -38,6 +39,11 @@ core.stop()
 """
 
 
+def listed(table: Any) -> list[dict[str, Any]]:
+    """The rows of a table, of whatever types."""
+    return cast("list[dict[str, Any]]", table.to_pylist())
+
+
 @pytest.fixture(scope="module", params=["closed", "killed"])
 def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> strobe.Trace:
     """A process that recorded rows and was stopped, or killed without a warning."""
@@ -46,7 +52,8 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
     if request.param == "killed":
         os.kill(process.pid, signal.SIGKILL)
     process.communicate("\n")
@@ -55,27 +62,68 @@ def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def test_rows_of_spans_belong_to_the_span_that_was_open(trace: strobe.Trace) -> None:
     """Every collective is of the innermost span, and holds what the program said."""
-    rows = trace.side_table("collective_spans").to_pylist()
+    rows = listed(trace.side_table("collective_spans"))
     assert len(rows) == 1000
-    spans = trace.spans.to_pylist()
+    spans = listed(trace.spans())
     names = trace.regions.column("name")
     assert {names[spans[row["row"]]["region"]] for row in rows} == {"inner"}
     assert rows[7] | {"sequence": 7, "sent_bytes": 28, "received_bytes": 56, "rank": 2, "group_size": 8} == rows[7]
     assert (rows[7]["collective"], rows[7]["dtype"], rows[7]["group"]) == ("all_reduce", "float32", "dp")
-    assert rows[7]["root"] is None and rows[7]["group_ranks"] is None
+    assert rows[7]["root"] is None
+    assert rows[7]["group_ranks"] is None
 
 
 def test_messages_have_times_and_totals_are_their_sums(trace: strobe.Trace) -> None:
     """Messages lie inside of their outer span; totals by peer are what summing the messages gives."""
-    rows = trace.side_table("messages").to_pylist()
-    outer = [span for span in trace.spans.to_pylist() if span["parent"] is None]
+    rows = listed(trace.side_table("messages"))
+    outer = [span for span in listed(trace.spans()) if span["parent"] is None]
     assert len(rows) == len(outer) == 1000
     for row, span in zip(rows, outer, strict=True):
         assert span["start_ns"] <= row["time_ns"] <= span["start_ns"] + span["duration_ns"]
         assert (row["direction"], row["communicator"], row["request"]) == ("send", "MPI_COMM_WORLD", None)
-    totals = {row["peer_rank"]: row for row in trace.side_table("message_totals").to_pylist()}
+    totals = {row["peer_rank"]: row for row in listed(trace.side_table("message_totals"))}
     assert len(totals) == 7
     for peer, total in totals.items():
         of_peer = [row for row in rows if row["peer_rank"] == peer]
-        assert total["calls"] == len(of_peer) and total["sent_bytes"] == sum(row["size_bytes"] for row in of_peer)
-        assert total["function"] == "inner" and total["size_bytes"] is None
+        assert total["calls"] == len(of_peer)
+        assert total["sent_bytes"] == sum(row["size_bytes"] for row in of_peer)
+        assert total["function"] == "inner"
+        assert total["size_bytes"] is None
+
+
+FOLDED = """
+import sys, time
+from strobe.native import core
+
+core.start(sys.argv[1], "{}", metrics_period_ms=0xFFFFFFFF, keep=3)
+stacks = [core.text(f"main (a.py:1)\\nf{i} (a.py:{i})") for i in range(3)]
+python = core.text("python")
+step, around = core.region("Optimizer.step#SGD.step", 2, 2), core.region("train", 5, 3)
+core.enter(around)
+for i in range(400):
+    core.row(4, stacks[i % 3] << 32, python | (0x80000000 << 32) - (1 << 64), core.NOTHING, 0x80000000, 1000, 600)
+    core.enter(step)
+    time.sleep(0.001)
+    core.leave(step)
+core.leave(around)
+core.stop()
+"""
+
+
+def test_samples_of_folded_steps_are_summed(tmp_path: Path) -> None:
+    """Samples of kept steps and sums of the others are all that there were, by call stack."""
+    folder = tmp_path / "folded.strobe"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", FOLDED, str(folder)], check=True)
+    trace = strobe.open(folder)
+    kept, sums = listed(trace.side_table("samples")), listed(trace.side_table("sample_totals"))
+    assert 0 < len(kept) < 200
+    for i in range(3):
+        stack = f"main (a.py:1)\nf{i} (a.py:{i})"
+        number = len([row for row in kept if row["call_stack"] == stack])
+        number += sum(row["samples"] for row in sums if row["call_stack"] == stack)
+        assert number == len(range(i, 400, 3))
+    assert sum(r["period_ns"] for r in kept) + sum(r["total_ns"] for r in sums) == 400 * 1000
+    by_name = {row["name"]: row for row in listed(trace.samples())}
+    assert by_name["f0"]["python_ns"] == 134 * 600
+    assert by_name["main"]["total_ns"] == 400 * 600

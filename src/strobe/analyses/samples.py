@@ -1,4 +1,4 @@
-"""Samples: what Python threads were doing, by function, line or thread; Python's own work, C code, and waiting apart."""
+"""Samples: what Python threads were doing, by function, line or thread; Python, C code and waiting apart."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ def run(trace: Trace, *, by: str = "function") -> Table:
     """Sum samples by function, by line, or by thread; those of folded steps are among them.
 
     A sample stands for the time since its thread's sample before. python and native are CPU time: the interpreter ran,
-    or it was inside of one call or operator of C code. ready: the thread waited for the GIL or for a processor, and what
-    is left of the time of samples that ran; waiting: it slept in the kernel. These are of the innermost function; total is the time that ran (python and native) in it and in what it
-    calls, recursion counted once. share: python + native as a part of that of everything. By line: the line of the
-    innermost function, of steps that were kept. Of imported samples that tell no time, a sample counts as 1 ns.
+    or it was inside of one call or operator of C code. ready: the thread waited for the GIL or for a processor, and
+    what is left of the time of samples that ran. waiting: it slept in the kernel. All of these are of the innermost
+    function; total is the time that ran (python and native) in it and in what it calls, recursion counted once. share:
+    python + native as a part of that of everything. By line: the line of the innermost function, of steps that were
+    kept. Of imported samples that tell no time, a sample counts as 1 ns.
     """
     from strobe.model.schema import Column
-    from strobe.store.table import make_table
     from strobe.store.sample_sums import RUNNING, STATES, frame_of, sample_sums
+    from strobe.store.table import make_table
 
     sums = sample_sums(trace)
     own: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
@@ -53,7 +54,9 @@ def run(trace: Trace, *, by: str = "function") -> Table:
     for key in own.keys() | total.keys():
         times = [own[key][state] for state in STATES]
         ran = sum(times[: len(RUNNING)])
-        rows.append((*key, samples[key], ran / max(1, everything), *times, *((total[key],) if by == "function" else ())))
+        rows.append(
+            (*key, samples[key], ran / max(1, everything), *times, *((total[key],) if by == "function" else ()))
+        )
     whose = {
         "function": (
             Column("name", "string", "", "function"),
