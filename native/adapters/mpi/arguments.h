@@ -8,9 +8,9 @@ enum class Traffic : uint8_t {
   none,
   send,
   receive,
-  exchange,          // a send and a receive
-  receive_matched,   // of a message that a probe has found
-  send_in_parts,     // partitioned communication: the count is that of one part
+  exchange,         // a send and a receive
+  receive_matched,  // of a message that a probe has found
+  send_in_parts,    // partitioned communication: the count is that of one part
   receive_in_parts,
   barrier,
   broadcast,
@@ -48,32 +48,96 @@ enum class Traffic : uint8_t {
   file_write,
 };
 
-enum class Owner : uint8_t { none, communicator, communicator_pointer, window, window_pointer, file, file_pointer, message };
+enum class Owner : uint8_t {
+  none,
+  communicator,
+  communicator_pointer,
+  window,
+  window_pointer,
+  file,
+  file_pointer,
+  message
+};
 
 struct Arguments {
   Traffic traffic = Traffic::none;
   Owner owner = Owner::none;
-  int8_t of = -1;              // the communicator, window or file
-  int8_t to = -1, from = -1;   // peers; those of one-sided communication are `to`
-  int8_t buffer = -1, count = -1, type = -1, tag = -1;           // what is sent; or what there is, where it is one thing
+  int8_t of = -1;                                       // the communicator, window or file
+  int8_t to = -1, from = -1;                            // peers; those of one-sided communication are `to`
+  int8_t buffer = -1, count = -1, type = -1, tag = -1;  // what is sent; or what there is, where it is one thing
   int8_t in_buffer = -1, in_count = -1, in_type = -1, in_tag = -1;  // what is received
   int8_t root = -1, status = -1;
 };
 
 constexpr Owner kOfCommunicator = Owner::communicator;
 constexpr Arguments kNothing{};
-constexpr Arguments kSends{.traffic = Traffic::send, .owner = kOfCommunicator, .of = 5, .to = 3, .count = 1, .type = 2, .tag = 4};
-constexpr Arguments kReceives{.traffic = Traffic::receive, .owner = kOfCommunicator, .of = 5, .from = 3, .in_count = 1, .in_type = 2, .in_tag = 4, .status = 6};
-constexpr Arguments kExchanges{.traffic = Traffic::exchange, .owner = kOfCommunicator, .of = 10, .to = 3, .from = 8, .count = 1, .type = 2, .tag = 4, .in_count = 6, .in_type = 7, .in_tag = 9, .status = 11};
-constexpr Arguments kExchangesInPlace{.traffic = Traffic::exchange, .owner = kOfCommunicator, .of = 7, .to = 3, .from = 5, .count = 1, .type = 2, .tag = 4, .in_count = 1, .in_type = 2, .in_tag = 6, .status = 8};
-constexpr Arguments kReceivesMatched{.traffic = Traffic::receive_matched, .owner = Owner::message, .of = 3, .status = 4};
-constexpr Arguments kSendsInParts{.traffic = Traffic::send_in_parts, .owner = kOfCommunicator, .of = 6, .to = 4, .buffer = 1, .count = 2, .type = 3, .tag = 5};
-constexpr Arguments kReceivesInParts{.traffic = Traffic::receive_in_parts, .owner = kOfCommunicator, .of = 6, .from = 4, .in_buffer = 1, .in_count = 2, .in_type = 3, .in_tag = 5};
+constexpr Arguments kSends{
+    .traffic = Traffic::send, .owner = kOfCommunicator, .of = 5, .to = 3, .count = 1, .type = 2, .tag = 4};
+constexpr Arguments kReceives{.traffic = Traffic::receive,
+                              .owner = kOfCommunicator,
+                              .of = 5,
+                              .from = 3,
+                              .in_count = 1,
+                              .in_type = 2,
+                              .in_tag = 4,
+                              .status = 6};
+constexpr Arguments kExchanges{.traffic = Traffic::exchange,
+                               .owner = kOfCommunicator,
+                               .of = 10,
+                               .to = 3,
+                               .from = 8,
+                               .count = 1,
+                               .type = 2,
+                               .tag = 4,
+                               .in_count = 6,
+                               .in_type = 7,
+                               .in_tag = 9,
+                               .status = 11};
+constexpr Arguments kExchangesInPlace{.traffic = Traffic::exchange,
+                                      .owner = kOfCommunicator,
+                                      .of = 7,
+                                      .to = 3,
+                                      .from = 5,
+                                      .count = 1,
+                                      .type = 2,
+                                      .tag = 4,
+                                      .in_count = 1,
+                                      .in_type = 2,
+                                      .in_tag = 6,
+                                      .status = 8};
+constexpr Arguments kReceivesMatched{
+    .traffic = Traffic::receive_matched, .owner = Owner::message, .of = 3, .status = 4};
+constexpr Arguments kSendsInParts{.traffic = Traffic::send_in_parts,
+                                  .owner = kOfCommunicator,
+                                  .of = 6,
+                                  .to = 4,
+                                  .buffer = 1,
+                                  .count = 2,
+                                  .type = 3,
+                                  .tag = 5};
+constexpr Arguments kReceivesInParts{.traffic = Traffic::receive_in_parts,
+                                     .owner = kOfCommunicator,
+                                     .of = 6,
+                                     .from = 4,
+                                     .in_buffer = 1,
+                                     .in_count = 2,
+                                     .in_type = 3,
+                                     .in_tag = 5};
 constexpr Arguments kProbes{.owner = kOfCommunicator, .of = 2, .from = 0, .status = 3};
 
 // A blocking collective; those that return a request have more arguments behind the same ones.
-constexpr Arguments collective(Traffic traffic, int8_t comm, int8_t root, int8_t buffer, int8_t count, int8_t type, int8_t in_buffer, int8_t in_count, int8_t in_type) {
-  return {.traffic = traffic, .owner = kOfCommunicator, .of = comm, .buffer = buffer, .count = count, .type = type, .in_buffer = in_buffer, .in_count = in_count, .in_type = in_type, .root = root};
+constexpr Arguments collective(Traffic traffic, int8_t comm, int8_t root, int8_t buffer, int8_t count, int8_t type,
+                               int8_t in_buffer, int8_t in_count, int8_t in_type) {
+  return {.traffic = traffic,
+          .owner = kOfCommunicator,
+          .of = comm,
+          .buffer = buffer,
+          .count = count,
+          .type = type,
+          .in_buffer = in_buffer,
+          .in_count = in_count,
+          .in_type = in_type,
+          .root = root};
 }
 constexpr Arguments kBarrier = collective(Traffic::barrier, 0, -1, -1, -1, -1, -1, -1, -1);
 constexpr Arguments kBroadcast = collective(Traffic::broadcast, 4, 3, 0, 1, 2, -1, -1, -1);
@@ -103,8 +167,16 @@ constexpr Arguments kCreatesBySome{.traffic = Traffic::create_handle, .owner = k
 constexpr Arguments kCreatesBetween{.traffic = Traffic::create_handle, .owner = kOfCommunicator, .of = 0, .tag = 4};
 constexpr Arguments kDestroys{.traffic = Traffic::destroy_handle, .owner = Owner::communicator_pointer, .of = 0};
 
-constexpr Arguments one_sided(Traffic traffic, int8_t window, int8_t to, int8_t count, int8_t type, int8_t in_count, int8_t in_type) {
-  return {.traffic = traffic, .owner = Owner::window, .of = window, .to = to, .count = count, .type = type, .in_count = in_count, .in_type = in_type};
+constexpr Arguments one_sided(Traffic traffic, int8_t window, int8_t to, int8_t count, int8_t type, int8_t in_count,
+                              int8_t in_type) {
+  return {.traffic = traffic,
+          .owner = Owner::window,
+          .of = window,
+          .to = to,
+          .count = count,
+          .type = type,
+          .in_count = in_count,
+          .in_type = in_type};
 }
 constexpr Arguments kPuts = one_sided(Traffic::put, 7, 3, 1, 2, -1, -1);
 constexpr Arguments kGets = one_sided(Traffic::get, 7, 3, 1, 2, -1, -1);

@@ -23,9 +23,10 @@ auto& types = *new Handles<int64_t, 3>;
 constexpr uint32_t kMost = 1u << 16;
 std::atomic<uint32_t> made{0};
 std::mutex mutex;
-auto& groups = *new std::map<std::vector<int>, Ranks>;                      // equal members are stored once
-auto& others = *new std::map<std::pair<Ranks, int>, const Communicator*>;  // those behind kMost, by members and own rank
-auto& counted = *new std::map<std::string, uint32_t>;                       // names that only some ranks of the parent gave
+auto& groups = *new std::map<std::vector<int>, Ranks>;  // equal members are stored once
+auto& others =
+    *new std::map<std::pair<Ranks, int>, const Communicator*>;  // those behind kMost, by members and own rank
+auto& counted = *new std::map<std::string, uint32_t>;           // names that only some ranks of the parent gave
 
 Ranks share(std::vector<int> world) {
   std::lock_guard lock(mutex);
@@ -57,7 +58,7 @@ std::vector<int> world_ranks(const Library& library, void* group_place) {
 int first_of(const std::vector<int>& world) { return world.empty() ? -1 : world[0]; }
 
 std::string with_first(std::string name, const std::vector<int>& world) {
-  return name + ".r" + std::to_string(first_of(world));
+  return std::move((name += ".r") += std::to_string(first_of(world)));
 }
 
 void count_neighbours(const Library& library, Word comm, Communicator& found) {
@@ -125,7 +126,7 @@ const Communicator* discover(const Library& library, Word comm) {
   } else if (members.between) {
     name = with_first("between groups", members.own);
   } else {
-    name = with_first("unnamed, " + std::to_string(members.own.size()) + " ranks", members.own);
+    name = with_first("unnamed", members.own);
   }
   return make(library, comm, name, std::move(members));
 }
@@ -138,7 +139,7 @@ const Communicator* of_group(const Library& library, Word window) {
   if (library.win_get_group(window, &group) != 0) return found;
   library.group_rank(library.handle_at(&group), &rank);
   std::vector<int> world = world_ranks(library, &group);
-  found->name = with_first("window of " + std::to_string(world.size()) + " ranks", world);
+  found->name = with_first("window", world);
   found->rank = rank;
   found->size = found->peers = int(world.size());
   found->world = share(std::move(world));
@@ -163,7 +164,8 @@ const Communicator* communicator_of_file(const Library& library, Word file) {
 void made_from(const Library& library, const Communicator& parent, uint32_t number, Word comm) {
   if (comm == library.constants.comm_null) return;
   Members members = members_of(library, comm);
-  std::string name = parent.name + "." + std::to_string(number);
+  std::string name = parent.name;
+  (name += '.') += std::to_string(number);
   if (int(members.own.size()) != parent.size) name = with_first(name, members.own);
   communicators.put(comm, make(library, comm, name, std::move(members)));
 }
@@ -173,7 +175,9 @@ void made_by_some(const Library& library, const Communicator& parent, int tag, W
   Members members = members_of(library, comm);
   std::vector<int> low = members.own, high = members.peers;
   if (members.between && first_of(high) < first_of(low)) std::swap(low, high);
-  std::string name = with_first((members.between ? std::string("between") : parent.name) + ".tag" + std::to_string(tag), low);
+  std::string name = members.between ? "between" : parent.name;
+  (name += ".tag") += std::to_string(tag);
+  name = with_first(name, low);
   if (members.between) name = with_first(name, high);
   uint64_t hash = 14695981039346656037ull;  // FNV-1a of the members: other groups with the same first one count apart
   for (const auto* part : {&low, &high})
@@ -186,7 +190,7 @@ void made_by_some(const Library& library, const Communicator& parent, int tag, W
     std::lock_guard lock(mutex);
     number = ++counted[name];
   }
-  if (number > 1) name += "." + std::to_string(number);
+  if (number > 1) (name += '.') += std::to_string(number);
   communicators.put(comm, make(library, comm, name, std::move(members)));
 }
 

@@ -1,8 +1,8 @@
 // communicators.h - names, ranks and members of communicators, and which one a window or a file belongs to.
 //
-// A name is the same on all its ranks and no other communicator's, without asking anybody: MPI_COMM_WORLD.2 is the second
-// one that was made from MPI_COMM_WORLD, which all its ranks do in one order; where only some of them are in it, the
-// name goes on with its first member's rank in MPI_COMM_WORLD: MPI_COMM_WORLD.2.r4.
+// A name is the same on all its ranks and no other communicator's, without asking anybody: MPI_COMM_WORLD.2 is the
+// second one that was made from MPI_COMM_WORLD, which all its ranks do in one order; where only some of them are in it,
+// the name goes on with its first member's rank in MPI_COMM_WORLD: MPI_COMM_WORLD.2.r4.
 #pragma once
 #include <stdint.h>
 
@@ -17,14 +17,14 @@ namespace strobe::mpi {
 
 struct Communicator {
   std::string name;
-  int rank = 0;         // own rank in it
-  int size = 0;         // its ranks
-  int peers = 0;        // ranks that it can send to: the same, of an inter-communicator those of the other group
+  int rank = 0;          // own rank in it
+  int size = 0;          // its ranks
+  int peers = 0;         // ranks that it can send to: the same, of an inter-communicator those of the other group
   bool between = false;  // it is an inter-communicator
   std::shared_ptr<const std::vector<int>> world;  // by rank of a peer: its rank in MPI_COMM_WORLD, -1 where it has none
-  int incoming = 0, outgoing = 0;                  // neighbours, where it has a topology
-  mutable std::atomic<uint32_t> children{0};       // communicators made from it
-  mutable std::atomic<uint32_t> text{0};           // number of the name among the trace's texts, once there is one
+  int incoming = 0, outgoing = 0;                 // neighbours, where it has a topology
+  mutable std::atomic<uint32_t> children{0};      // communicators made from it
+  mutable std::atomic<uint32_t> text{0};          // number of the name among the trace's texts, once there is one
 
   int32_t world_rank(int peer) const { return peer >= 0 && size_t(peer) < world->size() ? (*world)[size_t(peer)] : -1; }
 };

@@ -248,7 +248,8 @@ void complete(Facts& facts, const Status& status) {
     facts.from = status.cancelled || status.source < 0 ? kNone : status.source;
     facts.from_tag = status.tag;
   }
-  if (facts.received == kUnknown) facts.received = facts.from != kNone || facts.traffic == Traffic::file_read ? status.bytes : 0;
+  if (facts.received == kUnknown)
+    facts.received = facts.from != kNone || facts.traffic == Traffic::file_read ? status.bytes : 0;
   if (facts.sent == kUnknown) facts.sent = status.bytes;
   if (status.cancelled) facts.to = kNone, facts.sent = 0;
 }

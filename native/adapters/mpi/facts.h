@@ -38,7 +38,9 @@ Facts facts_of(const Library& library, int call, const Arguments& where, bool la
                const Word* words);
 
 // Whether anything has to be asked of a status.
-inline bool needs_status(const Facts& facts) { return facts.from != kNone || facts.sent == kUnknown || facts.received == kUnknown; }
+inline bool needs_status(const Facts& facts) {
+  return facts.from != kNone || facts.sent == kUnknown || facts.received == kUnknown;
+}
 void complete(Facts& facts, const Status& status);
 
 }  // namespace strobe::mpi

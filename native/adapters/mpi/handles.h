@@ -1,5 +1,5 @@
-// handles.h - what is known about MPI's handles (communicators, windows, files, data types), found at the price of a few
-// loads.
+// handles.h - what is known about MPI's handles (communicators, windows, files, data types), found at the price of a
+// few loads.
 //
 // A handle is a number that MPI uses again once it is freed, so whoever frees one drops it here before it does.
 #pragma once

@@ -45,13 +45,20 @@ const Communicator* owner_of(const Library& library, const Arguments& where, con
       const Word comm = library.handle(word);  // what is wrong with it is for the function itself to say
       return comm == library.constants.comm_null ? nullptr : communicator_of(library, comm);
     }
-    case Owner::window: return communicator_of_window(library, library.handle(word));
-    case Owner::file: return communicator_of_file(library, word);
-    case Owner::communicator_pointer: return drop_communicator(library, handle_in(library, word));
-    case Owner::window_pointer: return drop_window(library, handle_in(library, word));
-    case Owner::file_pointer: return drop_file(file_in(word));
-    case Owner::message: return matched.drop(handle_in(library, word), nullptr);
-    case Owner::none: break;
+    case Owner::window:
+      return communicator_of_window(library, library.handle(word));
+    case Owner::file:
+      return communicator_of_file(library, word);
+    case Owner::communicator_pointer:
+      return drop_communicator(library, handle_in(library, word));
+    case Owner::window_pointer:
+      return drop_window(library, handle_in(library, word));
+    case Owner::file_pointer:
+      return drop_file(file_in(word));
+    case Owner::message:
+      return matched.drop(handle_in(library, word), nullptr);
+    case Owner::none:
+      break;
   }
   return nullptr;
 }
@@ -81,7 +88,8 @@ class Recording {
     if (call_.kind == kRequestFree) freed_ = request_freed(request_, over_);
     if (call_.kind == kCancel) request_cancelled(request_);
     const int8_t status = has_status() ? call_.arguments.status : int8_t(-1);
-    if (rows && status >= 0 && words[status] == library.constants.status_ignore) words[status] = Word(status_);
+    if (rows && status >= 0 && (words[status] == library.constants.status_ignore || !words[status]))
+      words[status] = Word(status_);
   }
 
   Peers peers() const { return peers_of(call_.arguments, words_, library_, communicator_); }
@@ -125,11 +133,15 @@ class Recording {
         Request request;
         request.facts = facts, request.began = began;
         if (call_.kind == kIdup) request.made = words_[call_.arity - 2], request.child = child_;
-        if (call_.kind == kPersistent) request_prepared(handle_in(library, last_), request);
-        else request_begins(handle_in(library, last_), request);
+        if (call_.kind == kPersistent)
+          request_prepared(handle_in(library, last_), request);
+        else
+          request_begins(handle_in(library, last_), request);
         break;
       }
-      case kStart: request_starts(handle_in(library, words_[0]), began); break;
+      case kStart:
+        request_starts(handle_in(library, words_[0]), began);
+        break;
       case kStartall:
         for (int i = 0; i < int(words_[0]); i++)
           request_starts(library.handle_at(reinterpret_cast<const void*>(words_[1]), size_t(i)), began);
@@ -151,7 +163,8 @@ class Recording {
       case kNewFile:
         if (communicator_) file_opened(*communicator_, file_in(last_));
         break;
-      default: break;
+      default:
+        break;
     }
   }
 

@@ -1,5 +1,5 @@
-// record.h - what happens around an MPI call while a session records: a span, the rows that belong to it, and what has to
-// be remembered until a request completes.
+// record.h - what happens around an MPI call while a session records: a span, the rows that belong to it, and what has
+// to be remembered until a request completes.
 #pragma once
 #include <stdint.h>
 

@@ -44,8 +44,10 @@ class Locked {
   }
   Entry& add(Word handle, const Request& request) {
     Entry* made = bucket_.unused;
-    if (made) bucket_.unused = made->next;
-    else made = new Entry;
+    if (made)
+      bucket_.unused = made->next;
+    else
+      made = new Entry;
     *made = {handle, nullptr, nullptr, made, false, request};
     Entry** at = find(handle);
     if (*at) {

@@ -1,8 +1,8 @@
 // requests.h - what non-blocking calls have begun: found again by the request when it completes.
 //
-// A handle alone does not name a request: MPICH gives all sends that are over at once the same one, and so does Open MPI.
-// Requests of one handle complete in the order in which they began; those that share one are all sends, or have nothing
-// to tell.
+// A handle alone does not name a request: MPICH gives all sends that are over at once the same one, and so does Open
+// MPI. Requests of one handle complete in the order in which they began; those that share one are all sends, or have
+// nothing to tell.
 #pragma once
 #include <stdint.h>
 
@@ -14,15 +14,15 @@ namespace strobe::mpi {
 
 struct Request {
   Facts facts;
-  uint64_t began = 0;   // ticks
-  uint32_t number = 0;  // of the request, as rows tell it
-  Word made = 0;        // MPI_Comm_idup: where the new communicator will be
-  uint32_t child = 0;   // and which one of its parent's it is
+  uint64_t began = 0;                                     // ticks
+  uint32_t number = 0;                                    // of the request, as rows tell it
+  Word made = 0;                                          // MPI_Comm_idup: where the new communicator will be
+  uint32_t child = 0;                                     // and which one of its parent's it is
   bool persistent = false, active = false, told = false;  // told: its row is written already
-  bool from_anyone = false;                                // its call is counted when the sender is known
+  bool from_anyone = false;                               // its call is counted when the sender is known
 };
 
-extern std::atomic<int64_t> requests_begun;    // active ones: while there are any, waits have to be looked at
+extern std::atomic<int64_t> requests_begun;   // active ones: while there are any, waits have to be looked at
 extern std::atomic<int64_t> requests_asking;  // those that want a status
 
 void request_begins(Word handle, Request request);  // numbered here

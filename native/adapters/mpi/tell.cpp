@@ -41,33 +41,60 @@ int64_t pending_ns(uint64_t began) { return int64_t(ns_of(strobe_ticks() - began
 // Names of collectives as OTF2 has them; of the neighbourhood ones as MPI has them.
 const char* name_of(Traffic traffic) {
   switch (traffic) {
-    case Traffic::barrier: return "barrier";
-    case Traffic::broadcast: return "broadcast";
-    case Traffic::gather: return "gather";
-    case Traffic::gatherv: return "gatherv";
-    case Traffic::scatter: return "scatter";
-    case Traffic::scatterv: return "scatterv";
-    case Traffic::allgather: return "allgather";
-    case Traffic::allgatherv: return "allgatherv";
-    case Traffic::alltoall: return "alltoall";
-    case Traffic::alltoallv: return "alltoallv";
-    case Traffic::alltoallw: return "alltoallw";
-    case Traffic::reduce: return "reduce";
-    case Traffic::allreduce: return "allreduce";
-    case Traffic::reduce_scatter: return "reduce_scatter";
-    case Traffic::reduce_scatter_block: return "reduce_scatter_block";
-    case Traffic::scan: return "scan";
-    case Traffic::exscan: return "exscan";
-    case Traffic::neighbor_allgather: return "neighbor_allgather";
-    case Traffic::neighbor_allgatherv: return "neighbor_allgatherv";
-    case Traffic::neighbor_alltoall: return "neighbor_alltoall";
-    case Traffic::neighbor_alltoallv: return "neighbor_alltoallv";
-    case Traffic::neighbor_alltoallw: return "neighbor_alltoallw";
-    case Traffic::create_handle: return "create_handle";
-    case Traffic::destroy_handle: return "destroy_handle";
-    case Traffic::create_window: return "create_handle_and_allocate";
-    case Traffic::destroy_window: return "destroy_handle_and_deallocate";
-    default: return nullptr;
+    case Traffic::barrier:
+      return "barrier";
+    case Traffic::broadcast:
+      return "broadcast";
+    case Traffic::gather:
+      return "gather";
+    case Traffic::gatherv:
+      return "gatherv";
+    case Traffic::scatter:
+      return "scatter";
+    case Traffic::scatterv:
+      return "scatterv";
+    case Traffic::allgather:
+      return "allgather";
+    case Traffic::allgatherv:
+      return "allgatherv";
+    case Traffic::alltoall:
+      return "alltoall";
+    case Traffic::alltoallv:
+      return "alltoallv";
+    case Traffic::alltoallw:
+      return "alltoallw";
+    case Traffic::reduce:
+      return "reduce";
+    case Traffic::allreduce:
+      return "allreduce";
+    case Traffic::reduce_scatter:
+      return "reduce_scatter";
+    case Traffic::reduce_scatter_block:
+      return "reduce_scatter_block";
+    case Traffic::scan:
+      return "scan";
+    case Traffic::exscan:
+      return "exscan";
+    case Traffic::neighbor_allgather:
+      return "neighbor_allgather";
+    case Traffic::neighbor_allgatherv:
+      return "neighbor_allgatherv";
+    case Traffic::neighbor_alltoall:
+      return "neighbor_alltoall";
+    case Traffic::neighbor_alltoallv:
+      return "neighbor_alltoallv";
+    case Traffic::neighbor_alltoallw:
+      return "neighbor_alltoallw";
+    case Traffic::create_handle:
+      return "create_handle";
+    case Traffic::destroy_handle:
+      return "destroy_handle";
+    case Traffic::create_window:
+      return "create_handle_and_allocate";
+    case Traffic::destroy_window:
+      return "destroy_handle_and_deallocate";
+    default:
+      return nullptr;
   }
 }
 
@@ -138,7 +165,8 @@ void rows(const Facts& facts, uint64_t began, const Request* request) {
   switch (facts.traffic) {
     case Traffic::none:
     case Traffic::file_read:
-    case Traffic::file_write: return;
+    case Traffic::file_write:
+      return;
     case Traffic::send:
     case Traffic::send_in_parts:
     case Traffic::receive:
@@ -146,7 +174,8 @@ void rows(const Facts& facts, uint64_t began, const Request* request) {
     case Traffic::receive_matched:
     case Traffic::exchange:
       if (facts.to >= 0) message(facts, "send", 60, facts.to, facts.to_tag, facts.sent, began, request);
-      if (facts.from >= 0) message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
+      if (facts.from >= 0)
+        message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
       return;
     case Traffic::put:
       if (facts.to >= 0) message(facts, "put", 62, facts.to, kNone, facts.sent, began, request);
@@ -160,7 +189,8 @@ void rows(const Facts& facts, uint64_t began, const Request* request) {
     case Traffic::compare_and_swap:
       if (facts.to >= 0) message(facts, "atomic", 59, facts.to, kNone, facts.sent + facts.received, began, request);
       return;
-    default: break;
+    default:
+      break;
   }
   const char* name = name_of(facts.traffic);
   const int64_t values[STROBE_ROW_VALUES] = {

@@ -7,23 +7,39 @@ namespace strobe::mpi {
 
 WaitArguments wait_arguments(Kind kind) {
   switch (kind) {
-    case kWait: return {.requests = 0, .status = 1};
-    case kWaitall: return {.count = 0, .requests = 1, .status = 2};
-    case kWaitany: return {.count = 0, .requests = 1, .index = 2, .status = 3};
-    case kWaitsome: return {.count = 0, .requests = 1, .completed = 2, .indices = 3, .status = 4};
-    case kTest: return {.requests = 0, .flag = 1, .status = 2};
-    case kTestall: return {.count = 0, .requests = 1, .flag = 2, .status = 3};
-    case kTestany: return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
-    case kTestsome: return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
-    case kGetStatus: return {.requests = 0, .flag = 1, .status = 2, .by_value = true};
-    case kGetStatusAll: return {.count = 0, .requests = 1, .flag = 2, .status = 3};
-    case kGetStatusAny: return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
-    case kGetStatusSome: return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
+    case kWait:
+      return {.requests = 0, .status = 1};
+    case kWaitall:
+      return {.count = 0, .requests = 1, .status = 2};
+    case kWaitany:
+      return {.count = 0, .requests = 1, .index = 2, .status = 3};
+    case kWaitsome:
+      return {.count = 0, .requests = 1, .completed = 2, .indices = 3, .status = 4};
+    case kTest:
+      return {.requests = 0, .flag = 1, .status = 2};
+    case kTestall:
+      return {.count = 0, .requests = 1, .flag = 2, .status = 3};
+    case kTestany:
+      return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
+    case kTestsome:
+      return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
+    case kGetStatus:
+      return {.requests = 0, .flag = 1, .status = 2, .by_value = true};
+    case kGetStatusAll:
+      return {.count = 0, .requests = 1, .flag = 2, .status = 3};
+    case kGetStatusAny:
+      return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
+    case kGetStatusSome:
+      return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
     case kIprobe:
-    case kImprobe: return {.flag = 3};
-    case kWinTest: return {.flag = 1};
-    case kParrived: return {.flag = 2};
-    default: return {};
+    case kImprobe:
+      return {.flag = 3};
+    case kWinTest:
+      return {.flag = 1};
+    case kParrived:
+      return {.flag = 2};
+    default:
+      return {};
   }
 }
 
@@ -41,7 +57,7 @@ Waiting::Waiting(const Library& library, Kind kind, Word* words)
   for (size_t i = 0; i < count_; i++)
     handles_[i] = at_.by_value ? library.handle(words[at_.requests]) : library.handle_at(requests_, i);
   Word& status = words[at_.status];
-  if (status == library.constants.status_ignore && requests_asking.load(std::memory_order_relaxed) > 0) {
+  if ((status == library.constants.status_ignore || !status) && requests_asking.load(std::memory_order_relaxed) > 0) {
     const bool single = at_.count < 0 || at_.index >= 0;
     char* own = status_;
     if (!single && count_ > kFew) {
@@ -50,12 +66,13 @@ Waiting::Waiting(const Library& library, Kind kind, Word* words)
     }
     status = Word(own);
   }
-  status_place_ = status == library.constants.status_ignore ? nullptr : reinterpret_cast<const char*>(status);
+  if (status != library.constants.status_ignore) status_place_ = reinterpret_cast<const char*>(status);
 }
 
 void Waiting::one(size_t request, size_t status, bool rows) {
   Request over;
-  if (kind_ >= kGetStatus ? !request_told(handles_[request], over) : !request_completes(handles_[request], over)) return;
+  if (kind_ >= kGetStatus ? !request_told(handles_[request], over) : !request_completes(handles_[request], over))
+    return;
   if (over.made && over.facts.communicator)
     made_from(library_, *over.facts.communicator, over.child, library_.handle_at(reinterpret_cast<void*>(over.made)));
   if (over.told || !rows) return;

@@ -23,7 +23,8 @@ constexpr bool is_large(const char* name) {  // its counts have 64 bits
 }
 
 constexpr Description kAll[kCalls] = {
-#define MPI_CALL(name, arity, role, kind, arguments) {#name, arity, STROBE_ROLE_##role, kind, is_large(#name), arguments},
+#define MPI_CALL(name, arity, role, kind, arguments) \
+  {#name, arity, STROBE_ROLE_##role, kind, is_large(#name), arguments},
     MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
 #undef MPI_CALL
 };
