@@ -100,7 +100,7 @@ enum strobe_row_kind {
   // messages: (direction text, communicator text), (peer_rank, communicator_rank), tag, size_bytes, request, pending_ns
   STROBE_ROW_MESSAGE = 1,
   // collective_spans of MPI: (collective text, communicator text), (root, group_size), sent_bytes, received_bytes,
-  // (sequence, request), pending_ns
+  // (own rank in the communicator, request), pending_ns
   STROBE_ROW_COLLECTIVE = 2,
   // collective_spans of torch.distributed: (collective text, dtype text), (group text, group_ranks text),
   // (rank, group_size), sent_bytes, received_bytes, (sequence, root)
