@@ -70,6 +70,8 @@ int Session::start(const strobe_options& options) {
     const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep;
     collector_ = std::make_unique<Collector>(keep, regions_, *paths_, [this] { commit(); });
   }
+  if (!child_) throttle_.forget();
+  throttle_.begin(options_.throttle_calls, int64_t(options_.throttle_ns));
   metrics_ = std::make_unique<ProcessMetrics>();
   next_location_ = 0;
   unmatched_ = cut_ = 0;
@@ -222,6 +224,12 @@ int strobe_stops_at_exit(void) { return session().stops_at_exit(); }
 uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) {
   strobe::put_at(strobe::kEnter, region, [ticks] { return ticks; });
+}
+void strobe_switch_stack(uint32_t stack) { strobe::put(strobe::kSwitch, stack & (strobe::kRegionLimit - 1)); }
+const uint8_t* strobe_throttle_flags(void) { return reinterpret_cast<const uint8_t*>(session().throttle().flags()); }
+void strobe_note_throttled(uint32_t region) {
+  session().throttle().note(region);
+  session().count("functions_throttled", 1);
 }
 void strobe_note_rank(int rank, int size) { session().note_rank(rank, size); }
 }

@@ -24,7 +24,7 @@ void register_templates(nb::module_& m);
 namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
-           uint32_t metrics_period_ms, uint32_t keep) {
+           uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -32,6 +32,8 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.drain_period_us = drain_period_us;
   options.metrics_period_ms = metrics_period_ms;
   options.keep = keep;
+  options.throttle_calls = throttle_calls;
+  options.throttle_ns = throttle_ns;
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -39,9 +41,9 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   }
 }
 
-void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
-  if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0)
-    throw nb::python_error();
+void calls_start(nb::sequence excluded, nb::sequence rules, bool strings, bool imports, bool c_functions) {
+  const CodeOptions options{excluded.ptr(), rules.ptr(), strings, imports};
+  if (code_regions_setup(&options) != 0 || python_calls_start(c_functions) != 0) throw nb::python_error();
 }
 
 uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line,
@@ -116,7 +118,8 @@ void exit_now(int status) {
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
-        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0);
+        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
+        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);
@@ -134,7 +137,8 @@ NB_MODULE(_native, m) {
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
-  m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));
+  m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),
+        nb::arg("imports"), nb::arg("c_functions"));
   m.def("python_calls_stop", &python_calls_stop);
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));

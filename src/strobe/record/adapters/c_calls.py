@@ -1,0 +1,32 @@
+"""C functions: built-in functions and methods (`len`, `list.append`, `torch.add`) that recorded Python functions call.
+
+To ask for: `--trace +c_calls`. CPython 3.11 tells of them by its profile hook only, later ones by sys.monitoring. The
+work is in python_calls, which this adapter needs.
+"""
+
+from __future__ import annotations
+
+from strobe.record.config import Session
+
+
+class CCalls:
+    """The adapter."""
+
+    name = "c_calls"
+
+    def available(self) -> str:
+        """Wherever Python calls are."""
+        from strobe.record.adapters.python_calls import ADAPTER
+
+        return ADAPTER.available()
+
+    def start(self, settings: Session) -> None:
+        """Check that there is somebody to record them."""
+        if "python_calls" not in settings.adapters:
+            raise ValueError("C functions are recorded where Python functions call them: --trace +python,+c_calls")
+
+    def stop(self) -> None:
+        """Nothing of its own to stop."""
+
+
+ADAPTER = CCalls()
