@@ -97,7 +97,7 @@ LOSSES = {
     "weights_out_of_range": "weights of the imported profile that are too large left out",
     "metrics_damaged": "metrics of the imported profile that could not be read",
     "functions_throttled": "functions not recorded any more: called often, and short (--throttle off records all)",
-    "c_functions_hidden_by_a_profiler": "times a profiler of the program took the place from which C functions are seen",
+    "c_functions_hidden_by_a_profiler": "times that a profiler of the program hid C functions from the recorder",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Worth knowing, and nothing is missing.

@@ -169,7 +169,7 @@ _ROWS = (
         "what",
         "",
         separated(os.pathsep),
-        "record these functions, too: a folder or file (with a slash), or a dotted name, with wildcards; again for each",
+        "record these functions, too: a folder or file (has a slash), or a dotted name, wildcards too; again for each",
         metavar="PATTERN",
         many=os.pathsep,
         paths=True,

@@ -8,6 +8,7 @@ import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
 import { type Ground, type Hit, hitTest, rowAt } from "./hit";
 import { type Idle, idleAt } from "./idle";
+import { Lines } from "./lines";
 import type { Pane as PaneModel, TimelineModel } from "./model";
 import { totalHeight } from "./rows";
 
@@ -33,21 +34,21 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     ...groundOf(model, pane),
     height: pane.height.value,
     rasters: model.rasters,
-    places: model.places.value,
+    places: model.data.places.value,
     radar: model.radar.value,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
-    stepsOf: model.stepsOf.value,
+    stepsOf: model.data.stepsOf.value,
     foldedProcesses: model.run.meta.folded_processes,
     chosenStep: state.value.step,
-    readings: model.readings.value,
+    readings: model.data.readings.value,
     selection: span && {
       location: span.location,
       startNs: span.start_ns,
       depth: span.depth,
       durationNs: span.duration_ns,
     },
-    critical: model.critical.value,
+    critical: model.data.critical.value,
     linked: span &&
       links.value && {
         span,
@@ -65,13 +66,16 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     range: model.dragging.value ?? state.value.range,
     pointerX: model.pointer.value?.x,
     version: model.version.value,
-    layout: pane.rows.value,
     kept,
   };
 }
 
 /** Room for the cells of a pane. */
-export const newKept = (): Kept => ({ canvas: new OffscreenCanvas(1, 1), of: [] });
+export const newKept = (): Kept => ({
+  cells: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
+  rasters: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
+  placed: { tiles: [], version: -1, of: new Map() },
+});
 
 /** Gives a canvas the size of what it shows, in device pixels. */
 export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
@@ -124,6 +128,10 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);
       for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
+      const exact = kept.cells.lines.exact && kept.rasters.lines.exact;
+      if (isMain) model.painted.value = exact;
+      // What this frame had no time for, the next one paints.
+      if (!exact && !frame) frame = requestAnimationFrame(draw);
     };
     // Draws after every change of anything the picture depends on, at most once a frame.
     const dispose = effect(() => {
@@ -134,7 +142,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       dispose();
       cancelAnimationFrame(frame);
     };
-  }, [model, pane, toolsFor]);
+  }, [model, pane, isMain, toolsFor]);
 
   useEffect(() => {
     const [box, surface] = [scroller.current, canvas.current];
