@@ -8,6 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <new>
+
 namespace strobe {
 
 pthread_key_t Session::thread_key_;
@@ -197,6 +200,9 @@ void Session::after_fork_in_child() {
     (void)slot.release();
   }
   slots_.clear();
+  const std::vector<uint32_t> throttled = throttle_.throttled();
+  new (&throttle_) Throttle;
+  for (uint32_t region : throttled) throttle_.note(region);  // they are not recorded here either
   (void)paths_.release();
   (void)metrics_.release();
   (void)collector_.release();
@@ -239,6 +245,9 @@ void strobe_enter_at(uint32_t region, uint64_t ticks) {
 void strobe_switch_stack(uint32_t stack) { strobe::put(strobe::kSwitch, stack & (strobe::kRegionLimit - 1)); }
 const uint8_t* strobe_throttle_flags(void) { return reinterpret_cast<const uint8_t*>(session().throttle().flags()); }
 void strobe_note_throttled(uint32_t region) {
+  // Functions that are made again and again share a region.
+  const std::vector<uint32_t> known = session().throttle().throttled();
+  if (std::find(known.begin(), known.end(), region) != known.end()) return;
   session().throttle().note(region);
   session().count("functions_throttled", 1);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "include/strobe.h"
+#include "python/greenlets.h"
 extern "C" {
 #include "python/code_regions.h"
 }
@@ -142,6 +143,9 @@ NB_MODULE(_native, m) {
   m.def("python_calls_stop", &python_calls_stop);
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
+  m.attr("greenlet_switched") = nb::steal(greenlet_function(0));
+  m.attr("settrace") = nb::steal(greenlet_function(1));
+  m.attr("gettrace") = nb::steal(greenlet_function(2));
   register_reader(m);
   register_pyramid(m);
   register_formats(m);

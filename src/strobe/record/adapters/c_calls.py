@@ -6,6 +6,8 @@ work is in python_calls, which this adapter needs.
 
 from __future__ import annotations
 
+import sys
+
 from strobe.record.config import Session
 
 
@@ -15,10 +17,10 @@ class CCalls:
     name = "c_calls"
 
     def available(self) -> str:
-        """Wherever Python calls are."""
-        from strobe.record.adapters.python_calls import ADAPTER
-
-        return ADAPTER.available()
+        """Not in a free-threaded Python: the hooks rely on the GIL."""
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            return "C functions are not recorded in a free-threaded Python"
+        return ""
 
     def start(self, settings: Session) -> None:
         """Check that there is somebody to record them."""

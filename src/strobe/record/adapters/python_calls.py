@@ -13,6 +13,7 @@ import sys
 
 import strobe
 from strobe.native import core
+from strobe.record import greenlets
 from strobe.record.config import Session
 from strobe.record.filters import PATH, rules_of
 from strobe.record.options import yes_or_no
@@ -49,9 +50,11 @@ class PythonCalls:
             imports=yes_or_no(settings.options.get("include-imports", "no")),
             c_functions="c_calls" in settings.adapters,
         )
+        greenlets.start()
 
     def stop(self) -> None:
         """Remove the hook."""
+        greenlets.stop()
         core.python_calls_stop()
 
 
