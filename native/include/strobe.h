@@ -142,6 +142,18 @@ typedef struct strobe_total_sums {
 } strobe_total_sums;
 STROBE_API void strobe_total(const strobe_total_key* key, const strobe_total_sums* more);
 
+// --- counters of source lines, the side table lines: one thread at a time adds to them, as it likes
+typedef struct strobe_line {
+  uint64_t hits, ticks;
+  uint32_t file, function;  // texts
+  uint32_t line, function_line;
+} strobe_line;
+// Counters of `count` lines from first_line on, all 0. NULL: nothing is recorded, or there are too many lines. They are
+// good while strobe_lines_epoch stays the same: a fork, and the end of the recording, change it.
+STROBE_API strobe_line* strobe_lines(const char* file, const char* function, uint32_t function_line,
+                                     uint32_t first_line, uint32_t count);
+STROBE_API extern uint32_t strobe_lines_epoch;
+
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);
 // For what is known to be worth a record only when it is over (a poll that found something): enter at an earlier moment

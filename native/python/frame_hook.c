@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "include/strobe.h"
+#include "lines_frames.h"
 
 #define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
 /* Below this address half of the thread's C stack is used. Unset it is above everything, so that the first frame comes
@@ -91,7 +92,7 @@ static void see_c_functions(PyThreadState* tstate) {
   if (!tstate->c_profilefunc) set_profile(tstate, on_profile);
 }
 
-static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
+static PyObject* evaluate_recorded(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
   uintptr_t region = code_region(frame->f_code, frame->f_globals);
   if (__builtin_expect((char*)__builtin_frame_address(0) < stack_limit, 0))
     return evaluate_deep(tstate, frame, throwing);
@@ -112,6 +113,11 @@ static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* fra
   PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
   importing--;
   return result;
+}
+
+static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
+  if (__builtin_expect(lines_running, 0)) return lines_evaluate(tstate, frame, throwing, evaluate_recorded);
+  return evaluate_recorded(tstate, frame, throwing);
 }
 
 int python_calls_importing(int depth) {

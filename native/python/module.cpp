@@ -11,6 +11,7 @@
 #include "python/greenlets.h"
 extern "C" {
 #include "python/code_regions.h"
+#include "python/lines.h"
 }
 
 namespace nb = nanobind;
@@ -45,6 +46,13 @@ void start(const std::string& folder, const std::string& description, uint32_t r
 void calls_start(nb::sequence excluded, nb::sequence rules, bool strings, bool imports, bool c_functions) {
   const CodeOptions options{excluded.ptr(), rules.ptr(), strings, imports};
   if (code_regions_setup(&options) != 0 || python_calls_start(c_functions) != 0) throw nb::python_error();
+}
+
+void lines_choose(nb::sequence list) {
+  if (lines_start(list.ptr()) != 0) throw nb::python_error();
+}
+void lines_add_code(nb::handle code) {
+  if (lines_add(code.ptr()) != 0) throw nb::python_error();
 }
 
 uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line,
@@ -141,6 +149,9 @@ NB_MODULE(_native, m) {
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),
         nb::arg("imports"), nb::arg("c_functions"));
   m.def("python_calls_stop", &python_calls_stop);
+  m.def("lines_start", &lines_choose, nb::arg("patterns"));
+  m.def("lines_stop", &lines_stop);
+  m.def("lines_add", &lines_add_code, nb::arg("code"));
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   m.attr("greenlet_switched") = nb::steal(greenlet_function(0));

@@ -12,6 +12,7 @@
 
 #include "c_functions.h"
 #include "include/strobe.h"
+#include "lines_events.h"
 
 #define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
 static FAST_TLS int importing;
@@ -23,7 +24,10 @@ static int running;
 static uint32_t* open_calls;
 enum { REGION_LIMIT = 1 << 22 };
 
-static inline PyObject* begin(PyCodeObject* code, int may_disable) {
+static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disable) {
+  PyCodeObject* code = (PyCodeObject*)args[0];
+  LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of(code) : NULL;
+  if (lines) lines_push(lines, args[0], args[1], goes_on), may_disable = 0;
   uintptr_t region = code_region(code, NULL);
   if (__builtin_expect(region >= CODE_FIRST, 1)) {
     region -= CODE_FIRST;
@@ -43,7 +47,10 @@ static inline PyObject* begin(PyCodeObject* code, int may_disable) {
   return Py_NewRef(may_disable ? disable : Py_None);
 }
 
-static inline PyObject* end(PyCodeObject* code, int may_disable) {
+static inline PyObject* end(PyObject* const* args, int may_disable) {
+  PyCodeObject* code = (PyCodeObject*)args[0];
+  LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of(code) : NULL;
+  if (lines) lines_pop(lines), may_disable = 0;
   uintptr_t region = code_region(code, NULL);
   if (__builtin_expect(region >= CODE_FIRST, 1)) {
     region -= CODE_FIRST;
@@ -62,11 +69,12 @@ static inline PyObject* end(PyCodeObject* code, int may_disable) {
 
 #define CALLBACK(name) static PyObject* name(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords)
 #define UNUSED (void)self, (void)flags, (void)keywords
-CALLBACK(on_begin) { return UNUSED, begin((PyCodeObject*)args[0], 1); }
-CALLBACK(on_end) { return UNUSED, end((PyCodeObject*)args[0], 1); }
+CALLBACK(on_begin) { return UNUSED, begin(args, 0, 1); }
+CALLBACK(on_resume) { return UNUSED, begin(args, 1, 1); }
+CALLBACK(on_end) { return UNUSED, end(args, 1); }
 /* PY_UNWIND and PY_THROW are global events: they cannot be switched off per code object. */
-CALLBACK(on_throw) { return UNUSED, begin((PyCodeObject*)args[0], 0); }
-CALLBACK(on_unwind) { return UNUSED, end((PyCodeObject*)args[0], 0); }
+CALLBACK(on_throw) { return UNUSED, begin(args, 1, 0); }
+CALLBACK(on_unwind) { return UNUSED, end(args, 0); }
 
 /* CALL is told of every callable, its C_RETURN or C_RAISE of all but Python functions. */
 CALLBACK(on_call) {
@@ -96,9 +104,9 @@ static const struct {
   const char* event;
   vectorcallfunc call;
   int for_c_functions;
-} events[] = {{"PY_START", on_begin, 0}, {"PY_RESUME", on_begin, 0}, {"PY_THROW", on_throw, 0},
-              {"PY_RETURN", on_end, 0},  {"PY_YIELD", on_end, 0},    {"PY_UNWIND", on_unwind, 0},
-              {"CALL", on_call, 1},      {"C_RETURN", on_c_end, 1},  {"C_RAISE", on_c_end, 1}};
+} events[] = {{"PY_START", on_begin, 0}, {"PY_RESUME", on_resume, 0}, {"PY_THROW", on_throw, 0},
+              {"PY_RETURN", on_end, 0},  {"PY_YIELD", on_end, 0},     {"PY_UNWIND", on_unwind, 0},
+              {"CALL", on_call, 1},      {"C_RETURN", on_c_end, 1},   {"C_RAISE", on_c_end, 1}};
 
 static PyObject* new_callback(vectorcallfunc call) {
   Callback* made = PyObject_New(Callback, callback_type);
@@ -162,7 +170,7 @@ int python_calls_start(int c_functions) {
   if (tool_id < 3)
     return PyErr_SetString(PyExc_RuntimeError, "no free tool id in sys.monitoring (3 and 4 are taken)"), -1;
   importing = 0;
-  if (set_callbacks(monitoring, 1, c_functions) != 0) return -1;
+  if (set_callbacks(monitoring, 1, c_functions) != 0 || lines_events_start(monitoring, tool_id) != 0) return -1;
   /* What an earlier recording in this process had switched off. */
   PyObject* done = PyObject_CallMethod(monitoring, "restart_events", NULL);
   Py_XDECREF(done);

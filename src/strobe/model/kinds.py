@@ -113,4 +113,5 @@ RECORDED_WITH = {
     "nvtx": ("NVTX ranges", "--trace +nvtx"),
     "itt": ("ITT ranges", "--trace +itt"),
     "metrics": ("process metrics", "--trace +metrics"),
+    "lines": ("source lines", "--lines FUNCTION"),
 }
