@@ -92,11 +92,18 @@ static void see_c_functions(PyThreadState* tstate) {
   if (!tstate->c_profilefunc) set_profile(tstate, on_profile);
 }
 
+/* What the call of a generator or coroutine function runs is only what makes the object; sys.setprofile and
+ * sys.monitoring do not tell of it either. */
+static inline int makes_generator(const struct _PyInterpreterFrame* frame) {
+  return (frame->f_code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
+         frame->owner != FRAME_OWNED_BY_GENERATOR;
+}
+
 static PyObject* evaluate_recorded(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
   uintptr_t region = code_region(frame->f_code, frame->f_globals);
   if (__builtin_expect((char*)__builtin_frame_address(0) < stack_limit, 0))
     return evaluate_deep(tstate, frame, throwing);
-  if (region >= CODE_FIRST && !importing) {
+  if (region >= CODE_FIRST && !importing && !makes_generator(frame)) {
     region -= CODE_FIRST;
     if (is_throttled((uint32_t)region)) {
       code_region_throttle(frame->f_code, (uint32_t)region);
