@@ -25,6 +25,7 @@ GROUPS = {
 }
 SHORT_NAMES = {
     "python": "python_calls",
+    "samples": "python_samples",
     "lines": "source_lines",
     "torch": "torch_ops",
     "loader": "data_loader",
@@ -35,6 +36,7 @@ SHORT_NAMES = {
 PRESETS: dict[str, dict[str, str]] = {
     "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,counters"},
     "light": {"trace": "torch_ops,data_loader,itt,nvtx,counters"},
+    "sampling": {"trace": "python_samples,torch_ops,data_loader,itt,nvtx,counters", "sample": "1000"},
 }
 
 
@@ -132,6 +134,17 @@ def throttle(text: str) -> tuple[int, int]:
     return int(calls), nanoseconds(time or "2us")
 
 
+def per_second(text: str) -> float:
+    """Read how often a second: 0 (never) to 10000. Raises ValueError."""
+    try:
+        value = float(text or 0)
+    except ValueError:
+        raise ValueError(f"'{text}' is no number of samples a second") from None
+    if not 0 <= value <= 10000 or 0 < value < 0.1:
+        raise ValueError(f"cannot take {text} samples a second; 0 for none, or 0.1 to 10000")
+    return value
+
+
 def preset(text: str) -> str:
     """Read the name of a preset. Raises ValueError."""
     if text not in PRESETS:
@@ -209,6 +222,15 @@ _ROWS = (
         throttle,
         "a function called N times that takes less than TIME on average is not recorded any more; off: never",
         metavar="N:TIME|off",
+    ),
+    Option(
+        "sample",
+        "what",
+        "",
+        per_second,
+        "look so often a second what every Python thread does; 0: never",
+        metavar="HZ",
+        adapter="python_samples",
     ),
     Option(
         "lines",
@@ -349,8 +371,11 @@ def traced_adapters(settings: dict[str, Setting], *, mpi: bool = False) -> tuple
     if graph_only:
         settings["keep"] = Setting("0", f"graph in --trace ({settings['trace'].origin})")
     chosen = adapters(settings["preset"].text, changes, mpi=mpi)
+    if "python_samples" in chosen and not settings["sample"].text:
+        settings["sample"] = Setting("1000", f"samples in --trace ({settings['trace'].origin})")
     asked = [option.adapter for name, option in OPTIONS.items() if option.adapter and settings[name].text]
-    return tuple(name for name in known_adapters() if name in chosen or name in asked)
+    never = ["python_samples"] if settings["sample"].text and not per_second(settings["sample"].text) else []
+    return tuple(name for name in known_adapters() if (name in chosen or name in asked) and name not in never)
 
 
 def without_graph(changes: str) -> tuple[str, bool]:
