@@ -1,17 +1,15 @@
-"""What recording costs: the example, one ITT range, one Python call beside VizTracer.
+"""What recording costs: the example, and one ITT range. Of Python calls: benchmarks/overhead.py.
 
-./dev bench cost [training|ranges|calls ...] [--rounds 5] [--steps 200] [--pythons 3.11 3.13]
+./dev bench cost [training|ranges ...] [--rounds 5] [--steps 200]
 
 CPU time, not wall time, in interleaved rounds: medians for whole programs, minima for single events. Figures of a busy
 machine are only good as ratios within one run of this script.
 """
 
 import argparse
-import json
 import sys
-from pathlib import Path
 
-from measure import EXAMPLE, ROOT, STROBE, checked, folder, interleaved, middle, table
+from measure import EXAMPLE, STROBE, checked, folder, interleaved, middle, table
 
 RANGES = """
 import time, torch
@@ -72,53 +70,17 @@ def ranges(rounds: int) -> None:
     )
 
 
-def calls(rounds: int, pythons: list[str]) -> None:
-    """Nanoseconds that one Python call (enter and leave) gains, beside VizTracer in the same rounds."""
-    rows = []
-    for version in pythons:
-        python = ROOT / f".venv/{version}/bin/python"
-        strobe = str(python.with_name("strobe"))
-        workloads = str(ROOT / "benchmarks/workloads.py")
-        least: dict[str, dict[str, float]] = {"plain": {}, "strobe": {}, "viztracer": {}}
-        with folder() as place:
-            for number, way in interleaved(rounds, list(least)):
-                command = {
-                    "plain": [str(python), workloads],
-                    "strobe": [strobe, "run", "--quiet", "-o", f"{number}.strobe", workloads],
-                    "viztracer": [str(python), workloads, "--tool", "viztracer"],
-                }[way]
-                for name, ns in json.loads(checked(command, place).stdout).items():
-                    least[way][name] = min(ns, least[way].get(name, ns))
-        for name, bare in least["plain"].items():
-            ours, theirs = least["strobe"][name] - bare, least["viztracer"][name] - bare
-            rows.append(
-                {
-                    "Python": version,
-                    "workload, clock": name,
-                    "bare": f"{bare:.0f}",
-                    "strobe adds": f"{ours:.0f}",
-                    "VizTracer adds": f"{theirs:.0f}",
-                    "ratio": f"{ours / theirs:.2f}",
-                }
-            )
-    print(f"\n## One Python call, {rounds} rounds, least CPU nanoseconds\n")
-    print(table(rows))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["training", "ranges", "calls"], default=[])
+    parser.add_argument("parts", nargs="*", choices=["training", "ranges"], default=[])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--pythons", nargs="+", default=[Path(sys.executable).parents[1].name])
     options = parser.parse_args()
-    parts = options.parts or ["training", "ranges", "calls"]
+    parts = options.parts or ["training", "ranges"]
     if "training" in parts:
         training(options.rounds, options.steps)
     if "ranges" in parts:
         ranges(options.rounds)
-    if "calls" in parts:
-        calls(options.rounds, options.pythons)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ void LocationBuilder::close_top(int64_t ns, uint64_t position) {
   else
     closes_.push_back({top.row, ns});
   stack_.pop_back();
+  if (throttle_) throttle_->closed(top.region, ns - top.start_ns);
   if (!observer_) return;
   next_position_ = position;
   observer_->closed(top.path, stack_.size(), top.start_ns, ns, position);
@@ -97,6 +98,23 @@ void LocationBuilder::leave(uint32_t region, int64_t ns, uint64_t position) {
   }
   while (stack_.size() > at) close_top(ns, position), cut++;
   close_top(ns, position);
+}
+
+void LocationBuilder::switch_to(uint32_t stack, int64_t ns, uint64_t position) {
+  if (ns < last_ns_) ns = last_ns_;
+  if (stack == current_stack_) return;
+  if (!stack_.empty()) {
+    std::vector<uint32_t>& left = other_stacks_[current_stack_];
+    for (const OpenSpan& open : stack_) left.push_back(open.region);
+    while (!stack_.empty()) close_top(ns, position + 1);
+  }
+  last_ns_ = ns;
+  current_stack_ = stack;
+  const auto found = other_stacks_.find(stack);
+  if (found == other_stacks_.end()) return;
+  const std::vector<uint32_t> regions = std::move(found->second);
+  other_stacks_.erase(found);
+  for (uint32_t region : regions) enter(region, ns, position);
 }
 
 void LocationBuilder::save_paths(std::string& out) {

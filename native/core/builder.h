@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "core/blocks.h"
 #include "core/rows.h"
+#include "core/throttle.h"
 
 namespace strobe {
 
@@ -63,6 +65,10 @@ class LocationBuilder {
   // `position`: of the record in its ring.
   void enter(uint32_t region, int64_t ns, uint64_t position = 0);
   void leave(uint32_t region, int64_t ns, uint64_t position = 0);
+  // The thread goes on with another stack: what is open ends, what was open there begins anew.
+  void switch_to(uint32_t stack, int64_t ns, uint64_t position = 0);
+  // Is to know how long each execution took; recovery needs none.
+  void count_for(Throttle* throttle) { throttle_ = throttle; }
   bool full() const { return columns_.size() >= kBlockSpans; }
   bool dirty() const { return columns_.size() > 0 || !closes_.empty(); }
   // Appends the block (and the paths it needs) to `out` and starts the next one.
@@ -125,6 +131,9 @@ class LocationBuilder {
   std::vector<Close> closes_;
   uint64_t base_row_ = 0;
   int64_t last_ns_ = 0;
+  Throttle* throttle_ = nullptr;
+  uint32_t current_stack_ = 0;
+  std::map<uint32_t, std::vector<uint32_t>> other_stacks_;  // regions that are open there
   uint64_t sealed_position_ = 0;
   // Only with an observer:
   SpanObserver* observer_ = nullptr;
@@ -221,6 +230,8 @@ struct RecordDecoder {
       builder.enter(region, at_ns(t), position);
     else if (kind == 1)
       builder.leave(region, at_ns(t), position + 1);
+    else
+      builder.switch_to(region, at_ns(t), position);
   }
 };
 

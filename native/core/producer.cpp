@@ -83,6 +83,7 @@ bool Session::new_ring(Producer& p) {
   slot->header->state.store(kRingActive);
   slot->builder = std::make_unique<LocationBuilder>(location, *paths_);
   slot->builder->forked = child_;
+  if (throttle_.on()) slot->builder->count_for(&throttle_);
   slot->decoder = {};
   slot->read = 0;
   slot->watched = false;
@@ -143,7 +144,7 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
   if (!make_recordable(p)) return;
   RingHeader& ring = *p.header;
   if (p.lost_depth > 0) {
-    p.lost_depth += kind == kEnter ? 1 : -1;
+    if (kind != kSwitch) p.lost_depth += kind == kEnter ? 1 : -1;
     ring.lost.fetch_add(1, std::memory_order_relaxed);
     if (p.lost_depth > 0) return;
   } else {

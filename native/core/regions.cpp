@@ -73,6 +73,15 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::s
   return id;
 }
 
+std::string RegionTable::place_of(uint32_t region) {
+  std::lock_guard lock(mutex_);
+  if (region >= regions_.size()) return {};
+  const RegionText& r = regions_[region];
+  if (r.file.empty()) return r.name;
+  const std::string file = r.file.substr(r.file.rfind('/') + 1);
+  return r.name + " (" + file + ":" + std::to_string(r.line) + ")";
+}
+
 std::pair<std::string, uint8_t> RegionTable::name_of(uint32_t region) {
   std::lock_guard lock(mutex_);
   if (region >= regions_.size()) return {};

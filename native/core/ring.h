@@ -14,8 +14,9 @@
 
 namespace strobe {
 
-// A record: kind (2 bits) | region (22 bits) | low 40 bits of the ticks.  An epoch record carries the upper 24 bits.
-enum RecordKind : uint64_t { kEnter = 0, kLeave = 1, kEpoch = 2 };
+// A record: kind (2 bits) | region (22 bits) | low 40 bits of the ticks.  An epoch record carries the upper 24 bits; a
+// switch has the number of a stack for a region.
+enum RecordKind : uint64_t { kEnter = 0, kLeave = 1, kEpoch = 2, kSwitch = 3 };
 constexpr int kTimeBits = 40;
 constexpr uint64_t kTimeMask = (uint64_t(1) << kTimeBits) - 1;
 constexpr uint32_t kRegionLimit = 1u << 22;

@@ -8,6 +8,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <new>
+
 namespace strobe {
 
 pthread_key_t Session::thread_key_;
@@ -70,6 +73,8 @@ int Session::start(const strobe_options& options) {
     const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep;
     collector_ = std::make_unique<Collector>(keep, regions_, *paths_, [this] { commit(); });
   }
+  if (!child_) throttle_.forget();
+  throttle_.begin(options_.throttle_calls, int64_t(options_.throttle_ns));
   metrics_ = std::make_unique<ProcessMetrics>();
   next_location_ = 0;
   early_locations_.clear();
@@ -205,6 +210,9 @@ void Session::after_fork_in_child() {
     (void)slot.release();
   }
   slots_.clear();
+  const std::vector<uint32_t> throttled = throttle_.throttled();
+  new (&throttle_) Throttle;
+  for (uint32_t region : throttled) throttle_.note(region);  // they are not recorded here either
   (void)paths_.release();
   (void)metrics_.release();
   (void)collector_.release();
@@ -243,6 +251,15 @@ int strobe_stops_at_exit(void) { return session().stops_at_exit(); }
 uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) {
   strobe::put_at(strobe::kEnter, region, [ticks] { return ticks; });
+}
+void strobe_switch_stack(uint32_t stack) { strobe::put(strobe::kSwitch, stack & (strobe::kRegionLimit - 1)); }
+const uint8_t* strobe_throttle_flags(void) { return reinterpret_cast<const uint8_t*>(session().throttle().flags()); }
+void strobe_note_throttled(uint32_t region) {
+  // Functions that are made again and again share a region.
+  const std::vector<uint32_t> known = session().throttle().throttled();
+  if (std::find(known.begin(), known.end(), region) != known.end()) return;
+  session().throttle().note(region);
+  session().count("functions_throttled", 1);
 }
 uint32_t strobe_text(const char* utf8) { return utf8 && *utf8 ? session().text(utf8) : 0; }
 void strobe_row(uint32_t kind, const int64_t* values) {

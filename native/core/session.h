@@ -18,6 +18,7 @@
 #include "core/ring.h"
 #include "core/rows.h"
 #include "core/texts.h"
+#include "core/throttle.h"
 #include "core/totals.h"
 
 namespace strobe {
@@ -61,6 +62,7 @@ class Session {
   void count(const char* what, uint64_t n);
   void save_regions(std::string_view payload, uint32_t count);
   void note_rank(int rank, int size);
+  Throttle& throttle() { return throttle_; }
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
   std::mutex& adapters_mutex() { return adapters_mutex_; }  // for the tables of adapters
@@ -107,7 +109,7 @@ class Session {
   void save_samples();
   void write_location(uint32_t location, uint64_t thread_id, const char* name);
   std::string process_json() const;
-  std::string end_json(int exit_code) const;
+  std::string end_json(int exit_code);
   static void* drainer_main(void* self);
   static pthread_key_t thread_key_;  // its destructor tells of a thread's end
 
@@ -120,6 +122,7 @@ class Session {
   std::mutex file_mutex_;
   std::mutex counters_mutex_;
   RegionTable regions_;
+  Throttle throttle_;
   TextTable texts_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<PathTable> paths_;

@@ -132,7 +132,18 @@ std::string Session::process_json() const {
   return text + (description_.empty() ? std::string("{}") : description_) + "}";
 }
 
-std::string Session::end_json(int exit_code) const {
+static std::string json_text(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\', out += c;
+    else
+      out += uint8_t(c) < 32 ? ' ' : c;
+  }
+  return out + '"';
+}
+
+std::string Session::end_json(int exit_code) {
   char text[256];
   snprintf(text, sizeof text, "{\"end_state\": \"%s\", \"exit_code\": %d, \"ended_ns\": %lld, \"counters\": {",
            exit_code >= 0 ? "exited" : "closed", exit_code, (long long)monotonic_ns());
@@ -153,6 +164,11 @@ std::string Session::end_json(int exit_code) const {
   add("spans_cut", cut);
   add("paths_folded", paths_->folded());
   if (collector_) add("statistics_folded", collector_->statistics_folded());
+  for (uint32_t region : throttle_.throttled()) {
+    const std::string name = "throttled_after: " + regions_.place_of(region);
+    out +=
+        std::string(out.back() == '{' ? "" : ", ") + json_text(name) + ": " + std::to_string(throttle_.calls(region));
+  }
   for (uint32_t i = 0; i < header()->counter_count.load(); i++)
     add(header()->counters[i].name, header()->counters[i].value.load());
   return out + "}}";

@@ -64,6 +64,8 @@ typedef struct strobe_options {
   uint32_t drain_period_us;    // 0: 10 000
   uint32_t metrics_period_ms;  // 0: 200; UINT32_MAX: none
   uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
+  uint64_t throttle_calls;  // a Python or C function called so often ... 0: never
+  uint64_t throttle_ns;     // ... that takes less than this on average is not recorded any more
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
@@ -91,6 +93,14 @@ STROBE_API void strobe_name_thread(const char* name);
 STROBE_API void strobe_stop_at_exit(void);
 STROBE_API int strobe_stops_at_exit(void);
 
+// The program goes on with another stack of its own on this thread (a greenlet): what is open ends here, and what was
+// open on that stack goes on. 0 is the stack that every thread begins with.
+STROBE_API void strobe_switch_stack(uint32_t stack);
+
+// For the hooks that record functions: one byte for each of the first 65 536 regions, not 0 where calls should end. The
+// hook stops when no call of it is open, and says so. The place never moves.
+STROBE_API const uint8_t* strobe_throttle_flags(void);
+STROBE_API void strobe_note_throttled(uint32_t region);
 // --- rows: what one event knows beside its time; they become rows of the trace's side tables
 // A text of a row (a name, a call stack): the same text gives the same number. 0 is no text; NULL and "" give 0.
 STROBE_API uint32_t strobe_text(const char* utf8);

@@ -10,36 +10,54 @@
 extern "C" {
 #endif
 
-/* What a code object's slot holds: one of these, or CODE_FIRST + region. */
-enum { CODE_UNKNOWN = 0, CODE_SKIP = 1, CODE_IMPORT = 2, CODE_FIRST = 3 };
+/* What is known of a code object: one of these, or CODE_FIRST + region. Its slot holds code_base + that. */
+enum { CODE_SKIP = 1, CODE_IMPORT = 2, CODE_FIRST = 3 };
 
-/* Prefixes of file names: excluded ones are not recorded unless a longer included one matches. `strings`: record code
- * compiled from "<string>" (the program came from -c). Returns 0, or -1 with a Python exception set. */
-int code_regions_setup(PyObject* excluded, PyObject* included, int strings);
+typedef struct {
+  PyObject* excluded; /* prefixes of file names that are not recorded unless a rule says so */
+  PyObject* rules;    /* see filter.h */
+  int strings;        /* record code compiled from "<string>" (the program came from -c) */
+  int imports;        /* record what runs because of an import */
+} CodeOptions;
+/* Decisions of an earlier recording count no more. Returns 0, or -1 with a Python exception set. */
+int code_regions_setup(const CodeOptions* options);
 extern Py_ssize_t code_extra_index;
-/* Decides at first sight. Never fails. */
-uintptr_t code_region_slowly(PyCodeObject* code);
+extern uint64_t code_base;           /* of this recording; the lower 32 bits are 0 */
+extern const uint8_t* code_throttle; /* strobe_throttle_flags() */
+enum { THROTTLED_REGIONS = 1 << 16 };
+
+/* Decides at first sight. `globals` NULL: those of the running frame. Never fails. */
+uintptr_t code_region_slowly(PyCodeObject* code, PyObject* globals);
+/* The code is not recorded from now on, because it is called too often for what it does. */
+void code_region_throttle(PyCodeObject* code, uint32_t region);
 
 #ifndef __cplusplus
-/* The slot's value for `code`. */
-static inline uintptr_t code_region(PyCodeObject* code) {
+/* What is known of `code`. */
+static inline uintptr_t code_region(PyCodeObject* code, PyObject* globals) {
 #if PY_VERSION_HEX < 0x030E0000
   /* _PyCodeObjectExtra of Objects/codeobject.c, the same from 3.6 to 3.13: spares a checked call per event. */
   const struct {
     Py_ssize_t size;
     void* values[1];
   }* extra = code->co_extra;
-  if (__builtin_expect(extra != NULL && extra->size > code_extra_index && extra->values[code_extra_index] != NULL, 1))
-    return (uintptr_t)extra->values[code_extra_index];
+  if (__builtin_expect(extra != NULL && extra->size > code_extra_index, 1)) {
+    uint64_t known = (uint64_t)(uintptr_t)extra->values[code_extra_index] - code_base;
+    if (__builtin_expect(known < (UINT64_C(1) << 32), 1)) return (uintptr_t)known;
+  }
 #endif
-  return code_region_slowly(code);
+  return code_region_slowly(code, globals);
+}
+static inline int is_throttled(uint32_t region) {
+  return __builtin_expect(region < THROTTLED_REGIONS && ((const volatile uint8_t*)code_throttle)[region], 0);
 }
 #endif
 
 /* Start and stop of the mechanism that suits this interpreter: frame evaluation hook (3.11) or sys.monitoring (3.12 and
- * later). 0, or -1 with a Python exception set. */
-int python_calls_start(void);
+ * later). With `c_functions`, calls of C functions by recorded code, too. 0, or -1 with a Python exception set. */
+int python_calls_start(int c_functions);
 void python_calls_stop(void);
+/* How deep in imports this thread is; for programs that go on with another stack on the same thread. */
+int python_calls_importing(int depth);
 
 #ifdef __cplusplus
 }

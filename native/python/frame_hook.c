@@ -3,10 +3,15 @@
  * Why not PyEval_SetProfile: the interpreter's own dispatch of a profile hook that does nothing costs 43-128 ns a call
  * on 3.11, more than half of what VizTracer adds; this hook does nothing for 0-8 ns. Price: Python-to-Python calls use
  * the C stack again (guarded below), and C functions are not seen. torch.compile's own hook saves the one it finds and
- * calls it (torch/csrc/dynamo/eval_frame.c). */
+ * calls it (torch/csrc/dynamo/eval_frame.c).
+ *
+ * C functions, on request: the interpreter tells of them by its profile hook only. It is put in beside the frame hook,
+ * which still records what is Python: so Python's spans stay whole whatever the program does with profile hooks. A
+ * profiler of the program has the hook for itself as long as it wants. */
 #include "code_regions.h"
 
 #if PY_VERSION_HEX < 0x030C0000
+#include "c_functions.h"
 #define Py_BUILD_CORE 1
 #include <internal/pycore_frame.h>
 #undef Py_BUILD_CORE
@@ -20,6 +25,9 @@
  * to evaluate_deep. */
 static FAST_TLS char* stack_limit = (char*)UINTPTR_MAX;
 static FAST_TLS int importing; /* depth of import machinery: code that an import runs is not recorded */
+static int c_functions;        /* are recorded, too */
+/* The C function that runs in this thread, innermost, if it is recorded. */
+static FAST_TLS PyObject* running_c_function;
 
 static void find_stack_limit(void) {
   pthread_attr_t attributes;
@@ -54,12 +62,54 @@ static PyObject* evaluate_deep(PyThreadState* tstate, struct _PyInterpreterFrame
   return result;
 }
 
+/* The profile hook: C functions only. */
+static int on_profile(PyObject* self, PyFrameObject* frame, int what, PyObject* callable) {
+  (void)self;
+  if (what != PyTrace_C_CALL && what != PyTrace_C_RETURN && what != PyTrace_C_EXCEPTION) return 0;
+  if (importing || !callable || code_region(frame->f_frame->f_code, frame->f_frame->f_globals) < CODE_FIRST) return 0;
+  if (what == PyTrace_C_CALL) {
+    if (c_function_begin(callable)) running_c_function = callable;
+  } else {
+    c_function_end(callable);
+    running_c_function = NULL;
+  }
+  return 0;
+}
+
+/* Not by PyEval_SetProfile: that raises an audit event which the program did not cause. */
+static void set_profile(PyThreadState* tstate, Py_tracefunc function) {
+  tstate->c_profilefunc = function;
+  tstate->cframe->use_tracing = tstate->c_tracefunc || function ? 255 : 0;
+}
+
+/* The hook is not in: a new thread, or the program has put in its own, or has just taken it out. */
+static void see_c_functions(PyThreadState* tstate) {
+  if (running_c_function) { /* the one that did so: nobody will tell us of its return */
+    c_function_end(running_c_function);
+    running_c_function = NULL;
+    if (tstate->c_profilefunc) strobe_count("c_functions_hidden_by_a_profiler", 1);
+  }
+  if (!tstate->c_profilefunc) set_profile(tstate, on_profile);
+}
+
+/* What the call of a generator or coroutine function runs is only what makes the object; sys.setprofile and
+ * sys.monitoring do not tell of it either. */
+static inline int makes_generator(const struct _PyInterpreterFrame* frame) {
+  return (frame->f_code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
+         frame->owner != FRAME_OWNED_BY_GENERATOR;
+}
+
 static PyObject* evaluate_recorded(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
-  uintptr_t region = code_region(frame->f_code);
+  uintptr_t region = code_region(frame->f_code, frame->f_globals);
   if (__builtin_expect((char*)__builtin_frame_address(0) < stack_limit, 0))
     return evaluate_deep(tstate, frame, throwing);
-  if (region >= CODE_FIRST && !importing) {
+  if (region >= CODE_FIRST && !importing && !makes_generator(frame)) {
     region -= CODE_FIRST;
+    if (is_throttled((uint32_t)region)) {
+      code_region_throttle(frame->f_code, (uint32_t)region);
+      return _PyEval_EvalFrameDefault(tstate, frame, throwing);
+    }
+    if (__builtin_expect(c_functions, 0) && tstate->c_profilefunc != on_profile) see_c_functions(tstate);
     strobe_enter((uint32_t)region);
     PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
     strobe_leave((uint32_t)region);
@@ -77,18 +127,28 @@ static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* fra
   return evaluate_recorded(tstate, frame, throwing);
 }
 
-int python_calls_start(void) {
+int python_calls_importing(int depth) {
+  const int was = importing;
+  importing = depth;
+  return was;
+}
+
+int python_calls_start(int with_c_functions) {
   PyInterpreterState* interpreter = PyThreadState_Get()->interp;
   if (_PyInterpreterState_GetEvalFrameFunc(interpreter) != _PyEval_EvalFrameDefault) {
     PyErr_SetString(PyExc_RuntimeError, "another tool evaluates frames in this process");
     return -1;
   }
+  c_functions = with_c_functions;
   _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
   return 0;
 }
 
 void python_calls_stop(void) {
   PyInterpreterState* interpreter = PyThreadState_Get()->interp;
+  c_functions = 0;
+  for (PyThreadState* each = PyInterpreterState_ThreadHead(interpreter); each; each = PyThreadState_Next(each))
+    if (each->c_profilefunc == on_profile) set_profile(each, NULL);
   /* Somebody who hooked in after us still calls us; then we stay, and record nothing because the session has ended. */
   if (_PyInterpreterState_GetEvalFrameFunc(interpreter) == evaluate)
     _PyInterpreterState_SetEvalFrameFunc(interpreter, _PyEval_EvalFrameDefault);

@@ -9,6 +9,7 @@
 
 #include "adapters/sampler.h"
 #include "include/strobe.h"
+#include "python/greenlets.h"
 extern "C" {
 #include "python/code_regions.h"
 #include "python/lines.h"
@@ -26,7 +27,7 @@ void register_templates(nb::module_& m);
 namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
-           uint32_t metrics_period_ms, uint32_t keep) {
+           uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -34,6 +35,8 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.drain_period_us = drain_period_us;
   options.metrics_period_ms = metrics_period_ms;
   options.keep = keep;
+  options.throttle_calls = throttle_calls;
+  options.throttle_ns = throttle_ns;
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -41,9 +44,9 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   }
 }
 
-void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
-  if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0)
-    throw nb::python_error();
+void calls_start(nb::sequence excluded, nb::sequence rules, bool strings, bool imports, bool c_functions) {
+  const CodeOptions options{excluded.ptr(), rules.ptr(), strings, imports};
+  if (code_regions_setup(&options) != 0 || python_calls_start(c_functions) != 0) throw nb::python_error();
 }
 
 void lines_choose(nb::sequence list) {
@@ -160,7 +163,8 @@ void exit_now(int status) {
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
-        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0);
+        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
+        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);
@@ -178,7 +182,8 @@ NB_MODULE(_native, m) {
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
-  m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));
+  m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),
+        nb::arg("imports"), nb::arg("c_functions"));
   m.def("python_calls_stop", &python_calls_stop);
   m.def("text", &text, nb::arg("value"), "Intern a text of a row; 0 is none.");
   m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),
@@ -193,6 +198,9 @@ NB_MODULE(_native, m) {
   m.def("lines_add", &lines_add_code, nb::arg("code"));
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
+  m.attr("greenlet_switched") = nb::steal(greenlet_function(0));
+  m.attr("settrace") = nb::steal(greenlet_function(1));
+  m.attr("gettrace") = nb::steal(greenlet_function(2));
   register_reader(m);
   register_pyramid(m);
   register_formats(m);

@@ -84,6 +84,20 @@ int main() {
   builder.enter(2, 10), builder.enter(3, 20), builder.leave(2, 30), builder.leave(3, 40);
   CHECK(builder.cut == 1 && builder.unmatched == 1 && builder.depth() == 0);
 
+  // A thread that goes on with another stack: what is open ends and goes on when it comes back. Throttling counts what
+  // has ended: 3 executions of region 2 (two pieces of the first), 30 ns in all.
+  PathTable switched_paths;
+  LocationBuilder switched(0, switched_paths);
+  Throttle throttle;
+  throttle.begin(3, 20);
+  switched.count_for(&throttle);
+  switched.enter(2, 10), switched.switch_to(7, 20), switched.enter(3, 25), switched.switch_to(0, 30);
+  switched.leave(2, 35), switched.enter(2, 36);
+  CHECK(switched.depth() == 1 && throttle.flags()[2] == 0);
+  switched.leave(2, 51), switched.switch_to(7, 60), switched.leave(3, 70);
+  CHECK(switched.cut == 0 && switched.unmatched == 0 && switched.depth() == 0 && switched.spans() == 5);
+  CHECK(throttle.calls(2) == 3 && throttle.flags()[2] == 1 && throttle.calls(3) == 2 && throttle.flags()[3] == 0);
+
   // Recursion beyond the table's limit folds into one path per region instead of growing.
   PathTable many;
   LocationBuilder deep(0, many);

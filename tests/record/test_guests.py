@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import strobe
-from tests.record.workshop import Workshop, spans_of
+from tests.record.workshop import Workshop, quality_of, spans_of
 
 GUESTS = {
     "sys.setprofile": """
@@ -170,6 +170,35 @@ GUESTS = {
         thread = threading.Thread(target=lambda: print(deep(100)))
         thread.start()
         thread.join()""",
+    "coverage": """
+        import coverage
+        measured = coverage.Coverage(data_file=None)
+        measured.start()
+        work(1)
+        measured.stop()
+        print(sorted(measured.get_data().lines(os.path.abspath(__file__))))""",
+    "coverage by monitoring": """
+        os.environ["COVERAGE_CORE"] = "sysmon" if sys.version_info >= (3, 12) else "ctrace"
+        import coverage
+        measured = coverage.Coverage(data_file=None, branch=False)
+        measured.start()
+        work(1)
+        measured.stop()
+        print(sorted(measured.get_data().lines(os.path.abspath(__file__))))""",
+    "debugger": """
+        import io, pdb
+        said = io.StringIO()
+        debugger = pdb.Pdb(stdin=io.StringIO("step\\nstep\\nargs\\nreturn\\ncontinue\\n"), stdout=said, nosigint=True)
+        debugger.set_trace()
+        work(1)
+        print(said.getvalue())""",
+    "profilers that save and restore": """
+        before = sys.getprofile()
+        sys.setprofile(lambda *_: None)
+        work(1)
+        sys.setprofile(before)
+        print(before, sys.gettrace())
+        print(work(2))""",
     "monitoring": """
         if sys.version_info >= (3, 12):
             mine = sys.monitoring
@@ -193,6 +222,20 @@ def work(n):
 def helper(n):
     return n
 """
+
+
+# On 3.11 C functions are seen from the place that profilers of the program want for themselves.
+USE_PROFILE_HOOKS = ("sys.setprofile", "threading.setprofile", "cProfile", "profilers that save and restore")
+
+
+@pytest.mark.parametrize("guest", USE_PROFILE_HOOKS)
+def test_recording_of_c_functions_gives_way_to_profilers(workshop: Workshop, guest: str) -> None:
+    body = "\n".join(line.removeprefix("        ") for line in GUESTS[guest].splitlines())
+    workshop.write("program.py", HEADER + body + "\ndef after(): len([])\nfor n in range(7): after()")
+    recorded, plain = workshop.recorded("--trace", "+c_calls", "program.py"), workshop.plain("program.py")
+    assert recorded.visible == plain.visible
+    assert (spans_of(workshop.trace, "after"), spans_of(workshop.trace, "len")) == (7, 7)
+    assert quality_of(workshop.trace, "leaves_unmatched") == 0
 
 
 @pytest.mark.parametrize("guest", GUESTS)

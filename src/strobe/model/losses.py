@@ -96,6 +96,8 @@ LOSSES = {
     "frames_without_location": "frames of the imported profile without a location left out",
     "weights_out_of_range": "weights of the imported profile that are too large left out",
     "metrics_damaged": "metrics of the imported profile that could not be read",
+    "functions_throttled": "functions not recorded any more: called often, and short (--throttle off records all)",
+    "c_functions_hidden_by_a_profiler": "times that a profiler of the program hid C functions from the recorder",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Worth knowing, and nothing is missing.
@@ -123,13 +125,17 @@ REMARKS = {
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
 NOT_RECORDED = "not_recorded_"
+# How many calls of a function were recorded before it was throttled: this and its name.
+THROTTLED = "throttled_after: "
+_NAMED = 3
 
 
 def loss_sentences(counted: Mapping[str, int]) -> list[str]:
     """Say what is missing from a trace, or wrong in it, in a sentence a counter; nothing for counters that are 0."""
     known = [sentence(what, counted[what]) for what in LOSSES if counted.get(what)]
     adapters = [what for what in sorted(counted) if what.startswith(NOT_RECORDED) and counted[what]]
-    return known + [sentence(what, counted[what]) for what in adapters]
+    hot = sorted((what for what in counted if what.startswith(THROTTLED)), key=lambda what: -counted[what])[:_NAMED]
+    return known + [sentence(what, counted[what]) for what in (*hot, *adapters) if counted[what]]
 
 
 def sentence(what: str, value: int) -> str:
@@ -138,5 +144,7 @@ def sentence(what: str, value: int) -> str:
         return ""
     if what.startswith(NOT_RECORDED):
         return f"{what.removeprefix(NOT_RECORDED)} not recorded"
+    if what.startswith(THROTTLED):
+        return f"{what.removeprefix(THROTTLED)} throttled after {format_count(value)} calls"
     words = LOSSES.get(what) or REMARKS.get(what)
     return f"{format_count(value)} {words}" if words else ""

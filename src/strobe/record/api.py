@@ -102,6 +102,7 @@ class record:  # noqa: N801
         from strobe.errors import RecordError
         from strobe.record import session
         from strobe.record.config import Session
+        from strobe.record.filters import anchored_options
         from strobe.record.folder import create, default_name, expand
         from strobe.record.options import job_settings
 
@@ -116,7 +117,7 @@ class record:  # noqa: N801
             {"adapters": list(self._adapters), "options": job_settings(self._settings)},
         )
         try:
-            options = {name: setting.text for name, setting in self._settings.items()}
+            options = anchored_options({name: setting.text for name, setting in self._settings.items()}, os.getcwd())
             session.start(Session(self.path, self._adapters, options), main=True)
         except OSError as error:
             raise RecordError(f"recording cannot start: {error.args[-1]}") from error

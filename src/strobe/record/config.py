@@ -54,11 +54,6 @@ class Session:
         self.inject = inject
 
     @property
-    def include(self) -> tuple[str, ...]:
-        """Folders whose Python calls are recorded, too."""
-        return tuple(filter(None, self.options["include"].split(os.pathsep)))
-
-    @property
     def keep(self) -> int | None:
         """Iterations of the main loop that stay in detail; None: all."""
         text = self.options["keep"]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from strobe.errors import RecordError
 from strobe.record import ranks
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
+from strobe.record.filters import anchored_options
 from strobe.record.folder import create, default_name, finish
 from strobe.record.options import Setting, job_settings
 
@@ -79,7 +80,7 @@ def run(
     settings = Session(
         folder,
         adapters,
-        {name: setting.text for name, setting in options.items()},
+        anchored_options({name: setting.text for name, setting in options.items()}, os.getcwd()),
         supervisor=os.getpid(),
         strings=len(command) > 1 and command[1] == "-c",
         inject=os.path.join(os.path.dirname(__file__), "inject"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from strobe.record.filters import anchored
 from strobe.record.options import OPTIONS, Option, Setting, combined, given_in_environment, text_of
 
 
@@ -104,4 +105,6 @@ def _from_folder(option: Option, text: str, folder: str) -> str:
     if not option.paths:
         return text
     parts = text.split(option.many) if option.many else [text]
-    return option.many.join(os.path.join(folder, part) for part in parts if part)
+    return option.many.join(
+        anchored(part, folder) if option.many else os.path.join(folder, part) for part in parts if part
+    )

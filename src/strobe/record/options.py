@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 
+from strobe.record.filters import filter_file
+
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -108,6 +110,30 @@ def kept_iterations(text: str) -> int | None:
     return int(text)
 
 
+def nanoseconds(text: str) -> int:
+    """Read a time with its unit: 500ns, 2us, 1.5ms, 3s. Raises ValueError."""
+    for unit, size in (("ns", 1), ("us", 1000), ("ms", 10**6), ("s", 10**9)):
+        if text.endswith(unit):
+            try:
+                value = float(text.removesuffix(unit)) * size
+            except ValueError:
+                break
+            if 0 <= value < 2**62:
+                return round(value)
+            break
+    raise ValueError(f"'{text}' is no time with a unit: 500ns, 2us, 1ms, 3s")
+
+
+def throttle(text: str) -> tuple[int, int]:
+    """Read `--throttle N:TIME`: calls and nanoseconds; (0, 0) for `off`. Raises ValueError."""
+    if text.strip().lower() in ("off", "no", "0"):
+        return 0, 0
+    calls, _, time = text.partition(":")
+    if not calls.isascii() or not calls.isdigit() or not 0 < int(calls) < 2**62:
+        raise ValueError(f"'{text}' is not like 100000:2us, nor off")
+    return int(calls), nanoseconds(time or "2us")
+
+
 def per_second(text: str) -> float:
     """Read how often a second: 0 (never) to 10000. Raises ValueError."""
     try:
@@ -164,10 +190,38 @@ _ROWS = (
         "what",
         "",
         separated(os.pathsep),
-        "record Python calls of this library, too; again for each",
-        metavar="FOLDER",
+        "record these functions, too: a folder or file (has a slash), or a dotted name, wildcards too; again for each",
+        metavar="PATTERN",
         many=os.pathsep,
         paths=True,
+    ),
+    Option(
+        "exclude",
+        "what",
+        "",
+        separated(os.pathsep),
+        "do not record these functions: numpy.linalg, *.helper, ./tests; again for each",
+        metavar="PATTERN",
+        many=os.pathsep,
+        paths=True,
+    ),
+    Option(
+        "filter",
+        "what",
+        "",
+        filter_file,
+        "a filter file of Score-P: SCOREP_FILE_NAMES and SCOREP_REGION_NAMES blocks",
+        metavar="FILE",
+        paths=True,
+    ),
+    Option("include-imports", "what", "no", yes_or_no, "record what runs because of an import, too"),
+    Option(
+        "throttle",
+        "how much",
+        "100000:2us",
+        throttle,
+        "a function called N times that takes less than TIME on average is not recorded any more; off: never",
+        metavar="N:TIME|off",
     ),
     Option(
         "sample",

@@ -10,6 +10,7 @@ from importlib import import_module
 from strobe.native import core
 from strobe.record import imports, threads
 from strobe.record.config import Session, json_text, switch
+from strobe.record.options import throttle
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -35,7 +36,15 @@ def start(settings: Session, main: bool) -> None:
     period_ms = 0 if "counters" in settings.adapters else 0xFFFFFFFF
     # As the core counts: 0 keeps all.
     keep = 0 if settings.keep is None else settings.keep or 0xFFFFFFFF
-    core.start(settings.folder, json_text(description), metrics_period_ms=period_ms, keep=keep)
+    throttle_calls, throttle_ns = throttle(settings.options["throttle"])
+    core.start(
+        settings.folder,
+        json_text(description),
+        metrics_period_ms=period_ms,
+        keep=keep,
+        throttle_calls=throttle_calls,
+        throttle_ns=throttle_ns,
+    )
     switch.core = core
     threads.start()
     for name in settings.adapters:

@@ -1,8 +1,9 @@
 """Python calls: every call of the user's own functions, by a C hook.
 
 CPython 3.11: a frame evaluation function (PEP 523); 3.12 and later: sys.monitoring (PEP 669) with C callbacks. Not
-recorded by default: the
-standard library, installed packages, and everything that runs because of an import.
+recorded by default: the standard library, installed packages, and everything that runs because of an import.
+`--include`, `--exclude` and `--filter` change that, `--include-imports` as well; `--trace +c_calls` records C
+functions, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import sys
 
 import strobe
 from strobe.native import core
+from strobe.record import greenlets
 from strobe.record.config import Session
+from strobe.record.filters import PATH, rules_of
+from strobe.record.options import yes_or_no
 
 
 class PythonCalls:
@@ -36,11 +40,21 @@ class PythonCalls:
             os.path.join(os.path.expanduser("~"), ".local", "lib", ""),
         }
         excluded |= {os.path.join(path, "") for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
-        included = [os.path.abspath(path) for path in settings.include]
-        core.python_calls_start(sorted(excluded), included, settings.strings)
+        rules = rules_of(settings.options)
+        if rules:  # whatever they say: never the recorder itself
+            rules.append((PATH, False, os.path.dirname(strobe.__file__)))
+        core.python_calls_start(
+            sorted(excluded),
+            rules,
+            strings=settings.strings,
+            imports=yes_or_no(settings.options.get("include-imports", "no")),
+            c_functions="c_calls" in settings.adapters,
+        )
+        greenlets.start()
 
     def stop(self) -> None:
         """Remove the hook."""
+        greenlets.stop()
         core.python_calls_stop()
 
 

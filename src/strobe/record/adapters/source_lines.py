@@ -57,7 +57,8 @@ class SourceLines:
         core.lines_start([each.strip() for each in settings.options["lines"].split(",") if each.strip()])
         self._own_hook = "python_calls" not in settings.adapters
         if self._own_hook:
-            core.python_calls_start(["/"], [], False)  # the hook alone: no call is recorded
+            # The hook alone: no call is recorded.
+            core.python_calls_start(["/"], [], strings=False, imports=False, c_functions=False)
         elif sys.version_info >= (3, 12):
             sys.monitoring.restart_events()  # of functions that were seen before, and are chosen now
         if not hasattr(builtins, "profile"):

@@ -1,0 +1,70 @@
+// throttle.h - which functions are called so often, and are so short, that recording them costs more than it tells.
+//
+// The rule of TAU and Score-P: after so many calls with a mean duration below a limit, a function is not recorded any
+// more. The drainer counts (it knows durations), the hook that records calls looks at one byte per region and decides
+// when to stop; what was recorded until then is kept.
+#pragma once
+#include <stdint.h>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace strobe {
+
+class Throttle {
+ public:
+  static constexpr uint32_t kRegions = 1u << 16;  // later ones are never throttled: memory stays bounded
+
+  // `calls` 0: never.
+  void begin(uint64_t calls, int64_t mean_ns) {
+    calls_ = calls;
+    mean_ns_ = mean_ns;
+    entries_.clear();
+    for (auto& flag : flags_) flag.store(0, std::memory_order_relaxed);
+  }
+  bool on() const { return calls_ != 0; }
+  const std::atomic<uint8_t>* flags() const { return flags_; }
+
+  // The drainer: a span has ended.
+  void closed(uint32_t region, int64_t duration_ns) {
+    if (region >= entries_.size()) {
+      if (region >= kRegions) return;
+      entries_.resize(region + 1);
+    }
+    Entry& e = entries_[region];
+    e.total_ns += duration_ns;
+    if (++e.calls < calls_ || (e.calls & (e.calls - 1) && e.calls != calls_)) return;
+    // Looked at again whenever the calls have doubled: a function may become short later.
+    if (e.total_ns / int64_t(e.calls) < mean_ns_) flags_[region].store(1, std::memory_order_relaxed);
+  }
+  uint64_t calls(uint32_t region) const { return region < entries_.size() ? entries_[region].calls : 0; }
+
+  // A hook: this region is not recorded from now on.
+  void note(uint32_t region) {
+    std::lock_guard lock(mutex_);
+    throttled_.push_back(region);
+  }
+  std::vector<uint32_t> throttled() {
+    std::lock_guard lock(mutex_);
+    return throttled_;
+  }
+  void forget() {
+    std::lock_guard lock(mutex_);
+    throttled_.clear();
+  }
+
+ private:
+  struct Entry {
+    uint64_t calls = 0;
+    int64_t total_ns = 0;
+  };
+  uint64_t calls_ = 0;
+  int64_t mean_ns_ = 0;
+  std::vector<Entry> entries_;
+  std::mutex mutex_;
+  std::vector<uint32_t> throttled_;
+  std::atomic<uint8_t> flags_[kRegions] = {};
+};
+
+}  // namespace strobe
