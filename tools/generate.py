@@ -17,6 +17,8 @@ from strobe.model.losses import LOSSES, REMARKS
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 from strobe.model.verb import Verb
+from strobe.record.options import GROUPS as RECORDING_GROUPS
+from strobe.record.options import OPTIONS, PRESETS
 from strobe.server.answers import ROUTES
 from strobe.server.endpoints import Parameter
 from strobe.store.archive import Job
@@ -101,6 +103,36 @@ def adapters() -> str:
     parts = ["# Adapters", "", "What `strobe run --trace` switches.", "", "| adapter | what it records |", "|---|---|"]
     for name in registry.names("record.adapters"):
         parts.append(f"| `{name}` | {first_line(import_module(f'strobe.record.adapters.{name}').__doc__ or '')} |")
+    return "\n".join([*parts, ""])
+
+
+def options() -> str:
+    """Every option of recording, with the names that it has in each place."""
+    parts = [
+        "# Options of recording",
+        "",
+        "`--name` of `strobe run`, `STROBE_NAME` in the environment, a key in a file and a keyword of",
+        "`strobe.record()` are the same. Of several values the first counts: command line (or keyword),",
+        "environment, project, user, preset, default. The project's file is the nearest `strobe.toml`, or",
+        "`pyproject.toml` with a table `[tool.strobe]`, in the working directory or above; the user's is",
+        "`~/.config/strobe.toml` (or in `$XDG_CONFIG_HOME`). `strobe config` prints what counts here, and who said",
+        "it; `job.json` of a trace keeps both.",
+        "",
+    ]
+    for group, title in RECORDING_GROUPS.items():
+        rows = [option for option in OPTIONS.values() if option.group == group]
+        if rows:
+            parts += [f"## {title[0].upper()}{title[1:]}", "", "| option | environment | default | meaning |"]
+            parts += ["|---|---|---|---|"]
+            parts += [
+                f"| `--{each.name}` | `{each.variable}` | {f'`{each.default}`' if each.default else ''} "
+                f"| {each.help.replace('|', chr(92) + '|')} |"
+                for each in rows
+            ]
+            parts.append("")
+    parts += ["## Presets", "", "| preset | values |", "|---|---|"]
+    for name, values in PRESETS.items():
+        parts.append(f"| `{name}` | {', '.join(f'`{key} = {text}`' for key, text in values.items())} |")
     return "\n".join([*parts, ""])
 
 
@@ -249,6 +281,7 @@ PAGES = {
     "command-line.md": command_line,
     "formats.md": formats,
     "keys.md": keys,
+    "options.md": options,
     "quality.md": quality,
     "rules.md": rules,
     "server.md": server,

@@ -24,7 +24,7 @@ ANSWERS = {
     "structure": ("strobe.structure.structure", "structure_asked"),
 }
 # Modules in a plug-in folder that are no plug-ins.
-_SHARED = {"cli": {"main", "options"}, "advice": {"rank"}}
+_SHARED = {"cli": {"main", "options", "recording_options"}, "advice": {"rank"}}
 
 
 def names(kind: str) -> list[str]:

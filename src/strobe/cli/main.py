@@ -99,7 +99,7 @@ def _dispatch(words: list[str]) -> int:
 
 def short_help() -> str:
     """Return at most 24 lines: examples first, then the verbs. Imports no verb."""
-    looking = {*registry.names("cli"), *registry.names("analyses")} - {"run"}
+    looking = {*registry.names("cli"), *registry.names("analyses")} - {"run", "config"}
     ordered = [verb for verb in _ORDER if verb in looking] + sorted(looking - {*_ORDER})
     return f"""{EXAMPLES}
 record   run [options] SCRIPT [arguments]   also: -m MODULE, -c CODE, -- COMMAND

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
+from collections.abc import Mapping
 
 from strobe.cli.options import Parser
+from strobe.cli.recording_options import add_recording_options, given
 from strobe.errors import RecordError, StrobeError, UsageError
 from strobe.model.verb import Verb
-from strobe.record.config import KEEP, PRESETS, adapters, kept_iterations, without_graph
+from strobe.record.folder import expand
+from strobe.record.option_layers import settle
+from strobe.record.options import Setting, traced_adapters, yes_or_no
 
 _DESCRIPTION = """\
 Record a program as it is: its output, exit code, signals, sys.argv and working directory stay what they are.
@@ -23,7 +26,8 @@ examples:
   strobe run train.py --epochs 1
   strobe run -o runs/%n-%t --trace -python -- torchrun --nproc-per-node 2 train.py
 
-STROBE_DISABLE=1 in the environment: the program runs, nothing is recorded.
+Each option is also STROBE_NAME in the environment and a key of [tool.strobe] in pyproject.toml; strobe config shows
+what counts here. STROBE_DISABLE=1 in the environment: the program runs, nothing is recorded.
 """
 
 
@@ -36,19 +40,18 @@ def run(words: list[str]) -> int:
         raise UsageError("nothing to run", do="strobe run SCRIPT [arguments]; more: strobe run --help")
     from strobe.record import launch, ranks
 
-    calls_mpi = ranks.calls_mpi(os.environ, launch.python_command(program))
+    command = launch.python_command(program)
     try:
-        words_traced, graph_only = without_graph(options.trace)
-        chosen = adapters(options.preset, words_traced, mpi=calls_mpi)
-        keep = 0 if graph_only else kept_iterations(options.keep)
+        settings = settle(given(options), os.environ, os.getcwd())
+        chosen = traced_adapters(settings, mpi=ranks.calls_mpi(os.environ, command))
     except ValueError as error:
         raise UsageError(str(error)) from error
 
     _check_script(program)
-    output = _expand(options.output, program) if options.output else None
-    result = launch.run(program, output=output, adapters=chosen, include=tuple(options.include), keep=keep)
+    output = expand(settings["output"].text, command)
+    result = launch.run(program, output=output, adapters=chosen, options=settings)
     if result.folder is not None:
-        _complete(result.folder, options)
+        _complete(result.folder, settings)
     return launch.end_as(result)
 
 
@@ -61,43 +64,13 @@ def _parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--preset", default="auto", metavar="NAME", help=f"what to record: {', '.join(PRESETS)}")
-    parser.add_argument(
-        "-t",
-        "--trace",
-        default="",
-        metavar="LIST",
-        help="+python,-torch: change the preset; python,torch: replace it; graph: nothing in detail",
-    )
-    parser.add_argument(
-        "--keep",
-        metavar="N|all",
-        default=os.environ.get("STROBE_KEEP", str(KEEP)),
-        help=f"iterations of the main loop to keep in detail, of the others statistics ({KEEP}, or STROBE_KEEP)",
-    )
-    parser.add_argument(
-        "--include", action="append", default=[], metavar="FOLDER", help="record Python calls of this library, too"
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="PATTERN",
-        help="where to save; %%n program, %%p our pid, %%t time; -2, -3, ... is added where there is something already",
-    )
-    parser.add_argument("--summary", choices=("short", "none"), default="short", help="at the end, on stderr (short)")
-    parser.add_argument("--json", action="store_true", help="the summary as JSON, on stderr")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary, no talk")
+    add_recording_options(parser)
     return parser
 
 
 def _program_at(words: list[str], parser: Parser) -> int:
     """Return where our options end and the program begins: a script, -m, -c, or --."""
-    takes_value = {
-        flag
-        for action in parser._actions
-        for flag in action.option_strings
-        if action.nargs is None and not isinstance(action, argparse._StoreTrueAction | argparse._HelpAction)
-    }
+    takes_value = {flag for action in parser._actions for flag in action.option_strings if action.nargs is None}
     at = 0
     while at < len(words):
         word = words[at]
@@ -117,30 +90,7 @@ def _check_script(program: list[str]) -> None:
         )
 
 
-def _expand(pattern: str, program: list[str]) -> str:
-    """Fill in %n (name of the program), %p (our process id), %t (time), %% (a percent sign)."""
-    from strobe.record.folder import SUFFIX, default_name
-    from strobe.record.launch import python_command
-
-    name = default_name(python_command(program)).removesuffix(SUFFIX)
-    values = {"n": name, "p": str(os.getpid()), "t": time.strftime("%Y%m%d-%H%M%S"), "%": "%"}
-    parts, at = [], 0
-    while at < len(pattern):
-        if pattern[at] != "%":
-            parts.append(pattern[at])
-            at += 1
-            continue
-        letter = pattern[at + 1 : at + 2]
-        if letter not in values or not letter:
-            raise UsageError(
-                f"'%{letter}' means nothing in '{pattern}'", do="There are %n %p %t, and %% for a percent sign."
-            )
-        parts.append(values[letter])
-        at += 2
-    return "".join(parts)
-
-
-def _complete(folder: str, options: argparse.Namespace) -> None:
+def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
     """Complete the trace and print its summary. What goes wrong here is one sentence: the program's end comes first."""
     from pathlib import Path
 
@@ -148,7 +98,7 @@ def _complete(folder: str, options: argparse.Namespace) -> None:
         from strobe.store.recover import close_trace
 
         close_trace(Path(folder))
-        if options.quiet:
+        if yes_or_no(settings["quiet"].text):
             return
         from strobe.present.summary import summarise_soon
         from strobe.present.summary_text import summary_text
@@ -157,9 +107,9 @@ def _complete(folder: str, options: argparse.Namespace) -> None:
 
         summary = summarise_soon(open_trace(folder))
         (Path(folder) / "summary.json").write_text(summary.to_json() + "\n", encoding="utf-8")
-        if options.json:
+        if yes_or_no(settings["json"].text):
             print(summary.to_json(), file=sys.stderr)
-        elif options.summary == "short":
+        elif settings["summary"].text == "short":
             fancy = supports("─█▌·…", sys.stderr)
             sys.stderr.write(summary_text(summary, unicode=fancy))
     except StrobeError as error:

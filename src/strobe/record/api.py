@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from strobe.record.config import adapters, disabled, switch
+from strobe.record.config import disabled, switch
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -79,16 +79,21 @@ def step() -> None:
 class record:  # noqa: N801
     """Record a part of this program into a trace folder: context manager and decorator.
 
-    `path` is the folder (default: the script's name, `-2`, `-3`, ... appended instead of overwriting). `trace`
-    changes what is recorded, as the
-    option of `strobe run` does ("+python,-torch"). After the block `record.path` names the trace; open it with
-    `strobe.open`.
-    Raises strobe.StrobeError when the folder cannot be made, or when this process is being recorded already.
+    `path` is the folder (default: the script's name, `-2`, `-3`, ... appended instead of overwriting). `options` are
+    those of `strobe run`, by the same names (`keep=10`, `trace="+python,-torch"`, `preset="light"`); the environment
+    counts, too. Unlike there, everything is kept in detail unless `keep` says otherwise: whoever brackets a piece of
+    code wants that piece. After the block `record.path` names the trace; open it with `strobe.open`.
+    Raises ValueError for a value that is none, TypeError for an option that does not exist, strobe.StrobeError when
+    the folder cannot be made, or when this process is being recorded already.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None, *, trace: str = "", preset: str = "auto") -> None:
-        self._wanted = path
-        self._adapters = adapters(preset, trace)
+    def __init__(self, path: str | os.PathLike[str] | None = None, **options: object) -> None:
+        from strobe.record.options import Setting, combined, given_in_environment, given_in_python, traced_adapters
+
+        whole = {"keep": Setting("all", "strobe.record()")}
+        self._settings = combined([given_in_python(options), given_in_environment(os.environ), whole])
+        self._adapters = traced_adapters(self._settings)
+        self._wanted, self._given = path, options
         self.path: str | None = None
 
     def __enter__(self) -> record:
@@ -97,19 +102,22 @@ class record:  # noqa: N801
         from strobe.errors import RecordError
         from strobe.record import session
         from strobe.record.config import Session
-        from strobe.record.folder import create, default_name
+        from strobe.record.folder import create, default_name, expand
+        from strobe.record.options import job_settings
 
         if session.active():
             raise RecordError(
                 "this process is being recorded already", do="Remove one of the two: `strobe run`, or strobe.record()."
             )
+        command = [sys.executable, *sys.argv]
         self.path = create(
-            self._wanted or default_name([sys.executable, *sys.argv]),
+            self._wanted or expand(self._settings["output"].text, command) or default_name(command),
             list(sys.orig_argv),
-            {"adapters": list(self._adapters)},
+            {"adapters": list(self._adapters), "options": job_settings(self._settings)},
         )
         try:
-            session.start(Session(self.path, self._adapters), main=True)
+            options = {name: setting.text for name, setting in self._settings.items()}
+            session.start(Session(self.path, self._adapters, options), main=True)
         except OSError as error:
             raise RecordError(f"recording cannot start: {error.args[-1]}") from error
         return self
@@ -136,7 +144,7 @@ class record:  # noqa: N801
 
             if session.active():
                 return function(*args, **kwargs)
-            with record(self._wanted, trace=",".join(self._adapters)):
+            with record(self._wanted, **self._given):
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from strobe.errors import RecordError
+from strobe.errors import RecordError, UsageError
 from strobe.record.config import json_text
 
 SUFFIX = ".strobe"
@@ -25,6 +25,30 @@ def default_name(command: Sequence[str]) -> str:
         else:
             name = os.path.basename(words[1])
     return name.removesuffix(".py") + SUFFIX
+
+
+def expand(pattern: str, command: Sequence[str]) -> str:
+    """Fill in %n (name of the program), %p (our process id), %t (time), %% (a percent sign). Raises UsageError."""
+    values = {
+        "n": default_name(command).removesuffix(SUFFIX),
+        "p": str(os.getpid()),
+        "t": time.strftime("%Y%m%d-%H%M%S"),
+        "%": "%",
+    }
+    parts, at = [], 0
+    while at < len(pattern):
+        if pattern[at] != "%":
+            parts.append(pattern[at])
+            at += 1
+            continue
+        letter = pattern[at + 1 : at + 2]
+        if letter not in values or not letter:
+            raise UsageError(
+                f"'%{letter}' means nothing in '{pattern}'", do="There are %n %p %t, and %% for a percent sign."
+            )
+        parts.append(values[letter])
+        at += 2
+    return "".join(parts)
 
 
 def job_of(folder: str) -> str | None:

@@ -20,6 +20,7 @@ from strobe.errors import RecordError
 from strobe.record import ranks
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
 from strobe.record.folder import create, default_name, finish
+from strobe.record.options import Setting, job_settings
 
 # Sent by a person or a scheduler to the one process they know; the terminal's own go to the whole group already.
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -52,15 +53,12 @@ def run(
     *,
     output: str | None = None,
     adapters: tuple[str, ...],
-    include: tuple[str, ...] = (),
-    keep: int | None = None,
+    options: Mapping[str, Setting],
 ) -> RunResult:
     """Run a program under the recorder and wait for its end.
 
-    `words` is what followed `strobe run`. `output` names the trace folder, `keep` says how many iterations of the
-    main loop stay in detail (None: all). Raises RecordError when the folder cannot
-    be made (125) or the program
-    cannot be started (126, 127).
+    `words` is what followed `strobe run`, `output` names the trace folder, `options` are all of record/options.py.
+    Raises RecordError when the folder cannot be made (125) or the program cannot be started (126, 127).
     """
     command = python_command(words)
     if not command:
@@ -75,16 +73,16 @@ def run(
     rank = ranks.rank_of(os.environ)
     wanted = output or default_name(command)
     shared = ranks.join(wanted, rank) if rank is not None and rank.number > 0 else None
-    folder = shared or create(wanted, command, {"adapters": list(adapters), "job": rank.job if rank else ""})
+    made_with = {"adapters": list(adapters), "job": rank.job if rank else "", "options": job_settings(options)}
+    folder = shared or create(wanted, command, made_with)
     leads = rank is not None and rank.number == 0 and ranks.sign_in(folder, rank)
     settings = Session(
         folder,
         adapters,
+        {name: setting.text for name, setting in options.items()},
         supervisor=os.getpid(),
         strings=len(command) > 1 and command[1] == "-c",
-        include=include,
         inject=os.path.join(os.path.dirname(__file__), "inject"),
-        keep=keep,
     )
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))

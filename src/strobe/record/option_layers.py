@@ -1,0 +1,107 @@
+"""Where the values of the options come from: command line, environment, project, user, preset, default.
+
+Only whoever starts a program comes here: files are read before the measured program begins, never inside of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from strobe.record.options import OPTIONS, Option, Setting, combined, given_in_environment, text_of
+
+
+def settle(given: Mapping[str, str], environment: Mapping[str, str], folder: str) -> dict[str, Setting]:
+    """Return the value of every option for a program that is started in `folder`.
+
+    `given` is the command line: text by name. Raises ValueError with a sentence that says where a wrong value or an
+    unknown name stands.
+    """
+    for name, text in given.items():
+        try:
+            OPTIONS[name].parse(text)
+        except ValueError as error:
+            raise ValueError(f"--{name}: {error}") from None
+    user = user_file(environment)
+    return combined(
+        [
+            {name: Setting(text, "command line") for name, text in given.items()},
+            given_in_environment(environment),
+            _of_file(project_file(folder)),
+            _of_file(user if os.path.isfile(user) else ""),
+        ]
+    )
+
+
+def user_file(environment: Mapping[str, str]) -> str:
+    """Return the path of the user's own file, which need not exist; "" without a home."""
+    home = environment.get("HOME", "")
+    configuration = environment.get("XDG_CONFIG_HOME") or (os.path.join(home, ".config") if home else "")
+    return os.path.join(configuration, "strobe.toml") if configuration else ""
+
+
+def project_file(folder: str) -> str:
+    """Return the nearest file above (or in) a folder that speaks of strobe, "" where there is none.
+
+    That is strobe.toml, or a pyproject.toml with a table [tool.strobe]. Raises ValueError for one that is no TOML.
+    """
+    here = os.path.abspath(folder)
+    while True:
+        own, shared = os.path.join(here, "strobe.toml"), os.path.join(here, "pyproject.toml")
+        if os.path.isfile(own):
+            return own
+        if os.path.isfile(shared) and _table(shared) is not None:
+            return shared
+        above = os.path.dirname(here)
+        if above == here:
+            return ""
+        here = above
+
+
+def _table(path: str) -> dict[str, object] | None:
+    """The table of strobe in a file; None for a pyproject.toml without one."""
+    import tomllib
+
+    shared = os.path.basename(path) == "pyproject.toml"
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read()
+        if shared and b"strobe" not in content:
+            return None
+        whole = tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no TOML: {error}") from None
+    if not shared:
+        return whole
+    tool = whole.get("tool")
+    table = tool.get("strobe") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise ValueError(f"{path}: tool.strobe is no table")
+    return table
+
+
+def _of_file(path: str) -> dict[str, Setting]:
+    if not path:
+        return {}
+    found = {}
+    for key, value in (_table(path) or {}).items():
+        name = key.replace("_", "-")
+        if name not in OPTIONS:
+            raise ValueError(f"{path}: there is no option '{key}'; there are: {', '.join(OPTIONS)}")
+        option = OPTIONS[name]
+        try:
+            text = text_of(option, value)
+            option.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{path}: {key}: {error}") from None
+        found[name] = Setting(_from_folder(option, text, os.path.dirname(path)), path)
+    return found
+
+
+def _from_folder(option: Option, text: str, folder: str) -> str:
+    if not option.paths:
+        return text
+    parts = text.split(option.many) if option.many else [text]
+    return option.many.join(os.path.join(folder, part) for part in parts if part)

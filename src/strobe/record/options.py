@@ -1,0 +1,292 @@
+"""The options of recording, in one table. `--name`, `STROBE_NAME`, `name = ` in a file and a keyword of
+`strobe.record()` are the same option; its value travels as text, so that it fits everywhere.
+
+An option that a part of the recorder needs is a row here and nothing else: the command line, the environment, files,
+`strobe config`, job.json and docs/reference follow. In the program an adapter reads `settings.options["name"]`.
+Imports nothing that the measured program would not import itself.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+GROUPS = {
+    "what": "what to record",
+    "how much": "how much of it",
+    "where": "where it goes",
+    "ranks": "processes and ranks",
+    "say": "what strobe says",
+}
+SHORT_NAMES = {"python": "python_calls", "torch": "torch_ops", "loader": "data_loader", "metrics": "counters"}
+# Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
+# record/adapters/ are there to ask for.
+PRESETS: dict[str, dict[str, str]] = {
+    "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,counters"},
+    "light": {"trace": "torch_ops,data_loader,itt,nvtx,counters"},
+}
+
+
+class Option:
+    """A row of the table: `parse` makes a value of its text, or raises ValueError with a sentence."""
+
+    __slots__ = ("default", "flags", "group", "help", "many", "metavar", "name", "parse", "paths")
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        default: str,
+        parse: Callable[[str], object],
+        help: str,
+        *,
+        metavar: str = "",
+        flags: tuple[str, ...] = (),
+        many: str = "",
+        paths: bool = False,
+    ) -> None:
+        self.name = name
+        self.group = group
+        self.default = default
+        self.parse = parse
+        self.help = help
+        self.metavar = metavar or name.upper()
+        self.flags = flags  # other spellings on the command line
+        self.many = many  # what stands between several values; "": there is one
+        self.paths = paths  # in a file: relative to the folder of the file
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return "STROBE_" + self.name.upper().replace("-", "_")
+
+    @property
+    def keyword(self) -> str:
+        """Its name in Python."""
+        return self.name.replace("-", "_")
+
+
+class Setting:
+    """The text of an option, and who said so."""
+
+    __slots__ = ("origin", "text")
+
+    def __init__(self, text: str, origin: str) -> None:
+        self.text = text
+        self.origin = origin
+
+
+def yes_or_no(text: str) -> bool:
+    """Read 1, yes, true, on and their opposites. Raises ValueError."""
+    word = text.strip().lower()
+    if word in ("1", "yes", "true", "on"):
+        return True
+    if word in ("0", "no", "false", "off", ""):
+        return False
+    raise ValueError(f"'{text}' is neither yes nor no")
+
+
+def kept_iterations(text: str) -> int | None:
+    """Return how many iterations `--keep TEXT` keeps in detail: a number, or None for `all`. Raises ValueError."""
+    if text == "all":
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) >= 2**31:
+        raise ValueError(f"cannot keep '{text}' iterations; a number, or 'all'")
+    return int(text)
+
+
+def preset(text: str) -> str:
+    """Read the name of a preset. Raises ValueError."""
+    if text not in PRESETS:
+        raise ValueError(f"no preset '{text}'; there are: {', '.join(PRESETS)}")
+    return text
+
+
+def traced(text: str) -> tuple[str, ...]:
+    """Read the words of `--trace`. Raises ValueError for one that is no adapter."""
+    adapters("auto", without_graph(text)[0])
+    return tuple(filter(None, (word.strip() for word in text.split(","))))
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """Return a reader of one of some words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"'{text}' is none of: {', '.join(choices)}")
+        return text
+
+    return read
+
+
+def separated(by: str) -> Callable[[str], tuple[str, ...]]:
+    """Return a reader of several values with `by` between them."""
+    return lambda text: tuple(filter(None, text.split(by)))
+
+
+_ROWS = (
+    Option("preset", "what", "auto", preset, f"values that go together: {', '.join(PRESETS)}", metavar="NAME"),
+    Option(
+        "trace",
+        "what",
+        "",
+        traced,
+        "+python,-torch: change the preset; python,torch: replace it; graph: nothing in detail",
+        metavar="LIST",
+        flags=("-t",),
+    ),
+    Option(
+        "include",
+        "what",
+        "",
+        separated(os.pathsep),
+        "record Python calls of this library, too; again for each",
+        metavar="FOLDER",
+        many=os.pathsep,
+        paths=True,
+    ),
+    Option(
+        "keep",
+        "how much",
+        "10",
+        kept_iterations,
+        "iterations of the main loop to keep in detail, of the others statistics",
+        metavar="N|all",
+    ),
+    Option(
+        "output",
+        "where",
+        "",
+        str,
+        "where to save; %n program, %p our pid, %t time; -2, -3, ... is added where there is something already",
+        metavar="PATTERN",
+        flags=("-o",),
+    ),
+    Option("summary", "say", "short", one_of("short", "none"), "at the end, on stderr: short, none"),
+    Option("json", "say", "no", yes_or_no, "the summary as JSON, on stderr"),
+    Option("quiet", "say", "no", yes_or_no, "no summary, no talk", flags=("-q",)),
+)
+OPTIONS: dict[str, Option] = {option.name: option for option in _ROWS}
+
+
+def text_of(option: Option, value: object) -> str:
+    """Return the text of a value as Python or TOML has it. Raises ValueError for a kind that no option takes."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+    if isinstance(value, list | tuple) and option.many:
+        return option.many.join(text_of(option, each) for each in value)
+    if isinstance(value, list | tuple) and option.name == "trace":
+        return ",".join(map(str, value))
+    raise ValueError(f"{type(value).__name__} is no value for '{option.name}'")
+
+
+def given_in_python(keywords: Mapping[str, object]) -> dict[str, Setting]:
+    """Return the options that are given as keywords; None stands for what is not given.
+
+    Raises TypeError for a keyword that is no option, ValueError for a value that is none.
+    """
+    by_keyword = {option.keyword: option for option in OPTIONS.values()}
+    settings = {}
+    for keyword, value in keywords.items():
+        if keyword not in by_keyword:
+            raise TypeError(f"there is no option '{keyword}'; there are: {', '.join(sorted(by_keyword))}")
+        if value is None:
+            continue
+        option = by_keyword[keyword]
+        try:
+            text = text_of(option, value)
+            option.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{keyword}: {error}") from None
+        settings[option.name] = Setting(text, "the program")
+    return settings
+
+
+def given_in_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
+    """Return the options that the environment sets. Raises ValueError for a value that is none."""
+    settings = {}
+    for name, option in OPTIONS.items():
+        text = environment.get(option.variable, "")
+        if not text:
+            continue
+        try:
+            option.parse(text)
+        except ValueError as error:
+            raise ValueError(f"{option.variable}: {error}") from None
+        settings[name] = Setting(text, f"{option.variable} in the environment")
+    return settings
+
+
+def combined(layers: Iterable[Mapping[str, Setting]]) -> dict[str, Setting]:
+    """Return the value of every option: of the first layer that has one, else of the preset, else the default."""
+    said: dict[str, Setting] = {}
+    for layer in layers:
+        for name, setting in layer.items():
+            said.setdefault(name, setting)
+    chosen = said["preset"].text if "preset" in said else OPTIONS["preset"].default
+    # What a preset traces is no value of --trace, which changes it.
+    of_preset = {name: Setting(text, f"preset {chosen}") for name, text in PRESETS[chosen].items() if name != "trace"}
+    return {name: Setting(option.default, "default") for name, option in OPTIONS.items()} | of_preset | said
+
+
+def job_settings(settings: Mapping[str, Setting]) -> dict[str, dict[str, str]]:
+    """Return the values and origins of options as job.json has them."""
+    return {name: {"value": setting.text, "origin": setting.origin} for name, setting in settings.items()}
+
+
+def known_adapters() -> tuple[str, ...]:
+    """Names of all adapters: a file in record/adapters/ is one by being there."""
+    from strobe import registry
+
+    return tuple(dict.fromkeys([*PRESETS["auto"]["trace"].split(","), *registry.names("record.adapters")]))
+
+
+def adapters(preset_name: str = "auto", changes: str = "", *, mpi: bool = False) -> tuple[str, ...]:
+    """Names of the adapters of a preset after `changes` ("+python,-torch", or a plain list that replaces the preset).
+
+    With `mpi`, the program will call MPI: then that adapter belongs to every preset.
+
+    Raises ValueError with a sentence that names the unknown word and the known ones.
+    """
+    words = [word.strip() for word in changes.split(",") if word.strip()]
+    every = known_adapters()
+    whole = PRESETS[preset(preset_name)]["trace"].split(",") + (["mpi"] if mpi else [])
+    chosen = dict.fromkeys(whole) if not words or words[0][0] in "+-" else {}
+    for word in words:
+        name = SHORT_NAMES.get(word.lstrip("+-"), word.lstrip("+-"))
+        if name not in every:
+            known = ", ".join(sorted({*SHORT_NAMES, *every} - {*SHORT_NAMES.values()}))
+            raise ValueError(f"cannot trace '{word.lstrip('+-')}'; there are: {known}")
+        if word[0] == "-":
+            chosen.pop(name, None)
+        else:
+            chosen[name] = None
+    return tuple(name for name in every if name in chosen)
+
+
+def traced_adapters(settings: dict[str, Setting], *, mpi: bool = False) -> tuple[str, ...]:
+    """Names of the adapters that settings choose; `graph` among the words of `trace` sets `keep` to 0."""
+    changes, graph_only = without_graph(settings["trace"].text)
+    if graph_only:
+        settings["keep"] = Setting("0", f"graph in --trace ({settings['trace'].origin})")
+    return adapters(settings["preset"].text, changes, mpi=mpi)
+
+
+def without_graph(changes: str) -> tuple[str, bool]:
+    """Split `graph` from the words of `--trace`: it says that nothing is to be kept in detail, and is no adapter."""
+    words = [word.strip() for word in changes.split(",")]
+    others = [word for word in words if word.lstrip("+") != "graph"]
+    return ",".join(others), len(others) < len(words)
+
+
+def unknown_variables(environment: Iterable[str]) -> list[str]:
+    """Names in the environment that look like options of ours and are none."""
+    known = {option.variable for option in OPTIONS.values()} | {"STROBE_SESSION", "STROBE_DISABLE", "STROBE_CACHE"}
+    return sorted(name for name in environment if name.startswith("STROBE_") and name not in known)

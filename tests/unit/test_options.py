@@ -1,0 +1,130 @@
+"""Options of recording: one table, and the same answer wherever a value is said."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from strobe.cli.main import main
+from strobe.record.config import Session
+from strobe.record.option_layers import settle
+from strobe.record.options import OPTIONS, PRESETS, Option, Setting, combined, given_in_python
+
+HOME = {"HOME": "/nowhere"}
+
+
+def texts(settings: dict[str, Setting]) -> dict[str, str]:
+    """The values without their origins."""
+    return {name: setting.text for name, setting in settings.items()}
+
+
+def test_each_place_counts_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, project = tmp_path / "home", tmp_path / "project/inner"
+    for folder in (home / ".config", project):
+        folder.mkdir(parents=True)
+    user = home / ".config/strobe.toml"
+    user.write_text('keep = 1\nsummary = "none"\nquiet = true\npreset = "light"\n')
+    shared = tmp_path / "project/pyproject.toml"
+    shared.write_text(
+        '[tool.other]\nkeep = 99\n[tool.strobe]\nkeep = 2\nsummary = "short"\ninclude = ["lib", "/abs"]\n'
+    )
+    (project / "pyproject.toml").write_text("[project]\nname = 'speaks of strobe, but has no table'\n")
+    environment = {"HOME": str(home), "STROBE_KEEP": "3", "STROBE_JSON": ""}
+
+    def origin(name: str, given: dict[str, str]) -> tuple[str, str]:
+        setting = settle(given, environment, str(project))[name]
+        return setting.text, setting.origin
+
+    assert origin("keep", {"keep": "4"}) == ("4", "command line")
+    assert origin("keep", {}) == ("3", "STROBE_KEEP in the environment")
+    environment["STROBE_KEEP"] = ""
+    assert origin("keep", {}) == ("2", str(shared))
+    assert origin("summary", {}) == ("short", str(shared))
+    assert origin("quiet", {}) == ("yes", str(user))
+    assert origin("json", {}) == ("no", "default")
+    assert origin("include", {})[0].split(":") == [str(tmp_path / "project/lib"), "/abs"]
+    monkeypatch.setitem(PRESETS, "light", {**PRESETS["light"], "output": "of-preset"})
+    assert origin("output", {}) == ("of-preset", "preset light")
+    assert origin("output", {"preset": "auto"}) == ("", "default")
+    (project / "strobe.toml").write_text("keep = 'all'")
+    assert origin("keep", {}) == ("all", str(project / "strobe.toml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("strobe.toml", "kept = 3", "strobe.toml: there is no option 'kept'; there are: preset, trace"),
+        ("strobe.toml", "keep = 'few'", "strobe.toml: keep: cannot keep 'few' iterations; a number, or 'all'"),
+        ("strobe.toml", "keep = 1.5", "strobe.toml: keep: cannot keep '1.5' iterations"),
+        ("strobe.toml", "quiet = 2020-02-02", "strobe.toml: quiet: date is no value for 'quiet'"),
+        ("strobe.toml", "[keep]\nkeep = 3", "strobe.toml: keep: dict is no value for 'keep'"),
+        ("strobe.toml", "keep = ", "strobe.toml is no TOML: Invalid value"),
+        ("pyproject.toml", "[tool]\nstrobe = 3", "pyproject.toml: tool.strobe is no table"),
+        ("pyproject.toml", '[tool.strobe]\ntrace = "+java"', "pyproject.toml: trace: cannot trace 'java'; there are:"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence_with_file_and_key(
+    name: str,
+    content: str,
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    for words in (["config"], ["run", "-c", "print(1)"]):
+        assert main(words) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith(f"strobe: {tmp_path}/{sentence}")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_config_prints_value_and_origin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("STROBE_TRACE", "-python")
+    monkeypatch.setenv("STROBE_KEEPS", "3")
+    monkeypatch.delenv("STROBE_KEEP", raising=False)
+    (tmp_path / "strobe.toml").write_text("keep = 7")
+    assert main(["config", "--json"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert list(found["options"]) == list(OPTIONS)
+    assert found["options"]["keep"]["value"] == "7"
+    assert found["options"]["keep"]["origin"] == str(tmp_path / "strobe.toml")
+    assert "python_calls" not in found["adapters"]
+    assert "torch_ops" in found["adapters"]
+    assert err == "strobe: STROBE_KEEPS in the environment is no option of strobe\n"
+    assert main(["config", "keep"]) == 0
+    assert capsys.readouterr().out.split() == ["how", "much", "of", "it", "keep", "7", str(tmp_path / "strobe.toml")]
+
+
+def test_python_says_the_same_by_the_same_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = given_in_python({"keep": 5, "trace": ["+mpi", "-python"], "include": [Path("/a"), "b"], "quiet": None})
+    assert texts(said) == {"keep": "5", "trace": "+mpi,-python", "include": "/a:b"}
+    with pytest.raises(TypeError, match="there is no option 'keeps'; there are: "):
+        given_in_python({"keeps": 5})
+    with pytest.raises(ValueError, match="keep: cannot keep '-5' iterations"):
+        given_in_python({"keep": -5})
+    with pytest.raises(ValueError, match="keep: list is no value for 'keep'"):
+        given_in_python({"keep": [5]})
+
+
+def test_every_text_survives_the_way_into_the_program() -> None:
+    options = texts(combined([]))
+    options["output"] = "a\nfolder=/elsewhere\\n=x\\\\"
+    session = Session.from_text(Session("/f", ("itt",), options, supervisor=7).to_text())
+    assert (session.folder, session.adapters, session.options, session.supervisor) == ("/f", ("itt",), options, 7)
+
+
+@pytest.mark.parametrize("option", OPTIONS.values(), ids=list(OPTIONS))
+def test_rows_of_the_table_are_sound(option: Option) -> None:
+    option.parse(option.default)
+    assert option.name == option.name.lower()
+    assert "_" not in option.name
+    assert not option.help.endswith(".")
