@@ -2,9 +2,9 @@
 
 ./dev bench soak [--minutes 60] [--rate 100000]
 
-The same program runs three times at once: plain, under `strobe run` as everybody gets it, and with `--keep all`. It counts its own
-calls in a file. Threads come and go all the time. Memory is read from /proc once a minute: pages of its own (anonymous), and pages
-of mapped files (the rings are such a file), beside those of the plain program.
+The same program runs three times at once: plain, under `strobe run` as everybody gets it, and with `--keep all`. It
+counts its own calls in a file. Threads come and go all the time. Memory is read from /proc once a minute: pages of its
+own (anonymous), and pages of mapped files (the rings are such a file), beside those of the plain program.
 """
 
 import argparse
@@ -83,7 +83,9 @@ def numbers(path: Path) -> list[int]:
 def memory(pid: int) -> dict[str, float]:
     """MiB of a process by kind, and its CPU seconds."""
     try:
-        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+        status = dict(
+            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
+        )
         ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return {}
@@ -158,7 +160,8 @@ def main() -> None:
             readings.append(now)
             shown = "; ".join(
                 f"{way.name}: own {now[way.name]['own']:.1f}, mapped {now[way.name]['mapped']:.1f} MiB, "
-                f"{size(way.trace) / 1e6:.1f} MB" for way in ways
+                f"{size(way.trace) / 1e6:.1f} MB"
+                for way in ways
             )
             print(f"minute {minute:5.1f}  load {os.getloadavg()[0]:4.1f}  {shown}", flush=True)
         codes = {way.name: way.process.wait(timeout=1800) for way in ways}

@@ -79,6 +79,7 @@ int Session::start(const strobe_options& options) {
   if (put_ns_ == 0) put_ns_ = calibrate_put();
   std::string chunks;
   append_chunk(chunks, kProcessChunk, 0, 1, process_json());
+  if (!process_name_.empty()) append_chunk(chunks, kNoteChunk, 0, 1, process_name_);
   uint32_t regions = 0;
   std::string payload = regions_.all(regions);
   append_chunk(chunks, kRegionsChunk, 0, regions, payload);
@@ -192,6 +193,7 @@ void Session::after_fork_in_child() {
   header_ = nullptr;
   for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
   child_ = true;
+  process_name_.clear();
   paused_ = false;
 }
 
@@ -223,5 +225,6 @@ uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) {
   strobe::put_at(strobe::kEnter, region, [ticks] { return ticks; });
 }
+void strobe_name_process(const char* name) { session().name_process(name); }
 void strobe_note_rank(int rank, int size) { session().note_rank(rank, size); }
 }

@@ -46,6 +46,7 @@ class Session {
   void count(const char* what, uint64_t n);
   void save_regions(std::string_view payload, uint32_t count);
   void note_rank(int rank, int size);
+  void name_process(const char* name);
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
   std::mutex& adapters_mutex() { return adapters_mutex_; }  // for the tables of adapters
@@ -58,6 +59,7 @@ class Session {
  private:
   RingsHeader* header() const { return header_.load(std::memory_order_relaxed); }
   int open_files();
+  void note(std::string_view json);
   void remove_files();
   int start_drainer();
   void stop_drainer();
@@ -104,7 +106,7 @@ class Session {
   std::vector<Slot*> live_;               // slots with a builder, as of the drainer's current round
   std::unique_ptr<ProcessMetrics> metrics_;
   std::atomic<RingsHeader*> header_{nullptr};
-  std::string folder_, description_;
+  std::string folder_, description_, process_name_;
   HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};
   uint64_t file_bytes_ = 0;

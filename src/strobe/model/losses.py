@@ -96,6 +96,7 @@ LOSSES = {
     "frames_without_location": "frames of the imported profile without a location left out",
     "weights_out_of_range": "weights of the imported profile that are too large left out",
     "metrics_damaged": "metrics of the imported profile that could not be read",
+    "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Worth knowing, and nothing is missing.

@@ -40,7 +40,8 @@ class ProcessReader(Protocol):
         """What counts of the process, on its clock: pictures show nothing outside of [begin, end)."""
 
     def process(self) -> Mapping[str, object]:
-        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank, ranks."""
+        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank,
+        ranks, name."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -156,6 +157,7 @@ class RecordedProcess:
             "main": bool(description.get("main")) and not first.get("forked"),
             "rank": self._notes.get("rank"),
             "ranks": self._notes.get("ranks"),
+            "name": sound_text(self._notes.get("name", "fork" if first.get("forked") else "")),
         }
 
     def quality(self) -> dict[str, int]:

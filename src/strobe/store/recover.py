@@ -13,8 +13,10 @@ from strobe.store import raw
 from strobe.store.archive import Job, process_files
 
 
-def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
-    """Say in words how a process ended, and up to when it is recorded. `process` is what its reader says about it."""
+def ending(process: Mapping[str, object], job: Job, zero_ns: int, became: str = "") -> str:
+    """Say in words how a process ended, and up to when it is recorded. `process` is what its reader says about it;
+    `became` is the command that it gave its place to (exec), if it did.
+    """
     state = str(process.get("end_state", ""))
     until = format_ns(max(0, _integer(process.get("ended_ns")) - zero_ns))
     code = process.get("exit_code")
@@ -28,6 +30,8 @@ def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
         return f"left by os._exit{shown}; complete up to {until}"
     if state == "running":
         return f"still running; complete up to {until}"
+    if became:
+        return f"became {became}; complete up to {until}"
     if killed:
         return f"killed by {killed}; complete up to {until}"
     return f"ended without a word (killed or crashed); complete up to {until}"
