@@ -68,6 +68,9 @@ typedef struct strobe_options {
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
 STROBE_API int strobe_start(const strobe_options* options);
+// Start recording this process as `strobe run` says in the environment, until it ends. 1 where it is recorded now, 0
+// where it is not: it was not started by `strobe run`, or a sentence on stderr says what failed.
+STROBE_API int strobe_begin(void);
 // Seal everything, write the end chunk, remove the rings. Safe to call twice.
 STROBE_API void strobe_stop(void);
 // For a fork whose caller counts threads (CPython 3.12 and later warn of several, once the program's own fork handlers

@@ -96,6 +96,8 @@ LOSSES = {
     "frames_without_location": "frames of the imported profile without a location left out",
     "weights_out_of_range": "weights of the imported profile that are too large left out",
     "metrics_damaged": "metrics of the imported profile that could not be read",
+    "functions_folded": "calls of C and C++ functions looked up slowly (too many different ones)",
+    "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
     "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }

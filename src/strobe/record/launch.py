@@ -76,6 +76,8 @@ def run(
     made_with = {"adapters": list(adapters), "job": rank.job if rank else "", "options": job_settings(options)}
     folder = shared or create(wanted, command, made_with)
     leads = rank is not None and rank.number == 0 and ranks.sign_in(folder, rank)
+    from strobe.native import library
+
     settings = Session(
         folder,
         adapters,
@@ -83,6 +85,7 @@ def run(
         supervisor=os.getpid(),
         strings=len(command) > 1 and command[1] == "-c",
         inject=os.path.join(os.path.dirname(__file__), "inject"),
+        library=library(),
     )
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))

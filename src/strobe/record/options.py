@@ -25,8 +25,8 @@ SHORT_NAMES = {"python": "python_calls", "torch": "torch_ops", "loader": "data_l
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
-    "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,counters"},
-    "light": {"trace": "torch_ops,data_loader,itt,nvtx,counters"},
+    "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,functions,counters"},
+    "light": {"trace": "torch_ops,data_loader,itt,nvtx,functions,counters"},
 }
 
 

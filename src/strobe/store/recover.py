@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from strobe.errors import TraceError
 from strobe.model.units import format_ns
-from strobe.store import raw
+from strobe.store import raw, symbols
 from strobe.store.archive import Job, process_files
 
 
@@ -48,10 +48,18 @@ def close_trace(folder: Path) -> None:
             state = raw.open_process(files).process()["end_state"]
             if files.rings is not None and state == "lost":
                 raw.recover(files)
+    with suppress(TraceError, OSError):
+        symbols.resolve(folder, _regions(folder))
     from strobe.store.trace import open_trace  # which says with `ending` how a process ended
 
     with suppress(TraceError, OSError):
         open_trace(folder).build_pyramid()
+
+
+def _regions(folder: Path) -> Iterator[symbols.Region]:
+    for files in process_files(folder):
+        with suppress(TraceError, OSError):
+            yield from raw.open_process(files).core.regions()
 
 
 def _signal_name(job: Job) -> str:
