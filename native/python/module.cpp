@@ -10,6 +10,7 @@
 #include "include/strobe.h"
 extern "C" {
 #include "python/code_regions.h"
+#include "python/lines.h"
 }
 
 namespace nb = nanobind;
@@ -43,6 +44,13 @@ void start(const std::string& folder, const std::string& description, uint32_t r
 void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
   if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0)
     throw nb::python_error();
+}
+
+void lines_choose(nb::sequence list) {
+  if (lines_start(list.ptr()) != 0) throw nb::python_error();
+}
+void lines_add_code(nb::handle code) {
+  if (lines_add(code.ptr()) != 0) throw nb::python_error();
 }
 
 uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line,
@@ -138,6 +146,9 @@ NB_MODULE(_native, m) {
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));
   m.def("python_calls_stop", &python_calls_stop);
+  m.def("lines_start", &lines_choose, nb::arg("patterns"));
+  m.def("lines_stop", &lines_stop);
+  m.def("lines_add", &lines_add_code, nb::arg("code"));
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   register_reader(m);
