@@ -104,9 +104,9 @@ def _excludes(files: list[str], functions: list[str]) -> list[str]:
 
 def _folders() -> tuple[str, str]:
     """Where strobe.h and where the libraries are."""
-    from strobe.native import library
+    from strobe.record.launch import library_folder
 
-    lib = os.path.dirname(library())
+    lib = library_folder()
     return os.path.join(os.path.dirname(lib), "include"), lib
 
 

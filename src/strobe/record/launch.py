@@ -124,6 +124,13 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
     return made
 
 
+def library_folder() -> str:
+    """Where `libstrobe.so` is, and beside it what other programs are linked with."""
+    from strobe.native import library
+
+    return os.path.dirname(library())
+
+
 def _wait(executable: str, command: list[str], environment: dict[str, str]) -> tuple[int | None, int | None]:
     """Start the command and wait for it: (exit code, None) or (None, signal)."""
     watched = {signal.SIGCHLD, *_FORWARDED}
