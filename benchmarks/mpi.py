@@ -21,6 +21,11 @@ int MPI_Init(int *, char ***);
 int MPI_Send(void *, int, int, int, int, int);
 int MPI_Barrier(int);
 int MPI_Test(void *, int *, void *);
+int MPI_Recv(void *, int, int, int, int, int, void *);
+int MPI_Isend(void *, int, int, int, int, int, int *);
+int MPI_Irecv(void *, int, int, int, int, int, int *);
+int MPI_Wait(int *, void *);
+int MPI_Allreduce(void *, void *, int, int, int, int);
 int MPI_Finalize(void);
 static double clock_ns(clockid_t id) {
   struct timespec t;
@@ -30,6 +35,10 @@ static double clock_ns(clockid_t id) {
 static void send(int i) { MPI_Send(0, 1, 2, i & 3, 5, 0x44000000); }
 static void barrier(int i) { MPI_Barrier(0x44000000); }
 static void poll(int i) { int found; MPI_Test(0, &found, 0); }
+static void receive(int i) { MPI_Recv(0, 1, 2, -2, i, 0x44000000, (void *)1); }
+static void isend(int i) { int r; MPI_Isend(0, 1, 2, i & 3, 5, 0x44000000, &r); MPI_Wait(&r, (void *)1); }
+static void irecv(int i) { int r; MPI_Irecv(0, 1, 2, i & 3, 5, 0x44000000, &r); MPI_Wait(&r, (void *)1); }
+static void allreduce(int i) { MPI_Allreduce(0, 0, i & 1, 8, 0, 0x44000000); }
 static void measure(const char *what, void (*call)(int)) {
   double thread = 1e9, process = 1e9;
   for (int pass = 0; pass < 9; pass++) {
@@ -45,6 +54,10 @@ int main(void) {
   MPI_Init(0, 0);
   measure("MPI_Send", send);
   measure("MPI_Barrier", barrier);
+  measure("MPI_Recv_from_anybody", receive);
+  measure("MPI_Isend+MPI_Wait", isend);
+  measure("MPI_Irecv+MPI_Wait", irecv);
+  measure("MPI_Allreduce", allreduce);
   measure("MPI_Test", poll);
   MPI_Finalize();
 }

@@ -127,6 +127,74 @@ def test_every_call_of_a_c_program_is_recorded_as_an_independent_counter_sees_it
     assert quality_of(recorded.trace, "mpi_polls_that_found_nothing") == nothing
 
 
+def bytes_told(trace: Path) -> dict[int, dict[str, tuple[int, int, int]]]:
+    """By rank and function: calls, bytes sent, bytes received, as `message_totals` has them."""
+    table = strobe.open(trace).sql(
+        """select p.rank as rank, t.function as name, sum(t.calls)::bigint as calls, sum(t.sent_bytes)::bigint as sent,
+        sum(t.received_bytes)::bigint as received from message_totals t join locations l on l.location = t.location
+        join processes p on p.process = l.process group by all"""
+    )
+    found: dict[int, dict[str, tuple[int, int, int]]] = {}
+    for row in table.to_pylist():
+        found.setdefault(row["rank"], {})[row["name"]] = (row["calls"], row["sent"], row["received"])
+    return found
+
+
+def bytes_counted(folder: Path, rank: int) -> dict[str, tuple[int, int, int]]:
+    """What the independent counter of bytes wrote."""
+    lines = [line.split() for line in (folder / f"bytes-{rank}.txt").read_text().splitlines()]
+    return {name: (int(calls), int(sent), int(received)) for name, calls, sent, received in lines}
+
+
+def messages(trace: Path) -> dict[str, list[tuple[object, ...]]]:
+    """By direction: communicator, world ranks of sender and receiver, tag, bytes."""
+    table = strobe.open(trace).sql(
+        """select m.*, p.rank as own from messages m join locations l on l.location = m.location
+        join processes p on p.process = l.process order by own, time_ns"""
+    )
+    found: dict[str, list[tuple[object, ...]]] = {"send": [], "receive": []}
+    for row in table.to_pylist():
+        ends = (row["own"], row["peer_rank"]) if row["direction"] == "send" else (row["peer_rank"], row["own"])
+        if row["direction"] in found:
+            found[row["direction"]].append((row["communicator"], *ends, row["tag"], row["size_bytes"]))
+    return found
+
+
+def test_every_byte_is_told_as_an_independent_counter_sees_it(mpi: Mpi) -> None:
+    size, program, counter = 3, mpi.build("traffic"), mpi.build("bytes.so", "-shared", "-fPIC")
+    plain = mpi.run(mpi.mpirun(size, program), LD_PRELOAD=counter)
+    recorded = mpi.recorded(*mpi.mpirun(size, program))
+    assert (recorded.stdout, recorded.returncode) == (plain.stdout, plain.returncode)
+    assert plain.stdout == "3 ranks: 1759513\n"
+
+    told, spans = bytes_told(recorded.trace), calls(recorded.trace)
+    for rank in range(size):
+        truth = bytes_counted(mpi.workshop.folder, rank)
+        assert told[rank] == truth
+        assert spans[rank] == {name: calls for name, (calls, _, _) in truth.items()}
+    assert min(len(each) for each in told.values()) > 80
+
+    # Every message that was sent is the one that came, but for that of a request that was freed: nobody saw its end.
+    both = messages(recorded.trace)
+    assert sorted(both["send"]) == sorted(both["receive"])
+    assert sum(1 for each in both["send"] if each[0] == "MPI_COMM_WORLD") > 60
+    # The ranks of a communicator meet in as many collectives, and call it by one name.
+    table = strobe.open(recorded.trace).sql(
+        """select communicator, collective, group_size, count(distinct rank) as ranks, count(*) as n
+        from collective_spans group by all"""
+    )
+    rows = table.to_pylist()
+    between = [row for row in rows if row["communicator"].startswith("between.tag5") and row["group_size"] != 3]
+    assert between  # its two groups count on their own
+    for row in rows:
+        if row not in between:
+            assert row["ranks"] == row["group_size"], row
+            assert row["n"] % row["ranks"] == 0, row
+    names = {row["communicator"]: row["group_size"] for row in rows}
+    expected = {"MPI_COMM_WORLD": 3, "MPI_COMM_WORLD.1.r2": 2, "MPI_COMM_WORLD.1.r1": 1, "MPI_COMM_WORLD.5": 3}
+    assert {name: names.get(name) for name in expected} == expected
+
+
 def test_places_say_who_and_from_where(mpi: Mpi) -> None:
     places = calls(mpi.recorded(*mpi.mpirun(4, mpi.build("solver"))).trace, "file")
     for rank in range(4):
@@ -175,6 +243,10 @@ def test_calls_of_mpi4py_lie_under_the_python_functions_that_make_them(mpi: Mpi)
 
     found = calls(recorded.trace)
     assert sorted(found) == [0, 1]
+    mpi.run(command, LD_PRELOAD=mpi.build("bytes.so", "-shared", "-fPIC"))
+    told = bytes_told(recorded.trace)
+    assert told == {rank: bytes_counted(mpi.workshop.folder, rank) for rank in (0, 1)}
+    assert told[0]["MPI_Isend"] == (80, 40 + 80, 0)
     for rank, own in found.items():
         assert own["MPI_Irecv"] == own["MPI_Isend"] == own["MPI_Waitall"] == 80, rank
         assert own["MPI_Init_thread"] == own["MPI_Finalize"] == 1

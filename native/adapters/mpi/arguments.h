@@ -163,7 +163,8 @@ constexpr Arguments kNeighborAlltoallv = collective(Traffic::neighbor_alltoallv,
 constexpr Arguments kNeighborAlltoallw = collective(Traffic::neighbor_alltoallw, 8, -1, 0, 1, 3, 4, 5, 7);
 
 constexpr Arguments kCreates{.traffic = Traffic::create_handle, .owner = kOfCommunicator, .of = 0};
-constexpr Arguments kCreatesBySome{.traffic = Traffic::create_handle, .owner = kOfCommunicator, .of = 0, .tag = 2};
+// No row: not all ranks of the communicator take part.
+constexpr Arguments kCreatesBySome{.owner = kOfCommunicator, .of = 0, .tag = 2};
 constexpr Arguments kCreatesBetween{.traffic = Traffic::create_handle, .owner = kOfCommunicator, .of = 0, .tag = 4};
 constexpr Arguments kDestroys{.traffic = Traffic::destroy_handle, .owner = Owner::communicator_pointer, .of = 0};
 

@@ -145,7 +145,7 @@ void of_neighbours(const Reading& call, Facts& facts) {
 
 }  // namespace
 
-Status read_status(const Library& library, const void* status) {
+Status read_status(const Library& library, const void* status, bool may_be_cancelled) {
   const Constants& is = library.constants;
   auto bytes = static_cast<const char*>(status);
   Status found{};
@@ -154,7 +154,7 @@ Status read_status(const Library& library, const void* status) {
   int64_t count = 0;
   int cancelled = 0;
   if (library.get_elements_x(status, is.byte, &count) == 0 && count > 0) found.bytes = count;
-  library.test_cancelled(status, &cancelled);
+  if (may_be_cancelled) library.test_cancelled(status, &cancelled);
   found.cancelled = cancelled != 0;
   return found;
 }

@@ -31,7 +31,8 @@ struct Status {  // what a status says
   int64_t bytes;
   bool cancelled;
 };
-Status read_status(const Library& library, const void* status);
+// Only requests for messages can be cancelled: in other statuses nobody writes whether they were.
+Status read_status(const Library& library, const void* status, bool may_be_cancelled);
 
 // Of a call that has succeeded. `large`: counts are 64 bits wide.
 Facts facts_of(const Library& library, int call, const Arguments& where, bool large, const Communicator* communicator,

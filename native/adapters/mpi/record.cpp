@@ -109,8 +109,8 @@ class Recording {
     facts.communicator = communicator_;
     const bool begins = call_.kind == kRequest || call_.kind == kPersistent || call_.kind == kIdup;
     if (result == 0 && has_status() && rows_)
-      complete(facts, read_status(library_, reinterpret_cast<const void*>(words_[call_.arguments.status])));
-    if (rows_) begins ? tell_begin(facts, ticks) : tell_call(facts, began, ticks);
+      complete(facts, read_status(library_, reinterpret_cast<const void*>(words_[call_.arguments.status]), false));
+    if (rows_) begins ? tell_begin(facts, ticks, call_.kind == kPersistent) : tell_call(facts, began, ticks);
     if (result == 0) remember(facts, began);
     waiting_.over(words_, result, rows_);
     if (freed_ && rows_) needs_status(over_.facts) ? tell_lost(over_) : tell_end(over_);

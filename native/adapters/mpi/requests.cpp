@@ -96,7 +96,7 @@ void end(Entry& entry) {
 }  // namespace
 
 void request_begins(Word handle, Request request) {
-  request.from_anyone = request.facts.from == kAnyone;
+  request.from_anyone = request.facts.to < 0 && request.facts.from == kAnyone;
   Locked locked(handle);
   begin(locked.add(handle, request));
 }

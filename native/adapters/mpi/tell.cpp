@@ -218,8 +218,9 @@ void tell_call(const Facts& facts, uint64_t began, uint64_t ticks) {
   sums(facts, 1, ns_of(ticks));
 }
 
-void tell_begin(const Facts& facts, uint64_t ticks) {
-  add(facts, main_peer(facts), {facts.to < 0 && facts.from == kAnyone ? 0u : 1u, 0, 0, ns_of(ticks)});
+void tell_begin(const Facts& facts, uint64_t ticks, bool persistent) {
+  const bool later = !persistent && facts.to < 0 && facts.from == kAnyone;
+  add(facts, main_peer(facts), {later ? 0u : 1u, 0, 0, ns_of(ticks)});
 }
 
 void tell_end(const Request& request) {

@@ -76,8 +76,10 @@ void Waiting::one(size_t request, size_t status, bool rows) {
   if (over.made && over.facts.communicator)
     made_from(library_, *over.facts.communicator, over.child, library_.handle_at(reinterpret_cast<void*>(over.made)));
   if (over.told || !rows) return;
+  const bool message = over.facts.traffic <= Traffic::receive_in_parts;
   if (status_place_)
-    complete(over.facts, read_status(library_, status_place_ + status * size_t(library_.constants.status_bytes)));
+    complete(over.facts,
+             read_status(library_, status_place_ + status * size_t(library_.constants.status_bytes), message));
   else if (needs_status(over.facts))
     return tell_lost(over);
   tell_end(over);
