@@ -85,6 +85,7 @@ int Session::start(const strobe_options& options) {
   if (put_ns_ == 0) put_ns_ = calibrate_put();
   std::string chunks;
   append_chunk(chunks, kProcessChunk, 0, 1, process_json());
+  if (!process_name_.empty()) append_chunk(chunks, kNoteChunk, 0, 1, process_name_);
   uint32_t regions = 0;
   std::string payload = regions_.all(regions);
   append_chunk(chunks, kRegionsChunk, 0, regions, payload);
@@ -221,6 +222,7 @@ void Session::after_fork_in_child() {
   header_ = nullptr;
   for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
   child_ = true;
+  process_name_.clear();
   paused_ = false;
 }
 
@@ -261,6 +263,7 @@ void strobe_note_throttled(uint32_t region) {
   session().throttle().note(region);
   session().count("functions_throttled", 1);
 }
+void strobe_name_process(const char* name) { session().name_process(name); }
 uint32_t strobe_text(const char* utf8) { return utf8 && *utf8 ? session().text(utf8) : 0; }
 void strobe_row(uint32_t kind, const int64_t* values) {
   strobe::RowProducer& r = strobe::row_producer;

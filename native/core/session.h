@@ -63,6 +63,7 @@ class Session {
   void save_regions(std::string_view payload, uint32_t count);
   void note_rank(int rank, int size);
   Throttle& throttle() { return throttle_; }
+  void name_process(const char* name);
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
   std::mutex& adapters_mutex() { return adapters_mutex_; }  // for the tables of adapters
@@ -75,6 +76,7 @@ class Session {
  private:
   RingsHeader* header() const { return header_.load(std::memory_order_relaxed); }
   int open_files();
+  void note(std::string_view json);
   void remove_files();
   int start_drainer();
   void stop_drainer();
@@ -134,7 +136,7 @@ class Session {
   std::map<uint64_t, uint32_t> early_locations_;      // by thread: of threads that have recorded nothing themselves
   std::map<uint64_t, std::string> names_of_threads_;  // of those, what the program calls them
   RingHeader* lines_ = nullptr;  // the part of the rings file that still has room for counters of lines
-  std::string folder_, description_;
+  std::string folder_, description_, process_name_;
   HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};
   uint64_t file_bytes_ = 0;

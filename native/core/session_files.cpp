@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/json_text.h"
 #include "core/session.h"
 
 namespace strobe {
@@ -209,13 +210,25 @@ void Session::save_regions(std::string_view payload, uint32_t n) {
   append(chunk);
 }
 
+void Session::note(std::string_view json) {
+  std::string chunk;
+  append_chunk(chunk, kNoteChunk, 0, 1, json);
+  append(chunk);
+}
+
 void Session::note_rank(int rank, int size) {
   if (!active()) return;
   char json[64];
   int n = snprintf(json, sizeof json, "{\"rank\": %d, \"ranks\": %d}", rank, size);
-  std::string chunk;
-  append_chunk(chunk, kNoteChunk, 0, 1, std::string_view(json, size_t(n)));
-  append(chunk);
+  note(std::string_view(json, size_t(n)));
+}
+
+void Session::name_process(const char* name) {
+  std::string json = "{\"name\": ";
+  append_json_text(json, std::string_view(name).substr(0, 200));
+  std::lock_guard control(control_);
+  process_name_ = json + "}";  // a forked child has no file before its first record
+  if (active()) note(process_name_);
 }
 
 }  // namespace strobe

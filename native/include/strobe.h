@@ -70,6 +70,9 @@ typedef struct strobe_options {
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
 STROBE_API int strobe_start(const strobe_options* options);
+// Start recording this process as `strobe run` says in the environment, until it ends. 1 where it is recorded now, 0
+// where it is not: it was not started by `strobe run`, or a sentence on stderr says what failed.
+STROBE_API int strobe_begin(void);
 // Seal everything, write the end chunk, remove the rings. Safe to call twice.
 STROBE_API void strobe_stop(void);
 // For a fork whose caller counts threads (CPython 3.12 and later warn of several, once the program's own fork handlers
@@ -88,6 +91,8 @@ STROBE_API uint32_t strobe_region(const strobe_region_info* info);
 STROBE_API void strobe_enter(uint32_t region);
 STROBE_API void strobe_leave(uint32_t region);
 STROBE_API void strobe_name_thread(const char* name);
+// What people call this process ("pool worker 3"), where its command line does not say it. The last name counts.
+STROBE_API void strobe_name_process(const char* name);
 // Record until the process calls its exit handlers, even if somebody who stops earlier (Python's own exit handlers)
 // comes first: MPI_Finalize of mpi4py runs after them.
 STROBE_API void strobe_stop_at_exit(void);

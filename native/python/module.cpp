@@ -23,6 +23,7 @@ void register_formats(nb::module_& m);
 void register_otf2_writer(nb::module_& m);
 void register_structure(nb::module_& m);
 void register_templates(nb::module_& m);
+void register_starts(nb::module_& m);
 
 namespace {
 
@@ -181,6 +182,7 @@ NB_MODULE(_native, m) {
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
+  m.def("name_process", [](const std::string& name) { strobe_name_process(name.c_str()); });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),
         nb::arg("imports"), nb::arg("c_functions"));
@@ -207,4 +209,5 @@ NB_MODULE(_native, m) {
   register_otf2_writer(m);
   register_structure(m);
   register_templates(m);
+  register_starts(m);
 }

@@ -173,3 +173,103 @@ def test_a_python_that_has_no_strobe_runs_and_is_named_as_missing(workshop: Work
     assert len(notes) == 1
     assert other in notes[0]
     assert "No module named 'strobe'" in notes[0]
+
+
+REFUSED = """
+import os, subprocess, sys
+e = sys.executable
+for words in ([e, "-S", "child.py"], [e, "-I", "child.py"], [e, "-sE", "child.py"], [e, "--version"]):
+    subprocess.run(words, stdout=subprocess.DEVNULL)
+subprocess.run([e, "child.py"], env={}, stdout=subprocess.DEVNULL)
+child = os.posix_spawn(e, [e, "child.py", "cleared"], {"PATH": ""})
+os.waitpid(child, 0)
+subprocess.run(["true"])
+subprocess.run(["true"])
+os.system("true")
+try:
+    os.execv("child.py", ["child.py"])
+except OSError as error:
+    print(error)
+if os.fork() == 0:
+    os.execvp("true", ["true"])
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+print(os.posix_spawn is __import__("posix").posix_spawn, repr(os.execv), os.execv.__module__, os.execv.__self__)
+sys.stdout.flush()
+os.execv(e, [e, "child.py"])
+"""
+
+
+def test_what_a_program_starts_and_cannot_be_recorded_is_named(workshop: Workshop) -> None:
+    workshop.write("child.py", CHILD)
+    workshop.write("program.py", REFUSED)
+    recorded, plain = workshop.recorded("program.py"), workshop.plain("program.py")
+    assert recorded.visible == plain.visible
+    with strobe.open(workshop.trace) as trace:
+        quality = trace.quality.to_arrow().to_pylist()
+        processes = trace.processes.to_pylist()
+    missing = [re.sub(r" \(process \d+\)", "", row["text"]) for row in quality if row["what"] == "unrecorded"]
+    python = Path(sys.executable).name
+    environment = "it was started with another environment, without STROBE_SESSION or our part of PYTHONPATH"
+    assert missing == [
+        f"{python} -S child.py was not recorded: its option -S leaves out what starts the recorder",
+        f"{python} -I child.py was not recorded: its option -I hides the environment from it",
+        f"{python} -sE child.py was not recorded: its option -E hides the environment from it",
+        f"{python} child.py was not recorded: {environment}",
+        f"{python} child.py cleared was not recorded: {environment}",
+    ]
+    others = [(row["value"], row["text"]) for row in quality if row["what"] == "other_programs"]
+    assert others == [(4, "true (3 times), sh: no Python, not recorded (Pythons that a shell starts are recorded)")]
+    # The program gave its place to another one, which has its process number.
+    assert [(row["pid"], row["end_state"]) for row in processes] == [
+        (processes[0]["pid"], "lost"),
+        (processes[0]["pid"], "closed"),
+    ]
+    assert quality[0]["text"].startswith(f"became {python} child.py; complete up to")
+
+
+def test_processes_have_the_names_that_the_program_gives_them(workshop: Workshop) -> None:
+    workshop.write("child.py", CHILD)
+    workshop.write(
+        "program.py",
+        """
+        import concurrent.futures, multiprocessing as mp, os
+        from child import child
+        if __name__ == "__main__":
+            for method in ("fork", "spawn", "forkserver"):
+                with mp.get_context(method).Pool(1) as pool:
+                    pool.map(child, range(2))
+            with concurrent.futures.ProcessPoolExecutor(1, mp_context=mp.get_context("fork")) as pool:
+                pool.submit(child, 3).result()
+            process = mp.get_context("fork").Process(target=child, args=(1,), name="reader")
+            process.start()
+            process.join()
+            if os.fork() == 0:
+                child(1)
+                os._exit(0)
+            os.wait()
+        """,
+    )
+    assert workshop.recorded("program.py").visible == workshop.plain("program.py").visible
+    with strobe.open(workshop.trace) as trace:
+        rows = trace.processes.to_pylist()
+        missing = [
+            row for row in trace.quality.to_arrow().to_pylist() if row["what"] in ("unrecorded", "other_programs")
+        ]
+    assert missing == []
+    names = [re.sub(r"\d+", "N", str(row["name"])) for row in rows]
+    assert sorted(names) == sorted(
+        [
+            "",
+            "ForkPoolWorker-N",
+            "SpawnPoolWorker-N",
+            "ForkServerPoolWorker-N",
+            "fork server of multiprocessing",
+            "resource tracker of multiprocessing",
+            "ForkProcess-N",
+            "reader",
+            "fork",
+        ]
+    )
+    # A tree: everybody was started by somebody who is in the trace.
+    pids = {row["pid"] for row in rows}
+    assert all(row["parent_pid"] in pids for row in rows if not row["main"])

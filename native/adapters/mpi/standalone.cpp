@@ -1,97 +1,10 @@
 #include "adapters/mpi/standalone.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
-#include <string>
-#include <string_view>
-
 #include "include/strobe.h"
 
 namespace strobe::mpi {
 
-namespace {
-
-std::string_view field(std::string_view session, std::string_view key) {  // `key=value` lines
-  while (!session.empty()) {
-    std::string_view line = session.substr(0, session.find('\n'));
-    if (line.substr(0, key.size()) == key && line.substr(key.size(), 1) == "=") return line.substr(key.size() + 1);
-    session.remove_prefix(line.size() < session.size() ? line.size() + 1 : line.size());
-  }
-  return {};
-}
-
-bool lists(std::string_view names, std::string_view name) {  // a,b,c
-  for (size_t at = 0; at <= names.size();) {
-    size_t end = names.find(',', at);
-    if (end == names.npos) end = names.size();
-    if (names.substr(at, end - at) == name) return true;
-    at = end + 1;
-  }
-  return false;
-}
-
-void append_json(std::string& out, std::string_view text) {
-  out += '"';
-  for (unsigned char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\', out += char(c);
-    } else if (c < 0x20 || c > 0x7E) {  // a byte that is no ASCII stands for the character of its number
-      char escaped[8];
-      snprintf(escaped, sizeof escaped, "\\u%04x", c);
-      out += escaped;
-    } else {
-      out += char(c);
-    }
-  }
-  out += '"';
-}
-
-std::string describe(bool main) {
-  std::string out = "{\"argv\": [", command;
-  if (FILE* file = fopen("/proc/self/cmdline", "re")) {
-    char part[4096];
-    while (size_t n = fread(part, 1, sizeof part, file)) command.append(part, n);
-    fclose(file);
-  }
-  for (size_t at = 0; at < command.size();) {
-    size_t end = command.find('\0', at);
-    if (end == command.npos) end = command.size();
-    if (at) out += ", ";
-    append_json(out, std::string_view(command).substr(at, end - at));
-    at = end + 1;
-  }
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  out += "], \"host\": ";
-  append_json(out, host);
-  return out + ", \"python\": \"\", \"main\": " + (main ? "true}" : "false}");
-}
-
-}  // namespace
-
-void start_standalone() {
-  const char *session = getenv("STROBE_SESSION"), *disabled = getenv("STROBE_DISABLE");
-  if (strobe_active() || !session || !*session || (disabled && *disabled && strcmp(disabled, "0"))) return;
-  std::string folder(field(session, "folder"));
-  std::string_view adapters = field(session, "adapters");
-  if (folder.empty() || !lists(adapters, "mpi")) return;
-  int supervisor = atoi(std::string(field(session, "supervisor")).c_str());
-  bool main = supervisor && supervisor == getppid();
-  std::string description = describe(main);
-  strobe_options options{};
-  options.folder = folder.c_str();
-  options.description = description.c_str();
-  options.metrics_period_ms = lists(adapters, "counters") ? 0 : UINT32_MAX;
-  if (strobe_start(&options) != 0) {
-    fprintf(stderr, "strobe: this program runs unrecorded: %s\n", strobe_error());
-    return;
-  }
-  if (main) prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever kills strobe means the program
-}
+// The library is preloaded only where MPI calls are to be recorded.
+void start_standalone() { strobe_begin(); }
 
 }  // namespace strobe::mpi

@@ -98,6 +98,9 @@ LOSSES = {
     "metrics_damaged": "metrics of the imported profile that could not be read",
     "functions_throttled": "functions not recorded any more: called often, and short (--throttle off records all)",
     "c_functions_hidden_by_a_profiler": "times that a profiler of the program hid C functions from the recorder",
+    "functions_folded": "calls of C and C++ functions looked up slowly (too many different ones)",
+    "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
+    "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
 }
 # Worth knowing, and nothing is missing.

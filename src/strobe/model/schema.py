@@ -39,6 +39,12 @@ PROCESSES = (
     Column("host", "string", "", "name of the machine"),
     Column("python", "string", "", "version of its Python"),
     Column("rank", "int64", "", "its rank in MPI_COMM_WORLD, null where it has none"),
+    Column(
+        "name",
+        "string",
+        "",
+        "what its program calls it (ForkPoolWorker-1, DataLoader worker 0), empty where its command line says it",
+    ),
 )
 
 LOCATIONS = (

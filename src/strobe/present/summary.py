@@ -115,11 +115,13 @@ class Quality:
     """How far the data can be trusted. `estimated_cost`: the recorder's own time as a part of the run, 0 to 1; None
     where another tool recorded it: then `source` says which file of which format it is.
 
+    `remarks` say what else is worth knowing: nothing that was to be recorded is missing.
     `folded_count` executions are in the statistics, beside the spans; bytes per span are of both together.
     """
 
     complete: bool
     losses: tuple[str, ...]
+    remarks: tuple[str, ...]
     ended: str
     estimated_cost: float | None
     source: str
@@ -307,10 +309,12 @@ def _quality(trace: Trace) -> Quality:
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
     losses += [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] in ("unreadable", "unrecorded")]
+    remarks = [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "other_programs"]
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(
         complete=not losses and ends <= {"closed", "exited"},
         losses=tuple(losses),
+        remarks=tuple(remarks),
         ended=info.ended,
         estimated_cost=None if info.source else cost_ns / max(1, recorded_ns),
         source=info.source,

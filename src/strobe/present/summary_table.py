@@ -50,6 +50,8 @@ def _rows(summary: Summary) -> Iterator[_Row]:
     yield ("quality", "complete" if quality.complete else "incomplete", None, None, None, quality.ended)
     for loss in quality.losses:
         yield ("quality", "loss", None, None, None, loss)
+    for remark in quality.remarks:
+        yield ("quality", "remark", None, None, None, remark)
     if quality.source:
         yield ("quality", "source", None, None, None, quality.source)
     else:

@@ -157,6 +157,7 @@ def _tail(summary: Summary, width: int) -> list[str]:
     facts = [
         state,
         *quality.losses,
+        *quality.remarks,
         *([quality.source] if quality.source else []),
         *([f"recorder's own cost about {format_share(cost)}"] if (cost := quality.estimated_cost) is not None else []),
         f"{format_count(quality.span_count)} span{'' if quality.span_count == 1 else 's'}",

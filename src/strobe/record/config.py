@@ -45,6 +45,7 @@ class Session:
         supervisor: int = 0,
         strings: bool = False,
         inject: str = "",
+        library: str = "",
     ) -> None:
         self.folder = folder
         self.adapters = adapters
@@ -52,6 +53,7 @@ class Session:
         self.supervisor = supervisor
         self.strings = strings
         self.inject = inject
+        self.library = library  # path of libstrobe, for programs that are no Python
 
     @property
     def keep(self) -> int | None:
@@ -67,6 +69,7 @@ class Session:
             "supervisor": str(self.supervisor),
             "strings": str(int(self.strings)),
             "inject": self.inject,
+            "library": self.library,
         }
         options = {_OPTION + name: text for name, text in self.options.items()}
         return "\n".join(f"{key}={_one_line(text)}" for key, text in {**own, **options}.items())
@@ -84,6 +87,7 @@ class Session:
             supervisor=int(fields.get("supervisor", "0")),
             strings=fields.get("strings") == "1",
             inject=fields.get("inject", ""),
+            library=fields.get("library", ""),
         )
 
 

@@ -77,6 +77,8 @@ def run(
     made_with = {"adapters": list(adapters), "job": rank.job if rank else "", "options": job_settings(options)}
     folder = shared or create(wanted, command, made_with)
     leads = rank is not None and rank.number == 0 and ranks.sign_in(folder, rank)
+    from strobe.native import library
+
     settings = Session(
         folder,
         adapters,
@@ -84,6 +86,7 @@ def run(
         supervisor=os.getpid(),
         strings=len(command) > 1 and command[1] == "-c",
         inject=os.path.join(os.path.dirname(__file__), "inject"),
+        library=library(),
     )
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
@@ -120,6 +123,13 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
         # Last: a tool of the user's that interposes MPI keeps its place, and hands on to us.
         made["LD_PRELOAD"] = os.pathsep.join(filter(None, [environment.get("LD_PRELOAD", ""), mpi_library()]))
     return made
+
+
+def library_folder() -> str:
+    """Where `libstrobe.so` is, and beside it what other programs are linked with."""
+    from strobe.native import library
+
+    return os.path.dirname(library())
 
 
 def _wait(executable: str, command: list[str], environment: dict[str, str]) -> tuple[int | None, int | None]:

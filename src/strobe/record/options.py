@@ -34,9 +34,9 @@ SHORT_NAMES = {
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
-    "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,counters"},
-    "light": {"trace": "torch_ops,data_loader,itt,nvtx,counters"},
-    "sampling": {"trace": "python_samples,torch_ops,data_loader,itt,nvtx,counters", "sample": "1000"},
+    "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,functions,counters"},
+    "light": {"trace": "torch_ops,data_loader,itt,nvtx,functions,counters"},
+    "sampling": {"trace": "python_samples,torch_ops,data_loader,itt,nvtx,functions,counters", "sample": "1000"},
 }
 
 

@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 
 from strobe.native import core
-from strobe.record import imports, threads
+from strobe.record import imports, processes, threads
 from strobe.record.config import Session, json_text, switch
 from strobe.record.options import throttle
 
@@ -47,6 +47,7 @@ def start(settings: Session, main: bool) -> None:
     )
     switch.core = core
     threads.start()
+    processes.start(settings)
     for name in settings.adapters:
         adapter: Adapter = import_module(f"strobe.record.adapters.{name}").ADAPTER
         missing = adapter.available()
@@ -67,6 +68,7 @@ def stop() -> None:
     while _running:
         _running.pop().stop()
     imports.cancel_all()
+    processes.stop()
     threads.stop()
     core.stop()
 

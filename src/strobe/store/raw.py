@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from strobe.errors import TraceError
+from strobe.store import symbols
 from strobe.store.archive import ProcessFiles, sound_text
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class ProcessReader(Protocol):
         """What counts of the process, on its clock: pictures show nothing outside of [begin, end)."""
 
     def process(self) -> Mapping[str, object]:
-        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank, ranks."""
+        """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank,
+        ranks, name."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -123,6 +125,7 @@ class RecordedProcess:
 
         self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
         self.window = ALWAYS
+        self._folder = files.blocks.parent
         raw = self.core.process()
         # A process that records, stops, and records again writes one pair of chunks each time.
         self._begun = [_facts(text, needs=("pid", "parent_pid", "started_ns")) for text in raw["process_json"]]
@@ -156,6 +159,7 @@ class RecordedProcess:
             "main": bool(description.get("main")) and not first.get("forked"),
             "rank": self._notes.get("rank"),
             "ranks": self._notes.get("ranks"),
+            "name": sound_text(self._notes.get("name", "fork" if first.get("forked") else "")),
         }
 
     def quality(self) -> dict[str, int]:
@@ -168,6 +172,14 @@ class RecordedProcess:
         executions = spans + int(self.statistics()["count"].sum())
         total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
         return dict(total)
+
+    def regions(self) -> list[symbols.Region]:
+        """Return id, name, paradigm, role, file, line, module of every region; addresses have their names."""
+        rows = self.core.regions()
+        if not any(map(symbols.is_address, rows)):
+            return rows
+        places = symbols.known(self._folder)
+        return [symbols.named(row, places) if symbols.is_address(row) else row for row in rows]
 
     def __getattr__(self, name: str) -> Any:  # the arrays come as they are
         return getattr(self.core, name)

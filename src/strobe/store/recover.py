@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from strobe.errors import TraceError
 from strobe.model.units import format_ns
-from strobe.store import raw
+from strobe.store import raw, symbols
 from strobe.store.archive import Job, process_files
 
 
-def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
-    """Say in words how a process ended, and up to when it is recorded. `process` is what its reader says about it."""
+def ending(process: Mapping[str, object], job: Job, zero_ns: int, became: str = "") -> str:
+    """Say in words how a process ended, and up to when it is recorded. `process` is what its reader says about it;
+    `became` is the command that it gave its place to (exec), if it did.
+    """
     state = str(process.get("end_state", ""))
     until = format_ns(max(0, _integer(process.get("ended_ns")) - zero_ns))
     code = process.get("exit_code")
@@ -28,6 +30,8 @@ def ending(process: Mapping[str, object], job: Job, zero_ns: int) -> str:
         return f"left by os._exit{shown}; complete up to {until}"
     if state == "running":
         return f"still running; complete up to {until}"
+    if became:
+        return f"became {became}; complete up to {until}"
     if killed:
         return f"killed by {killed}; complete up to {until}"
     return f"ended without a word (killed or crashed); complete up to {until}"
@@ -44,10 +48,18 @@ def close_trace(folder: Path) -> None:
             state = raw.open_process(files).process()["end_state"]
             if files.rings is not None and state == "lost":
                 raw.recover(files)
+    with suppress(TraceError, OSError):
+        symbols.resolve(folder, _regions(folder))
     from strobe.store.trace import open_trace  # which says with `ending` how a process ended
 
     with suppress(TraceError, OSError):
         open_trace(folder).build_pyramid()
+
+
+def _regions(folder: Path) -> Iterator[symbols.Region]:
+    for files in process_files(folder):
+        with suppress(TraceError, OSError):
+            yield from raw.open_process(files).core.regions()
 
 
 def _signal_name(job: Job) -> str:

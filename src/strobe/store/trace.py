@@ -21,7 +21,7 @@ from strobe.model.kinds import RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
-from strobe.store import archive, cut, engine, exports, far, parts, recover, side_tables, sql, workers
+from strobe.store import archive, cut, engine, exports, far, parts, recover, side_tables, sql, started, workers
 from strobe.store.folded import (
     Folded,
     Iterations,
@@ -150,7 +150,7 @@ class Trace:
             working_directory=self.job.working_directory,
             started_unix_ns=self.job.started_unix_ns,
             duration_ns=max(ends, default=0),
-            ended=recover.ending(main, self.job, self.zero_ns) if main else "nothing was recorded",
+            ended=self._ending(main) if main else "nothing was recorded",
             python=str(main.get("python", "")),
             process_count=len(self.readers),
             location_count=len(self.definitions.homes),
@@ -172,7 +172,7 @@ class Trace:
         rows: list[tuple[object, ...]] = []
         for process, (reader, described) in enumerate(zip(self.readers, self._described, strict=True)):
             pid = described["pid"]
-            rows.append((process, pid, "ended", None, recover.ending(described, self.job, self.zero_ns)))
+            rows.append((process, pid, "ended", None, self._ending(described)))
             counted = sorted(reader.quality().items())
             rows.extend(
                 (process, pid, what, value, (value and sentence(what, value)) or None) for what, value in counted
@@ -183,8 +183,26 @@ class Trace:
                 if "clock" in note:
                     rows.append((process, pid, "clock_error_ns", _whole(note.get("clock_error_ns")), note["clock"]))
         rows.extend((None, pid, "unreadable", None, why) for pid, why in self._unreadable)
-        rows.extend((None, None, "unrecorded", None, note) for note in archive.notes(self.path))
+        notes = archive.notes(self.path)
+        rows.extend((None, None, "unrecorded", None, note) for note in notes)
+        pythons, others = started.unrecorded(self._starts, self._described, notes)
+        rows.extend((None, None, "unrecorded", None, sentence) for sentence in pythons)
+        if others:
+            rows.append((None, None, "other_programs", sum(others.values()), started.names_of(others)))
         return make_table("quality", rows)
+
+    @cached_property
+    def _starts(self) -> list[started.Start]:
+        return started.starts(self.path) if self.files else []
+
+    @cached_property
+    def _became(self) -> dict[tuple[str, int], started.Start]:
+        return started.replaced_by(self._starts)
+
+    def _ending(self, described: Mapping[str, object]) -> str:
+        became = self._became.get((str(described.get("host", "")), cast(int, described["pid"])))
+        after = became.command if became and became.at_ns >= cast(int, described["started_ns"]) else ""
+        return recover.ending(described, self.job, self.zero_ns, after)
 
     # Definitions
 
@@ -210,7 +228,7 @@ class Trace:
             shown = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv
             started, ended = (cast(int, d[key]) - self.zero_ns for key in ("started_ns", "ended_ns"))
             facts = (bool(d.get("main")), started, ended, d["end_state"], d.get("exit_code"), shown)
-            rows.append((process, d["pid"], d["parent_pid"], *facts, d.get("host"), d.get("python"), d.get("rank")))
+            rows.append((process, d["pid"], d["parent_pid"], *facts, *map(d.get, ("host", "python", "rank", "name"))))
         return make_table("processes", rows)
 
     @cached_property

@@ -12,6 +12,8 @@ export type Process = {
   readonly host: string;
   /** In MPI_COMM_WORLD; undefined where it has none. */
   readonly rank: number | undefined;
+  /** Of the process that started it. */
+  readonly parentPid?: number;
 };
 
 export const LOCATION_KINDS = ["thread", "stream", "task"] as const;
@@ -111,11 +113,13 @@ function decodeProcesses(table: ArrowTable): Process[] {
     table.texts("argv"),
   ];
   const [host, rank] = [table.texts("host"), table.numbers("rank")];
+  const [parent, name] = [table.numbers("parent_pid"), table.texts("name")];
   return rows(table, (i) => ({
     process: process[i] ?? 0,
     pid: pid[i] ?? 0,
     main: main[i] ?? false,
-    title: shortCommand(argv[i] ?? ""),
+    title: name[i] || shortCommand(argv[i] ?? ""),
+    parentPid: parent[i] ?? 0,
     host: host[i] ?? "",
     rank: Number.isNaN(rank[i] ?? Number.NaN) ? undefined : rank[i],
   }));

@@ -2,6 +2,7 @@
 import { useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { css } from "../base/color";
+import type { Process } from "../data/run";
 import { seriesColor } from "./metrics";
 import type { Pane, TimelineModel } from "./model";
 import { type LocationRow, type MetricRow, type Row, visibleRows } from "./rows";
@@ -217,8 +218,8 @@ function about(row: Row, model: TimelineModel): About {
   };
 }
 
-const processFacts = (title: string, process: { readonly pid: number; readonly host: string }): string =>
-  `${title}, pid ${process.pid}${process.host ? `, on ${process.host}` : ""}`;
+const processFacts = (title: string, process: Process): string =>
+  `${title}, pid ${process.pid}${process.parentPid ? `, started by ${process.parentPid}` : ""}${process.host ? `, on ${process.host}` : ""}`;
 
 /** "cpu main thread" under the heading CPU is "main". */
 const shortMetric = (name: string): string =>

@@ -74,6 +74,7 @@ def _name_worker() -> None:
     worker = get_worker_info()
     if worker is not None:
         core.name_thread(f"DataLoader worker {worker.id}")
+        core.name_process(f"DataLoader worker {worker.id}")
 
 
 ADAPTER = DataLoader()

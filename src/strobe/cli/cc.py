@@ -1,0 +1,172 @@
+"""`strobe cc -- make`: builds C and C++ programs so that `strobe run` records their functions."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+
+from strobe.cli.options import Parser
+from strobe.errors import RecordError, UsageError
+from strobe.model.verb import Verb
+
+_DESCRIPTION = """\
+Run a build with compilers that put the recorder's hooks into every C and C++ function (-finstrument-functions -g).
+What it builds runs as before, with or without strobe; `strobe run -- ./program` records its functions.
+"""
+_EPILOG = """\
+examples:
+  strobe cc -- make                             strobe cc -- cmake -B build
+  strobe cc gcc -O2 -o solver solver.c          strobe cc --exclude-file /usr/include -- pip install .
+  gcc mine.c $(strobe cc --flags)               for programs that call the functions of strobe.h themselves
+"""
+# By name: the variable that build tools look into, and what it stands for.
+COMPILERS = {
+    "cc": "CC",
+    "gcc": "CC",
+    "clang": "CC",
+    "c++": "CXX",
+    "g++": "CXX",
+    "clang++": "CXX",
+}
+_WRAPPER = """\
+#!/bin/sh
+# Made by `strobe cc`: the compiler, with the hooks of strobe.
+link=yes
+for word do
+  case "$word" in
+    -c|-S|-E|-M|-MM|-fsyntax-only|--version|-dumpversion|-dumpmachine|-dumpspecs|-print-*|--print-*|-\\#\\#\\#) link= ;;
+    -v|--help|--help=*) [ $# -eq 1 ] && link= ;;
+  esac
+done
+if [ -n "$link" ] && [ $# -gt 0 ]; then
+  exec {real} {flags} "$@" -x none {archive} -ldl
+fi
+exec {real} {flags} "$@"
+"""
+
+
+def run(words: list[str]) -> int:
+    """Parse the command line; become the build, or print flags."""
+    at = next((i for i, word in enumerate(words) if word == "--" or not _is_option(words, i)), len(words))
+    reader = Parser(
+        prog="strobe cc",
+        usage="strobe cc [options] COMMAND [arguments]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    reader.add_argument(
+        "--exclude-file",
+        action="append",
+        default=[],
+        metavar="PART",
+        help="no hooks in functions of files whose path contains this; again for each",
+    )
+    reader.add_argument(
+        "--exclude-function",
+        action="append",
+        default=[],
+        metavar="PART",
+        help="no hooks in functions whose name contains this; again for each",
+    )
+    reader.add_argument("--flags", action="store_true", help="print what a program that includes strobe.h needs")
+    options, command = reader.parse_args(words[:at]), words[at:]
+    if command[:1] == ["--"]:
+        command = command[1:]
+    if options.flags:
+        print(flags())
+        return 0
+    if not command:
+        raise UsageError("nothing to build with", do="strobe cc -- make")
+    folder = wrappers(_excludes(options.exclude_file, options.exclude_function))
+    environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)])}
+    for name, variable in COMPILERS.items():
+        if name in ("cc", "c++") and os.path.exists(os.path.join(folder, name)):
+            environment[variable] = os.path.join(folder, name)
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        known = 126 if isinstance(error, PermissionError) else 127
+        raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=known) from error
+
+
+def _is_option(words: list[str], at: int) -> bool:
+    """Whether a word is an option of ours or the value of one."""
+    return words[at].startswith("-") or (at > 0 and words[at - 1] in ("--exclude-file", "--exclude-function"))
+
+
+def _excludes(files: list[str], functions: list[str]) -> list[str]:
+    lists = (("file", files), ("function", functions))
+    return [f"-finstrument-functions-exclude-{kind}-list={','.join(parts)}" for kind, parts in lists if parts]
+
+
+def _folders() -> tuple[str, str]:
+    """Where strobe.h and where the libraries are."""
+    from strobe.record.launch import library_folder
+
+    lib = library_folder()
+    return os.path.join(os.path.dirname(lib), "include"), lib
+
+
+def flags() -> str:
+    """Return the flags of a compiler for a program that includes strobe.h."""
+    import shlex
+
+    include, lib = _folders()
+    return shlex.join([f"-I{include}", f"-L{lib}", "-lstrobe", f"-Wl,-rpath,{lib}"])
+
+
+def wrappers(more: list[str]) -> str:
+    """Return a folder with a wrapper for every compiler that is there; it stays, because CMake writes down its path.
+
+    Raises RecordError where there is no compiler, or no place for the folder.
+    """
+    import hashlib
+    import shlex
+
+    _, lib = _folders()
+    archive = shlex.quote(os.path.join(lib, "libstrobe_functions.a"))
+    added = shlex.join(["-finstrument-functions", "-fno-omit-frame-pointer", "-g", *more])
+    made: dict[str, str] = {}
+    for name, variable in COMPILERS.items():
+        asked = os.environ.get(variable, "") if name in ("cc", "c++") else ""
+        real = asked or shlex.quote(_real(name))
+        if asked or _real(name):
+            made[name] = _WRAPPER.format(real=real, flags=added, archive=archive)
+    if not made:
+        raise RecordError("no C or C++ compiler is installed", do="Install gcc or clang.", exit_code=127)
+    digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]
+    folder = os.path.join(_cache(), f"cc-{digest}")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for name, text in made.items():
+            path = os.path.join(folder, name)
+            with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(f"{path}.{os.getpid()}", 0o755)
+            os.replace(f"{path}.{os.getpid()}", path)
+    except OSError as error:
+        do = "Name another folder in STROBE_CACHE."
+        raise RecordError(f"cannot write into '{folder}': {error.strerror}", do=do, exit_code=126) from error
+    return folder
+
+
+def _real(name: str) -> str:
+    """Path of a compiler, never of one of our wrappers (a build in a build), empty where there is none."""
+    path = os.pathsep.join(
+        folder
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if not os.path.basename(folder).startswith("cc-") or os.path.dirname(folder) != _cache()
+    )
+    return shutil.which(name, path=path) or ""
+
+
+def _cache() -> str:
+    named = os.environ.get("STROBE_CACHE")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.abspath(named or os.path.join(home, "strobe"))
+
+
+VERB = Verb("cc", "Build a C or C++ program so that its functions can be recorded", run)

@@ -1,0 +1,87 @@
+"""The processes that a program starts: what each is called, and which of them cannot be recorded.
+
+Every start is a line in the trace (`started-HOST.jsonl`), written by functions of the core in place of those of the
+standard library. Whoever reads the trace compares them with the processes that are in it (store/started.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from strobe.native import core
+from strobe.record import threads
+from strobe.record.config import Session
+from strobe.record.imports import after_import
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+# Started by multiprocessing with `-c` and a line of code that begins like this.
+_HELPERS = {
+    "from multiprocessing.resource_tracker ": "resource tracker of multiprocessing",
+    "from multiprocessing.forkserver ": "fork server of multiprocessing",
+}
+_named = (0, "")
+_after_fork: list[Callable[[], None]] = []
+
+
+def start(settings: Session) -> None:
+    """Name this process if it is a worker, and note what it starts from now on."""
+    core.watch_starts(os.path.join(settings.folder, f"started-{os.uname().nodename}.jsonl"), settings.inject)
+    import posix
+
+    before = {name: getattr(posix, name) for name in dir(posix) if name.startswith(("exec", "posix_spawn", "system"))}
+    core.replace_starts(posix)
+    for name, function in before.items():
+        if getattr(os, name, None) is function:
+            setattr(os, name, getattr(posix, name))
+    if "_posixsubprocess" in sys.builtin_module_names:
+        import _posixsubprocess
+
+        _replace(_posixsubprocess)
+    else:
+        after_import("_posixsubprocess", _replace)
+    code = sys.orig_argv[sys.orig_argv.index("-c") + 1] if "-c" in sys.orig_argv[:-1] else ""
+    for beginning, name in _HELPERS.items():
+        if code.startswith(beginning):
+            core.name_process(name)
+    threads.at_begin(_name_worker)
+
+
+def after_fork(call: Callable[[], None]) -> None:
+    """Call `call` in every forked child from now on, before the program's own code goes on there.
+
+    Adapters that hold what belongs to one process (a timer, a socket, counts) start it anew there.
+    """
+    if not _after_fork:
+        os.register_at_fork(after_in_child=_forked)
+    _after_fork.append(call)
+
+
+def _forked() -> None:
+    for call in _after_fork:
+        call()
+
+
+def stop() -> None:
+    """Note no more starts."""
+    core.watch_starts("", "")
+
+
+def _replace(module: ModuleType) -> None:
+    core.replace_starts(module)
+
+
+def _name_worker() -> None:
+    """Name a worker of multiprocessing: its main thread is "started" once its name is known."""
+    global _named
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None or getattr(multiprocessing, "_parent_process", None) is None:
+        return
+    now = (os.getpid(), str(multiprocessing.current_process().name))
+    if now != _named:
+        _named = now
+        core.name_process(now[1])

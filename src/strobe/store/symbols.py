@@ -1,0 +1,157 @@
+"""Names, files and lines of C and C++ functions, found after the run from the files that held them.
+
+The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) says what it is
+called and where it stands; without it the file's own table of symbols gives the names. What was found is kept in
+`symbols.json` of the trace, because the program may be built anew tomorrow.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+FILE = "symbols.json"
+COMPILER = 10  # model/kinds.py: paradigm
+_TIMEOUT_S = 120
+_SYMTAB, _DYNSYM, _FUNCTION = 2, 11, 2
+
+Region = tuple[int, str, int, int, str, int, str]  # id, name, paradigm, role, file, line, module
+Place = tuple[str, str, int]  # name, file, line
+
+
+def is_address(region: Region) -> bool:
+    """Whether a region is an address in a file that has no name yet."""
+    return region[2] == COMPILER and region[1].startswith("0x")
+
+
+def resolve(folder: Path, regions: Iterable[Region]) -> None:
+    """Find out what addresses are called, and keep it beside the trace. Raises OSError where that cannot be written."""
+    wanted: dict[str, set[str]] = {}
+    for region in regions:
+        if is_address(region):
+            wanted.setdefault(region[6], set()).add(region[1])
+    if not wanted:
+        return
+    found = dict(known(folder))
+    for module, addresses in wanted.items():
+        new = sorted(addresses - found.get(module, {}).keys(), key=lambda text: int(text, 16))
+        if new:
+            found[module] = {**found.get(module, {}), **_places(module, new)}
+    text = json.dumps(found, ensure_ascii=False)
+    (folder / (FILE + ".tmp")).write_text(text + "\n", encoding="utf-8")
+    (folder / (FILE + ".tmp")).replace(folder / FILE)
+
+
+def known(folder: Path) -> Mapping[str, dict[str, Place]]:
+    """Return what is known of addresses, by file and address. A damaged file counts as none."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        read = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return {
+            str(module): {str(at): (str(name), str(file), int(line)) for at, (name, file, line) in places.items()}
+            for module, places in read.items()
+        }
+    return {}
+
+
+def named(region: Region, places: Mapping[str, Mapping[str, Place]]) -> Region:
+    """Return a region with the name of its address; without one it is called after its file."""
+    number, address, paradigm, role, _, _, module = region
+    name, file, line = places.get(module, {}).get(address) or ("", "", 0)
+    short = module.rpartition("/")[2]
+    return number, name or f"{short}+{address}", paradigm, role, file, line, short
+
+
+def _places(module: str, addresses: Sequence[str]) -> dict[str, Place]:
+    tool = shutil.which("addr2line")
+    places = _addr2line(tool, module, addresses) if tool else {}
+    if len(places) < len(addresses):
+        missing = [address for address in addresses if address not in places]
+        places.update(_symbols(module, missing))
+    return places
+
+
+def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, Place]:
+    try:
+        done = subprocess.run(
+            [tool, "-f", "-C", "-e", module],
+            input="\n".join(addresses) + "\n",
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    lines = done.stdout.splitlines()
+    if done.returncode or len(lines) != 2 * len(addresses):
+        return {}
+    places: dict[str, Place] = {}
+    for address, name, where in zip(addresses, lines[::2], lines[1::2], strict=True):
+        file, _, line = where.partition(" (")[0].rpartition(":")
+        if not name.startswith("??"):
+            known_file = not file.startswith("??")
+            places[address] = (name, file if known_file else "", int(line) if known_file and line.isdigit() else 0)
+    return places
+
+
+def _symbols(module: str, addresses: Sequence[str]) -> dict[str, Place]:
+    """Names from the symbol tables of an ELF file of 64 bits, little-endian; mangled names are shown readably."""
+    try:
+        data = Path(module).read_bytes()
+        functions = sorted(_functions(data))
+    except (OSError, struct.error, IndexError, ValueError):
+        return {}
+    starts = [start for start, _, _ in functions]
+    places: dict[str, Place] = {}
+    for address in addresses:
+        at = bisect_right(starts, int(address, 16)) - 1
+        if at >= 0 and int(address, 16) < starts[at] + max(1, functions[at][1]):
+            places[address] = (readable(functions[at][2]), "", 0)
+    return places
+
+
+def _functions(data: bytes) -> Iterable[tuple[int, int, str]]:
+    if data[:6] != b"\x7fELF\x02\x01":
+        return
+    offset, entry, count = (
+        struct.unpack_from("<Q", data, 0x28)[0],
+        *struct.unpack_from("<HH", data, 0x3A),
+    )
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, offset + entry * i) for i in range(count)]
+    for section in sections:
+        if section[1] not in (_SYMTAB, _DYNSYM):
+            continue
+        texts = sections[section[6]]
+        for at in range(section[4], section[4] + section[5], 24):
+            name, info, _, home, value, size = struct.unpack_from("<IBBHQQ", data, at)
+            if info & 15 == _FUNCTION and home:
+                begin = texts[4] + name
+                yield value, size, data[begin : data.index(b"\0", begin)].decode("utf-8", "replace")
+
+
+def readable(name: str) -> str:
+    """Return the C++ name behind a mangled one, as the C++ library of this machine has it; others as they are."""
+    if not name.startswith("_Z"):
+        return name
+    import ctypes
+
+    try:
+        demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+    except (OSError, AttributeError):
+        return name
+    demangle.restype = ctypes.c_void_p
+    status = ctypes.c_int()
+    text = demangle(name.encode(), None, None, ctypes.byref(status))
+    if not text:
+        return name
+    shown = ctypes.cast(text, ctypes.c_char_p).value or b""
+    free = ctypes.CDLL(None).free
+    free.argtypes = [ctypes.c_void_p]
+    free(text)
+    return shown.decode("utf-8", "replace")

@@ -1,0 +1,204 @@
+"""C and C++ functions of programs that `strobe cc` builds, and programs that use strobe.h themselves."""
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import strobe
+from tests.record.workshop import STROBE, Workshop, environment
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs gcc and g++")
+
+C_PROGRAM = """\
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static jmp_buf back;
+int leaf(int n) { return n + 1; }
+int branch(int n) { return leaf(n) + leaf(n + 1); }
+int deep(int n) { if (n == 0) longjmp(back, 1); return deep(n - 1) + 1; }
+int jumper(void) { if (setjmp(back) == 0) return deep(5); return leaf(7); }
+int in_child(void) { return leaf(1); }
+void* in_thread(void* argument) { (void)argument; branch(3); return 0; }
+int main(void) {
+  pthread_t thread;
+  int sum = 0;
+  for (int i = 0; i < 100; i++) sum += branch(i);
+  sum += jumper();
+  pthread_create(&thread, 0, in_thread, 0);
+  pthread_join(thread, 0);
+  if (fork() == 0) { in_child(); _exit(3); }
+  int status;
+  wait(&status);
+  printf("%d %d\\n", sum, WEXITSTATUS(status));
+  fflush(stdout);
+  return 5;
+}
+"""
+CXX_PROGRAM = """\
+#include <cstdio>
+#include <stdexcept>
+namespace shop {
+template <class T> T twice(T n) { return n + n; }
+struct Till { int take(int n) { if (n > 2) throw std::runtime_error("full"); return twice(n); } };
+int serve(int n) { Till till; return till.take(n); }
+}
+int main() {
+  int sum = 0;
+  for (int i = 0; i < 5; i++) try { sum += shop::serve(i); } catch (const std::exception&) { sum += 100; }
+  std::printf("%d\\n", sum);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both programs, built by a Makefile that knows nothing of strobe."""
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "program.c").write_text(C_PROGRAM)
+    (folder / "shop.cpp").write_text(CXX_PROGRAM)
+    (folder / "Makefile").write_text(
+        "all: c_program shop\n"
+        "c_program: program.o\n\t$(CC) -o $@ $^ -lpthread\n"
+        "program.o: program.c\n\tgcc -O1 -c $<\n"
+        "shop: shop.cpp\n\t$(CXX) -O2 -o $@ $^\n"
+    )
+    cache = {"STROBE_CACHE": str(folder / "cache")}
+    done = subprocess.run(
+        [STROBE, "cc", "--exclude-file", "/usr/include", "--", "make"],
+        cwd=folder,
+        env=environment(cache),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+def calls(trace: strobe.Trace) -> Counter[tuple[str, str]]:
+    """How often each function ran, with the one that called it."""
+    rows = trace.sql(
+        "select s.name, p.name as around from spans s left join spans p on s.location = p.location and s.parent = p.row"
+    )
+    return Counter((str(row["name"]), str(row["around"] or "")) for row in rows.to_pylist())
+
+
+def test_functions_of_a_c_program_are_recorded_with_threads_forks_and_jumps(workshop: Workshop, built: Path) -> None:
+    program = str(built / "c_program")
+    plain, recorded = workshop.plain("--", program), workshop.recorded("--", program)
+    assert plain.visible == ("10208 3\n", "", 5)
+    assert recorded.visible == plain.visible
+    with strobe.open(workshop.trace) as trace:
+        found = calls(trace)
+        regions = {row["name"]: row for row in trace.regions.to_pylist()}
+        counted = {row["what"]: row["value"] for row in trace.quality.to_arrow().to_pylist()}
+        threads = len(trace.locations)
+    assert found == Counter(
+        {
+            ("main", ""): 1,
+            ("branch", "main"): 100,
+            ("leaf", "branch"): 202,
+            ("jumper", "main"): 1,
+            # The jump leaves six functions without their end: what comes next is not below them.
+            ("deep", "jumper"): 1,
+            ("deep", "deep"): 5,
+            ("leaf", "jumper"): 1,
+            ("in_thread", ""): 1,
+            ("branch", "in_thread"): 1,
+            ("in_child", ""): 1,
+            ("leaf", "in_child"): 1,
+        }
+    )
+    assert threads == 3
+    assert counted.get("leaves_unmatched", 0) == 0
+    assert counted.get("spans_cut", 0) == 0
+    assert regions["branch"]["file"] == str(built / "program.c")
+    assert regions["branch"]["line"] == 9
+    assert regions["branch"]["paradigm"] == "compiler"
+    assert regions["branch"]["module"] == "c_program"
+
+
+def test_functions_of_a_cxx_program_end_where_an_exception_leaves_them(workshop: Workshop, built: Path) -> None:
+    outcome = workshop.recorded("--", str(built / "shop"))
+    assert outcome.visible == ("206\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        found = calls(trace)
+    assert found == Counter(
+        {
+            ("main", ""): 1,
+            ("shop::serve(int)", "main"): 5,
+            ("shop::Till::take(int)", "shop::serve(int)"): 5,
+            ("int shop::twice<int>(int)", "shop::Till::take(int)"): 3,
+        }
+    )
+
+
+def test_names_come_from_the_table_of_symbols_where_binutils_is_missing(workshop: Workshop, built: Path) -> None:
+    bare = workshop.folder / "bin"
+    bare.mkdir()
+    outcome = workshop.recorded("--", str(built / "shop"), env={"PATH": str(bare)})
+    assert outcome.returncode == 0
+    with strobe.open(workshop.trace) as trace:
+        names = {row["name"] for row in trace.regions.to_pylist() if row["paradigm"] == "compiler"}
+    assert names == {"main", "shop::serve(int)", "shop::Till::take(int)", "int shop::twice<int>(int)"}
+
+
+def test_an_extension_module_built_so_nests_in_python(workshop: Workshop) -> None:
+    include, suffix = sysconfig.get_paths()["include"], sysconfig.get_config_var("EXT_SUFFIX")
+    workshop.write(
+        "fast.c",
+        """\
+        #include <Python.h>
+        static long square(long n) { return n * n; }
+        static PyObject* squares(PyObject* self, PyObject* n) {
+          long sum = 0;
+          (void)self;
+          for (long i = 0; i < PyLong_AsLong(n); i++) sum += square(i);
+          return PyLong_FromLong(sum);
+        }
+        static PyMethodDef methods[] = {{"squares", squares, METH_O, ""}, {0, 0, 0, 0}};
+        static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", "", -1, methods, 0, 0, 0, 0};
+        PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
+        """,
+    )
+    command = [STROBE, "cc", "--exclude-file", "Python.h,cpython,object.h"]
+    command += ["gcc", "-shared", "-fPIC", f"-I{include}", "-o", f"fast{suffix}", "fast.c"]
+    cache = {"STROBE_CACHE": str(workshop.folder / "cache")}
+    subprocess.run(command, cwd=workshop.folder, env=environment(cache), check=True)
+    workshop.write("program.py", "import fast\ndef work(n):\n    return fast.squares(n)\nprint(work(4), work(3))\n")
+    assert workshop.recorded("program.py").visible == workshop.plain("program.py").visible == ("14 5\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        found = calls(trace)
+    assert found["squares", "work"] == 2
+    assert found["square", "squares"] == 7
+
+
+@pytest.mark.parametrize(("compiler", "suffix"), [("gcc", "c"), ("g++", "cpp")])
+def test_the_example_of_the_how_to_builds_and_is_recorded(workshop: Workshop, compiler: str, suffix: str) -> None:
+    text = (Path(__file__).parents[2] / "docs/how-to/c-programs.md").read_text()
+    example = re.search(r"```c\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    workshop.write(f"solver.{suffix}", example[1])
+    flags = subprocess.run([STROBE, "cc", "--flags"], capture_output=True, text=True, check=True).stdout
+    build = f"{compiler} -Wall -Wextra -Werror solver.{suffix} -o solver {flags}"
+    subprocess.run(build, shell=True, cwd=workshop.folder, check=True)
+    plain, recorded = workshop.plain("--", "./solver"), workshop.recorded("--", "./solver")
+    assert plain.visible == recorded.visible == ("done\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        assert calls(trace) == Counter({("sweep", ""): 10, ("exchange", "sweep"): 10})
+
+
+def test_a_build_that_cannot_start_is_said(workshop: Workshop) -> None:
+    for words in (["cc"], ["cc", "--", "no-such-tool"]):
+        done = subprocess.run([STROBE, *words], capture_output=True, text=True, env=environment())
+        assert done.returncode == (2 if len(words) == 1 else 127)
+        assert done.stderr.startswith("strobe: ")
+        assert "Traceback" not in done.stderr
