@@ -235,26 +235,67 @@ bool view_spans(std::string_view payload, uint32_t count, SpansView& out) {
   return true;
 }
 
-bool decode_spans(const SpansView& view, uint32_t count, SpanColumns& out) {
-  std::string raw[3];
-  const uint8_t *at[3], *end[3];
-  for (int i = 0; i < 3; i++) {
-    if (!decompress(view.frames[i], size_t(count) * 10, raw[i])) return false;
-    at[i] = reinterpret_cast<const uint8_t*>(raw[i].data());
-    end[i] = at[i] + raw[i].size();
-  }
-  out.start_ns.resize(count), out.duration_ns.resize(count), out.path.resize(count);
-  int64_t previous = view.header.first_ns;
+namespace {
+
+constexpr size_t kLongestVarint = 10;
+
+// Decodes `count` varints and hands them to `each`, in order. False: damaged.
+template <class Each>
+bool decode_column(std::string_view frame, uint32_t count, std::vector<uint8_t>& raw, Each&& each) {
+  const unsigned long long size = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > size_t(count) * kLongestVarint)
+    return false;
+  if (raw.size() < size + kLongestVarint) raw.resize(size + kLongestVarint);
+  Contexts& c = contexts();
+  if (!c.decompress) c.decompress = ZSTD_createDCtx();
+  if (ZSTD_decompressDCtx(c.decompress, raw.data(), size, frame.data(), frame.size()) != size) return false;
+  memset(raw.data() + size, 0, kLongestVarint);  // what is cut ends behind the end
+  const uint8_t *at = raw.data(), *const end = at + size;
   for (uint32_t i = 0; i < count; i++) {
-    uint64_t start, duration, path;
-    if (!get_varint(at[0], end[0], start) || !get_varint(at[1], end[1], duration) || !get_varint(at[2], end[2], path))
-      return false;
-    previous += int64_t(start);
-    out.start_ns[i] = previous;
-    out.duration_ns[i] = int64_t(duration) - 1;
-    out.path[i] = uint32_t(path);
+    if (at >= end) return false;
+    // Lengths repeat, so that processors guess these branches: the next value need not wait for the length of this one.
+    uint64_t v = *at;
+    if (v >= 0x80) {
+      uint64_t next = at[1];
+      v = (v & 0x7F) | (next & 0x7F) << 7;
+      if (next >= 0x80) {
+        next = at[2];
+        v |= (next & 0x7F) << 14;
+        if (next >= 0x80) {
+          if (!get_varint(at, end, v)) return false;
+        } else {
+          at += 3;
+        }
+      } else {
+        at += 2;
+      }
+    } else {
+      at++;
+    }
+    each(i, v);
   }
-  return true;
+  return at <= end;
+}
+
+}  // namespace
+
+bool decode_starts(const SpansView& view, uint32_t count, SpanColumns& out) {
+  out.start_ns.resize(count);
+  int64_t* to = out.start_ns.data();
+  uint64_t now = uint64_t(view.header.first_ns);
+  return decode_column(view.frames[0], count, out.raw, [&](uint32_t i, uint64_t v) { to[i] = int64_t(now += v); });
+}
+
+bool decode_durations(const SpansView& view, uint32_t count, SpanColumns& out) {
+  out.duration_ns.resize(count);
+  int64_t* to = out.duration_ns.data();
+  return decode_column(view.frames[1], count, out.raw, [&](uint32_t i, uint64_t v) { to[i] = int64_t(v - 1); });
+}
+
+bool decode_paths(const SpansView& view, uint32_t count, SpanColumns& out) {
+  out.path.resize(count);
+  uint32_t* to = out.path.data();
+  return decode_column(view.frames[2], count, out.raw, [&](uint32_t i, uint64_t v) { to[i] = uint32_t(v); });
 }
 
 }  // namespace strobe

@@ -109,6 +109,7 @@ struct SpanColumns {
   std::vector<int64_t> start_ns;
   std::vector<int64_t> duration_ns;  // kOpen: open when sealed
   std::vector<uint32_t> path;
+  std::vector<uint8_t> raw;  // room for decoding, kept from one block to the next
   size_t size() const { return start_ns.size(); }
   void clear() { start_ns.clear(), duration_ns.clear(), path.clear(); }
 };
@@ -130,6 +131,12 @@ struct SpansView {  // a spans payload in place
   std::string_view frames[3];
 };
 bool view_spans(std::string_view payload, uint32_t count, SpansView& out);
-bool decode_spans(const SpansView& view, uint32_t count, SpanColumns& out);  // false: damaged
+// False: damaged. Each column for itself, for those who need not all of them.
+bool decode_starts(const SpansView& view, uint32_t count, SpanColumns& out);
+bool decode_durations(const SpansView& view, uint32_t count, SpanColumns& out);
+bool decode_paths(const SpansView& view, uint32_t count, SpanColumns& out);
+inline bool decode_spans(const SpansView& view, uint32_t count, SpanColumns& out) {
+  return decode_starts(view, count, out) && decode_durations(view, count, out) && decode_paths(view, count, out);
+}
 
 }  // namespace strobe

@@ -67,15 +67,18 @@ bool Session::new_ring(Producer& p) {
   std::lock_guard lock(slots_mutex_);
   Slot* slot = failed_ ? nullptr : free_slot();
   if (!slot) return false;
-  uint32_t location = next_location_++;
+  const auto early = early_locations_.find(thread_id());
+  const bool known = early != early_locations_.end();
+  uint32_t location = known ? early->second : next_location_++;
+  if (known) early_locations_.erase(early);
   char name[32] = "";
   pthread_getname_np(pthread_self(), name, sizeof name);
   if (thread_id() == uint64_t(getpid())) snprintf(name, sizeof name, "main thread");
-  write_location(location, thread_id(), p.name ? p.name : name);
+  if (!known && !p.hidden) write_location(location, thread_id(), p.name ? p.name : name);
   slot->header->magic = kRingMagic;
   slot->header->capacity = options_.ring_bytes / 8;
   slot->header->location = location;
-  slot->header->thread_id = thread_id();
+  slot->header->thread_id = p.hidden ? 0 : thread_id();
   slot->header->head.store(0), slot->header->tail.store(0);
   slot->header->state.store(kRingActive);
   slot->builder = std::make_unique<LocationBuilder>(location, *paths_);
@@ -98,8 +101,9 @@ bool Session::new_ring(Producer& p) {
 // Everything that a thread's record needs: files (of a child that was forked), the drainer, a ring of its own.
 bool Session::make_recordable(Producer& p) {
   if (state_.load() == kForked) {
-    // First record in a forked child. If its files cannot be made the child runs unrecorded.
-    if (start(strobe_options{}) != 0) state_.store(kStopped);
+    // First record in a forked child. If its files cannot be made the child runs unrecorded. Another of its threads may
+    // have been faster.
+    if (start(strobe_options{}) != 0 && !active()) state_.store(kStopped);
   }
   if (!active()) return false;
   if (paused_ && monotonic_ns() >= resume_after_ns_) resume();
@@ -169,7 +173,11 @@ void Session::name_thread(const char* name) {
   p.name = strdup(name);  // for the ring that comes with the thread's first record
   std::lock_guard lock(slots_mutex_);
   if (active() && p.header && p.generation == generation_.load())
-    write_location(p.header->location, p.header->thread_id, name);
+    return write_location(p.header->location, p.header->thread_id, name);
+  names_of_threads_[thread_id()] = name;
+  if (state_.load() != kIdle) pthread_setspecific(thread_key_, &p);  // at its end it is forgotten
+  const auto early = early_locations_.find(thread_id());
+  if (active() && early != early_locations_.end()) write_location(early->second, thread_id(), name);
 }
 
 void Session::thread_ended(Producer* owner) {
@@ -182,6 +190,8 @@ void Session::thread_ended(Producer* owner) {
   // The same thread's ring of rows goes with its spans.
   for (auto& slot : slots_)
     if (slot->row_owner == &row_producer) slot->row_owner = nullptr;
+  early_locations_.erase(thread_id());
+  names_of_threads_.erase(thread_id());
   owner->limit.store(0);
   owner->header = nullptr;
   row_producer.limit.store(0);

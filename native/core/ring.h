@@ -89,6 +89,7 @@ struct Producer {
   uint32_t generation = 0;  // of the session that the ring belongs to
   uint32_t lost_depth = 0;  // open spans whose enter was lost: their leaves are lost with them
   char* name = nullptr;     // what the program calls the thread
+  bool hidden = false;      // its ring is no location of the trace: it records about other threads
   bool busy = false;        // inside the slow path: a hook that fires there is ignored
 };
 

@@ -1,6 +1,7 @@
 // Rows and totals, off the hot path: a thread's first row, a full ring, texts, sums.
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/session.h"
 
@@ -69,6 +70,31 @@ uint32_t Session::text(std::string_view value) {
   if (full) count("texts_folded", 1);
   errno = saved;
   return number;
+}
+
+uint32_t Session::location_of(uint64_t id, const char* name) {
+  Producer& p = producer;
+  const int saved = errno;
+  p.busy = true;
+  if (state_.load() == kForked) make_recordable(p);
+  p.busy = false;
+  errno = saved;
+  std::lock_guard lock(slots_mutex_);
+  for (const auto& slot : slots_)
+    if (slot->of_spans() && slot->header->thread_id == id && slot->header->state.load() == kRingActive)
+      return slot->header->location;
+  const auto [at, fresh] = early_locations_.try_emplace(id, next_location_);
+  if (!fresh) return at->second;
+  const auto told = names_of_threads_.find(id);
+  const char* shown = id == uint64_t(getpid()) ? "main thread" : name ? name : "";
+  write_location(next_location_++, id, told != names_of_threads_.end() ? told->second.c_str() : shown);
+  return at->second;
+}
+
+void Session::location_over(uint64_t id) {
+  std::lock_guard lock(slots_mutex_);
+  early_locations_.erase(id);
+  names_of_threads_.erase(id);
 }
 
 void Session::total(const strobe_total_key& key, const strobe_total_sums& more) {

@@ -3,9 +3,13 @@
 #include <string.h>
 
 #include <algorithm>
-#include <memory>
+#include <tuple>
+
+#include "include/strobe.h"
 
 namespace strobe {
+
+static_assert(kRowValues == STROBE_ROW_VALUES);
 
 namespace {
 
@@ -34,10 +38,9 @@ constexpr RowColumn kGroupColumns[] = {
     {"sequence", kNumber, 5, 0, kHalf},    {"root", kNumber, 5, 32, kHalf},
 };
 constexpr RowColumn kSampleColumns[] = {
-    {"call_stack", kText, 0, 32, kHalf},
-    {"state", kText, 1, 0, kHalf},
-    {"cpu", kNumber, 1, 32, kHalf},
-    {"weight", kNumber, 2, 0, kWhole},
+    {"call_stack", kText, 0, 32, kHalf}, {"state", kText, 1, 0, kHalf},  {"cpu", kNumber, 1, 32, kHalf},
+    {"weight", kNumber, 2, 0, kWhole},   {"line", kNumber, 3, 0, kHalf}, {"period_ns", kNumber, 4, 0, kWhole},
+    {"cpu_ns", kNumber, 5, 0, kWhole},
 };
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
@@ -79,6 +82,46 @@ void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& reco
   }
   columns.add(int64_t(span_row), present, cells);
 }
+
+// What is left of samples whose iteration was folded: sums by location, call stack and state.
+class SampleSums {
+ public:
+  void add(const RowRecord& record) {
+    const auto& v = record.values;
+    Sum& sum = sums_[{uint32_t(v[0]), uint32_t(uint64_t(v[0]) >> 32), uint32_t(v[1])}];
+    sum.samples++;
+    sum.total_ns += uint64_t(std::max<int64_t>(v[4], 0));
+    sum.cpu_ns += uint64_t(std::max<int64_t>(v[5], 0));
+  }
+  template <class Write>
+  void write(Write&& write) const {
+    static const auto* layout = new TableLayout{
+        "sample_totals",
+        {{"call_stack", kText}, {"state", kText}, {"samples", kNumber}, {"total_ns", kNumber}, {"cpu_ns", kNumber}},
+        false};
+    TableColumns columns(*layout);
+    for (auto at = sums_.begin(); at != sums_.end();) {
+      const auto [location, call_stack, state] = at->first;
+      const Sum& sum = at->second;
+      uint64_t cells[5];
+      uint32_t present = 0x1C;
+      size_t n = 0;
+      if (call_stack) present |= 1, cells[n++] = call_stack;
+      if (state) present |= 2, cells[n++] = state;
+      cells[n++] = sum.samples, cells[n++] = sum.total_ns, cells[n++] = sum.cpu_ns;
+      columns.add(0, present, cells);
+      ++at;
+      if (columns.rows() == kTableChunkRows || at == sums_.end() || std::get<0>(at->first) != location)
+        write(columns, location);
+    }
+  }
+
+ private:
+  struct Sum {
+    uint64_t samples = 0, total_ns = 0, cpu_ns = 0;
+  };
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Sum> sums_;
+};
 
 }  // namespace
 
@@ -133,10 +176,12 @@ void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_posit
     const RowTrailer trailer{until, span_position, ring_location, kind, 0, kRowTrailerMagic};
     columns.append_to(out, location, {reinterpret_cast<const char*>(&trailer), sizeof trailer});
   };
+  SampleSums sums;
   for (size_t i = first_; i < end; i++) {
     const Pending& row = rows_[i];
-    if (row.fate == Fate::goes) continue;
     const uint32_t number = row.record.kind();
+    if (row.fate == Fate::goes && number == STROBE_ROW_SAMPLE) sums.add(row.record);
+    if (row.fate == Fate::goes) continue;
     const RowKind& kind = *row_kind(number);
     const uint32_t location = kind.names_location ? uint32_t(row.record.values[0]) : ring_location;
     TableColumns& columns = tables.try_emplace({number, location}, layout_of(number)).first->second;
@@ -145,6 +190,7 @@ void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_posit
   }
   for (auto& [key, columns] : tables)
     if (columns.rows()) write(columns, key.first, key.second, position);
+  sums.write([&](TableColumns& columns, uint32_t location) { write(columns, STROBE_ROW_SAMPLE, location, position); });
   first_ = end;
   if (first_ == rows_.size()) rows_.clear(), first_ = 0;
   if (first_ > 4096) rows_.erase(rows_.begin(), rows_.begin() + ptrdiff_t(first_)), first_ = 0;

@@ -72,6 +72,7 @@ int Session::start(const strobe_options& options) {
   }
   metrics_ = std::make_unique<ProcessMetrics>();
   next_location_ = 0;
+  early_locations_.clear();
   unmatched_ = cut_ = 0;
   started_ns_ = monotonic_ns();
   next_sample_ns_ = started_ns_;
@@ -256,6 +257,9 @@ void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t* values) {
     return strobe::put_row_slowly(kind, ticks, values);
   strobe::write_row(r, kind, ticks, strobe::producer.head, values);
 }
+uint32_t strobe_location(uint64_t thread_id, const char* name) { return session().location_of(thread_id, name); }
+void strobe_location_over(uint64_t thread_id) { session().location_over(thread_id); }
+void strobe_hide_thread(void) { strobe::producer.hidden = true; }
 void strobe_total(const strobe_total_key* key, const strobe_total_sums* more) { session().total(*key, *more); }
 uint32_t strobe_lines_epoch = 1;
 strobe_line* strobe_lines(const char* file, const char* function, uint32_t function_line, uint32_t first_line,

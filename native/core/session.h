@@ -3,6 +3,7 @@
 #pragma once
 #include <pthread.h>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,6 +52,8 @@ class Session {
   void slow_put(RecordKind kind, uint32_t region);
   void slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values);
   uint32_t text(std::string_view value);
+  uint32_t location_of(uint64_t thread_id, const char* name);
+  void location_over(uint64_t thread_id);
   void total(const strobe_total_key& key, const strobe_total_sums& more);
   strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   void name_thread(const char* name);
@@ -125,6 +128,8 @@ class Session {
   std::unique_ptr<ProcessMetrics> metrics_;
   std::atomic<RingsHeader*> header_{nullptr};
   std::atomic<RingHeader*> totals_{nullptr};
+  std::map<uint64_t, uint32_t> early_locations_;      // by thread: of threads that have recorded nothing themselves
+  std::map<uint64_t, std::string> names_of_threads_;  // of those, what the program calls them
   RingHeader* lines_ = nullptr;  // the part of the rings file that still has room for counters of lines
   std::string folder_, description_;
   HeldFile blocks_, rings_, statistics_;

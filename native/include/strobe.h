@@ -105,7 +105,7 @@ enum strobe_row_kind {
   // collective_spans of torch.distributed: (collective text, dtype text), (group text, group_ranks text),
   // (rank, group_size), sent_bytes, received_bytes, (sequence, root)
   STROBE_ROW_GROUP_COLLECTIVE = 3,
-  // samples: (location, call_stack text), (state text, cpu), weight, 0, 0, 0
+  // samples: (location, call_stack text), (state text, cpu), weight, (line, 0), period_ns, cpu_ns
   STROBE_ROW_SAMPLE = 4,
   STROBE_ROW_KINDS = 5
 };
@@ -119,6 +119,14 @@ enum strobe_row_kind {
 STROBE_API void strobe_row(uint32_t kind, const int64_t values[STROBE_ROW_VALUES]);
 // The same at an earlier moment, as strobe_ticks() gave it.
 STROBE_API void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t values[STROBE_ROW_VALUES]);
+
+// For rows about another thread than the one that records them (samples): its location, made if there is none yet.
+// `name`: of a thread that told no name, or NULL.
+STROBE_API uint32_t strobe_location(uint64_t thread_id, const char* name);
+// That thread has ended: its number may come again for another one.
+STROBE_API void strobe_location_over(uint64_t thread_id);
+// This thread's rows are about others only: it is no location of the trace itself.
+STROBE_API void strobe_hide_thread(void);
 
 // --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost
 typedef struct strobe_total_key {

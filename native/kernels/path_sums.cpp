@@ -17,6 +17,114 @@ struct Open {  // the span that is open at a depth, or was last
   bool chosen;
 };
 
+PathSums columns_of(const std::vector<Sum>& sums) {
+  PathSums out;
+  for (const Sum& sum : sums) {
+    out.calls.push_back(sum.calls);
+    out.total_ns.push_back(sum.total_ns);
+    out.own_ns.push_back(sum.total_ns - sum.inside_ns);
+    out.min_ns.push_back(sum.calls ? sum.min_ns : 0);
+    out.max_ns.push_back(sum.calls ? sum.max_ns : 0);
+  }
+  return out;
+}
+
+int64_t end_of(const ProcessFile& file, const Location& location, uint64_t row, int64_t start_ns) {
+  const auto known = location.ends.find(row);
+  return known != location.ends.end() ? known->second : std::max(file.last_ns, start_ns);
+}
+
+// All spans of a location of which no block is missing. What encloses a span is then one of the path above its own, so
+// that the time directly inside of a path is that of the paths below it: who is inside of whom need not be found out,
+// and when spans begin matters only for those that were open when their block was sealed. The next block tells that.
+class SummingAll {
+ public:
+  SummingAll(const ProcessFile& file, const Location& location)
+      : file_(file), location_(location), sums_(file.path_region.size()) {}
+
+  // False: something is missing, and what encloses what must be looked at.
+  bool add_blocks() {
+    for (size_t path = 0; path < sums_.size(); path++)
+      if (!sound(path)) return false;
+    uint64_t row = location_.blocks.empty() ? 0 : location_.blocks[0].first_row;
+    for (const Block& block : location_.blocks) {
+      std::swap(view_, before_);
+      if (block.first_row != row || !file_.view(block, view_)) return false;
+      if (row == location_.blocks[0].first_row)
+        for (const OpenSpan& open : view_.carry) add_open(open.row, open.start_ns, open.path);
+      else if (!add_open_before())
+        return false;
+      if (!add(block)) return false;
+      row += block.count, count_before_ = block.count;
+    }
+    std::swap(view_, before_), view_.carry.clear();
+    if (!add_open_before()) return false;
+    for (size_t path = 0; path < sums_.size(); path++)
+      if (file_.path_parent[path] != kNoPath) sums_[file_.path_parent[path]].inside_ns += sums_[path].total_ns;
+    return true;
+  }
+
+  PathSums result() const { return columns_of(sums_); }
+
+ private:
+  bool sound(size_t path) const {
+    const uint32_t parent = file_.path_parent[path], depth = file_.path_depth[path];
+    return parent == kNoPath ? depth == 0 : parent < path && depth == file_.path_depth[parent] + 1u;
+  }
+
+  bool add(const Block& block) {
+    if (!decode_durations(view_, block.count, columns_) || !decode_paths(view_, block.count, columns_)) return false;
+    const int64_t* const durations = columns_.duration_ns.data();
+    const uint32_t* const paths = columns_.path.data();
+    for (uint32_t i = 0; i < block.count; i++) {
+      if (paths[i] >= sums_.size()) return false;
+      if (durations[i] == kOpen)
+        open_.push_back({block.first_row + i, 0, paths[i], i});
+      else
+        add(durations[i], paths[i]);
+    }
+    return true;
+  }
+
+  void add(int64_t duration_ns, uint32_t path) {
+    Sum& sum = sums_[path];
+    sum.calls++;
+    sum.total_ns += duration_ns;
+    sum.min_ns = std::min(sum.min_ns, duration_ns);
+    sum.max_ns = std::max(sum.max_ns, duration_ns);
+  }
+
+  void add_open(uint64_t row, int64_t start_ns, uint32_t path) {
+    if (path < sums_.size()) add(end_of(file_, location_, row, start_ns) - start_ns, path);
+  }
+
+  // Those that were open when the block before was sealed: the carry of this one says when they began.
+  bool add_open_before() {
+    bool decoded = false;
+    auto carried = view_.carry.begin();  // in order of rows, as `open_` is
+    for (const OpenSpan& each : open_) {
+      while (carried != view_.carry.end() && carried->row < each.row) carried++;
+      if (carried != view_.carry.end() && carried->row == each.row) {
+        add_open(each.row, carried->start_ns, each.path);
+        continue;
+      }
+      if (!decoded && !decode_starts(before_, count_before_, columns_)) return false;
+      decoded = true;
+      add_open(each.row, columns_.start_ns[each.region], each.path);
+    }
+    open_.clear();
+    return true;
+  }
+
+  const ProcessFile& file_;
+  const Location& location_;
+  std::vector<Sum> sums_;
+  std::vector<OpenSpan> open_;  // of the block before; `region` is its place in the block
+  SpansView view_, before_;
+  uint32_t count_before_ = 0;
+  SpanColumns columns_;
+};
+
 class Summing {
  public:
   Summing(const ProcessFile& file, const Location& location, const std::vector<TimeRange>* chosen)
@@ -43,17 +151,7 @@ class Summing {
     }
   }
 
-  PathSums result() const {
-    PathSums out;
-    for (const Sum& sum : sums_) {
-      out.calls.push_back(sum.calls);
-      out.total_ns.push_back(sum.total_ns);
-      out.own_ns.push_back(sum.total_ns - sum.inside_ns);
-      out.min_ns.push_back(sum.calls ? sum.min_ns : 0);
-      out.max_ns.push_back(sum.calls ? sum.max_ns : 0);
-    }
-    return out;
-  }
+  PathSums result() const { return columns_of(sums_); }
 
  private:
   // Whether nothing that begins in [begin, end] is chosen, or lies inside of what is.
@@ -74,11 +172,7 @@ class Summing {
 
   void add(uint64_t row, int64_t start_ns, int64_t duration_ns, uint32_t path) {
     if (path >= sums_.size()) return;
-    if (duration_ns == kOpen) {
-      const auto known = location_.ends.find(row);
-      const int64_t end_ns = known != location_.ends.end() ? known->second : std::max(file_.last_ns, start_ns);
-      duration_ns = end_ns - start_ns;
-    }
+    if (duration_ns == kOpen) duration_ns = end_of(file_, location_, row, start_ns) - start_ns;
     Sum& sum = sums_[path];
     const size_t depth = sum.depth;
     if (depth > 0 && depth <= depth_) {
@@ -109,10 +203,15 @@ class Summing {
 
 }  // namespace
 
-PathSums sum_paths(const ProcessFile& file, uint32_t location, const std::vector<TimeRange>* chosen) {
+PathSums sum_paths(const ProcessFile& file, uint32_t id, const std::vector<TimeRange>* chosen) {
   static const Location kNone;
-  const auto found = file.locations.find(location);
-  Summing summing(file, found == file.locations.end() ? kNone : found->second, chosen);
+  const auto found = file.locations.find(id);
+  const Location& location = found == file.locations.end() ? kNone : found->second;
+  if (!chosen) {
+    SummingAll all(file, location);
+    if (all.add_blocks()) return all.result();
+  }
+  Summing summing(file, location, chosen);
   summing.add_blocks();
   return summing.result();
 }

@@ -406,7 +406,9 @@ void ProcessFile::recover(const std::string& rings_path) {
       builder.forked = true;  // what is unmatched here was counted, or not, while the program ran
       RecordDecoder decoder;
       uint64_t position = 0, head = ring.head.load(std::memory_order_acquire);
-      auto& location = locations[ring.location];
+      const bool hidden = ring.thread_id == 0;  // its rows are about other threads
+      Location nowhere;
+      auto& location = hidden ? nowhere : locations[ring.location];
       location.id = ring.location;
       if (auto known = ring_positions_.find(ring.location);
           known != ring_positions_.end() && !location.blocks.empty()) {

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "adapters/sampler.h"
 #include "include/strobe.h"
 extern "C" {
 #include "python/code_regions.h"
@@ -64,6 +65,40 @@ uint32_t region(const std::string& name, int paradigm, int role, const std::stri
   return strobe_region(&info);
 }
 
+uint32_t text(const std::string& value) { return strobe_text(value.c_str()); }
+
+void sampler_start(double samples_per_s) {
+  frame_layout layout;
+  void* interpreter = frame_layout_fill(&layout);
+  if (int error = strobe_sampler_start(&layout, interpreter, samples_per_s)) {
+    errno = error;
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+}
+
+void total(uint32_t region, uint32_t communicator, int32_t peer_rank, int32_t size_exponent, uint64_t calls,
+           uint64_t sent_bytes, uint64_t received_bytes, uint64_t ns) {
+  const strobe_total_key key{region, communicator, peer_rank, size_exponent};
+  const strobe_total_sums sums{calls, sent_bytes, received_bytes, ns};
+  strobe_total(&key, &sums);
+}
+
+// row(kind, six numbers): called around user code, too.
+PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != STROBE_ROW_VALUES + 1) {
+    PyErr_SetString(PyExc_TypeError, "a row has a kind and six values");
+    return nullptr;
+  }
+  int64_t values[STROBE_ROW_VALUES + 1];
+  for (Py_ssize_t i = 0; i < n; i++)
+    if ((values[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return nullptr;
+  strobe_row(uint32_t(values[0]), values + 1);
+  Py_RETURN_NONE;
+}
+PyMethodDef row_def = {"row", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(row)), METH_FASTCALL,
+                       "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h says what the values are"};
+
 // enter and leave are called around user code, so they are plain METH_O functions: a tenth of a bound call's dispatch.
 PyObject* enter(PyObject*, PyObject* id) {
   strobe_enter(uint32_t(PyLong_AsUnsignedLongMask(id)));
@@ -107,6 +142,7 @@ class AtEnd {
 void stop_at_exit() {
   python_calls_stop();
   nb::gil_scoped_release release;
+  strobe_sampler_stop();
   if (!strobe_stops_at_exit()) strobe_stop();
 }
 
@@ -144,6 +180,14 @@ NB_MODULE(_native, m) {
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));
   m.def("python_calls_stop", &python_calls_stop);
+  m.def("text", &text, nb::arg("value"), "Intern a text of a row; 0 is none.");
+  m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),
+        nb::arg("calls"), nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("ns"));
+  m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
+  m.attr("NOTHING") = STROBE_NOTHING;
+  m.attr("NOTHING_32") = STROBE_NOTHING_32;
+  m.def("sampler_start", &sampler_start, nb::arg("samples_per_s"));
+  m.def("sampler_stop", &strobe_sampler_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("lines_start", &lines_choose, nb::arg("patterns"));
   m.def("lines_stop", &lines_stop);
   m.def("lines_add", &lines_add_code, nb::arg("code"));

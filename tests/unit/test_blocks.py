@@ -123,6 +123,19 @@ def encode(events, block_rows):
     return b"".join(out)
 
 
+def sums_are_those_of_the_spans(reader):
+    """Sums by call path, which need not know what is inside of what, beside sums over spans, which tell it."""
+    spans, found = reader.spans(0, *FOREVER), reader.path_sums(0)
+    for path in range(len(found["calls"])):
+        here = spans["call_path"] == path
+        lasting = spans["duration_ns"][here]
+        assert found["calls"][path] == here.sum()
+        assert found["total_ns"][path] == lasting.sum()
+        assert found["own_ns"][path] == spans["self_ns"][here].sum()
+        if here.any():
+            assert (found["min_ns"][path], found["max_ns"][path]) == (lasting.min(), lasting.max())
+
+
 @given(programs(), st.integers(1, 20))
 @settings(max_examples=150, deadline=None)
 def test_any_nest_of_spans_comes_back_from_any_cut_into_blocks(tmp_path_factory, events, block_rows):
@@ -140,6 +153,7 @@ def test_any_nest_of_spans_comes_back_from_any_cut_into_blocks(tmp_path_factory,
         inside = [spans[r] for r in range(len(spans)) if spans[r][2] == depth + 1 and arrays["parent"][r] == row]
         stop = last_ns if end is None else end
         assert arrays["self_ns"][row] == stop - start - sum((last_ns if e is None else e) - s for s, e, _ in inside)
+    sums_are_those_of_the_spans(reader)
 
 
 @given(programs(), st.integers(1, 20), st.integers(0, 10**6), st.integers(0, 10**6))
@@ -179,6 +193,22 @@ def test_damage_costs_only_what_it_hits(tmp_path_factory, where_ppm, length, noi
     # Paths that the damage took are shown by the native reader only where a later chunk tells how many there were.
     if known.paths:
         assert native_spans(reader, 0) == known.spans.get(0, [])
+        sums_are_those_of_the_spans(reader)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 5, 10])
+def test_sums_are_those_of_what_is_left_when_a_block_is_damaged(tmp_path, lost):
+    events = [(0, True), (3, True), *((10 + i * 5, i % 6 < 3) for i in range(60)), (400, False), (450, False)]
+    file = bytearray(encode(events, 3))
+    at = -1
+    for _ in range(lost + 1):
+        at = file.find(bytes([*twin.MAGIC, twin.SPANS]), at + 1)
+    assert at > 0, "as many blocks as are lost in turn"
+    file[at + 40] ^= 0xFF
+    (tmp_path / "one.blocks").write_bytes(file)
+    reader = ProcessReader(str(tmp_path / "one.blocks"), None)
+    assert reader.quality()["bytes_lost"] > 0
+    sums_are_those_of_the_spans(reader)
 
 
 def test_paths_behind_a_damaged_chunk_keep_their_names(tmp_path):

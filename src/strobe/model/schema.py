@@ -364,8 +364,24 @@ SAMPLES = (
     Column("time_ns", "int64", "ns", "when"),
     Column("call_stack", "string", "", "what was running, a line each: outermost first; null where it was not unwound"),
     Column("cpu", "int64", "", "processor that it ran on", extra=True),
-    Column("state", "string", "", "state of the thread", extra=True),
+    Column(
+        "state",
+        "string",
+        "",
+        "state of the thread; of recorded ones: python, native, ready (wants the GIL or a processor), waiting",
+    ),
     Column("weight", "int64", "", "reading of the counter that triggers samples", extra=True),
+    Column("line", "int64", "", "line that was running in the innermost function", extra=True),
+    Column("period_ns", "int64", "ns", "time that the sample stands for: since the thread's sample before"),
+    Column("cpu_ns", "int64", "ns", "CPU time that the thread took meanwhile"),
+)
+SAMPLE_TOTALS = (
+    Column("location", "uint32", "", "thread that was running"),
+    Column("call_stack", "string", "", "what was running, a line each: outermost first"),
+    Column("state", "string", "", "state of the thread"),
+    Column("samples", "int64", "", "samples of folded steps, which `samples` does not have; equal rows add up"),
+    Column("total_ns", "int64", "ns", "time that they stand for"),
+    Column("cpu_ns", "int64", "ns", "CPU time that the thread took meanwhile"),
 )
 MESSAGES = (
     Column("location", "uint32", "", "who sent, received, or reached into the memory of another rank"),
@@ -459,6 +475,7 @@ SPAN_TABLES = (
 EVENT_TABLES = (
     "allocations",
     "samples",
+    "sample_totals",
     "messages",
     "message_totals",
     "marks",
@@ -489,6 +506,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "arguments": ARGUMENTS,
     "allocations": ALLOCATIONS,
     "samples": SAMPLES,
+    "sample_totals": SAMPLE_TOTALS,
     "messages": MESSAGES,
     "message_totals": MESSAGE_TOTALS,
     "marks": MARKS,

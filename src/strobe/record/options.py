@@ -23,6 +23,7 @@ GROUPS = {
 }
 SHORT_NAMES = {
     "python": "python_calls",
+    "samples": "python_samples",
     "lines": "source_lines",
     "torch": "torch_ops",
     "loader": "data_loader",
@@ -33,6 +34,7 @@ SHORT_NAMES = {
 PRESETS: dict[str, dict[str, str]] = {
     "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,counters"},
     "light": {"trace": "torch_ops,data_loader,itt,nvtx,counters"},
+    "sampling": {"trace": "python_samples,torch_ops,data_loader,itt,nvtx,counters", "sample": "1000"},
 }
 
 
@@ -106,6 +108,17 @@ def kept_iterations(text: str) -> int | None:
     return int(text)
 
 
+def per_second(text: str) -> float:
+    """Read how often a second: 0 (never) to 10000. Raises ValueError."""
+    try:
+        value = float(text or 0)
+    except ValueError:
+        raise ValueError(f"'{text}' is no number of samples a second") from None
+    if not 0 <= value <= 10000 or 0 < value < 0.1:
+        raise ValueError(f"cannot take {text} samples a second; 0 for none, or 0.1 to 10000")
+    return value
+
+
 def preset(text: str) -> str:
     """Read the name of a preset. Raises ValueError."""
     if text not in PRESETS:
@@ -155,6 +168,15 @@ _ROWS = (
         metavar="FOLDER",
         many=os.pathsep,
         paths=True,
+    ),
+    Option(
+        "sample",
+        "what",
+        "",
+        per_second,
+        "look so often a second what every Python thread does; 0: never",
+        metavar="HZ",
+        adapter="python_samples",
     ),
     Option(
         "lines",
@@ -295,8 +317,11 @@ def traced_adapters(settings: dict[str, Setting], *, mpi: bool = False) -> tuple
     if graph_only:
         settings["keep"] = Setting("0", f"graph in --trace ({settings['trace'].origin})")
     chosen = adapters(settings["preset"].text, changes, mpi=mpi)
+    if "python_samples" in chosen and not settings["sample"].text:
+        settings["sample"] = Setting("1000", f"samples in --trace ({settings['trace'].origin})")
     asked = [option.adapter for name, option in OPTIONS.items() if option.adapter and settings[name].text]
-    return tuple(name for name in known_adapters() if name in chosen or name in asked)
+    never = ["python_samples"] if settings["sample"].text and not per_second(settings["sample"].text) else []
+    return tuple(name for name in known_adapters() if (name in chosen or name in asked) and name not in never)
 
 
 def without_graph(changes: str) -> tuple[str, bool]:

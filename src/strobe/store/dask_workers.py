@@ -35,6 +35,8 @@ _INSTALL = "Install what a cluster needs: pip install 'strobe[cluster]'"
 class DaskWorkers:
     """A client of a Dask scheduler. Tasks of workers that die are run again by others."""
 
+    threads = 0
+
     def __init__(self, client: Any, cluster: Any = None) -> None:
         self._client, self._cluster = client, cluster
 

@@ -198,7 +198,12 @@ class Runs(Protocol):
 
 
 class Workers(Protocol):
-    """Who answers questions to many processes."""
+    """Who answers questions to many processes.
+
+    threads: how many threads here do as well where all work is native, 0 if files are not ours to read.
+    """
+
+    threads: int
 
     def wanted(self, trace: Trace) -> bool:
         """Whether a question to this trace is worth asking them."""

@@ -51,11 +51,12 @@ def merge(readers: Sequence[ProcessReader]) -> Definitions:
     merged = Definitions()
     region_ids: dict[tuple[object, ...], int] = {}
     path_ids: dict[tuple[int, int], int] = {}
+    alike: dict[tuple[bytes, bytes], npt.NDArray[np.uint32]] = {}
     region_maps, path_maps = [], []
     for process, reader in enumerate(readers):
         region_map = _merge_regions(reader, merged, region_ids)
         region_maps.append(region_map)
-        path_maps.append(_merge_paths(reader, region_map, merged, path_ids))
+        path_maps.append(_merge_paths(reader, region_map, merged, path_ids, alike))
         for location in reader.locations():
             merged.homes.append(LocalLocation(process, int(str(location["id"]))))
             merged.locations.append({**location, "location": len(merged.homes) - 1, "process": process})
@@ -91,11 +92,15 @@ def _merge_paths(
     region_map: npt.NDArray[np.uint32],
     merged: Definitions,
     ids: dict[tuple[int, int], int],
+    alike: dict[tuple[bytes, bytes], npt.NDArray[np.uint32]],
 ) -> npt.NDArray[np.uint32]:
     local = reader.call_paths()
-    parents, regions = local["parent"].tolist(), region_map[local["region"]].tolist()
-    local_to_global = np.empty(len(parents), dtype=np.uint32)
-    for path, (parent, region) in enumerate(zip(parents, regions, strict=True)):
+    regions = region_map[local["region"]]
+    same = local["parent"].tobytes(), regions.tobytes()  # ranks of one program often have the same paths in one order
+    if same in alike:
+        return alike[same]
+    local_to_global = alike[same] = np.empty(len(regions), dtype=np.uint32)
+    for path, (parent, region) in enumerate(zip(local["parent"].tolist(), regions.tolist(), strict=True)):
         # A path is interned after its parent, so the parent's id is known already; at the root it is beyond all paths.
         above = NO_REGION if parent >= path else int(local_to_global[parent])
         known = ids.get((above, region))

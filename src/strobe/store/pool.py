@@ -34,6 +34,7 @@ class Pool:
 
     def __init__(self, jobs: int, *, least_spans: int = 0) -> None:
         self._jobs, self._least_spans = jobs, least_spans
+        self.threads = jobs
 
     def wanted(self, trace: Trace) -> bool:
         """Whether a question to this trace takes longer than starting the processes."""

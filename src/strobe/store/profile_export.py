@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from strobe.store.sample_sums import RUNNING, frame_of, sample_sums
+
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
@@ -47,6 +49,39 @@ class Profile:
         self._totals: dict[int, list[PathTotal]] = {}
         for location, path, count, total_ns, own_ns in cast("list[tuple[int, int, int, int, int]]", rows):
             self._totals.setdefault(location, []).append(PathTotal(path, count, total_ns, own_ns))
+        if "python" not in trace.regions.column("paradigm"):
+            self._add_samples(trace)
+
+    def _add_samples(self, trace: Trace) -> None:
+        """Add what ran in samples, as call paths of their own: where Python calls were not recorded, they tell more.
+
+        Only what ran: a thread that waits has its stack, too, and its time would hide everything else.
+        """
+        paths: dict[tuple[int, int], int] = {}
+        frames: dict[str, int] = {}
+        sums: dict[int, dict[int, list[int]]] = {}
+        for each in sample_sums(trace):
+            if each.state not in RUNNING:
+                continue
+            path, chain = -1, []
+            for text in each.stack:
+                if text not in frames:
+                    frames[text] = len(self.frames)
+                    self.frames.append(Frame(*frame_of(text), ""))
+                key = (path, frames[text])
+                if key not in paths:
+                    paths[key] = len(self.parent)
+                    self.parent.append(path)
+                    self.region.append(frames[text])
+                path = paths[key]
+                chain.append(path)
+            by_path = sums.setdefault(each.location, {})
+            for at in chain:
+                by_path.setdefault(at, [0, 0, 0])[1] += each.ran_ns
+            by_path[path][0] += each.samples
+            by_path[path][2] += each.ran_ns
+        for location, by_path in sums.items():
+            self._totals.setdefault(location, []).extend(PathTotal(at, *three) for at, three in by_path.items())
 
     def totals(self) -> Iterator[tuple[int, list[PathTotal]]]:
         """Yield the locations that anything ran in, with their totals."""

@@ -271,7 +271,7 @@ class Trace:
         }
 
     def path_sums(self, location: int, chosen: Stretches | None = None) -> PathSums:
-        """Return sums by call path of the spans of a location: straight from the file, at 15 ns a span.
+        """Return sums by call path of the spans of a location: straight from the file, at some 10 ns a span.
 
         `chosen`: only those that begin in one of these stretches [begin, end), which are in order and do not overlap;
         ns. A span's own time is without what lies directly inside of it, chosen or not.

@@ -46,8 +46,13 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     """Sum up by call path what was selected in all locations: spans, and the statistics of what was folded."""
     parent, region = path_tree(trace)
     count = len(region)
-    kinds = trace.locations.column("kind")
-    rows = over_processes(trace, _PATH_SUMS, selection=selection, tasks=all(kind == "task" for kind in kinds))["rows"]
+    tasks = all(location["kind"] == "task" for location in trace.definitions.locations)
+    # Spans are read by native code without the GIL: threads do what a pool of processes would, which must start first.
+    threads = trace.workers.threads if trace.workers else _AT_A_TIME
+    if threads:
+        rows = _path_sums(trace, selection, tasks, threads)["rows"]
+    else:
+        rows = over_processes(trace, _PATH_SUMS, selection=selection, tasks=tasks)["rows"]
     at = rows.column("call_path").to_numpy()
     columns = []
     for name in ("calls", "total_ns", "own_ns", "min_ns", "max_ns"):
@@ -58,13 +63,13 @@ def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
     return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
 
 
-def _path_sums(part: Trace, selection: Selection, tasks: bool) -> dict[str, pa.Table]:
-    """Return a row for each call path of a process that was selected. `tasks`: whether those are the program's time."""
+def _path_sums(part: Trace, selection: Selection, tasks: bool, threads: int = _AT_A_TIME) -> dict[str, pa.Table]:
+    """Return a row for each call path that was selected. `tasks`: whether those are the program's time."""
     count = len(part.call_paths)
     calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
     shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
     touched = np.zeros(count, dtype=bool)
-    for sums in _sums_of_spans(part, selection, tasks):
+    for sums in _sums_of_spans(part, selection, tasks, threads):
         calls += sums["calls"]
         total += sums["total_ns"]
         own += sums["own_ns"]
@@ -87,10 +92,10 @@ def _path_sums(part: Trace, selection: Selection, tasks: bool) -> dict[str, pa.T
 _PATH_SUMS = MapCombine(_path_sums, Tables({"rows": Join(("call_path",), least=("min_ns",), most=("max_ns",))}))
 
 
-def _sums_of_spans(part: Trace, selection: Selection, tasks: bool) -> Iterator[PathSums]:
-    """Yield the sums of each location, in no order: two are read at a time."""
+def _sums_of_spans(part: Trace, selection: Selection, tasks: bool, threads: int) -> Iterator[PathSums]:
+    """Yield the sums of each location, some of which are read at a time."""
     # Tasks (a profiler's row, asynchronous work) are the program's time only if there is nothing else.
-    kinds = part.locations.column("kind")
+    kinds = [location["kind"] for location in part.definitions.locations]
     chosen = {at: selection.stretches(at) for at, kind in enumerate(kinds) if kind != "task" or tasks}
     if len(chosen) == 1:
         ((location, stretches),) = chosen.items()
@@ -98,7 +103,7 @@ def _sums_of_spans(part: Trace, selection: Selection, tasks: bool) -> Iterator[P
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(part.path_sums, chosen, chosen.values())
 
 

@@ -1,0 +1,160 @@
+"""`strobe run --sample`: what Python threads were doing, against a program that knows its own times."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+import strobe
+from strobe.formats.collapsed import FORMAT
+from tests.record.workshop import Workshop
+
+# Each thread works until the kernel's clock of its own CPU time says so: how busy the machine is does not matter.
+PROGRAM = """
+    import json, threading, time, zlib
+
+    data = bytes(range(256)) * 4000
+
+    def python_part(seconds):
+        end = time.thread_time() + seconds
+        x = 0
+        while time.thread_time() < end:
+            for i in range(20000):
+                x = (x * 3 + i) % 1000003
+
+    def native_part(seconds):
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            zlib.compress(data, 6)
+
+    def waiting_part(seconds):
+        time.sleep(seconds)
+
+    def work(python, native, waiting):
+        for _ in range(2):
+            python_part(python / 2)
+            native_part(native / 2)
+            waiting_part(waiting / 2)
+
+    other = threading.Thread(target=work, args=(0.1, 0.3, 0.4), name="other")
+    other.start()
+    work(0.4, 0.2, 0.2)
+    other.join()
+    print(json.dumps({"main thread": [0.4, 0.2], "other": [0.1, 0.3]}))
+"""
+
+
+class Run(NamedTuple):
+    """The trace of the program, and what it said about itself: seconds in Python and in C code by thread."""
+
+    trace: strobe.Trace
+    folder: Path
+    truth: dict[str, list[float]]
+
+
+def listed(table: Any) -> list[dict[str, Any]]:
+    """The rows of a table, of whatever types."""
+    return cast("list[dict[str, Any]]", table.to_pylist())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One run for all tests here."""
+    workshop = Workshop(tmp_path_factory.mktemp("samples"))
+    program = workshop.write("split.py", PROGRAM)
+    outcome = workshop.recorded("--preset", "sampling", str(program))
+    assert outcome.returncode == 0, outcome.stderr
+    return Run(strobe.open(outcome.trace), workshop.folder, json.loads(outcome.stdout))
+
+
+def test_python_native_and_waiting_are_what_the_program_measured(run: Run) -> None:
+    """CPU time of each thread, by state of its samples; 20 % or 60 ms of sampling error."""
+    rows = listed(run.trace.side_table("samples"))
+    names = cast("list[str]", run.trace.locations.column("name"))
+    cpu, waited = Counter[tuple[object, object]](), Counter[object]()
+    for row in rows:
+        cpu[names[row["location"]], row["state"]] += row["cpu_ns"]
+        if row["state"] == "waiting" and "waiting_part" in row["call_stack"]:
+            waited[names[row["location"]]] += row["period_ns"]
+    for thread, (python, native) in run.truth.items():
+        assert cpu[thread, "python"] / 1e9 == pytest.approx(python, rel=0.2, abs=0.06)
+        assert cpu[thread, "native"] / 1e9 == pytest.approx(native, rel=0.2, abs=0.06)
+    # A sleep lasts as long as it was asked for, or longer.
+    assert waited["main thread"] > 0.8 * 0.2e9
+    assert waited["other"] > 0.8 * 0.4e9
+
+
+def test_functions_and_lines_are_the_ones_that_ran(run: Run) -> None:
+    """python_part is Python, native_part is C; the line of the latter is that of the call."""
+    by_name = {row["name"]: row for row in listed(run.trace.samples())}
+    python, native = by_name["python_part"], by_name["native_part"]
+    assert python["python_ns"] > 5 * python["native_ns"]
+    assert native["native_ns"] > 5 * native["python_ns"]
+    assert by_name["work"]["total_ns"] >= python["total_ns"]
+    assert python["file"].endswith("split.py")
+    lines = {(row["name"], row["line"]): row["native_ns"] for row in listed(run.trace.samples(by="line"))}
+    code = (run.folder / "split.py").read_text().split("\n")
+    name, line = max(lines, key=lambda key: lines[key])
+    assert name == "native_part"
+    assert "zlib.compress" in code[line - 1]
+
+
+def test_stacks_reach_from_the_bottom_to_the_top(run: Run) -> None:
+    """Outermost first; no frame of the recorder is in them, and its thread is no location."""
+    stacks = {row["call_stack"] for row in listed(run.trace.side_table("samples")) if row["call_stack"]}
+    of_main = [stack.split("\n") for stack in stacks if "<module>" in stack]
+    assert any([frame.split(" (")[0] for frame in stack] == ["<module>", "work", "python_part"] for stack in of_main)
+    assert not any("python_part" in stack and "/strobe/" in stack for stack in stacks)
+    assert not any("strobe" in str(name) for name in run.trace.locations.column("name"))
+
+
+def test_samples_go_to_profilers_of_stacks(run: Run, tmp_path: Path) -> None:
+    """Where no Python calls are recorded, collapsed stacks are those of the samples that ran."""
+    assert FORMAT.write is not None
+    FORMAT.write(run.trace, tmp_path / "out.collapsed")
+    total = Counter[str]()
+    for line in (tmp_path / "out.collapsed").read_text().splitlines():
+        stack, _, weight = line.rpartition(" ")
+        total[stack.split(";")[-1].split(" (")[0]] += int(weight)
+    assert total["python_part"] > 0.5e9 * 0.7
+    assert total["native_part"] > 0.5e9 * 0.7
+    assert not total["waiting_part"] > 0.1e9
+
+
+def test_a_program_that_closes_every_file_and_forks_is_left_alone(workshop: Workshop) -> None:
+    """Samples of a forked child are its own; a closed file ends sampling, and nothing else."""
+    program = workshop.write(
+        "forks.py",
+        """
+        import os, sys, time
+
+        def spin(seconds):
+            end = time.thread_time() + seconds
+            while time.thread_time() < end:
+                pass
+
+        spin(0.1)
+        child = os.fork()
+        spin(0.1)
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            os.closerange(3, 4096)
+            mine = open("mine", "w")
+            spin(0.1)
+            mine.write("only this")
+            mine.close()
+            print(open("mine").read())
+        """,
+    )
+    plain, recorded = workshop.plain(str(program)), workshop.recorded("--sample", "1000", str(program))
+    assert recorded.visible == plain.visible
+    trace = strobe.open(recorded.trace)
+    of_process = Counter(
+        cast("list[int]", trace.locations.column("process"))[row["location"]]
+        for row in listed(trace.side_table("samples"))
+        if row["call_stack"] and "spin" in row["call_stack"]
+    )
+    assert len(of_process) == 2
+    assert min(of_process.values()) > 10
