@@ -43,6 +43,7 @@ class Mpi:
             str(made),
             "-pthread",
             "-ldl",
+            "-lm",
         ]
         subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_S)
         return str(made)
@@ -193,6 +194,20 @@ def test_every_byte_is_told_as_an_independent_counter_sees_it(mpi: Mpi) -> None:
     names = {row["communicator"]: row["group_size"] for row in rows}
     expected = {"MPI_COMM_WORLD": 3, "MPI_COMM_WORLD.1.r2": 2, "MPI_COMM_WORLD.1.r1": 1, "MPI_COMM_WORLD.5": 3}
     assert {name: names.get(name) for name in expected} == expected
+
+
+def test_a_solver_of_four_ranks_moves_what_an_independent_counter_sees(mpi: Mpi) -> None:
+    program, counter = mpi.build("heat"), mpi.build("bytes.so", "-shared", "-fPIC")
+    plain = mpi.run(mpi.mpirun(4, program), LD_PRELOAD=counter)
+    recorded = mpi.recorded(*mpi.mpirun(4, program))
+    assert (recorded.stdout, recorded.returncode) == (plain.stdout, plain.returncode)
+    assert recorded.stdout.endswith("step 9: -1.948671 after 155 iterations\n")
+    told = bytes_told(recorded.trace)
+    assert told == {rank: bytes_counted(mpi.workshop.folder, rank) for rank in range(4)}
+    # By hand: 2 x 2 ranks have two neighbours each, and a halo is 24 doubles.
+    exchanges = told[0]["MPI_Waitall"][0]
+    assert told[0]["MPI_Isend"] == (4 * exchanges, 2 * 24 * 8 * exchanges, 0)
+    assert told[0]["MPI_Irecv"] == (4 * exchanges, 0, 2 * 24 * 8 * exchanges)
 
 
 def test_places_say_who_and_from_where(mpi: Mpi) -> None:
