@@ -99,6 +99,12 @@ void LocationBuilder::leave(uint32_t region, int64_t ns, uint64_t position) {
   close_top(ns, position);
 }
 
+void LocationBuilder::end_open(int64_t ns, uint64_t position) {
+  last_ns_ = std::max(last_ns_, ns);
+  while (!stack_.empty()) close_top(last_ns_, position);
+  forked = true;
+}
+
 void LocationBuilder::save_paths(std::string& out) {
   uint32_t new_paths = 0;
   std::string paths = paths_.unsaved(new_paths);

@@ -76,7 +76,7 @@ bool Session::new_ring(Producer& p) {
   slot->header->head.store(0), slot->header->tail.store(0);
   slot->header->state.store(kRingActive);
   slot->builder = std::make_unique<LocationBuilder>(location, *paths_);
-  slot->builder->forked = child_;
+  slot->builder->forked = child_ || was_muted_;
   slot->decoder = {};
   slot->read = 0;
   slot->watched = false;
@@ -94,6 +94,7 @@ bool Session::new_ring(Producer& p) {
 
 void Session::slow_put(RecordKind kind, uint32_t region) {
   Producer& p = producer;
+  if (muted_) return;
   if (state_.load() == kForked) {
     // First record in a forked child. If its files cannot be made the child runs unrecorded.
     if (start(strobe_options{}) != 0) state_.store(kStopped);

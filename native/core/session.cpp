@@ -74,6 +74,7 @@ int Session::start(const strobe_options& options) {
   next_location_ = 0;
   unmatched_ = cut_ = 0;
   started_ns_ = monotonic_ns();
+  was_muted_ = false;
   next_sample_ns_ = started_ns_;
   next_save_ns_ = started_ns_ + 5000000000ll;
   if (put_ns_ == 0) put_ns_ = calibrate_put();
@@ -118,6 +119,7 @@ void Session::stop(int exit_code) {
   stop_producers();
   if (!paused_) stop_drainer();
   paused_ = false;
+  if (muted_.exchange(false)) count("unrecorded_ms", uint64_t((monotonic_ns() - muted_since_ns_) / 1000000));
   round(true);
   if (!failed_) {
     std::string chunks;
@@ -151,6 +153,7 @@ void Session::stop_at_exit() {
 }
 
 void Session::before_fork() {
+  windows_.lock();
   control_.lock();
   adapters_mutex_.lock();
   slots_mutex_.lock();
@@ -166,6 +169,7 @@ void Session::after_fork_in_parent() {
   slots_mutex_.unlock();
   adapters_mutex_.unlock();
   control_.unlock();
+  windows_.unlock();
 }
 
 void Session::after_fork_in_child() {
@@ -205,7 +209,9 @@ extern "C" {
 
 int strobe_start(const strobe_options* options) { return session().start(*options); }
 void strobe_stop(void) { session().stop(-1); }
-int strobe_active(void) { return session().active(); }
+int strobe_active(void) { return session().recording(); }
+void strobe_mute(void) { session().mute(); }
+void strobe_unmute(void) { session().unmute(); }
 const char* strobe_error(void) { return session().error(); }
 void strobe_pause(void) { session().pause(); }
 void strobe_resume(void) { session().resume_in(5000000); }

@@ -40,6 +40,10 @@ class Session {
   // Ends the drainer, for a fork. After resume_in the first record that comes later than `delay_ns` starts it again.
   void pause();
   void resume_in(int64_t delay_ns) { resume_after_ns_ = monotonic_ns() + delay_ns; }
+  // Between recording windows nothing is recorded: spans that are open end now, and what comes is dropped until unmute.
+  void mute();
+  void unmute();
+  bool recording() const { return active() && !muted_.load(std::memory_order_acquire); }
   void slow_put(RecordKind kind, uint32_t region);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
@@ -62,6 +66,7 @@ class Session {
   int start_drainer();
   void stop_drainer();
   void resume();
+  void end_open_spans();
   bool new_ring(Producer& p);
   Slot* free_slot();
   void append(const std::string& bytes);
@@ -92,6 +97,7 @@ class Session {
   std::atomic<int> state_{kIdle};
   // Taken in this order where one holds several: control, adapters, slots, regions, file, counters. A fork takes them
   // all, so that none is held in the child by a thread that is not there.
+  std::mutex windows_;  // mute, unmute; before control
   std::mutex control_;  // start, stop, restart
   std::mutex adapters_mutex_;
   std::mutex slots_mutex_;
@@ -112,7 +118,9 @@ class Session {
   int64_t earlier_cpu_ns_ = 0, started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
   bool child_ = false;
-  std::atomic<bool> paused_{false};
+  std::atomic<bool> paused_{false}, muted_{false};
+  int64_t muted_since_ns_ = 0;
+  bool was_muted_ = false;  // spans that began outside of a window end in it
   std::atomic<int64_t> resume_after_ns_{0};
   std::atomic<uint32_t> drainer_id_{0};
   std::atomic<bool> failed_{false}, stops_at_exit_{false};

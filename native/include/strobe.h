@@ -75,6 +75,10 @@ STROBE_API void strobe_stop(void);
 // more than 5 ms later. Records wait in their rings.
 STROBE_API void strobe_pause(void);
 STROBE_API void strobe_resume(void);
+// Between two recording windows: after mute nothing is recorded and no thread of the recorder runs, until unmute.
+STROBE_API void strobe_mute(void);
+STROBE_API void strobe_unmute(void);
+// Whether what happens now is recorded.
 STROBE_API int strobe_active(void);
 STROBE_API const char* strobe_error(void);
 // Seal everything because the process is about to end by _exit with this code.

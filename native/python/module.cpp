@@ -9,6 +9,7 @@
 
 #include "include/strobe.h"
 extern "C" {
+#include "python/call_watch.h"
 #include "python/code_regions.h"
 }
 
@@ -20,6 +21,7 @@ void register_formats(nb::module_& m);
 void register_otf2_writer(nb::module_& m);
 void register_structure(nb::module_& m);
 void register_templates(nb::module_& m);
+void register_windows(nb::module_& m);
 
 namespace {
 
@@ -42,6 +44,10 @@ void start(const std::string& folder, const std::string& description, uint32_t r
 void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
   if (code_regions_setup(excluded.ptr(), included.ptr(), strings) != 0 || python_calls_start() != 0)
     throw nb::python_error();
+}
+
+void call_watch(nb::str name, nb::object at_begin, nb::object at_end) {
+  if (call_watch_start(name.ptr(), at_begin.ptr(), at_end.ptr()) != 0) throw nb::python_error();
 }
 
 uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line,
@@ -120,6 +126,8 @@ NB_MODULE(_native, m) {
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);
+  m.def("mute", &strobe_mute, nb::call_guard<nb::gil_scoped_release>());
+  m.def("unmute", &strobe_unmute, nb::call_guard<nb::gil_scoped_release>());
   m.def("stop_at_exit", &stop_at_exit);
   m.def("_exit", &exit_now, nb::arg("status"),
         "Exit to the system with specified status, without normal exit processing.");
@@ -136,6 +144,8 @@ NB_MODULE(_native, m) {
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));
   m.def("python_calls_stop", &python_calls_stop);
+  m.def("call_watch_start", &call_watch, nb::arg("name"), nb::arg("at_begin").none(), nb::arg("at_end").none());
+  m.def("call_watch_stop", &call_watch_stop);
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   register_reader(m);
@@ -144,4 +154,5 @@ NB_MODULE(_native, m) {
   register_otf2_writer(m);
   register_structure(m);
   register_templates(m);
+  register_windows(m);
 }

@@ -1,5 +1,6 @@
 #include "adapters/mpi/standalone.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,8 @@ void start_standalone() {
   options.folder = folder.c_str();
   options.description = description.c_str();
   options.metrics_period_ms = lists(adapters, "counters") ? 0 : UINT32_MAX;
-  if (strobe_start(&options) != 0) {
+  if (int error = strobe_start(&options)) {
+    if (error == EBUSY) return;  // between two recording windows
     fprintf(stderr, "strobe: this program runs unrecorded: %s\n", strobe_error());
     return;
   }

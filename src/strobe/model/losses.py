@@ -11,6 +11,8 @@ from strobe.model.units import format_count
 LOSSES = {
     "records_lost": "records lost (buffers were full)",
     "bytes_lost": "bytes of damaged blocks skipped",
+    "unrecorded_ms": "ms outside of the recording windows, not recorded",
+    "signal_taken_over": "signals for recording windows that the program took for itself",
     "paths_folded": "call paths folded (too many different ones)",
     "regions_folded": "regions folded (too many different names)",
     "statistics_folded": "executions counted without their call path (too many different ones)",

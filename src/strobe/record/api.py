@@ -69,11 +69,12 @@ _step_id = 0
 def step() -> None:
     """Say that a step ends here. A hint for programs whose loop is hard to find; never needed."""
     global _step_id
-    if switch.core is None:
-        return
-    _step_id = _step_id or switch.core.region("strobe.step", USER, LOOP)
-    switch.core.enter(_step_id)
-    switch.core.leave(_step_id)
+    if switch.core is not None:
+        _step_id = _step_id or switch.core.region("strobe.step", USER, LOOP)
+        switch.core.enter(_step_id)
+        switch.core.leave(_step_id)
+    if switch.on_step is not None:
+        switch.on_step()
 
 
 class record:  # noqa: N801
@@ -100,7 +101,7 @@ class record:  # noqa: N801
         if disabled():
             return self
         from strobe.errors import RecordError
-        from strobe.record import session
+        from strobe.record import session, windows
         from strobe.record.config import Session
         from strobe.record.folder import create, default_name, expand
         from strobe.record.options import job_settings
@@ -117,7 +118,7 @@ class record:  # noqa: N801
         )
         try:
             options = {name: setting.text for name, setting in self._settings.items()}
-            session.start(Session(self.path, self._adapters, options), main=True)
+            windows.begin(Session(self.path, self._adapters, options, began_ns=_now_ns()), main=True)
         except OSError as error:
             raise RecordError(f"recording cannot start: {error.args[-1]}") from error
         return self
@@ -125,12 +126,12 @@ class record:  # noqa: N801
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.path is None or switch.core is None:
+        if self.path is None:
             return
-        from strobe.record import session
+        from strobe.record import windows
         from strobe.record.folder import finish
 
-        session.stop()
+        windows.end()
         finish(self.path, {"exit_code": 0})
 
     def __call__(self, function: Function) -> Function:
@@ -148,3 +149,77 @@ class record:  # noqa: N801
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
+
+
+class Recorder:
+    """The recording of this process, as `strobe.current()` gives it."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path  # of the trace folder
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is open."""
+        return switch.core is not None
+
+
+_started: record | None = None
+
+
+def start(path: str | os.PathLike[str] | None = None, **options: object) -> Recorder | None:
+    """Begin to record, as `with strobe.record(path, **options)` does, until `strobe.stop()`.
+
+    Under `strobe run` it opens the recording window (`--start paused`), and takes no arguments. Returns what `current`
+    returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
+    """
+    global _started
+    if path is None and not options and _windows() is not None:
+        resume()
+    else:
+        begun = record(path, **options)
+        begun.__enter__()
+        _started = begun
+    return current()
+
+
+def stop() -> None:
+    """End what `strobe.start()` began; under `strobe run`: close the recording window."""
+    global _started
+    if _started is not None:
+        _started.__exit__(None, None, None)
+        _started = None
+    else:
+        pause()
+
+
+def pause() -> None:
+    """Record nothing until `strobe.resume()`. Without a recording: nothing."""
+    windows = _windows()
+    if windows is not None:
+        windows.close()
+
+
+def resume() -> None:
+    """Record again. Without a recording: nothing."""
+    windows = _windows()
+    if windows is not None:
+        windows.resume()
+
+
+def current() -> Recorder | None:
+    """Return the recording of this process, None where there is none."""
+    windows = _windows()
+    return None if windows is None else Recorder(windows.settings.folder)
+
+
+def _windows() -> Any:
+    module = sys.modules.get("strobe.record.windows")
+    return module.current() if module is not None else None
+
+
+def _now_ns() -> int:
+    import time
+
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -25,6 +25,7 @@ class Switch:
     """Where `strobe.region` looks: the core while this process is recorded, else None."""
 
     core: Any = None
+    on_step: Any = None  # who counts steps: record/windows.py while it waits for one
 
 
 switch = Switch()
@@ -45,6 +46,8 @@ class Session:
         supervisor: int = 0,
         strings: bool = False,
         inject: str = "",
+        began_ns: int = 0,
+        leader: str = "",
     ) -> None:
         self.folder = folder
         self.adapters = adapters
@@ -52,6 +55,8 @@ class Session:
         self.supervisor = supervisor
         self.strings = strings
         self.inject = inject
+        self.began_ns = began_ns  # of the job, CLOCK_MONOTONIC
+        self.leader = leader  # record/windows.py
 
     @property
     def include(self) -> tuple[str, ...]:
@@ -72,23 +77,27 @@ class Session:
             "supervisor": str(self.supervisor),
             "strings": str(int(self.strings)),
             "inject": self.inject,
+            "began_ns": str(self.began_ns),
+            "leader": self.leader,
         }
-        options = {_OPTION + name: text for name, text in self.options.items()}
-        return "\n".join(f"{key}={_one_line(text)}" for key, text in {**own, **options}.items())
+        options = {_OPTION + name: _one_line(text) for name, text in self.options.items()}
+        return "\n".join(f"{key}={text}" for key, text in {**own, **options}.items())
 
     @classmethod
     def from_text(cls, text: str) -> Session:
         """Inverse of to_text. Raises ValueError when the text is no session."""
-        fields = {key: _lines(value) for key, _, value in (line.partition("=") for line in text.split("\n"))}
+        fields = dict(line.partition("=")[::2] for line in text.split("\n"))
         if "folder" not in fields:
             raise ValueError(f"{SESSION_VARIABLE} does not describe a recording")
         return cls(
             folder=fields["folder"],
             adapters=tuple(filter(None, fields.get("adapters", "").split(","))),
-            options={key[len(_OPTION) :]: value for key, value in fields.items() if key.startswith(_OPTION)},
+            options={key[len(_OPTION) :]: _lines(value) for key, value in fields.items() if key.startswith(_OPTION)},
             supervisor=int(fields.get("supervisor", "0")),
             strings=fields.get("strings") == "1",
             inject=fields.get("inject", ""),
+            began_ns=int(fields.get("began_ns", "0")),
+            leader=fields.get("leader", ""),
         )
 
 

@@ -82,6 +82,7 @@ def run(
         {name: setting.text for name, setting in options.items()},
         supervisor=os.getpid(),
         strings=len(command) > 1 and command[1] == "-c",
+        began_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC),
         inject=os.path.join(os.path.dirname(__file__), "inject"),
     )
     try:

@@ -66,7 +66,7 @@ class Option:
     @property
     def keyword(self) -> str:
         """Its name in Python."""
-        return self.name.replace("-", "_")
+        return self.name.replace("-", "_") + ("_" if self.name == "for" else "")
 
 
 class Setting:
@@ -127,6 +127,52 @@ def separated(by: str) -> Callable[[str], tuple[str, ...]]:
     return lambda text: tuple(filter(None, text.split(by)))
 
 
+class Moment:
+    """When a recording window opens or closes: `kind` is step, sec (`number`: ns), call (of `name`), or paused."""
+
+    __slots__ = ("kind", "name", "number")
+
+    def __init__(self, kind: str, number: int = 0, name: str = "") -> None:
+        self.kind = kind
+        self.number = number
+        self.name = name
+
+
+def moment(text: str) -> Moment:
+    """Read `step:K`, `sec:S` (or `10s`), `call:MODULE.FUNCTION` (`:N` for the N-th call), `paused`. Raises ValueError."""
+    kind, colon, rest = text.partition(":")
+    if text == "paused":
+        return Moment("paused")
+    if not colon or kind == "sec":
+        return Moment("sec", int(seconds(rest if colon else text) * 1e9))
+    if kind == "step" and rest.isascii() and rest.isdigit():
+        return Moment("step", int(rest))
+    name, _, times = rest.partition(":")
+    if kind == "call" and name and (not times or (times.isascii() and times.isdigit() and int(times) > 0)):
+        return Moment("call", int(times or 1), name if "." in name else f"__main__.{name}")
+    raise ValueError(f"'{text}' is no moment; there are: step:100, sec:30 (or 30s), call:module.function, paused")
+
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def seconds(text: str) -> float:
+    """Read a duration: `10s`, `500ms`, `5min`, `1h`, or a number of seconds. Raises ValueError."""
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    try:
+        value = float(number) * _UNITS[text[len(number) :]]
+    except (ValueError, KeyError):
+        value = -1
+    if not 0 <= value < 1e9:
+        raise ValueError(f"'{text}' is no duration; there are: 10s, 500ms, 5min, 1h")
+    return value
+
+
+def or_nothing(read: Callable[[str], object]) -> Callable[[str], object]:
+    """Return a reader that lets an empty text pass: None."""
+    return lambda text: read(text) if text else None
+
+
 _ROWS = (
     Option("preset", "what", "auto", preset, f"values that go together: {', '.join(PRESETS)}", metavar="NAME"),
     Option(
@@ -155,6 +201,30 @@ _ROWS = (
         kept_iterations,
         "iterations of the main loop to keep in detail, of the others statistics",
         metavar="N|all",
+    ),
+    Option(
+        "start",
+        "how much",
+        "",
+        or_nothing(moment),
+        "record from there on: step:100, sec:30 (or 30s), call:module.function, paused (until a signal or strobe.start())",
+        metavar="WHEN",
+    ),
+    Option(
+        "stop",
+        "how much",
+        "",
+        or_nothing(moment),
+        "and up to there: step:110 (before that step), sec:60, call:module.function (after that call)",
+        metavar="WHEN",
+    ),
+    Option("for", "how much", "", or_nothing(seconds), "so long from the start on: 60s, 5min", metavar="TIME"),
+    Option(
+        "signal",
+        "how much",
+        "",
+        or_nothing(one_of("USR1", "USR2")),
+        "this signal to the program closes and opens the window: USR1, USR2",
     ),
     Option(
         "output",

@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 
 
 _running: list[Adapter] = []
+_settings: Session | None = None  # while there is a session
 
 
 def active() -> bool:
-    """Whether this process is being recorded."""
-    return bool(core.active())
+    """Whether this process has a session: it is recorded, or will be in a window."""
+    return _settings is not None or bool(core.active())
 
 
-def start(settings: Session, main: bool) -> None:
-    """Record this process into `settings.folder`, which must exist. Raises OSError when its files cannot be made."""
+def start(settings: Session, main: bool, *, recording: bool = True) -> None:
+    """Record this process into `settings.folder`, which must exist; with `recording` False, from `resume` on.
+
+    Raises OSError when its files cannot be made.
+    """
+    global _settings
     description = {
         "argv": list(getattr(sys, "orig_argv", sys.argv)),
         "host": os.uname().nodename,
@@ -36,6 +41,14 @@ def start(settings: Session, main: bool) -> None:
     # As the core counts: 0 keeps all.
     keep = 0 if settings.keep is None else settings.keep or 0xFFFFFFFF
     core.start(settings.folder, json_text(description), metrics_period_ms=period_ms, keep=keep)
+    _settings = settings
+    if recording:
+        _start_adapters(settings)
+    else:
+        core.mute()
+
+
+def _start_adapters(settings: Session) -> None:
     switch.core = core
     threads.start()
     for name in settings.adapters:
@@ -52,14 +65,33 @@ def start(settings: Session, main: bool) -> None:
             print(f"strobe: {name} is not recorded: {error}", file=sys.stderr)
 
 
-def stop() -> None:
-    """End the recording: what is in the buffers goes to disk."""
+def _stop_adapters() -> None:
     switch.core = None
     while _running:
         _running.pop().stop()
     imports.cancel_all()
     threads.stop()
+
+
+def pause() -> None:
+    """Record nothing until resume: what is open ends here."""
+    _stop_adapters()
+    core.mute()
+
+
+def resume() -> None:
+    """Record again."""
+    if _settings is not None:
+        core.unmute()
+        _start_adapters(_settings)
+
+
+def stop() -> None:
+    """End the recording: what is in the buffers goes to disk."""
+    global _settings
+    _stop_adapters()
     core.stop()
+    _settings = None
 
 
 def stop_at_exit() -> None:
