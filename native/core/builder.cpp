@@ -121,6 +121,7 @@ void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ri
   header.ring_position = ring_position;
   header.ring_epoch = ring_epoch;
   append_chunk(out, kSpansChunk, location_, uint32_t(columns_.size()), encode_spans(header, carry_, closes_, columns_));
+  sealed_position_ = ring_position;
   base_row_ += columns_.size();
   columns_.clear();
   closes_.clear();
@@ -163,6 +164,7 @@ void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_posi
   header.ring_position = position_of(n);
   header.ring_epoch = epoch_at(header.ring_position);
   append_chunk(out, kSpansChunk, location_, uint32_t(n), encode_spans(header, carry_, closes_, block));
+  sealed_position_ = header.ring_position;
   base_row_ += n;
   carry_ = std::move(open);
   closes_ = std::move(later);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/blocks.h"
+#include "core/rows.h"
 
 namespace strobe {
 
@@ -104,6 +105,11 @@ class LocationBuilder {
   // Spans that stay open reach up to there.
   void last_at(int64_t ns) { last_ns_ = std::max(last_ns_, ns); }
   uint32_t location() const { return location_; }
+  // The row of the innermost open span, PendingRows::kNoSpan if there is none.
+  uint64_t innermost() const { return stack_.empty() ? PendingRows::kNoSpan : stack_.back().row; }
+  uint64_t base_row() const { return base_row_; }                // spans before it are in blocks and keep their numbers
+  uint64_t sealed_position() const { return sealed_position_; }  // in the ring: where the last block ends
+  PendingRows attached;                                          // rows of side tables that were made meanwhile
   // Leaves without an enter; spans ended by the end of a span that encloses them.
   uint64_t unmatched = 0, cut = 0;
   bool forked = false;  // leaves of the parent's open spans are expected and not counted
@@ -121,6 +127,7 @@ class LocationBuilder {
   std::vector<Close> closes_;
   uint64_t base_row_ = 0;
   int64_t last_ns_ = 0;
+  uint64_t sealed_position_ = 0;
   // Only with an observer:
   SpanObserver* observer_ = nullptr;
   std::vector<uint32_t> depth_, offset_;  // per row; the offset is from base_position_
@@ -184,6 +191,7 @@ void LocationBuilder::fold(size_t n, Folded&& folded, Inside&& inside) {
   for (size_t i = n; i < columns_.size(); i++) move(i);
   columns_.start_ns.resize(to), columns_.duration_ns.resize(to), columns_.path.resize(to);
   depth_.resize(to), offset_.resize(to);
+  attached.fold(base_row_, base_row_ + settled_, base_row_ + n, stay_, removed);
   // Open spans know their rows, which have new numbers.
   for (OpenSpan& open : stack_) {
     if (open.row < base_row_ + settled_) continue;

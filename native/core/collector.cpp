@@ -487,6 +487,7 @@ void Collector::settle(const Cut& until, bool keep_them, uint32_t class_id) {
       keep(*place, n);
     else
       fold(*place, n, false, class_id);
+    place->builder.attached.decide(until.ns, keep_them);
   }
   if (has_blocks()) commit_();
 }
@@ -559,6 +560,7 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
     if (!nearly) return;
     n = builder.rows();
   }
+  const int64_t until_ns = n < builder.rows() ? builder.columns().start_ns[n] : INT64_MAX;
   if (place.main()) scan(n, INT64_MAX);
   if (keeping()) {
     keep(place, n);
@@ -570,6 +572,7 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
     }
     fold(place, n, in_iteration_, kNoClass);
   }
+  builder.attached.decide(until_ns, keeping());
   if (place.main()) scanned_ = builder.settled();
 }
 
@@ -580,6 +583,7 @@ void Collector::end(LocationBuilder& builder) {
     keep(place, builder.rows());
   else
     fold(place, builder.rows(), in_iteration_, kNoClass);
+  builder.attached.decide(INT64_MAX, plain() || keeping());
   if (place.main()) marks_.clear(), in_iteration_ = false;
 }
 
@@ -675,6 +679,7 @@ void Collector::finish(int64_t now_ns) {
       keep(*place, place->builder.rows());
     else
       fold(*place, place->builder.rows(), false, kNoClass);
+    place->builder.attached.decide(INT64_MAX, keep_ > 0);
   }
 }
 

@@ -88,12 +88,35 @@ void Session::drain() {
   }
 }
 
+// Rows come before the block of their spans: where a kill cuts the write between them, recovery sees that rows are of a
+// block that is not there.
+void Session::emit_rows(Slot& slot, std::string& out) {
+  LocationBuilder& builder = *slot.builder;
+  builder.attached.emit(out, builder.base_row(), builder.sealed_position(), builder.location());
+  const auto [folded, outside] = builder.attached.take_counts();
+  if (folded) count("rows_folded", folded);
+  if (outside) count("rows_outside_spans", outside);
+}
+
+void Session::rows_written(Slot& slot) {
+  if (!failed_ && slot.rows) slot.rows->header->tail.store(slot.builder->attached.tail(), std::memory_order_release);
+}
+
+bool Session::rows_press(const Slot& slot) {
+  if (!slot.rows) return false;
+  const RingHeader& ring = *slot.rows->header;
+  return slot.rows->read - ring.tail.load() > ring.capacity / 2;
+}
+
 void Session::seal(Slot& slot) {
-  std::string out;
-  slot.builder->seal(out, slot.read, slot.decoder.epoch);
-  append(out);
+  std::string out, block;
+  if (slot.builder->dirty()) slot.builder->seal(block, slot.read, slot.decoder.epoch);
+  slot.builder->attached.decide(INT64_MAX, true);
+  emit_rows(slot, out);
+  append(out + block);
   // Only now may the thread overwrite these records. After a failed write they stay where recovery finds them.
-  if (!failed_) slot.header->tail.store(slot.read, std::memory_order_release);
+  if (!failed_ && !block.empty()) slot.header->tail.store(slot.read, std::memory_order_release);
+  rows_written(slot);
 }
 
 bool Session::round(bool last) {
@@ -103,11 +126,14 @@ bool Session::round(bool last) {
     live_.clear();
     for (auto& slot : slots_) {
       uint32_t state = slot->header->state.load(std::memory_order_acquire);
-      if (state == kRingFree) continue;
+      if (state == kRingFree || !slot->of_spans()) continue;
       live_.push_back(slot.get());
       uint64_t head = slot->header->head.load(std::memory_order_acquire);
+      // After the head of the spans: every row that was made before one of those records is seen.
+      uint64_t row_head = slot->rows ? slot->rows->header->head.load(std::memory_order_acquire) : 0;
       bool ended = state == kRingEnded || last;
-      if (head != slot->read || ended) work.push_back({slot.get(), head, ended});
+      if (head != slot->read || (slot->rows && row_head != slot->rows->read) || ended)
+        work.push_back({slot.get(), head, row_head, ended});
     }
   }
   // Heads first, then the pair: every record up to a head is older than the pair.
@@ -121,14 +147,21 @@ bool Session::round(bool last) {
       collector_->add(*slot.builder, slot.header->thread_id == uint64_t(getpid()));
       slot.watched = true;
     }
+    const auto feed_rows_until = [&](uint64_t position) {
+      if (!slot.rows) return;
+      slot.rows->read = feed_rows(slot.rows->records(), slot.rows->header->capacity - 1, slot.rows->read, w.row_head,
+                                  position, *slot.builder, at_ns);
+    };
     while (slot.read < w.head) {
+      feed_rows_until(slot.read);
       slot.decoder.feed(slot.data[slot.read & mask], *slot.builder, at_ns, slot.read);
       slot.read++;
       if (slot.builder->full() && (!collector_ || collector_->plain())) seal(slot);
     }
+    feed_rows_until(w.head);
     if (collector_ && !collector_->plain()) continue;
-    if (w.ended || slot.read - slot.header->tail.load() > slot.header->capacity / 2) {
-      if (slot.builder->dirty()) seal(slot);
+    if (w.ended || slot.read - slot.header->tail.load() > slot.header->capacity / 2 || rows_press(slot)) {
+      if (slot.builder->dirty() || !slot.builder->attached.empty()) seal(slot);
     }
     if (!collector_ && w.ended && !last) release(slot);
   }
@@ -140,7 +173,7 @@ bool Session::round(bool last) {
 
 // The ring of a thread that has ended is free for the next one.
 void Session::release(Slot& slot) {
-  if (failed_ || slot.header->head.load() != slot.read) return;
+  if (failed_ || slot.header->head.load() != slot.read || !slot.builder->attached.empty()) return;
   if (collector_) {
     std::string chunk;
     const uint32_t location = slot.builder->location();
@@ -152,7 +185,9 @@ void Session::release(Slot& slot) {
   unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
   slot.builder.reset();
   slot.watched = false;
-  slot.header->state.store(kRingFree);
+  for (Slot* each : {slot.rows, &slot})
+    if (each) each->header->state.store(kRingFree);
+  slot.rows = nullptr;
 }
 
 void Session::collect(const std::vector<Work>& work, int64_t now_ns, bool last) {
@@ -165,8 +200,8 @@ void Session::collect(const std::vector<Work>& work, int64_t now_ns, bool last) 
   if (!last && !collector.plain()) {
     for (Slot* slot : live_) {
       const uint64_t used = slot->read - slot->header->tail.load(), capacity = slot->header->capacity;
-      if (used <= capacity / 2 || !slot->watched) continue;
-      collector.press(*slot->builder, used > capacity / 4 * 3);
+      if ((used <= capacity / 2 && !rows_press(*slot)) || !slot->watched) continue;
+      collector.press(*slot->builder, used > capacity / 4 * 3 || rows_press(*slot));
       write = true;
     }
     for (const Work& w : work)
@@ -190,13 +225,23 @@ void Session::commit() {
   collector_->take_full_chunks(out);
   std::vector<std::pair<Slot*, uint64_t>> tails;
   for (Slot* slot : live_) {
-    if (!slot->watched || !collector_->has_settled(*slot->builder)) continue;
-    tails.emplace_back(slot, slot->builder->seal_settled(out, slot->read, slot->decoder.epoch));
+    if (!slot->watched) continue;
+    std::string blocks;
+    uint64_t tail = slot->header->tail.load();
+    const bool settled = collector_->has_settled(*slot->builder);
+    if (settled) tail = slot->builder->seal_settled(blocks, slot->read, slot->decoder.epoch);
+    if (!settled && !slot->builder->attached.ready(slot->builder->base_row())) continue;
+    emit_rows(*slot, out);
+    out += blocks;
+    tails.emplace_back(slot, tail);
   }
   if (collector_->needs_snapshot()) write_snapshot(snapshot, collector_->snapshot_sequence());
   append(out);
   if (!failed_)
-    for (auto& [slot, tail] : tails) slot->header->tail.store(tail, std::memory_order_release);
+    for (auto& [slot, tail] : tails) {
+      slot->header->tail.store(tail, std::memory_order_release);
+      rows_written(*slot);
+    }
   collector_->committed();
 }
 

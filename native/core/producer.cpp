@@ -35,7 +35,10 @@ void Session::write_location(uint32_t location, uint64_t id, const char* name) {
 
 Slot* Session::free_slot() {
   for (auto& slot : slots_)
-    if (slot->header->state.load() == kRingFree) return slot.get();
+    if (slot->header->state.load() == kRingFree) {
+      slot->rows = nullptr;
+      return slot.get();
+    }
   // Blocks are reserved before they are mapped: a store into a hole of a full file system would be a SIGBUS.
   size_t ring_bytes = kPage + options_.ring_bytes;
   off_t offset = off_t(kRingsHeaderBytes + slots_.size() * ring_bytes);
@@ -55,8 +58,6 @@ Slot* Session::free_slot() {
   auto slot = std::make_unique<Slot>();
   slot->header = new (map) RingHeader{};
   slot->data = reinterpret_cast<uint64_t*>(static_cast<char*>(map) + kPage);
-  slot->header->magic = kRingMagic;
-  slot->header->capacity = options_.ring_bytes / 8;
   slots_.push_back(std::move(slot));
   header()->slots.store(uint32_t(slots_.size()));
   return slots_.back().get();
@@ -71,6 +72,8 @@ bool Session::new_ring(Producer& p) {
   pthread_getname_np(pthread_self(), name, sizeof name);
   if (thread_id() == uint64_t(getpid())) snprintf(name, sizeof name, "main thread");
   write_location(location, thread_id(), p.name ? p.name : name);
+  slot->header->magic = kRingMagic;
+  slot->header->capacity = options_.ring_bytes / 8;
   slot->header->location = location;
   slot->header->thread_id = thread_id();
   slot->header->head.store(0), slot->header->tail.store(0);
@@ -92,39 +95,56 @@ bool Session::new_ring(Producer& p) {
   return true;
 }
 
-void Session::slow_put(RecordKind kind, uint32_t region) {
-  Producer& p = producer;
-  if (muted_) return;
+// Everything that a thread's record needs: files (of a child that was forked), the drainer, a ring of its own.
+bool Session::make_recordable(Producer& p) {
+  if (muted_) return false;
   if (state_.load() == kForked) {
     // First record in a forked child. If its files cannot be made the child runs unrecorded.
     if (start(strobe_options{}) != 0) state_.store(kStopped);
   }
-  if (!active()) return;
+  if (!active()) return false;
   if (paused_ && monotonic_ns() >= resume_after_ns_) resume();
-  if ((!p.header || p.generation != generation_.load()) && !new_ring(p)) return;
+  return (p.header && p.generation == generation_.load()) || new_ring(p);
+}
+
+// Full: gives the drainer time before anything is lost. It needs neither the GIL nor any lock that this thread could
+// hold.
+bool Session::wait_for_room(const RingHeader& ring, uint64_t head, uint64_t reserve) {
+  const uint64_t capacity = ring.capacity;
+  uint64_t used = head - ring.tail.load(std::memory_order_acquire);
+  if (used > capacity / 2) {
+    if (paused_) resume();
+    futex_wake(wake_);
+  }
+  for (int64_t until = 0; used + reserve >= capacity && active() && !failed_;
+       used = head - ring.tail.load(std::memory_order_acquire)) {
+    int64_t now = monotonic_ns();
+    if (!until) until = now + 500000000;
+    if (now > until) break;
+    futex_wake(wake_);
+    sched_yield();
+  }
+  return used + reserve < capacity;
+}
+
+// Look again after a quarter of the ring, so that the drainer is woken long before it is full.
+uint64_t Session::next_look(const RingHeader& ring, uint64_t head, uint64_t reserve) const {
+  if (!active() || failed_ || paused_) return 0;
+  const uint64_t limit = ring.tail.load(std::memory_order_acquire) + ring.capacity - reserve;
+  const uint64_t quarter = head + ring.capacity / 4;
+  return quarter < limit ? quarter : limit;
+}
+
+void Session::slow_put(RecordKind kind, uint32_t region) {
+  Producer& p = producer;
+  if (!make_recordable(p)) return;
   RingHeader& ring = *p.header;
   if (p.lost_depth > 0) {
     p.lost_depth += kind == kEnter ? 1 : -1;
     ring.lost.fetch_add(1, std::memory_order_relaxed);
     if (p.lost_depth > 0) return;
   } else {
-    const uint64_t capacity = ring.capacity;
-    uint64_t used = p.head - ring.tail.load(std::memory_order_acquire);
-    if (used > capacity / 2) {
-      if (paused_) resume();
-      futex_wake(wake_);
-    }
-    // Full: give the drainer time before anything is lost. It needs neither the GIL nor any lock that this thread could
-    // hold.
-    for (int64_t until = 0; used + 2 >= capacity && active() && !failed_;
-         used = p.head - ring.tail.load(std::memory_order_acquire)) {
-      int64_t now = monotonic_ns();
-      if (!until) until = now + 500000000;
-      if (now > until) break;
-      futex_wake(wake_);
-      sched_yield();
-    }
-    if (used + 2 >= capacity) {
+    if (!wait_for_room(ring, p.head, 2)) {
       ring.lost.fetch_add(1, std::memory_order_relaxed);
       if (kind == kEnter) p.lost_depth = 1, p.limit.store(0);
       return;
@@ -139,10 +159,8 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
     p.head++;
     ring.head.store(p.head, std::memory_order_release);
   }
-  // Look again after a quarter of the ring, so that the drainer is woken long before it is full.
-  uint64_t limit = ring.tail.load(std::memory_order_acquire) + ring.capacity - 2;
-  uint64_t quarter = p.head + ring.capacity / 4;
-  p.limit.store(quarter < limit ? quarter : limit);
+  p.limit.store(next_look(ring, p.head, 2));
+  // Stopped meanwhile: nobody else may have seen this thread's limit.
   if (!active() || failed_ || paused_) p.limit.store(0);
 }
 
@@ -162,8 +180,13 @@ void Session::thread_ended(Producer* owner) {
       slot->owner = nullptr;
       slot->header->state.store(kRingEnded);
     }
+  // The same thread's ring of rows goes with its spans.
+  for (auto& slot : slots_)
+    if (slot->row_owner == &row_producer) slot->row_owner = nullptr;
   owner->limit.store(0);
   owner->header = nullptr;
+  row_producer.limit.store(0);
+  row_producer.header = nullptr;
   free(owner->name);
   owner->name = nullptr;
   owner->busy = true;  // a hook that fires later in this thread's end finds no ring and makes none

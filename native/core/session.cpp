@@ -83,6 +83,7 @@ int Session::start(const strobe_options& options) {
   uint32_t regions = 0;
   std::string payload = regions_.all(regions);
   append_chunk(chunks, kRegionsChunk, 0, regions, payload);
+  if (uint32_t texts = 0; !(payload = texts_.all(texts)).empty()) append_chunk(chunks, kTextsChunk, 0, texts, payload);
   const auto& infos = ProcessMetrics::infos();
   for (uint32_t i = 0; i < infos.size(); i++) {
     Writer w;
@@ -108,8 +109,10 @@ int Session::start(const strobe_options& options) {
 
 void Session::stop_producers() {
   std::lock_guard lock(slots_mutex_);
-  for (auto& slot : slots_)
+  for (auto& slot : slots_) {
     if (slot->owner) slot->owner->limit.store(0);
+    if (slot->row_owner) slot->row_owner->limit.store(0);
+  }
 }
 
 void Session::stop(int exit_code) {
@@ -123,9 +126,12 @@ void Session::stop(int exit_code) {
   round(true);
   if (!failed_) {
     std::string chunks;
+    if (const RingHeader* totals = totals_)
+      append_totals(chunks, totals->location, totals_entries(totals), totals->capacity);
     append_chunk(chunks, kEndChunk, 0, 1, end_json(exit_code));
     append(chunks);
   }
+  totals_ = nullptr;
   std::lock_guard lock(slots_mutex_);
   // A thread that was between its look at `limit` and its store may still write into its ring: private zero pages take
   // the place of the mapping, so that such a store hits nothing.
@@ -158,6 +164,7 @@ void Session::before_fork() {
   adapters_mutex_.lock();
   slots_mutex_.lock();
   regions_.mutex().lock();
+  texts_.mutex().lock();
   file_mutex_.lock();
   counters_mutex_.lock();
 }
@@ -165,6 +172,7 @@ void Session::before_fork() {
 void Session::after_fork_in_parent() {
   counters_mutex_.unlock();
   file_mutex_.unlock();
+  texts_.mutex().unlock();
   regions_.mutex().unlock();
   slots_mutex_.unlock();
   adapters_mutex_.unlock();
@@ -181,6 +189,9 @@ void Session::after_fork_in_child() {
   producer.limit.store(0);
   producer.header = nullptr;
   producer.lost_depth = 0;
+  row_producer.limit.store(0);
+  row_producer.header = nullptr;
+  totals_ = nullptr;
   size_t ring_bytes = kPage + options_.ring_bytes;
   // What the drainer was changing while the process forked may be half changed here: it is left, not destroyed.
   for (auto& slot : slots_) {
@@ -229,5 +240,19 @@ uint64_t strobe_ticks(void) { return strobe::ticks(); }
 void strobe_enter_at(uint32_t region, uint64_t ticks) {
   strobe::put_at(strobe::kEnter, region, [ticks] { return ticks; });
 }
+uint32_t strobe_text(const char* utf8) { return utf8 && *utf8 ? session().text(utf8) : 0; }
+void strobe_row(uint32_t kind, const int64_t* values) {
+  strobe::RowProducer& r = strobe::row_producer;
+  if (__builtin_expect(r.head >= r.limit.load(std::memory_order_relaxed), 0))
+    return strobe::put_row_slowly(kind, 0, values);
+  strobe::write_row(r, kind, strobe::ticks(), strobe::producer.head, values);
+}
+void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t* values) {
+  strobe::RowProducer& r = strobe::row_producer;
+  if (__builtin_expect(r.head >= r.limit.load(std::memory_order_relaxed), 0))
+    return strobe::put_row_slowly(kind, ticks, values);
+  strobe::write_row(r, kind, ticks, strobe::producer.head, values);
+}
+void strobe_total(const strobe_total_key* key, const strobe_total_sums* more) { session().total(*key, *more); }
 void strobe_note_rank(int rank, int size) { session().note_rank(rank, size); }
 }

@@ -14,13 +14,20 @@
 #include "core/process_metrics.h"
 #include "core/regions.h"
 #include "core/ring.h"
+#include "core/rows.h"
+#include "core/texts.h"
+#include "core/totals.h"
 
 namespace strobe {
 
-struct Slot {  // a ring and the location it records
+struct Slot {  // a part of the rings file: a ring of spans and the location it records, a ring of rows, or totals
   RingHeader* header = nullptr;
   uint64_t* data = nullptr;
-  Producer* owner = nullptr;  // nullptr once the thread has ended
+  bool of_spans() const { return header->magic == kRingMagic; }
+  const RowRecord* records() const { return reinterpret_cast<const RowRecord*>(data); }  // of a ring of rows
+  Producer* owner = nullptr;  // nullptr once the thread has ended, and of other parts
+  RowProducer* row_owner = nullptr;
+  Slot* rows = nullptr;  // of a ring of spans: the same thread's ring of rows, if it has one
   std::unique_ptr<LocationBuilder> builder;
   RecordDecoder decoder;
   uint64_t read = 0;     // records consumed
@@ -45,6 +52,9 @@ class Session {
   void unmute();
   bool recording() const { return active() && !muted_.load(std::memory_order_acquire); }
   void slow_put(RecordKind kind, uint32_t region);
+  void slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values);
+  uint32_t text(std::string_view value);
+  void total(const strobe_total_key& key, const strobe_total_sums& more);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
@@ -68,6 +78,10 @@ class Session {
   void resume();
   void end_open_spans();
   bool new_ring(Producer& p);
+  bool new_row_ring(RowProducer& r);
+  bool make_recordable(Producer& p);  // files, drainer, ring of this thread; false: nothing is recorded
+  bool wait_for_room(const RingHeader& ring, uint64_t head, uint64_t reserve);
+  uint64_t next_look(const RingHeader& ring, uint64_t head, uint64_t reserve) const;
   Slot* free_slot();
   void append(const std::string& bytes);
   void fail(const char* what, int error);
@@ -75,12 +89,15 @@ class Session {
   void drain();
   struct Work {  // a ring that has something to read
     Slot* slot;
-    uint64_t head;
+    uint64_t head, row_head;
     bool ended;
   };
   bool round(bool last);  // whether there was anything to do
   void collect(const std::vector<Work>& work, int64_t now_ns, bool last);
   void seal(Slot& slot);
+  static bool rows_press(const Slot& slot);
+  void emit_rows(Slot& slot, std::string& out);
+  void rows_written(Slot& slot);
   // Writes what the collector has decided: first the snapshot of the statistics, then the blocks that let rings go on.
   void commit();
   void write_snapshot(const std::string& bytes, uint64_t sequence);
@@ -104,12 +121,14 @@ class Session {
   std::mutex file_mutex_;
   std::mutex counters_mutex_;
   RegionTable regions_;
+  TextTable texts_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<PathTable> paths_;
   std::unique_ptr<Collector> collector_;  // nullptr: everything is kept
   std::vector<Slot*> live_;               // slots with a builder, as of the drainer's current round
   std::unique_ptr<ProcessMetrics> metrics_;
   std::atomic<RingsHeader*> header_{nullptr};
+  std::atomic<RingHeader*> totals_{nullptr};
   std::string folder_, description_;
   HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};

@@ -142,12 +142,13 @@ std::string Session::end_json(int exit_code) const {
     out += text;
   };
   add("own_cpu_ns", uint64_t(header()->own_cpu_ns.load()));
-  uint64_t lost = 0, unmatched = unmatched_, cut = cut_;
+  uint64_t lost = 0, rows_lost = 0, unmatched = unmatched_, cut = cut_;
   for (const auto& slot : slots_) {
-    lost += slot->header->lost.load();
+    (slot->of_spans() ? lost : rows_lost) += slot->header->lost.load();
     if (slot->builder) unmatched += slot->builder->unmatched, cut += slot->builder->cut;
   }
   add("records_lost", lost);
+  if (rows_lost) add("rows_lost", rows_lost);
   add("leaves_unmatched", unmatched);
   add("spans_cut", cut);
   add("paths_folded", paths_->folded());

@@ -95,6 +95,47 @@ STROBE_API void strobe_name_thread(const char* name);
 STROBE_API void strobe_stop_at_exit(void);
 STROBE_API int strobe_stops_at_exit(void);
 
+// --- rows: what one event knows beside its time; they become rows of the trace's side tables
+// A text of a row (a name, a call stack): the same text gives the same number. 0 is no text; NULL and "" give 0.
+STROBE_API uint32_t strobe_text(const char* utf8);
+// What a row is of. The six values are numbers of 64 bits, or two of 32 bits each: STROBE_TWO(first, second).
+// STROBE_NOTHING and STROBE_NOTHING_32 stand for a number that is not known, 0 for a text that is not.
+enum strobe_row_kind {
+  // messages: (direction text, communicator text), (peer_rank, communicator_rank), tag, size_bytes, request, pending_ns
+  STROBE_ROW_MESSAGE = 1,
+  // collective_spans of MPI: (collective text, communicator text), (root, group_size), sent_bytes, received_bytes,
+  // (sequence, request), pending_ns
+  STROBE_ROW_COLLECTIVE = 2,
+  // collective_spans of torch.distributed: (collective text, dtype text), (group text, group_ranks text),
+  // (rank, group_size), sent_bytes, received_bytes, (sequence, root)
+  STROBE_ROW_GROUP_COLLECTIVE = 3,
+  // samples: (location, call_stack text), (state text, cpu), weight, 0, 0, 0
+  STROBE_ROW_SAMPLE = 4,
+  STROBE_ROW_KINDS = 5
+};
+#define STROBE_ROW_VALUES 6
+#define STROBE_NOTHING INT64_MIN
+#define STROBE_NOTHING_32 INT32_MIN
+#define STROBE_TWO(first, second) ((int64_t)((uint64_t)(uint32_t)(second) << 32 | (uint32_t)(first)))
+// Record a row. One of a table of spans belongs to the innermost span that this thread has open; without any it is
+// counted and left out. One of another table has the time of now. A full ring waits for half a second, then counts what
+// it loses.
+STROBE_API void strobe_row(uint32_t kind, const int64_t values[STROBE_ROW_VALUES]);
+// The same at an earlier moment, as strobe_ticks() gave it.
+STROBE_API void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t values[STROBE_ROW_VALUES]);
+
+// --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost
+typedef struct strobe_total_key {
+  uint32_t region;        // the function
+  uint32_t communicator;  // text, or 0
+  int32_t peer_rank;      // in the job, or STROBE_NOTHING_32
+  int32_t size_exponent;  // messages of 2^size_exponent bytes and more, less than twice that; -1: all sizes together
+} strobe_total_key;
+typedef struct strobe_total_sums {
+  uint64_t calls, sent_bytes, received_bytes, ns;
+} strobe_total_sums;
+STROBE_API void strobe_total(const strobe_total_key* key, const strobe_total_sums* more);
+
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);
 // For what is known to be worth a record only when it is over (a poll that found something): enter at an earlier moment

@@ -12,9 +12,11 @@
 #include <algorithm>
 #include <stdexcept>
 #include <system_error>
+#include <tuple>
 
 #include "core/builder.h"
 #include "core/ring.h"
+#include "core/totals.h"
 #include "kernels/side_tables.h"
 
 namespace strobe {
@@ -138,6 +140,8 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
       if (crc32c(payload.data(), payload.size()) == header.crc_payload) {
         if (of_file && header.kind != kSpansChunk && header.kind != kTableChunk)
           others_.push_back(uint64_t(payload.data() - bytes.data()) - sizeof header);
+        if (of_file && still_written_ && header.kind == kTableChunk)
+          note_trailer(header, payload, size_t(payload.data() - bytes.data()) - sizeof header);
         read_chunk(header, payload);
       } else {
         chunks_damaged++;
@@ -323,6 +327,29 @@ void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
   }
 }
 
+void ProcessFile::note_trailer(const ChunkHeader& header, std::string_view payload, size_t offset) {
+  RowTrailer trailer;
+  std::string_view name;
+  if (payload.size() < sizeof trailer || !table_name(payload, name)) return;
+  memcpy(&trailer, payload.data() + payload.size() - sizeof trailer, sizeof trailer);
+  if (trailer.magic == kRowTrailerMagic) row_chunks_.push_back({trailer, header.location, offset, std::string(name)});
+}
+
+// Rows that were written down while their block was not: the kill cut the write between them, at the end of the file.
+// They are still in the ring, and so are their spans.
+void ProcessFile::drop_torn_rows() {
+  while (!row_chunks_.empty()) {
+    const RowChunk& chunk = row_chunks_.back();
+    const auto known = ring_positions_.find(chunk.trailer.ring_location);
+    const uint64_t reached = known == ring_positions_.end() ? 0 : known->second.first;
+    if (chunk.trailer.span_position <= reached) return;
+    tables[chunk.table].pop_back();
+    if (tables[chunk.table].empty()) tables.erase(chunk.table);
+    sound_bytes_ = std::min(sound_bytes_, chunk.offset);
+    row_chunks_.pop_back();
+  }
+}
+
 void ProcessFile::recover(const std::string& rings_path) {
   File file(rings_path, O_RDONLY);
   if (file.bytes < kRingsHeaderBytes) return;
@@ -343,6 +370,25 @@ void ProcessFile::recover(const std::string& rings_path) {
     ClockLine line = clock_line(header.first_pair, header.last_pair);
     line.origin = header.last_pair;
     const size_t ring_bytes = kPage + header.ring_bytes;
+    drop_torn_rows();
+    // Up to where rows of a ring are in the file, by kind and by the location that they are about.
+    std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint64_t> rows_written;
+    for (const RowChunk& chunk : row_chunks_) {
+      uint64_t& until = rows_written[{chunk.trailer.ring_location, chunk.trailer.kind, chunk.location}];
+      until = std::max(until, chunk.trailer.row_position);
+    }
+    std::map<uint32_t, const RingHeader*> row_rings;  // by location
+    for (uint32_t i = 0; i < header.slots.load() && kRingsHeaderBytes + (i + 1) * ring_bytes <= file.bytes; i++) {
+      const auto& ring = *reinterpret_cast<const RingHeader*>(base + kRingsHeaderBytes + i * ring_bytes);
+      if (ring.state.load() == kRingFree) continue;
+      if (ring.magic == kTotalsMagic && ring.capacity * sizeof(TotalsEntry) <= header.ring_bytes) {
+        if (end_json.size() < process_json.size())
+          append_totals(recovered_.chunks, ring.location, totals_entries(&ring), ring.capacity);
+      } else if (ring.magic == kRowRingMagic && ring.capacity * sizeof(RowRecord) == header.ring_bytes) {
+        counters["rows_lost"] += ring.lost.load();
+        row_rings[ring.location] = &ring;
+      }
+    }
     for (uint32_t i = 0; i < header.slots.load() && kRingsHeaderBytes + (i + 1) * ring_bytes <= file.bytes; i++) {
       const char* slot = base + kRingsHeaderBytes + i * ring_bytes;
       const auto& ring = *reinterpret_cast<const RingHeader*>(slot);
@@ -375,12 +421,42 @@ void ProcessFile::recover(const std::string& rings_path) {
       }
       if (ring.tail.load() > position) overwritten = true;
       if (head < position || head - position > ring.capacity) continue;  // nothing new, or a header that makes no sense
+      uint64_t row_at = 0, row_head = 0;
+      const RingHeader* rows = nullptr;
+      if (const auto found = row_rings.find(ring.location); found != row_rings.end()) {
+        rows = found->second;
+        row_at = rows->tail.load(), row_head = rows->head.load();
+        if (row_head - row_at > rows->capacity) row_at = row_head;  // a header that makes no sense
+      }
+      const auto feed_rows_until = [&](uint64_t span_position) {
+        for (; row_at < row_head; row_at++) {
+          const auto* records = reinterpret_cast<const RowRecord*>(reinterpret_cast<const char*>(rows) + kPage);
+          const RowRecord& record = records[row_at & (rows->capacity - 1)];
+          if (record.position() > span_position) return;
+          const RowKind* kind = row_kind(record.kind());
+          if (!kind || (kind->of_spans && record.position() < position)) continue;
+          const uint32_t about = kind->names_location ? uint32_t(record.values[0]) : ring.location;
+          const auto written = rows_written.find({ring.location, record.kind(), about});
+          if (written != rows_written.end() && row_at < written->second) continue;
+          builder.attached.resume(row_at);
+          builder.attached.add(record, line.at(record.ticks), builder.innermost());
+          if (!kind->of_spans) last_ns = std::max(last_ns, line.at(record.ticks));
+          recovered_.records++;
+        }
+      };
+      const auto emit_rows = [&] {
+        builder.attached.decide(INT64_MAX, true);
+        builder.attached.emit(recovered_.chunks, builder.base_row(), builder.sealed_position(), ring.location);
+      };
       for (uint64_t at = position; at < head; at++) {
+        feed_rows_until(at);
         decoder.feed(data[at & (ring.capacity - 1)], builder, [&](uint64_t t) { return line.at(t); });
         recovered_.records++;
-        if (builder.full()) builder.seal(recovered_.chunks, at + 1, decoder.epoch);
+        if (builder.full()) builder.seal(recovered_.chunks, at + 1, decoder.epoch), emit_rows();
       }
+      feed_rows_until(head);
       if (builder.dirty()) builder.seal(recovered_.chunks, head, decoder.epoch);
+      emit_rows();
     }
     if (uint32_t n = header.staged_count.load(); n > 0 && n <= kStagedSamples) {
       Writer w;

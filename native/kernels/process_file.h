@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/blocks.h"
+#include "core/rows.h"
 #include "core/statistics.h"
 #include "kernels/block_index.h"
 #include "structure/iterations.h"
@@ -129,6 +130,8 @@ class ProcessFile {
   std::vector<Snapshot> map_with_snapshots(const std::string& blocks_path);
   void recover_statistics(const std::vector<Snapshot>& snapshots);
   void recover(const std::string& rings_path);
+  void note_trailer(const ChunkHeader& header, std::string_view payload, size_t offset);
+  void drop_torn_rows();
   uint32_t next_iteration_ = 0;
   std::string index_path_;
   BlockIndex index_;
@@ -142,6 +145,13 @@ class ProcessFile {
   Recovered recovered_;
   std::unordered_map<uint32_t, std::pair<uint64_t, uint64_t>>
       ring_positions_;  // location -> (position, epoch) of its last block
+  struct RowChunk {
+    RowTrailer trailer;
+    uint32_t location;
+    size_t offset;  // of the chunk in the file
+    std::string table;
+  };
+  std::vector<RowChunk> row_chunks_;  // of a process that was killed or still runs
 };
 
 template <class Visit>

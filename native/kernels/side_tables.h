@@ -1,47 +1,14 @@
-// side_tables.h - attributes that only some spans have, and rows that are no spans: chunks of columns that describe
-// themselves. docs/format/blocks.md has the bytes.
+// side_tables.h - attributes that only some spans have, and rows that are no spans, read from their chunks. What writes
+// them: core/table_columns.h.
 #pragma once
 #include <stdint.h>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/blocks.h"
+#include "core/table_columns.h"
 
 namespace strobe {
-
-enum class CellType : uint8_t { integer = 0, real = 1, text = 2 };  // real: the bits of a double; text: its number
-
-struct ColumnLayout {
-  std::string name;
-  CellType type;
-};
-
-struct TableLayout {
-  std::string name;
-  std::vector<ColumnLayout> columns;
-  bool of_spans;  // rows belong to spans: their number comes first
-};
-
-constexpr size_t kMaxColumns = 32;
-
-// Rows of one table in one location, until there are enough for a chunk.
-class TableColumns {
- public:
-  explicit TableColumns(const TableLayout& layout) : layout_(layout), cells_(layout.columns.size()) {}
-  size_t rows() const { return rows_; }
-  // present: one bit a column; cells: the present ones only, in order.
-  void add(int64_t span_row, uint32_t present, const uint64_t* cells);
-  void append_to(std::string& out, uint32_t location);  // a chunk, and empties itself
-
- private:
-  const TableLayout& layout_;
-  size_t rows_ = 0;
-  std::vector<int64_t> span_row_;
-  std::vector<uint32_t> present_;             // one bit a column, by row
-  std::vector<std::vector<uint64_t>> cells_;  // by column: the values of those rows that have one
-};
 
 // A table of a process as its chunks hold it, put together.
 struct Table {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
 
-_NO_PLACE = ("lines", "call_edges", "path_metrics")  # of profiles: they have no times
+_NO_PLACE = ("lines", "call_edges", "path_metrics", "message_totals")  # sums: they have no times
 
 
 def sniff(head: bytes) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SUFFIX = ".otf2"
 _ANCHOR_BYTES = 64 << 20
 _LONGEST_NUMBER = 19
-_NO_PLACE = ("lines", "call_edges", "path_metrics")  # of profiles: they have no times
+_NO_PLACE = ("lines", "call_edges", "path_metrics", "message_totals")  # sums: they have no times
 
 
 def sniff(head: bytes) -> bool:

@@ -29,7 +29,7 @@ _HEAD_BYTES = 1 << 16
 _NUMBERS = frozenset((3, 8, 10, 13, 41, 42, 58, 79, 87, 98))
 _LAST_FIELD, _TESTING = 135, 900
 _ZERO = "strobe.zero_ns"  # an attribute of our own exports
-_NO_PLACE = ("lines", "call_edges", "path_metrics")  # of profiles: they have no times
+_NO_PLACE = ("lines", "call_edges", "path_metrics", "message_totals")  # sums: they have no times
 _FIRST_OF_ITS_OWN = 7  # smaller fields other formats have, too
 
 

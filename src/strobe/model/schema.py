@@ -385,6 +385,18 @@ MESSAGES = (
         "between request and completion: a send is complete that long after time_ns, a receive was asked for before it",
     ),
 )
+MESSAGE_TOTALS = (
+    Column("location", "uint32", "", "first location of the process that communicated: rows are about all of it"),
+    Column("function", "string", "", "function that was called"),
+    Column("communicator", "string", "", "name of the communicator or group, null where rows are not told apart by it"),
+    Column("peer_rank", "int64", "", "rank of the other side in the job, null where there is none"),
+    Column("size_bytes", "int64", "bytes", "messages from this size to less than twice as large; null: of any size"),
+    Column("calls", "int64", "", "calls; exact, even where spans were folded, throttled or lost"),
+    Column("sent_bytes", "int64", "bytes", "bytes that these calls sent"),
+    Column("received_bytes", "int64", "bytes", "bytes that these calls received"),
+    Column("total_ns", "int64", "ns", "time in these calls"),
+    Column("max_ns", "int64", "ns", "longest of them, or of the sums of calls that were told of at once"),
+)
 MARKS = (
     Column("location", "uint32", "", "where"),
     Column("time_ns", "int64", "ns", "when"),
@@ -448,6 +460,7 @@ EVENT_TABLES = (
     "allocations",
     "samples",
     "messages",
+    "message_totals",
     "marks",
     "flows",
     "lines",
@@ -477,6 +490,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "allocations": ALLOCATIONS,
     "samples": SAMPLES,
     "messages": MESSAGES,
+    "message_totals": MESSAGE_TOTALS,
     "marks": MARKS,
     "flows": FLOWS,
     "lines": LINES,

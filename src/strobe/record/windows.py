@@ -41,6 +41,8 @@ class Windows:
         self.stop = moment(options["stop"]) if options["stop"] else None
         self.duration_ns = int(seconds(options["for"]) * 1e9) if options["for"] else 0
         self.signal = options["signal"]
+        # Whether the options say anything about windows.
+        self.asked = bool(self.start or self.stop or self.duration_ns or self.signal)
         self.open = False
         self.leads = True
         self.shared = ""  # file of the word that our children read
@@ -51,11 +53,6 @@ class Windows:
         self._hook: Any = None  # of PyTorch's optimizers, can be removed
         self._due_ns = -1
         self._before: Any = None  # the program's own handler of the signal
-
-    @property
-    def asked(self) -> bool:
-        """Whether the options say anything about windows."""
-        return bool(self.start or self.stop or self.duration_ns or self.signal)
 
     def begin(self) -> None:
         """The session has begun, closed where a start is awaited."""

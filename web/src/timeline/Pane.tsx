@@ -8,6 +8,7 @@ import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
 import { type Ground, type Hit, hitTest, rowAt } from "./hit";
 import { type Idle, idleAt } from "./idle";
+import { Lines } from "./lines";
 import type { Pane as PaneModel, TimelineModel } from "./model";
 import { totalHeight } from "./rows";
 
@@ -65,13 +66,16 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     range: model.dragging.value ?? state.value.range,
     pointerX: model.pointer.value?.x,
     version: model.version.value,
-    layout: pane.rows.value,
     kept,
   };
 }
 
 /** Room for the cells of a pane. */
-export const newKept = (): Kept => ({ canvas: new OffscreenCanvas(1, 1), of: [] });
+export const newKept = (): Kept => ({
+  canvas: new OffscreenCanvas(1, 1),
+  lines: new Lines(),
+  placed: { tiles: [], version: -1, of: new Map() },
+});
 
 /** Gives a canvas the size of what it shows, in device pixels. */
 export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
@@ -124,6 +128,9 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);
       for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
+      if (isMain) model.painted.value = kept.lines.exact;
+      // What this frame had no time for, the next one paints.
+      if (!kept.lines.exact && !frame) frame = requestAnimationFrame(draw);
     };
     // Draws after every change of anything the picture depends on, at most once a frame.
     const dispose = effect(() => {
@@ -134,7 +141,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       dispose();
       cancelAnimationFrame(frame);
     };
-  }, [model, pane, toolsFor]);
+  }, [model, pane, isMain, toolsFor]);
 
   useEffect(() => {
     const [box, surface] = [scroller.current, canvas.current];

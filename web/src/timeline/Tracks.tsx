@@ -49,12 +49,12 @@ function drawingPixels(): Pick<Tools, "image" | "show"> {
       pixels.fill(0);
       return pixels;
     },
-    show: (widthPx, lines, onto = scratch) => {
-      if (onto.width < widthPx) onto.width = widthPx;
-      if (onto.height < lines) onto.height = lines;
-      const context = onto.getContext("2d");
+    show: (widthPx, lines) => {
+      if (scratch.width < widthPx) scratch.width = widthPx;
+      if (scratch.height < lines) scratch.height = lines;
+      const context = scratch.getContext("2d");
       context?.putImageData(kept, 0, 0, 0, 0, widthPx, lines);
-      return context ? onto : undefined;
+      return context ? scratch : undefined;
     },
   };
 }
@@ -77,6 +77,7 @@ function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | 
         scene.width > 0 &&
         model.version.value > 0 &&
         !model.waiting &&
+        model.painted.value &&
         !performance.getEntriesByName("first-picture").length
       )
         performance.mark("first-picture");
@@ -84,6 +85,7 @@ function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | 
     const dispose = effect(() => {
       model.fetchVisible();
       void [sceneOf(model, model.main, undefined, kept), model.stepsNote.value, model.session.theme.value];
+      void model.painted.value;
       if (!frame) frame = requestAnimationFrame(draw);
     });
     return () => {

@@ -15,10 +15,12 @@ import { foldedRows, foldedStretches, hatch } from "./folded";
 import { drawSteps } from "./header";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
+import type { Lines } from "./lines";
 import { drawMarks, NOTCHED } from "./marks";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
 import type { Pen } from "./pen";
+import { transfer } from "./pixels";
 import type { RasterPainter } from "./rasterPaint";
 import { HEIGHTS, type LocationRow, type Row } from "./rows";
 import { toPx } from "./viewport";
@@ -67,13 +69,18 @@ export type Scene = {
   readonly pointerX: number | undefined;
   /** Counts the answers that came. */
   readonly version: number;
-  /** All rows of the pane, in the order of their last change. */
-  readonly layout: readonly Row[];
   readonly kept: Kept;
 };
 
-/** The cells of a pane as they were painted last: while only the pointer moves, they are the same. */
-export type Kept = { readonly canvas: OffscreenCanvas; of: readonly unknown[] };
+/** The cells of a pane as they were painted last, and the rows of cells that they were looked up from. */
+export type Kept = { readonly canvas: OffscreenCanvas; readonly lines: Lines; placed: Placed };
+
+/** Rows of cells by location: they are the same until tiles or version change. */
+type Placed = {
+  readonly tiles: readonly TileKey[];
+  readonly version: number;
+  readonly of: Map<number, readonly PlacedRow[]>;
+};
 
 /** What drawing keeps between pictures. */
 export type Tools = {
@@ -85,7 +92,7 @@ export type Tools = {
   /** Transparent pixels to paint into, line by line. */
   readonly image: (widthPx: number, lines: number) => Uint32Array;
   /** Those pixels as something that can be drawn. */
-  readonly show: (widthPx: number, lines: number, onto?: OffscreenCanvas) => OffscreenCanvas | undefined;
+  readonly show: (widthPx: number, lines: number) => OffscreenCanvas | undefined;
 };
 
 const FLAT_PADDING = 3;
@@ -205,31 +212,42 @@ export function placedRows(scene: Pick<Scene, "tiles" | "store">, location: numb
 }
 
 function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
-  const { pixelRatio, scrollTop, window, version, layout, height } = scene;
+  const { pixelRatio, scrollTop, window, kept } = scene;
   const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
-  const of = [tools.painter, window.startNs, window.endNs, scene.width, height, pixelRatio, version, layout, scrollTop];
-  paintRows(
-    context,
-    scene,
-    tools,
-    flat.map((row) => placedRows(scene, row.location.location)),
-    (i) => {
-      const row = flat[i];
-      if (!row) return undefined;
-      const place = placeOf(row, 0);
-      return { top: row.top - scrollTop + place.top, height: place.height };
-    },
-    { kept: scene.kept, of, marked: (i) => (flat[i]?.height ?? 0) < NOTCHED },
-  );
+  const widthPx = Math.round(scene.width * pixelRatio);
+  if (widthPx < 1) return;
+  const lines = flat.map((row) => {
+    const key = row.location.location;
+    return { key, placed: placedOnce(scene, key), marked: row.height < NOTCHED };
+  });
+  if (kept.lines.update(tools.painter, window, widthPx, lines))
+    transfer(kept.lines.pixels, widthPx, flat.length, kept.canvas);
+  showLines(context, kept.canvas, scene, flat.length, (i) => {
+    const row = flat[i];
+    if (!row) return undefined;
+    const place = placeOf(row, 0);
+    return { top: row.top - scrollTop + place.top, height: place.height };
+  });
   context.font = LABEL_FONT;
   context.textBaseline = "middle";
   for (const row of flat) {
     if (row.height < NAMED) continue;
     const middle = row.top - scrollTop + row.height / 2;
-    const placed = dedupe(placedRows(scene, row.location.location));
+    const placed = dedupe(placedOnce(scene, row.location.location));
     for (const named of namesOfRuns(scene, placed)) drawLabel(context, tools, named, middle);
   }
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+}
+
+/** The same; looked up once for all pictures of the same tiles. */
+function placedOnce(scene: Scene, location: number): readonly PlacedRow[] {
+  const { kept, tiles, version } = scene;
+  if (kept.placed.tiles !== tiles || kept.placed.version !== version) kept.placed = { tiles, version, of: new Map() };
+  const known = kept.placed.of.get(location);
+  if (known) return known;
+  const placed = placedRows(scene, location);
+  kept.placed.of.set(location, placed);
+  return placed;
 }
 
 /** A coarser tile that stands in for two finer ones must count once. */
@@ -237,36 +255,39 @@ function dedupe(rows: readonly PlacedRow[]): PlacedRow[] {
   return rows.filter((r, i) => i === 0 || r.row !== rows[i - 1]?.row);
 }
 
-/** Paints many rows of cells with one transfer of pixels: one line of it for each, stretched to its height. */
+/** Paints rows of cells with one transfer of pixels: one line of it for each, stretched to its height. */
 function paintRows(
   context: Pen,
-  { width, pixelRatio, window }: Scene,
+  scene: Scene,
   { painter, image, show }: Tools,
   rows: readonly (readonly PlacedRow[])[],
-  place: (row: number) => { readonly top: number; readonly height: number } | undefined,
-  keep?: { readonly kept: Kept; readonly of: readonly unknown[]; readonly marked: (row: number) => boolean },
+  place: (row: number) => Band | undefined,
+): void {
+  const widthPx = Math.round(scene.width * scene.pixelRatio);
+  if (!rows.length || widthPx < 1) return;
+  const pixels = image(widthPx, rows.length);
+  for (const [i, row] of rows.entries())
+    painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), scene.window, row);
+  const shown = show(widthPx, rows.length);
+  if (shown) showLines(context, shown, scene, rows.length, place);
+}
+
+/** Draws painted lines, each stretched to the height of its row. */
+function showLines(
+  context: Pen,
+  shown: OffscreenCanvas,
+  { width, pixelRatio }: Scene,
+  count: number,
+  place: (row: number) => Band | undefined,
 ): void {
   const widthPx = Math.round(width * pixelRatio);
-  if (!rows.length || widthPx < 1) return;
-  const same = keep?.of.every((one, i) => one === keep.kept.of[i]);
-  let shown: OffscreenCanvas | undefined = keep?.kept.canvas;
-  if (!same) {
-    const pixels = image(widthPx, rows.length);
-    for (const [i, row] of rows.entries()) {
-      const line = pixels.subarray(i * widthPx, (i + 1) * widthPx);
-      painter.paint(line, window, row);
-      if (keep?.marked(i)) painter.paintMarks(line, window, row);
-    }
-    shown = show(widthPx, rows.length, shown);
-    if (keep) keep.kept.of = keep.of;
-  }
-  if (!shown) return;
+  if (widthPx < 1) return;
   context.imageSmoothingEnabled = false;
-  for (let i = 0; i < rows.length; ) {
+  for (let i = 0; i < count; ) {
     const at = place(i);
     let end = i + 1;
     // Rows that touch are drawn at once: of a thousand thin ones each would cost as much as its pixels.
-    while (at && end < rows.length && touches(at, place(end), end - i)) end++;
+    while (at && end < count && touches(at, place(end), end - i)) end++;
     if (at) context.drawImage(shown, 0, i, widthPx, end - i, 0, at.top, width, at.height * (end - i));
     i = end;
   }

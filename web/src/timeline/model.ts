@@ -87,6 +87,8 @@ export class TimelineModel {
   readonly stepsNote = signal("");
   /** Counts the tiles that came. */
   readonly version = signal(0);
+  /** Whether the cells on the screen are painted to the pixel: while the window moves, most are stretched from the frame before. */
+  readonly painted = signal(false);
   /** Whether there is something to see: what costs the server more may be asked from then on. */
   readonly pictured = computed(() => this.version.value > 0);
   readonly selected = signal<SpanDetail | undefined>(undefined);
@@ -176,11 +178,19 @@ export class TimelineModel {
     const share = computed(() => Math.round(this.roomPx.value * MOST_PINNED));
     const pinnedPx = computed(() => Math.min(totalHeight(pinned.value), share.value));
     this.pinned = { rows: pinned, scrollTop: signal(0), height: pinnedPx };
+    let known: readonly TileKey[] = [];
     this.tiles = computed(() => {
       const widthPx = Math.max(1, this.size.value.width * this.pixelRatio);
-      return tilesIn(this.window.value, levelFor(this.window.value, widthPx), run.meta.tile_cells);
+      const tiles = tilesIn(this.window.value, levelFor(this.window.value, widthPx), run.meta.tile_cells);
+      // The same list while it says the same: what is looked up for it stays.
+      const same =
+        tiles.length === known.length &&
+        tiles.every(({ level, tile }, i) => level === known[i]?.level && tile === known[i]?.tile);
+      known = same ? known : tiles;
+      return known;
     });
     const changed = (): void => {
+      this.painted.value = false;
       this.version.value++;
     };
     const say = (sentence: string): void => session.say(sentence);

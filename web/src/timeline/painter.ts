@@ -40,16 +40,17 @@ export class Painter {
 
   /**
    * Writes one row of `out.length` pixels that shows `window`. In a pixel that several cells share, the cell that fills most of the
-   * pixel wins. Where no tile lies, pixels stay as they are; where nothing ran, they become transparent.
+   * pixel wins. Where no tile lies, pixels stay as they are; where nothing ran, they become transparent. Only pixels [begin, end).
    */
-  paint(out: Uint32Array, window: TimeRange, rows: readonly PlacedRow[]): void {
+  paint(out: Uint32Array, window: TimeRange, rows: readonly PlacedRow[], begin = 0, end = out.length): void {
     for (const { key, row } of rows) {
       const { from, to, first, weights } = this.mappings.get(key, window, out.length);
       const [left, middle, right] = weights;
       const { index, share } = row;
       const table = this.table(row.palette);
+      const last = Math.min(to, end);
       // A thousand rows of two thousand pixels are painted in a frame: every look-up here is made two million times.
-      for (let px = from, i = 0; px < to; px++, i++) {
+      for (let px = Math.max(from, begin), i = px - from; px < last; px++, i++) {
         const cell = first[i] as number;
         let best = cell;
         let most = weigh(share[cell] as number, left[i] as number);

@@ -1,4 +1,4 @@
-// Which cells of a tile lie in which pixels of a picture: for all rows the same, so it is made once.
+// Which cells of a tile lie in which pixels of a picture: for all rows the same, so it is made once. Pixels onto a canvas.
 import { length, type TimeRange } from "../base/time";
 import { type TileKey, tileRange } from "../data/cells";
 
@@ -19,18 +19,19 @@ export type Mapping = {
 
 /** Remembers the mappings of the last picture. */
 export class Mappings {
-  private readonly known = new Map<string, Mapping>();
-  private madeFor = "";
+  private readonly known = new Map<number, Mapping>();
+  private madeFor = [0, 0, 0];
 
   constructor(readonly tileCells: number) {}
 
   get(key: TileKey, window: TimeRange, widthPx: number): Mapping {
-    const picture = `${window.startNs}-${window.endNs}/${widthPx}`;
-    if (picture !== this.madeFor) {
+    const [startNs, endNs, width] = this.madeFor;
+    if (window.startNs !== startNs || window.endNs !== endNs || widthPx !== width) {
       this.known.clear();
-      this.madeFor = picture;
+      this.madeFor = [window.startNs, window.endNs, widthPx];
     }
-    const name = `${key.level}/${key.tile}`;
+    // Asked for every row of every picture: a number is found faster than a name, and levels are fewer than 64.
+    const name = key.tile * 64 + key.level;
     const known = this.known.get(name);
     if (known) return known;
     const made = this.make(key, window, widthPx);
@@ -60,4 +61,18 @@ export class Mappings {
     }
     return { from, to, first, weights };
   }
+}
+
+/** Puts lines of pixels onto a canvas, which is made as large as they are where it is smaller. */
+export function transfer(
+  pixels: Uint32Array<ArrayBuffer>,
+  widthPx: number,
+  lines: number,
+  onto: OffscreenCanvas,
+): void {
+  if (widthPx < 1 || lines < 1) return;
+  if (onto.width < widthPx) onto.width = widthPx;
+  if (onto.height < lines) onto.height = lines;
+  const bytes = new Uint8ClampedArray(pixels.buffer, 0, 4 * widthPx * lines);
+  onto.getContext("2d")?.putImageData(new ImageData(bytes, widthPx, lines), 0, 0);
 }

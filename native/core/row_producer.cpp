@@ -1,0 +1,108 @@
+// Rows and totals, off the hot path: a thread's first row, a full ring, texts, sums.
+#include <errno.h>
+#include <string.h>
+
+#include "core/session.h"
+
+namespace strobe {
+
+thread_local RowProducer row_producer __attribute__((tls_model("initial-exec")));
+
+void put_row_slowly(uint32_t kind, uint64_t at_ticks, const int64_t* values) {
+  Producer& p = producer;
+  if (p.busy) return;
+  p.busy = true;
+  int saved = errno;
+  session().slow_row(kind, at_ticks, values);
+  errno = saved;
+  p.busy = false;
+}
+
+bool Session::new_row_ring(RowProducer& r) {
+  std::lock_guard lock(slots_mutex_);
+  Slot* of_spans = nullptr;
+  for (auto& slot : slots_)
+    if (slot->header == producer.header) of_spans = slot.get();
+  Slot* slot = of_spans && !failed_ ? free_slot() : nullptr;
+  if (!slot) return false;
+  slot->header->magic = kRowRingMagic;
+  slot->header->capacity = options_.ring_bytes / sizeof(RowRecord);
+  slot->header->location = producer.header->location;
+  slot->header->thread_id = producer.header->thread_id;
+  slot->header->head.store(0), slot->header->tail.store(0);
+  slot->header->state.store(kRingActive);
+  slot->read = 0;
+  slot->row_owner = &r;
+  of_spans->rows = slot;
+  r.data = reinterpret_cast<RowRecord*>(slot->data);
+  r.mask = slot->header->capacity - 1;
+  r.head = 0;
+  r.header = slot->header;
+  r.generation = generation_.load();
+  return true;
+}
+
+void Session::slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values) {
+  Producer& p = producer;
+  RowProducer& r = row_producer;
+  if (!make_recordable(p)) return;
+  if ((!r.header || r.generation != generation_.load()) && !new_row_ring(r)) return;
+  RingHeader& ring = *r.header;
+  const RowKind* known = row_kind(kind);
+  // A span that found no room has no row either.
+  if (!known || (known->of_spans && p.lost_depth > 0) || !wait_for_room(ring, r.head, 0))
+    ring.lost.fetch_add(1, std::memory_order_relaxed);
+  else
+    write_row(r, kind, at_ticks ? at_ticks : ticks(), p.head, values);
+  r.limit.store(next_look(ring, r.head, 0));
+}
+
+uint32_t Session::text(std::string_view value) {
+  const int saved = errno;
+  bool full = false;
+  const uint32_t number = texts_.intern(value, full, [this](std::string_view payload, uint32_t first, uint32_t n) {
+    if (!active()) return;
+    std::string chunk;
+    append_chunk(chunk, kTextsChunk, first, n, payload);
+    append(chunk);
+  });
+  if (full) count("texts_folded", 1);
+  errno = saved;
+  return number;
+}
+
+void Session::total(const strobe_total_key& key, const strobe_total_sums& more) {
+  if (!active() && state_.load() != kForked) return;
+  RingHeader* totals = totals_.load(std::memory_order_acquire);
+  if (!totals) {
+    int saved = errno;
+    Producer& p = producer;
+    if (p.busy) return;
+    p.busy = true;
+    if (make_recordable(p)) {
+      std::lock_guard lock(slots_mutex_);
+      totals = totals_.load();
+      if (Slot* slot = totals || failed_ ? nullptr : free_slot()) {
+        totals = slot->header;
+        memset(slot->data, 0, options_.ring_bytes);
+        slot->header->magic = kTotalsMagic;
+        slot->header->capacity = options_.ring_bytes / sizeof(TotalsEntry);
+        slot->header->location = p.header->location;
+        slot->header->state.store(kRingActive);
+        totals_.store(totals, std::memory_order_release);
+      }
+    }
+    p.busy = false;
+    errno = saved;
+  }
+  if (!totals || !totals->capacity) return;
+  auto* entries = const_cast<TotalsEntry*>(totals_entries(totals));
+  TotalsEntry* entry =
+      find_total(entries, totals->capacity - 1, key, [&] { return text(regions_.name_of(key.region).first); });
+  if (entry)
+    add_total(*entry, more);
+  else
+    count("totals_not_kept", more.calls);
+}
+
+}  // namespace strobe

@@ -1,0 +1,153 @@
+#include "core/rows.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace strobe {
+
+namespace {
+
+constexpr uint8_t kWhole = 64, kHalf = 32;
+constexpr auto kNumber = CellType::integer, kText = CellType::text;
+
+// The layouts of strobe.h, value by value.
+constexpr RowColumn kMessageColumns[] = {
+    {"direction", kText, 0, 0, kHalf},   {"communicator", kText, 0, 32, kHalf},
+    {"peer_rank", kNumber, 1, 0, kHalf}, {"communicator_rank", kNumber, 1, 32, kHalf},
+    {"tag", kNumber, 2, 0, kWhole},      {"size_bytes", kNumber, 3, 0, kWhole},
+    {"request", kNumber, 4, 0, kWhole},  {"pending_ns", kNumber, 5, 0, kWhole},
+};
+constexpr RowColumn kCollectiveColumns[] = {
+    {"collective", kText, 0, 0, kHalf},    {"communicator", kText, 0, 32, kHalf},
+    {"root", kNumber, 1, 0, kHalf},        {"group_size", kNumber, 1, 32, kHalf},
+    {"sent_bytes", kNumber, 2, 0, kWhole}, {"received_bytes", kNumber, 3, 0, kWhole},
+    {"sequence", kNumber, 4, 0, kHalf},    {"request", kNumber, 4, 32, kHalf},
+    {"pending_ns", kNumber, 5, 0, kWhole},
+};
+constexpr RowColumn kGroupColumns[] = {
+    {"collective", kText, 0, 0, kHalf},    {"dtype", kText, 0, 32, kHalf},
+    {"group", kText, 1, 0, kHalf},         {"group_ranks", kText, 1, 32, kHalf},
+    {"rank", kNumber, 2, 0, kHalf},        {"group_size", kNumber, 2, 32, kHalf},
+    {"sent_bytes", kNumber, 3, 0, kWhole}, {"received_bytes", kNumber, 4, 0, kWhole},
+    {"sequence", kNumber, 5, 0, kHalf},    {"root", kNumber, 5, 32, kHalf},
+};
+constexpr RowColumn kSampleColumns[] = {
+    {"call_stack", kText, 0, 32, kHalf},
+    {"state", kText, 1, 0, kHalf},
+    {"cpu", kNumber, 1, 32, kHalf},
+    {"weight", kNumber, 2, 0, kWhole},
+};
+constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
+    {nullptr, false, false, {}},
+    {"messages", false, false, kMessageColumns},
+    {"collective_spans", true, false, kCollectiveColumns},
+    {"collective_spans", true, false, kGroupColumns},
+    {"samples", false, true, kSampleColumns},
+};
+
+const TableLayout& layout_of(uint32_t kind) {
+  static const auto* layouts = [] {
+    auto* all = new std::vector<TableLayout>;
+    for (const RowKind& k : kKinds) {
+      TableLayout layout{k.table ? k.table : "", {}, k.of_spans};
+      if (!k.of_spans) layout.columns.push_back({"time_ns", kNumber});
+      for (const RowColumn& column : k.columns) layout.columns.push_back({column.name, column.type});
+      all->push_back(std::move(layout));
+    }
+    return all;
+  }();
+  return (*layouts)[kind];
+}
+
+void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row) {
+  uint64_t cells[kMaxColumns];
+  uint32_t present = 0, bit = 0;
+  size_t n = 0;
+  if (!kind.of_spans) cells[n++] = uint64_t(ns), present |= 1u << bit++;
+  for (const RowColumn& column : kind.columns) {
+    int64_t value = record.values[column.value];
+    int64_t nothing = STROBE_NOTHING;
+    if (column.bits == kHalf) {
+      const auto half = uint32_t(uint64_t(value) >> column.shift);
+      value = column.type == kText ? int64_t(half) : int64_t(int32_t(half));
+      nothing = STROBE_NOTHING_32;
+    }
+    if (value != (column.type == kText ? 0 : nothing)) cells[n++] = uint64_t(value), present |= 1u << bit;
+    bit++;
+  }
+  columns.add(int64_t(span_row), present, cells);
+}
+
+}  // namespace
+
+const RowKind* row_kind(uint32_t kind) {
+  return kind < STROBE_ROW_KINDS && kKinds[kind].table ? &kKinds[kind] : nullptr;
+}
+
+void PendingRows::add(const RowRecord& record, int64_t ns, uint64_t span_row) {
+  next_++;
+  const RowKind* kind = row_kind(record.kind());
+  Fate fate = Fate::waits;
+  if (!kind || (kind->of_spans && span_row == kNoSpan)) fate = Fate::goes, outside_++;
+  rows_.push_back({record, ns, kind && kind->of_spans ? span_row : kNoSpan, fate});
+}
+
+void PendingRows::fold(uint64_t base_row, uint64_t from, uint64_t to, const std::vector<uint32_t>& stays,
+                       uint64_t removed) {
+  for (size_t i = first_; i < rows_.size(); i++) {
+    Pending& row = rows_[i];
+    if (row.span_row == kNoSpan || row.span_row < from) continue;
+    if (row.span_row >= to) {
+      row.span_row -= removed;
+      continue;
+    }
+    const auto wanted = uint32_t(row.span_row - base_row);
+    const auto at = std::lower_bound(stays.begin(), stays.end(), wanted);
+    if (at != stays.end() && *at == wanted)
+      row.span_row = from + uint64_t(at - stays.begin());
+    else
+      row.span_row = kNoSpan, row.fate = Fate::goes, folded_++;
+  }
+}
+
+void PendingRows::decide(int64_t ns, bool keep) {
+  for (size_t i = first_; i < rows_.size(); i++) {
+    Pending& row = rows_[i];
+    if (row.fate != Fate::waits || row.span_row != kNoSpan || row.ns >= ns) continue;
+    row.fate = keep ? Fate::stays : Fate::goes;
+    folded_ += !keep;
+  }
+}
+
+bool PendingRows::ready(uint64_t final_row) const { return !empty() && ready(rows_[first_], final_row); }
+
+void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_position, uint32_t ring_location) {
+  size_t end = first_;
+  while (end < rows_.size() && ready(rows_[end], final_row)) end++;
+  if (end == first_) return;
+  const uint64_t position = next_ - (rows_.size() - end);
+  std::map<std::pair<uint32_t, uint32_t>, TableColumns> tables;  // by kind and location
+  const auto write = [&](TableColumns& columns, uint32_t kind, uint32_t location, uint64_t until) {
+    const RowTrailer trailer{until, span_position, ring_location, kind, 0, kRowTrailerMagic};
+    columns.append_to(out, location, {reinterpret_cast<const char*>(&trailer), sizeof trailer});
+  };
+  for (size_t i = first_; i < end; i++) {
+    const Pending& row = rows_[i];
+    if (row.fate == Fate::goes) continue;
+    const uint32_t number = row.record.kind();
+    const RowKind& kind = *row_kind(number);
+    const uint32_t location = kind.names_location ? uint32_t(row.record.values[0]) : ring_location;
+    TableColumns& columns = tables.try_emplace({number, location}, layout_of(number)).first->second;
+    add_cells(columns, kind, row.record, row.ns, row.span_row);
+    if (columns.rows() == kTableChunkRows) write(columns, number, location, position - (end - i) + 1);
+  }
+  for (auto& [key, columns] : tables)
+    if (columns.rows()) write(columns, key.first, key.second, position);
+  first_ = end;
+  if (first_ == rows_.size()) rows_.clear(), first_ = 0;
+  if (first_ > 4096) rows_.erase(rows_.begin(), rows_.begin() + ptrdiff_t(first_)), first_ = 0;
+}
+
+}  // namespace strobe

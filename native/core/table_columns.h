@@ -1,0 +1,49 @@
+// table_columns.h - how rows of side tables are written: chunks of columns that describe themselves. Recording and
+// imports write the same. docs/format/blocks.md has the bytes.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/blocks.h"
+
+namespace strobe {
+
+enum class CellType : uint8_t { integer = 0, real = 1, text = 2 };  // real: the bits of a double; text: its number
+
+struct ColumnLayout {
+  std::string name;
+  CellType type;
+};
+
+struct TableLayout {
+  std::string name;
+  std::vector<ColumnLayout> columns;
+  bool of_spans;  // rows belong to spans: their number comes first
+};
+
+constexpr size_t kMaxColumns = 32;
+constexpr size_t kTableChunkRows = 4096;
+constexpr uint8_t kHasNulls = 0x80;  // beside a column's type: a column of 0 and 1 comes first
+
+// Rows of one table in one location, until there are enough for a chunk.
+class TableColumns {
+ public:
+  explicit TableColumns(const TableLayout& layout) : layout_(layout), cells_(layout.columns.size()) {}
+  size_t rows() const { return rows_; }
+  // present: one bit a column; cells: the present ones only, in order.
+  void add(int64_t span_row, uint32_t present, const uint64_t* cells);
+  // A chunk, and empties itself. `trailer`: bytes behind the columns, which readers of tables do not look at.
+  void append_to(std::string& out, uint32_t location, std::string_view trailer = {});
+
+ private:
+  const TableLayout& layout_;
+  size_t rows_ = 0;
+  std::vector<int64_t> span_row_;
+  std::vector<uint32_t> present_;             // one bit a column, by row
+  std::vector<std::vector<uint64_t>> cells_;  // by column: the values of those rows that have one
+};
+
+}  // namespace strobe

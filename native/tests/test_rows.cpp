@@ -1,0 +1,338 @@
+// Rows: each belongs to the span that was open when it was made, or has its own time, in whatever way the process ends.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "kernels/side_tables.h"
+#include "tests/check.h"
+
+using namespace strobe;
+
+namespace {
+
+// Rows of a side table, all chunks together.
+Table table(const ProcessFile& file, const std::string& name) {
+  Table out;
+  const auto found = file.tables.find(name);
+  if (found == file.tables.end()) return out;
+  for (const auto& chunk : found->second) CHECK(decode_table(chunk.payload, chunk.location, chunk.count, out));
+  return out;
+}
+
+const Table::Column& column(const Table& table, const std::string& name) {
+  for (const auto& [known, column] : table.columns)
+    if (known == name) return column;
+  fprintf(stderr, "no column %s\n", name.c_str());
+  abort();
+}
+
+std::string text(const ProcessFile& file, int64_t number) { return std::string(file.texts.at(size_t(number))); }
+
+void message(int64_t tag, int32_t peer = 3, uint32_t communicator = 0) {
+  const int64_t values[STROBE_ROW_VALUES] = {STROBE_TWO(strobe_text("send"), communicator),
+                                             STROBE_TWO(peer, STROBE_NOTHING_32),
+                                             tag,
+                                             tag * 10,
+                                             STROBE_NOTHING,
+                                             STROBE_NOTHING};
+  strobe_row(STROBE_ROW_MESSAGE, values);
+}
+
+void collective(int32_t sequence) {
+  const int64_t values[STROBE_ROW_VALUES] = {STROBE_TWO(strobe_text("MPI_Allreduce"), strobe_text("world")),
+                                             STROBE_TWO(STROBE_NOTHING_32, 4),
+                                             sequence * 2,
+                                             sequence * 3,
+                                             STROBE_TWO(sequence, STROBE_NOTHING_32),
+                                             STROBE_NOTHING};
+  strobe_row(STROBE_ROW_COLLECTIVE, values);
+}
+
+// Every row's number is in the name of the region that was open: "r7" for sequence 7 modulo the regions.
+constexpr int kRegions = 16;
+uint32_t regions[kRegions];
+
+void make_regions() {
+  for (int i = 0; i < kRegions; i++) regions[i] = region(("r" + std::to_string(i)).c_str());
+}
+
+std::string region_of(const ProcessFile& file, uint32_t location, int64_t row) {
+  const Spans spans = all_spans(file, location);
+  CHECK(size_t(row) < spans.row.size() && spans.row[size_t(row)] == row);
+  const uint32_t id = file.path_region[spans.path[size_t(row)]];
+  for (const Region& r : file.regions)
+    if (r.id == id) return r.name;
+  return {};
+}
+
+void check_collectives(const ProcessFile& file, size_t least, bool all) {
+  const Table rows = table(file, "collective_spans");
+  CHECK(rows.row.size() >= least);
+  const auto& sequence = column(rows, "sequence");
+  std::map<uint32_t, Spans> spans;
+  std::map<uint32_t, std::string> names;
+  for (const Region& r : file.regions) names[r.id] = r.name;
+  std::map<uint32_t, int64_t> last;
+  for (size_t i = 0; i < rows.row.size(); i++) {
+    const uint32_t location = rows.location[i];
+    if (!spans.count(location)) spans[location] = all_spans(file, location), last[location] = -1;
+    const Spans& s = spans[location];
+    const auto at = size_t(rows.row[i]);
+    CHECK(at < s.row.size());
+    CHECK(names[file.path_region[s.path[at]]] == "r" + std::to_string(sequence.value[i] % kRegions));
+    CHECK(sequence.value[i] > last[location]);  // once each, in order
+    if (all) CHECK(sequence.value[i] == last[location] + 1);
+    last[location] = sequence.value[i];
+  }
+}
+
+void work(int n) {
+  for (int i = 0; i < n; i++) {
+    strobe_enter(regions[i % kRegions]);
+    strobe_enter(regions[(i + 5) % kRegions]);
+    strobe_leave(regions[(i + 5) % kRegions]);
+    collective(i);
+    message(i);
+    strobe_leave(regions[i % kRegions]);
+  }
+}
+
+void of_threads() {
+  Folder folder;
+  start(folder);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; t++) threads.emplace_back([] { work(20000); });
+  work(20000);
+  for (auto& thread : threads) thread.join();
+  strobe_stop();
+  auto file = open_process(folder.files(".blocks")[0]);
+  check_collectives(*file, 80000, true);
+  const Table messages = table(*file, "messages");
+  CHECK(messages.location.size() == 80000);
+  CHECK(std::set<uint32_t>(messages.location.begin(), messages.location.end()).size() == 4);
+  CHECK(text(*file, column(messages, "direction").value[0]) == "send");
+  CHECK(column(messages, "peer_rank").value[7] == 3 && column(messages, "size_bytes").value[7] == 70);
+  for (const auto& [name, c] : messages.columns)
+    CHECK(name != "request" && name != "communicator" && name != "communicator_rank");  // nobody said
+  const Table collectives = table(*file, "collective_spans");
+  CHECK(text(*file, column(collectives, "communicator").value[0]) == "world");
+  CHECK(column(collectives, "group_size").value[9] == 4 && column(collectives, "received_bytes").value[9] == 27);
+  // A message's time lies between those of the spans around it.
+  const auto& time = column(messages, "time_ns");
+  for (size_t i = 1; i < time.value.size(); i++)
+    if (messages.location[i] == messages.location[i - 1]) CHECK(time.value[i] >= time.value[i - 1]);
+}
+
+// Rows of a thread that has no spans, and rows of spans that are not there.
+void without_spans() {
+  Folder folder;
+  start(folder);
+  message(1);
+  collective(0);
+  for (int i = 2; i < 40000; i++) message(i);
+  strobe_stop();
+  auto file = open_process(folder.files(".blocks")[0]);
+  const Table messages = table(*file, "messages");
+  CHECK(messages.location.size() == 39999);
+  CHECK(table(*file, "collective_spans").row.empty());
+  CHECK(file->end_json[0].find("\"rows_outside_spans\": 1") != std::string::npos);
+}
+
+// Of a row about another location; the sampler's.
+void about_another() {
+  Folder folder;
+  start(folder);
+  strobe_enter(regions[0]);  // location 0
+  strobe_leave(regions[0]);
+  std::thread([] {
+    for (int i = 0; i < 5000; i++) {
+      const int64_t values[STROBE_ROW_VALUES] = {
+          STROBE_TWO(i % 2, strobe_text("main\nwork")), STROBE_TWO(0, STROBE_NOTHING_32), 1, 0, 0, 0};
+      strobe_row(STROBE_ROW_SAMPLE, values);
+    }
+  }).join();
+  strobe_stop();
+  auto file = open_process(folder.files(".blocks")[0]);
+  const Table samples = table(*file, "samples");
+  CHECK(samples.location.size() == 5000);
+  CHECK(std::count(samples.location.begin(), samples.location.end(), 0u) == 2500);
+  CHECK(text(*file, column(samples, "call_stack").value[3]) == "main\nwork");
+}
+
+struct Told {
+  std::atomic<int64_t> rows;
+};
+
+void killed(Told* told, int after_us, bool totals) {
+  Folder folder;
+  told->rows = 0;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    start(folder);
+    const strobe_total_key key{regions[1], strobe_text("world"), 2, -1};
+    for (int i = 0;; i++) {
+      strobe_enter(regions[i % kRegions]);
+      collective(i);
+      message(i);
+      if (totals) {
+        const strobe_total_sums sums{1, 8, 0, 5};
+        strobe_total(&key, &sums);
+      }
+      told->rows.store(i + 1);
+      strobe_leave(regions[i % kRegions]);
+    }
+  }
+  while (told->rows.load() < 100) usleep(100);
+  usleep(useconds_t(after_us));
+  kill(pid, SIGKILL);
+  int status;
+  waitpid(pid, &status, 0);
+  const auto n = size_t(told->rows.load());
+  const std::string blocks = folder.files(".blocks")[0];
+  const auto check = [&] {
+    auto file = open_process(blocks);
+    check_collectives(*file, n, true);
+    const Table messages = table(*file, "messages");
+    CHECK(messages.location.size() >= n && messages.location.size() <= n + 1);
+    for (size_t i = 0; i < messages.location.size(); i++) CHECK(column(messages, "tag").value[i] == int64_t(i));
+    if (!totals) return;
+    const Table sums = table(*file, "message_totals");
+    CHECK(sums.location.size() == 1);
+    const int64_t calls = column(sums, "calls").value[0];
+    CHECK(calls >= int64_t(n) && calls <= int64_t(n) + 1);
+    CHECK(column(sums, "peer_rank").value[0] == 2 && text(*file, column(sums, "function").value[0]) == "r1");
+  };
+  check();  // as a reader of a dead process does
+  recover_process(blocks, blocks.substr(0, blocks.size() - 7) + ".rings");
+  check();
+}
+
+void forked() {
+  Folder folder;
+  start(folder);
+  work(10);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    work(3000);
+    strobe_stop();
+    _exit(0);
+  }
+  int status;
+  waitpid(pid, &status, 0);
+  work(10);
+  strobe_stop();
+  size_t of_child = 0, of_parent = 0;
+  for (const std::string& blocks : folder.files(".blocks")) {
+    auto file = open_process(blocks);
+    const Table messages = table(*file, "messages");
+    const bool child = file->process_json[0].find("\"forked\": true") != std::string::npos;
+    (child ? of_child : of_parent) = messages.location.size();
+    if (child) check_collectives(*file, 3000, true);
+    CHECK(text(*file, column(messages, "direction").value[0]) == "send");
+  }
+  CHECK(of_child == 3000 && of_parent == 20);
+}
+
+void sums() {
+  Folder folder;
+  start(folder);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; t++)
+    threads.emplace_back([] {
+      for (int i = 0; i < 30000; i++) {
+        const strobe_total_key key{regions[i % 7], 0, i % 11, i % 2 ? 10 : -1};
+        const strobe_total_sums sums{1, 100, uint64_t(i % 3), 7};
+        strobe_total(&key, &sums);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  strobe_stop();
+  auto file = open_process(folder.files(".blocks")[0]);
+  const Table totals = table(*file, "message_totals");
+  CHECK(totals.location.size() == 7 * 11 * 2);
+  int64_t calls = 0, sent = 0, received = 0, ns = 0;
+  for (size_t i = 0; i < totals.location.size(); i++) {
+    calls += column(totals, "calls").value[i], sent += column(totals, "sent_bytes").value[i];
+    received += column(totals, "received_bytes").value[i], ns += column(totals, "total_ns").value[i];
+    CHECK(!column(totals, "size_bytes").valid[i] || column(totals, "size_bytes").value[i] == 1024);
+  }
+  CHECK(calls == 90000 && sent == 9000000 && received == 90000 && ns == 630000);
+}
+
+// More keys than there is room for: what is too many is counted, not forgotten.
+void too_many_sums() {
+  Folder folder;
+  start(folder);
+  for (int i = 0; i < 30000; i++) {
+    const strobe_total_key key{regions[0], 0, i, -1};
+    const strobe_total_sums sums{1, 1, 0, 0};
+    strobe_total(&key, &sums);
+  }
+  strobe_stop();
+  auto file = open_process(folder.files(".blocks")[0]);
+  const Table totals = table(*file, "message_totals");
+  const size_t kept = totals.location.size();
+  CHECK(kept > 12000 && kept <= 16384);
+  CHECK(file->end_json[0].find("\"totals_not_kept\": " + std::to_string(30000 - kept)) != std::string::npos);
+}
+
+// Of a loop whose iterations are folded, rows of spans go with their spans, and what has a time with its iteration.
+void folded() {
+  Folder folder;
+  strobe_options options{};
+  options.folder = folder.path.c_str();
+  options.description = "{}";
+  options.keep = 3;
+  CHECK(strobe_start(&options) == 0);
+  strobe_region_info info{};
+  info.name = "Optimizer.step#Adam.step", info.paradigm = STROBE_TORCH;
+  const uint32_t step = strobe_region(&info);
+  uint64_t made = 0;
+  strobe_enter(regions[0]);  // stays open around them all
+  for (int i = 0; i < 600; i++) {
+    for (int k = 0; k < 4; k++) {
+      strobe_enter(regions[(i * 4 + k) % kRegions]);
+      collective(i * 4 + k);
+      message(i * 4 + k);
+      made += 2;
+      strobe_leave(regions[(i * 4 + k) % kRegions]);
+    }
+    strobe_enter(step);
+    usleep(1000);
+    strobe_leave(step);
+  }
+  strobe_leave(regions[0]);
+  strobe_stop();
+  auto file = open_process(folder.files(".blocks")[0]);
+  CHECK(!file->iterations.empty());
+  const size_t collectives = table(*file, "collective_spans").row.size();
+  const size_t messages = table(*file, "messages").location.size();
+  check_collectives(*file, 12, false);
+  fprintf(stderr, "%zu iterations, %zu collectives, %zu messages of %llu\n", file->iterations.size(), collectives,
+          messages, (unsigned long long)made / 2);
+  CHECK(collectives < made / 4 && messages < made / 4);
+  const std::string counted = "\"rows_folded\": " + std::to_string(made - collectives - messages);
+  CHECK(file->end_json[0].find(counted) != std::string::npos);
+}
+
+}  // namespace
+
+int main() {
+  make_regions();
+  of_threads();
+  without_spans();
+  about_another();
+  forked();
+  sums();
+  too_many_sums();
+  auto* told = static_cast<Told*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  for (int i = 0; i < 6; i++) killed(told, i * 4000, i % 2);
+  folded();
+  return 0;
+}
