@@ -56,7 +56,8 @@ int Session::start(const strobe_options& options) {
     options_ = options;
     folder_ = options.folder;
     description_ = options.description ? options.description : "";
-    options_.folder = nullptr, options_.description = nullptr;
+    counters_ = options.counters ? options.counters : "";
+    options_.folder = nullptr, options_.description = nullptr, options_.counters = nullptr;
     if (!options_.ring_bytes) options_.ring_bytes = kDefaultRingBytes;
     if (!options_.drain_period_us) options_.drain_period_us = 10000;
     if (!options_.metrics_period_ms) options_.metrics_period_ms = 200;
@@ -66,11 +67,16 @@ int Session::start(const strobe_options& options) {
   paths_ = std::make_unique<PathTable>();
   collector_.reset();
   live_.clear();
-  if (options_.keep) {
-    const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep;
+  const bool budget = options_.max_bytes || options_.max_overhead > 0;
+  if (options_.keep || budget) {
+    const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep ? options_.keep : Collector::kAll;
     collector_ = std::make_unique<Collector>(keep, regions_, *paths_, [this] { commit(); });
   }
-  metrics_ = std::make_unique<ProcessMetrics>();
+  metrics_ = std::make_unique<ProcessMetrics>(counters_);
+  thread_metrics_.clear();
+  shed_ = 0, records_seen_ = 0, spent_ns_ = 0;
+  next_budget_ns_ = next_folder_ns_ = monotonic_ns();
+  next_overhead_ns_ = next_budget_ns_ + 1000000000;
   next_location_ = 0;
   unmatched_ = cut_ = 0;
   started_ns_ = monotonic_ns();
@@ -85,11 +91,15 @@ int Session::start(const strobe_options& options) {
   append_chunk(chunks, kRegionsChunk, 0, regions, payload);
   if (uint32_t texts = 0; !(payload = texts_.all(texts)).empty()) append_chunk(chunks, kTextsChunk, 0, texts, payload);
   const auto& infos = ProcessMetrics::infos();
-  for (uint32_t i = 0; i < infos.size(); i++) {
+  const auto define = [&chunks](uint32_t metric, std::string_view name, std::string_view unit) {
     Writer w;
-    w.text(infos[i].name), w.text(infos[i].unit), w.u32(0xFFFFFFFF);
-    append_chunk(chunks, kMetricChunk, i, 1, w.bytes);
-  }
+    w.text(name), w.text(unit), w.u32(0xFFFFFFFF);
+    append_chunk(chunks, kMetricChunk, metric, 1, w.bytes);
+  };
+  for (uint32_t i = 0; i < infos.size(); i++)
+    if (metrics_->chosen(infos[i])) define(i, infos[i].name, infos[i].unit);
+  for (uint32_t i = 0; i < own_metrics_.size(); i++)
+    define(uint32_t(infos.size()) + i, own_metrics_[i].first, own_metrics_[i].second);
   append(chunks);
   if (failed_) {  // a full disk, at the very start
     munmap(header(), kRingsHeaderBytes);
@@ -165,6 +175,7 @@ void Session::before_fork() {
   slots_mutex_.lock();
   regions_.mutex().lock();
   texts_.mutex().lock();
+  samples_mutex_.lock();
   file_mutex_.lock();
   counters_mutex_.lock();
 }
@@ -172,6 +183,7 @@ void Session::before_fork() {
 void Session::after_fork_in_parent() {
   counters_mutex_.unlock();
   file_mutex_.unlock();
+  samples_mutex_.unlock();
   texts_.mutex().unlock();
   regions_.mutex().unlock();
   slots_mutex_.unlock();
@@ -254,5 +266,7 @@ void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t* values) {
   strobe::write_row(r, kind, ticks, strobe::producer.head, values);
 }
 void strobe_total(const strobe_total_key* key, const strobe_total_sums* more) { session().total(*key, *more); }
+uint32_t strobe_metric(const char* name, const char* unit) { return session().metric(name, unit); }
+void strobe_sample(uint32_t metric, double value) { session().sample(metric, value); }
 void strobe_note_rank(int rank, int size) { session().note_rank(rank, size); }
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/builder.h"
@@ -59,6 +60,8 @@ class Session {
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
   void save_regions(std::string_view payload, uint32_t count);
+  uint32_t metric(const char* name, const char* unit);
+  void sample(uint32_t metric, double value);
   void note_rank(int rank, int size);
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
@@ -104,6 +107,13 @@ class Session {
   void release(Slot& slot);
   void note_own_cpu();
   void sample_metrics(int64_t now_ns);
+  void stage(uint32_t metric, int64_t now_ns, double value);
+  void save_staged();
+  void write_metric(uint32_t metric, const char* name, const char* unit, uint32_t location);
+  void keep_budget(int64_t now_ns);
+  uint64_t bytes_of_others() const;
+  bool too_dear(int64_t now_ns);
+  void shed(uint32_t level, int64_t now_ns);
   void save_samples();
   void write_location(uint32_t location, uint64_t thread_id, const char* name);
   std::string process_json() const;
@@ -119,6 +129,7 @@ class Session {
   std::mutex adapters_mutex_;
   std::mutex slots_mutex_;
   std::mutex file_mutex_;
+  std::mutex samples_mutex_;  // metrics that are staged, the program's own metrics; before file
   std::mutex counters_mutex_;
   RegionTable regions_;
   TextTable texts_;
@@ -132,6 +143,14 @@ class Session {
   std::string folder_, description_;
   HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};
+  std::string counters_;
+  std::vector<std::pair<std::string, std::string>> own_metrics_;  // of the program: name, unit
+  std::unordered_map<uint32_t, bool> thread_metrics_;             // locations whose metric is defined
+  // What the budget has been spent on, and what was given up for it (budget.cpp).
+  uint32_t shed_ = 0;
+  int64_t next_budget_ns_ = 0, next_folder_ns_ = 0, next_overhead_ns_ = 0;
+  uint64_t other_bytes_ = 0, records_seen_ = 0;
+  double spent_ns_ = 0, program_cpu_ns_ = 0;
   uint64_t file_bytes_ = 0;
   uint32_t next_location_ = 0;
   int64_t earlier_cpu_ns_ = 0, started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;

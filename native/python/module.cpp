@@ -26,7 +26,8 @@ void register_windows(nb::module_& m);
 namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
-           uint32_t metrics_period_ms, uint32_t keep) {
+           uint32_t metrics_period_ms, uint32_t keep, const std::string& counters, uint64_t max_bytes,
+           double max_overhead) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -34,6 +35,9 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.drain_period_us = drain_period_us;
   options.metrics_period_ms = metrics_period_ms;
   options.keep = keep;
+  options.counters = counters.c_str();
+  options.max_bytes = max_bytes;
+  options.max_overhead = max_overhead;
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -122,7 +126,8 @@ void exit_now(int status) {
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
-        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0);
+        nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0, nb::arg("counters") = "",
+        nb::arg("max_bytes") = 0, nb::arg("max_overhead") = 0.0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);
@@ -141,6 +146,19 @@ NB_MODULE(_native, m) {
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
+  m.def("metric", [](const std::string& name, const std::string& unit) {
+    return strobe_metric(name.c_str(), unit.c_str());
+  });
+  m.def("sample", &strobe_sample);
+  m.def("hardware_counter", [](const std::string& name) { return strobe_hardware_counter(name.c_str()) != 0; });
+  m.def("thread_usage", [](bool hardware) {
+    uint64_t values[STROBE_USAGE_VALUES];
+    strobe_thread_usage(hardware, values);
+    PyObject* all = PyTuple_New(STROBE_USAGE_VALUES);
+    for (Py_ssize_t i = 0; all && i < STROBE_USAGE_VALUES; i++)
+      PyTuple_SET_ITEM(all, i, PyLong_FromUnsignedLongLong(values[i]));
+    return nb::steal<nb::object>(all);
+  });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("included"), nb::arg("strings"));
   m.def("python_calls_stop", &python_calls_stop);

@@ -14,7 +14,9 @@ from importlib import import_module
 TYPE_CHECKING = False  # what type checkers take for true; importing `typing` would double the cost of importing strobe
 if TYPE_CHECKING:
     from strobe.errors import StrobeError as StrobeError
+    from strobe.record.api import counter as counter
     from strobe.record.api import current as current
+    from strobe.record.api import mark as mark
     from strobe.record.api import pause as pause
     from strobe.record.api import record as record
     from strobe.record.api import region as region
@@ -39,6 +41,8 @@ _HOME = {
     "resume": ("strobe.record.api", "resume"),
     "start": ("strobe.record.api", "start"),
     "stop": ("strobe.record.api", "stop"),
+    "counter": ("strobe.record.api", "counter"),
+    "mark": ("strobe.record.api", "mark"),
     "last": ("strobe.store.trace", "last"),
     "open": ("strobe.store.trace", "open_trace"),
     "record": ("strobe.record.api", "record"),
@@ -46,7 +50,25 @@ _HOME = {
     "runs": ("strobe.store.archive", "runs"),
     "step": ("strobe.record.api", "step"),
 }
-__all__ = ["StrobeError", "Table", "Trace", "__version__", *sorted(set(_HOME) - {"StrobeError", "Table", "Trace"})]
+__all__ = [
+    "StrobeError",
+    "Table",
+    "Trace",
+    "__version__",
+    "counter",
+    "current",
+    "last",
+    "mark",
+    "open",
+    "pause",
+    "record",
+    "region",
+    "resume",
+    "runs",
+    "start",
+    "step",
+    "stop",
+]
 
 
 def __getattr__(name: str) -> object:

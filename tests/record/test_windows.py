@@ -1,10 +1,6 @@
 """Recording windows: from when to when a program is recorded, in all of its processes."""
 
 import json
-import os
-import signal
-import time
-from pathlib import Path
 
 import pytest
 
@@ -110,7 +106,9 @@ def test_a_program_pauses_and_resumes_and_what_is_left_out_is_said(workshop: Wor
     outcome = workshop.plain("program.py")
     assert (outcome.stderr, outcome.returncode) == ("", 0)
     found = calls(workshop)
-    assert found["work"] == 8 and found["outer"] == 1 and found["last"] == 1
+    assert found["work"] == 8
+    assert found["outer"] == 1
+    assert found["last"] == 1
     assert 50 <= quality(workshop)["unrecorded_ms"] < 10_000
     with strobe.open(outcome.stdout.strip()) as trace:
         rows = trace.sql("select name, count(*) as n from spans group by 1").to_arrow().to_pylist()
@@ -163,9 +161,13 @@ def test_children_follow_the_window_of_the_process_that_counts(workshop: Worksho
     outcome = workshop.recorded("--start", "step:1", "--stop", "step:2", "program.py")
     assert outcome.visible == ("", "", 0)
     with strobe.open(workshop.trace) as trace:
-        rows = trace.sql(
-            "select processes.pid, count(*) as n from spans join processes using (process) where name = 'task' group by 1"
-        ).to_arrow().to_pylist()
+        rows = (
+            trace.sql(
+                "select p.pid, count(*) as n from spans join processes p using (process) where name = 'task' group by 1"
+            )
+            .to_arrow()
+            .to_pylist()
+        )
     assert len(rows) == 2
     assert all(50 <= row["n"] <= 60 for row in rows), rows
 

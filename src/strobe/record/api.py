@@ -25,42 +25,125 @@ USER, RANGE, LOOP = 5, 3, 5  # model/kinds.py: paradigm, roles
 
 
 class region:  # noqa: N801 - used like a function, in `with` and as a decorator
-    """A named piece of the program: `with strobe.region("augment"): ...` or `@strobe.region("augment")`."""
+    """A named piece of the program: `with strobe.region("augment"): ...` or `@strobe.region("augment")`.
 
-    __slots__ = ("_entered", "_id", "name")
+    Numbers that are given (`strobe.region("augment", n=32)`) become metrics `augment.n` at its begin. With the option
+    `counters-per-region`, what each execution used becomes metrics at its end.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("_entered", "_id", "_used", "attributes", "name")
+
+    def __init__(self, name: str, **attributes: float) -> None:
         self.name = name
+        self.attributes = attributes
         self._id = 0
         self._entered = 0
+        self._used: list[tuple[int, ...]] = []
 
     def __enter__(self) -> region:
-        if switch.core is not None:
-            self._id = self._id or switch.core.region(self.name, USER, RANGE)
-            switch.core.enter(self._id)
+        core = switch.core
+        if core is not None:
+            self._id = self._id or core.region(self.name, USER, RANGE)
+            core.enter(self._id)
             self._entered += 1
+            if self.attributes:
+                for name, value in self.attributes.items():
+                    counter(f"{self.name}.{name}", value)
+            if switch.counted and _is_counted(self.name):
+                self._used.append(core.thread_usage(_hardware()))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._entered:
             self._entered -= 1
-            if switch.core is not None:
-                switch.core.leave(self._id)
+            core = switch.core
+            if core is not None:
+                if self._used:
+                    _count_region(self.name, self._used.pop(), core.thread_usage(_hardware()))
+                core.leave(self._id)
+            elif self._used:
+                self._used.pop()
 
     def __call__(self, function: Function) -> Function:
         """Record every call of the function as this region."""
         import functools
 
-        name = self.name
+        name, attributes = self.name, self.attributes
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if switch.core is None:
                 return function(*args, **kwargs)
-            with region(name):
+            with region(name, **attributes):
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
+
+
+# What core.thread_usage gives: name and unit.
+_USAGE = (
+    ("cpu time", "ns"),
+    ("minor page faults", "1"),
+    ("major page faults", "1"),
+    ("voluntary switches", "1"),
+    ("involuntary switches", "1"),
+    ("instructions", "1"),
+    ("cycles", "1"),
+    ("cache-misses", "1"),
+    ("branch-misses", "1"),
+)
+_counted: dict[str, bool] = {}
+_metrics: dict[tuple[str, str], int] = {}
+_with_hardware: bool | None = None
+
+
+def _is_counted(name: str) -> bool:
+    known = _counted.get(name)
+    if known is None:
+        from fnmatch import fnmatchcase
+
+        known = _counted[name] = any(fnmatchcase(name, pattern) for pattern in switch.counted)
+    return known
+
+
+def _hardware() -> bool:
+    global _with_hardware
+    if _with_hardware is None:
+        _with_hardware = bool(switch.core.hardware_counter("instructions"))
+    return _with_hardware
+
+
+def _count_region(name: str, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    for number, (what, unit) in enumerate(_USAGE if _hardware() else _USAGE[:5]):
+        _sample(f"{name}: {what}", unit, after[number] - before[number])
+
+
+def _sample(name: str, unit: str, value: float) -> None:
+    core = switch.core
+    if core is None:
+        return
+    number = _metrics.get((name, unit))
+    if number is None:
+        number = _metrics[name, unit] = core.metric(name, unit)
+    core.sample(number, value)
+
+
+def counter(name: str, value: float, unit: str = "") -> None:
+    """Record a number of the program's own: `strobe.counter("loss", 0.31)`. It is a metric over time."""
+    if switch.core is not None:
+        _sample(name, unit, value)
+
+
+def mark(name: str, value: float | None = None) -> None:
+    """Mark this moment: `strobe.mark("epoch", 3)`. The value, if there is one, becomes a metric of the same name."""
+    core = switch.core
+    if core is None:
+        return
+    number = core.region(name, USER, RANGE)
+    core.enter(number)
+    core.leave(number)
+    if value is not None:
+        _sample(name, "", value)
 
 
 _step_id = 0

@@ -25,6 +25,7 @@ class Switch:
     """Where `strobe.region` looks: the core while this process is recorded, else None."""
 
     core: Any = None
+    counted: tuple[str, ...] = ()  # patterns of regions whose counters are recorded
     on_step: Any = None  # who counts steps: record/windows.py while it waits for one
 
 

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 
 OK, LIMITED, MISSING, NOTE = "ok", "limited", "missing", "note"
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "lustre", "gpfs", "beegfs", "afs", "ceph")
+_HARDWARE = ("instructions", "cycles", "cache-misses", "branch-misses")
 _HOOKS = {
     "COVERAGE_PROCESS_START": "coverage.py measures this program, too",
     "COV_CORE_SOURCE": "pytest-cov measures this program, too",
@@ -194,9 +195,9 @@ def _kernel() -> Iterator[Finding]:
     from strobe.native import core
 
     paranoid = _number("/proc/sys/kernel/perf_event_paranoid")
-    missing = [name for name in core.hardware_counters() if not core.hardware_counter_works(name)]
+    missing = [name for name in _HARDWARE if not core.hardware_counter(name)]
     if not missing:
-        yield Finding("kernel", "hardware counters", OK, ", ".join(core.hardware_counters()))
+        yield Finding("kernel", "hardware counters", OK, ", ".join(_HARDWARE))
     elif paranoid is None:
         yield Finding("kernel", "hardware counters", MISSING, "this kernel has no perf events: no hardware counters")
     elif paranoid > 2:
@@ -230,7 +231,9 @@ def _clock() -> Iterator[Finding]:
 def _limits() -> Iterator[Finding]:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if files != resource.RLIM_INFINITY and files < 256:
-        yield Finding("limits", "open files", LIMITED, f"{files}: the recorder needs 3 beside the program's", "ulimit -n 1024")
+        yield Finding(
+            "limits", "open files", LIMITED, f"{files}: the recorder needs 3 beside the program's", "ulimit -n 1024"
+        )
     else:
         yield Finding("limits", "open files", OK, "no limit" if files == resource.RLIM_INFINITY else str(files))
     stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
@@ -318,7 +321,9 @@ def _place(folder: str) -> Iterator[Finding]:
     size = shared.f_bavail * shared.f_frsize
     state = OK if size >= 256 << 20 else LIMITED
     mend = "" if state == OK else "docker run --shm-size=1g ..."
-    yield Finding("disk", "/dev/shm", state, f"{size / 2**30:.2f} GiB free (used by DataLoader and MPI, not by us)", mend)
+    yield Finding(
+        "disk", "/dev/shm", state, f"{size / 2**30:.2f} GiB free (used by DataLoader and MPI, not by us)", mend
+    )
 
 
 def file_system(path: str) -> str:
@@ -352,4 +357,3 @@ def _conflicts(environment: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding("other tools", variable, LIMITED, words, f"unset {variable}")
     if environment.get("STROBE_DISABLE", "") not in ("", "0"):
         yield Finding("other tools", "STROBE_DISABLE", MISSING, "nothing is recorded", "unset STROBE_DISABLE")
-

@@ -139,7 +139,7 @@ class Moment:
 
 
 def moment(text: str) -> Moment:
-    """Read `step:K`, `sec:S` (or `10s`), `call:MODULE.FUNCTION` (`:N` for the N-th call), `paused`. Raises ValueError."""
+    """Read `step:K`, `sec:S` (or `10s`), `call:MODULE.FUNCTION` (`:N`: its N-th call), `paused`. Raises ValueError."""
     kind, colon, rest = text.partition(":")
     if text == "paused":
         return Moment("paused")
@@ -166,6 +166,49 @@ def seconds(text: str) -> float:
     if not 0 <= value < 1e9:
         raise ValueError(f"'{text}' is no duration; there are: 10s, 500ms, 5min, 1h")
     return value
+
+
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def size(text: str) -> int:
+    """Read a number of bytes: `500M`, `2G` (powers of 1024), or a number. Raises ValueError."""
+    word = text.strip().lower().removesuffix("b").removesuffix("i")
+    number = word.rstrip("kmgt")
+    try:
+        value = int(float(number) * _SIZES[word[len(number) :]])
+    except (ValueError, KeyError, OverflowError):
+        value = 0
+    if not 1 << 16 <= value < 1 << 60:
+        raise ValueError(f"'{text}' is no size of a trace; there are: 500M, 2G (at least 64K)")
+    return value
+
+
+def share(text: str) -> float:
+    """Read a share: `5%`. Raises ValueError."""
+    number = text.strip().removesuffix("%")
+    try:
+        value = float(number) / 100
+    except ValueError:
+        value = 0
+    if not 0 < value <= 10:
+        raise ValueError(f"'{text}' is no share; there are: 5%, 0.5%")
+    return value
+
+
+COUNTER_GROUPS = (
+    *("cpu", "memory", "switches", "faults", "io", "network", "cgroup", "load"),  # what everybody gets
+    *("threads", "pss", "hardware"),
+)
+
+
+def counters(text: str) -> tuple[str, ...]:
+    """Read groups of counters with commas. Raises ValueError."""
+    words = tuple(filter(None, (word.strip() for word in text.split(","))))
+    for word in words:
+        if word not in COUNTER_GROUPS:
+            raise ValueError(f"no counters '{word}'; there are: {', '.join(COUNTER_GROUPS)}")
+    return words
 
 
 def or_nothing(read: Callable[[str], object]) -> Callable[[str], object]:
@@ -195,6 +238,23 @@ _ROWS = (
         paths=True,
     ),
     Option(
+        "counters",
+        "what",
+        "",
+        counters,
+        f"counters of each process, only these: {', '.join(COUNTER_GROUPS)}; else all but the last three",
+        metavar="LIST",
+    ),
+    Option(
+        "counters-per-region",
+        "what",
+        "",
+        separated(","),
+        "CPU time, page faults and context switches of each execution of these strobe.region(), by name: load,step-*",
+        metavar="GLOBS",
+        many=",",
+    ),
+    Option(
         "keep",
         "how much",
         "10",
@@ -207,7 +267,7 @@ _ROWS = (
         "how much",
         "",
         or_nothing(moment),
-        "record from there on: step:100, sec:30 (or 30s), call:module.function, paused (until a signal or strobe.start())",
+        "record from there on: step:100, sec:30 (or 30s), call:module.function, paused (for a signal, strobe.start())",
         metavar="WHEN",
     ),
     Option(
@@ -225,6 +285,22 @@ _ROWS = (
         "",
         or_nothing(one_of("USR1", "USR2")),
         "this signal to the program closes and opens the window: USR1, USR2",
+    ),
+    Option(
+        "max-size",
+        "how much",
+        "",
+        or_nothing(size),
+        "of the trace: 2G, 500M; on the way there detail is given up, which the summary says",
+        metavar="SIZE",
+    ),
+    Option(
+        "max-overhead",
+        "how much",
+        "",
+        or_nothing(share),
+        "CPU time of the recorder beside the program's: 5%; beyond it detail is given up, which the summary says",
+        metavar="SHARE",
     ),
     Option(
         "output",

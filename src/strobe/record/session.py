@@ -10,6 +10,7 @@ from importlib import import_module
 from strobe.native import core
 from strobe.record import imports, threads
 from strobe.record.config import Session, json_text, switch
+from strobe.record.options import share, size
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -40,7 +41,17 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
     period_ms = 0 if "counters" in settings.adapters else 0xFFFFFFFF
     # As the core counts: 0 keeps all.
     keep = 0 if settings.keep is None else settings.keep or 0xFFFFFFFF
-    core.start(settings.folder, json_text(description), metrics_period_ms=period_ms, keep=keep)
+    options = settings.options
+    core.start(
+        settings.folder,
+        json_text(description),
+        metrics_period_ms=period_ms,
+        keep=keep,
+        counters=options["counters"].replace(" ", ""),
+        max_bytes=size(options["max-size"]) if options["max-size"] else 0,
+        max_overhead=share(options["max-overhead"]) if options["max-overhead"] else 0.0,
+    )
+    switch.counted = tuple(filter(None, options["counters-per-region"].split(",")))
     _settings = settings
     if recording:
         _start_adapters(settings)

@@ -113,15 +113,14 @@ class Windows:
         self._forget()
         core.watch_run(False)
         if self.signal and self.leads:
-            import _signal
-
+            signals = _signals()
             number = _number(self.signal)
-            if _signal.getsignal(number) == self._signalled:
-                _signal.signal(number, self._before)
+            if signals.getsignal(number) == self._signalled:
+                signals.signal(number, self._before)
             else:
                 core.count("signal_taken_over", 1)
         if self.leads and self.shared:
-            try:
+            try:  # noqa: SIM105 - contextlib is nothing that every program imports
                 os.unlink(self.shared)
             except OSError:
                 pass  # the folder is gone
@@ -206,11 +205,9 @@ class Windows:
         call_watch.start(awaited.name, came if begins else None, None if begins else came)
 
     def _listen(self) -> None:
-        import _signal
-
         number = _number(self.signal)
-        self._before = _signal.getsignal(number)
-        _signal.signal(number, self._signalled)
+        self._before = _signals().getsignal(number)
+        _signals().signal(number, self._signalled)
 
     def _signalled(self, number: int, frame: object) -> None:
         if self.open:
@@ -276,10 +273,15 @@ def _rank() -> str:
     return next((f"{name}={os.environ[name]}" for name in _RANKS if name in os.environ), "")
 
 
-def _number(name: str) -> int:
-    import _signal
+def _signals() -> Any:
+    """The C part of `signal`: the rest would import `enum` into programs that have not."""
+    import _signal  # type: ignore[import-not-found]
 
-    return int(getattr(_signal, f"SIG{name}"))
+    return _signal
+
+
+def _number(name: str) -> int:
+    return int(getattr(_signals(), f"SIG{name}"))
 
 
 _watches_forks = False
