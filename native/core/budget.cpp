@@ -1,5 +1,5 @@
-// The budget of a recording: bytes on disk, and CPU time of the recorder beside the program's. What would exceed it makes
-// the recording give up detail, in this order: fewer iterations in detail; hot short functions; everything but
+// The budget of a recording: bytes on disk, and CPU time of the recorder beside the program's. What would exceed it
+// makes the recording give up detail, in this order: fewer iterations in detail; hot short functions; everything but
 // statistics.
 #include <dirent.h>
 #include <errno.h>

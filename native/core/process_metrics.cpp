@@ -217,7 +217,8 @@ void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, doub
   if (!memory_now_.empty() && read_small(memory_now_.c_str(), text, sizeof text))
     out.emplace_back(kCgroupMemory, strtod(text, nullptr));
   if (!cpu_stat_.empty() && read_small(cpu_stat_.c_str(), text, sizeof text))
-    now.throttled_ns = field(text, throttled_unit_ns_ == 1 ? "throttled_time " : "throttled_usec ") * throttled_unit_ns_;
+    now.throttled_ns =
+        field(text, throttled_unit_ns_ == 1 ? "throttled_time " : "throttled_usec ") * throttled_unit_ns_;
   if (last_ns_ && now_ns > last_ns_) {
     double wall_ns = double(now_ns - last_ns_), seconds = wall_ns / 1e9;
     // A thread that ended takes its time out of the sum: the rate is then unknown low, never negative.

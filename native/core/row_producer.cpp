@@ -105,4 +105,39 @@ void Session::total(const strobe_total_key& key, const strobe_total_sums& more) 
     count("totals_not_kept", more.calls);
 }
 
+strobe_line* Session::lines(const char* file, const char* function, uint32_t function_line, uint32_t first,
+                            uint32_t count) {
+  Producer& p = producer;
+  if (p.busy) return nullptr;
+  const int saved = errno;
+  p.busy = true;
+  strobe_line* found = nullptr;
+  if (make_recordable(p)) {
+    const uint32_t file_text = text(file), function_text = text(function);
+    std::lock_guard lock(slots_mutex_);
+    if (!lines_ || lines_->head.load() + count > lines_->capacity) {
+      Slot* slot = failed_ || count > options_.ring_bytes / sizeof(strobe_line) ? nullptr : free_slot();
+      if (slot) {
+        memset(slot->data, 0, options_.ring_bytes);
+        lines_ = slot->header;
+        lines_->magic = kLinesMagic;
+        lines_->capacity = options_.ring_bytes / sizeof(strobe_line);
+        lines_->location = p.header->location;
+        lines_->head.store(0), lines_->tail.store(0), lines_->lost.store(0);
+        lines_->state.store(kRingActive);
+      }
+    }
+    if (lines_ && lines_->head.load() + count <= lines_->capacity) {
+      char* data = reinterpret_cast<char*>(lines_) + kPage;
+      found = reinterpret_cast<strobe_line*>(data) + lines_->head.load();
+      for (uint32_t i = 0; i < count; i++) found[i] = {0, 0, file_text, function_text, first + i, function_line};
+      lines_->head.store(lines_->head.load() + count, std::memory_order_release);
+    }
+  }
+  if (!found && active()) this->count("functions_without_lines_counted", 1);
+  p.busy = false;
+  errno = saved;
+  return found;
+}
+
 }  // namespace strobe

@@ -23,7 +23,7 @@ constexpr RowColumn kCollectiveColumns[] = {
     {"collective", kText, 0, 0, kHalf},    {"communicator", kText, 0, 32, kHalf},
     {"root", kNumber, 1, 0, kHalf},        {"group_size", kNumber, 1, 32, kHalf},
     {"sent_bytes", kNumber, 2, 0, kWhole}, {"received_bytes", kNumber, 3, 0, kWhole},
-    {"sequence", kNumber, 4, 0, kHalf},    {"request", kNumber, 4, 32, kHalf},
+    {"rank", kNumber, 4, 0, kHalf},        {"request", kNumber, 4, 32, kHalf},
     {"pending_ns", kNumber, 5, 0, kWhole},
 };
 constexpr RowColumn kGroupColumns[] = {

@@ -138,10 +138,17 @@ void Session::stop(int exit_code) {
     std::string chunks;
     if (const RingHeader* totals = totals_)
       append_totals(chunks, totals->location, totals_entries(totals), totals->capacity);
+    std::lock_guard lock(slots_mutex_);
+    for (const auto& slot : slots_)
+      if (const RingHeader& part = *slot->header; part.magic == kLinesMagic && part.state.load() == kRingActive)
+        append_lines(chunks, part.location, reinterpret_cast<const strobe_line*>(slot->data), part.head.load(),
+                     clock_line(header()->first_pair, clock_pair()));
     append_chunk(chunks, kEndChunk, 0, 1, end_json(exit_code));
     append(chunks);
   }
   totals_ = nullptr;
+  lines_ = nullptr;
+  strobe_lines_epoch++;
   std::lock_guard lock(slots_mutex_);
   // A thread that was between its look at `limit` and its store may still write into its ring: private zero pages take
   // the place of the mapping, so that such a store hits nothing.
@@ -204,6 +211,8 @@ void Session::after_fork_in_child() {
   row_producer.limit.store(0);
   row_producer.header = nullptr;
   totals_ = nullptr;
+  lines_ = nullptr;
+  strobe_lines_epoch++;
   size_t ring_bytes = kPage + options_.ring_bytes;
   // What the drainer was changing while the process forked may be half changed here: it is left, not destroyed.
   for (auto& slot : slots_) {
@@ -268,5 +277,10 @@ void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t* values) {
 void strobe_total(const strobe_total_key* key, const strobe_total_sums* more) { session().total(*key, *more); }
 uint32_t strobe_metric(const char* name, const char* unit) { return session().metric(name, unit); }
 void strobe_sample(uint32_t metric, double value) { session().sample(metric, value); }
+uint32_t strobe_lines_epoch = 1;
+strobe_line* strobe_lines(const char* file, const char* function, uint32_t function_line, uint32_t first_line,
+                          uint32_t count) {
+  return session().lines(file, function, function_line, first_line, count);
+}
 void strobe_note_rank(int rank, int size) { session().note_rank(rank, size); }
 }

@@ -12,6 +12,7 @@
 #include "core/builder.h"
 #include "core/collector.h"
 #include "core/held_file.h"
+#include "core/line_counts.h"
 #include "core/process_metrics.h"
 #include "core/regions.h"
 #include "core/ring.h"
@@ -56,6 +57,7 @@ class Session {
   void slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values);
   uint32_t text(std::string_view value);
   void total(const strobe_total_key& key, const strobe_total_sums& more);
+  strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
@@ -140,6 +142,7 @@ class Session {
   std::unique_ptr<ProcessMetrics> metrics_;
   std::atomic<RingsHeader*> header_{nullptr};
   std::atomic<RingHeader*> totals_{nullptr};
+  RingHeader* lines_ = nullptr;  // the part of the rings file that still has room for counters of lines
   std::string folder_, description_;
   HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};

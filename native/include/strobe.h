@@ -107,7 +107,7 @@ enum strobe_row_kind {
   // messages: (direction text, communicator text), (peer_rank, communicator_rank), tag, size_bytes, request, pending_ns
   STROBE_ROW_MESSAGE = 1,
   // collective_spans of MPI: (collective text, communicator text), (root, group_size), sent_bytes, received_bytes,
-  // (sequence, request), pending_ns
+  // (own rank in the communicator, request), pending_ns
   STROBE_ROW_COLLECTIVE = 2,
   // collective_spans of torch.distributed: (collective text, dtype text), (group text, group_ranks text),
   // (rank, group_size), sent_bytes, received_bytes, (sequence, root)
@@ -149,6 +149,18 @@ STROBE_API int strobe_hardware_counter(const char* name);
 // switches; with `hardware` the four counters above, of a thread that asks for the first time from now on.
 #define STROBE_USAGE_VALUES 9
 STROBE_API void strobe_thread_usage(int hardware, uint64_t values[STROBE_USAGE_VALUES]);
+
+// --- counters of source lines, the side table lines: one thread at a time adds to them, as it likes
+typedef struct strobe_line {
+  uint64_t hits, ticks;
+  uint32_t file, function;  // texts
+  uint32_t line, function_line;
+} strobe_line;
+// Counters of `count` lines from first_line on, all 0. NULL: nothing is recorded, or there are too many lines. They are
+// good while strobe_lines_epoch stays the same: a fork, and the end of the recording, change it.
+STROBE_API strobe_line* strobe_lines(const char* file, const char* function, uint32_t function_line,
+                                     uint32_t first_line, uint32_t count);
+STROBE_API extern uint32_t strobe_lines_epoch;
 
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);

@@ -26,7 +26,10 @@ class Builder {
  public:
   Builder(const Place& place, TilesWriter& out) : place_(place), rows_{place.members}, out_(out) {
     while (rows_.count(top_row_) > 1) top_row_++;
-    for (uint32_t member = 0; member < place.members; member++) tracks_.push_back(place.track(member));
+    for (uint32_t member = 0; member < place.members; member++) {
+      tracks_.push_back(place.track(member));
+      tracks_.back().near = nullptr;  // no tile is asked for twice
+    }
   }
 
   void build() {
@@ -138,7 +141,7 @@ void add_part(const Place& place, const TilesFile& overview, uint32_t row_level,
   int64_t rest = from;
   Tile tile;
   for (int64_t index = std::max(from, -reach) >> bits; index <= (std::min(to, reach) - 1) >> bits; index++) {
-    if (!overview.find({location, level_key(row_level, uint32_t(level)), index}, tile)) continue;
+    if (!overview.find({location, level_key(row_level, uint32_t(level)), index}, kGroupsOfTile, tile)) continue;
     const int64_t start = index * (int64_t(1) << bits);
     members(rest, std::min(start, to));
     add_tile(tile, uint32_t(level), start, size, window, out);

@@ -18,12 +18,17 @@ class Scale {
  public:
   explicit Scale(const Window& window)
       : start_ns_(window.start_ns), ns_(double(window.end_ns - window.start_ns) / window.width), width_(window.width) {}
+  // Where [from, to) begins and ends in pixels; false where it lies outside.
+  bool range(int64_t from, int64_t to, double& a, double& b) const {
+    a = std::max(0.0, double(from - start_ns_) / ns_);
+    b = std::min(double(width_), double(to - start_ns_) / ns_);
+    return a < b;
+  }
   // Calls on_pixel(number, part of it) for every pixel that [from, to) overlaps.
   template <class OnPixel>
   void pixels(int64_t from, int64_t to, OnPixel&& on_pixel) const {
-    const double a = std::max(0.0, double(from - start_ns_) / ns_);
-    const double b = std::min(double(width_), double(to - start_ns_) / ns_);
-    if (a >= b) return;
+    double a, b;
+    if (!range(from, to, a, b)) return;
     for (auto pixel = uint32_t(a); pixel < b; pixel++) {
       const double part = std::min(b, pixel + 1.0) - std::max(a, double(pixel));
       if (part > 0) on_pixel(pixel, part);
@@ -39,7 +44,8 @@ class Scale {
 // Goes through a window in order of time: on_tile(tile, its start) where there is one, on_blocks(from, to) for the time
 // between. Adjacent absent tiles become one read of the blocks.
 template <class OnTile, class OnBlocks>
-void go_through(const Track& track, const Window& window, int level, OnTile&& on_tile, OnBlocks&& on_blocks) {
+void go_through(const Track& track, const Window& window, int level, uint32_t parts, OnTile&& on_tile,
+                OnBlocks&& on_blocks) {
   const auto found = track.file->locations.find(track.location);
   if (found == track.file->locations.end() || found->second.blocks.empty()) return;
   const Location& location = found->second;
@@ -59,7 +65,7 @@ void go_through(const Track& track, const Window& window, int level, OnTile&& on
   int64_t blocks_from = start;
   Tile tile;
   for (int64_t index = start >> bits; index <= (end - 1) >> bits; index++) {
-    if (!track.tiles->find({track.location, uint32_t(level), index}, tile)) continue;
+    if (!track.tiles->find({track.location, uint32_t(level), index}, parts, tile)) continue;
     const int64_t from = index * (int64_t(1) << bits);
     if (blocks_from < from) on_blocks(blocks_from, from);
     on_tile(tile, uint32_t(level), from, start, end);
@@ -74,6 +80,19 @@ void read_blocks(const Track& track, int64_t from, int64_t to, OnStart&& on_star
   BlockScratch scratch;
   const int64_t origin = track.origin_ns;
   visit_window(*track.file, track.location, from + origin, to + origin, scratch, on_start, [&](const Stretch& stretch) {
+    on_stretch(stretch, std::max(stretch.start_ns - origin, from), std::min(stretch.end_ns - origin, to));
+  });
+}
+
+// The same where beginnings are not asked for.
+template <class OnStretch>
+void read_stretches(const Track& track, int64_t from, int64_t to, OnStretch&& on_stretch) {
+  if (!track.near) {
+    read_blocks(track, from, to, [](int64_t, uint32_t) {}, on_stretch);
+    return;
+  }
+  const int64_t origin = track.origin_ns;
+  track.near->visit(*track.file, track.location, from + origin, to + origin, [&](const Stretch& stretch) {
     on_stretch(stretch, std::max(stretch.start_ns - origin, from), std::min(stretch.end_ns - origin, to));
   });
 }
@@ -109,15 +128,22 @@ class Dominant {
   Dominant(const Track& track, const Scale& scale, uint32_t* region, uint8_t* share)
       : track_(track), scale_(scale), region_(region), share_(share) {}
   void piece(int64_t from, int64_t to, uint32_t region, double filled) {
-    scale_.pixels(from, to, [&](uint32_t pixel, double part) {
-      if (pixel != pixel_) finish(), pixel_ = pixel;
-      for (auto& [known, sum] : now_)
-        if (known == region) {
-          sum += part * filled;
-          return;
-        }
-      now_.push_back({region, part * filled});
-    });
+    scale_.pixels(from, to, [&](uint32_t pixel, double part) { add(pixel, region, part * filled); });
+  }
+  // A piece that fills all of its time: the pixels that lie in it are known at once.
+  void stretch(int64_t from, int64_t to, uint32_t region) {
+    double a, b;
+    if (!scale_.range(from, to, a, b)) return;
+    const auto first = uint32_t(a), last = uint32_t(b);
+    if (first == last) {
+      add(first, region, b - a);
+      return;
+    }
+    add(first, region, first + 1.0 - a);
+    const uint32_t known = of_trace(track_, region);
+    std::fill(region_ + first + 1, region_ + last, known);
+    std::fill(share_ + first + 1, share_ + last, uint8_t(255));
+    if (b > last) add(last, region, b - last);
   }
   void set(uint32_t pixel, uint32_t region, uint8_t share) {
     if (region != kNothing) region_[pixel] = of_trace(track_, region), share_[pixel] = share;
@@ -132,6 +158,16 @@ class Dominant {
   }
 
  private:
+  void add(uint32_t pixel, uint32_t region, double part) {
+    if (pixel != pixel_) finish(), pixel_ = pixel;
+    for (auto& [known, sum] : now_)
+      if (known == region) {
+        sum += part;
+        return;
+      }
+    now_.push_back({region, part});
+  }
+
   const Track& track_;
   const Scale& scale_;
   uint32_t* region_;
@@ -160,11 +196,18 @@ void draw_cells(const Track& track, const Window& window, uint32_t* region, uint
   Marks marks(scale, mark, mark_ns.data());
   Dominant dominant(track, scale, region, share);
   go_through(
-      track, window, wanted,
+      track, window, wanted, kPictureOfTile,
       [&](const Tile& tile, uint32_t level, int64_t tile_start, int64_t start, int64_t end) {
         marks.add_tile(track, tile, level, tile_start, start, end);
         const int64_t bin_ns = int64_t(1) << level;
         const bool whole = aligned && int(level) == wanted;
+        const int64_t tile_end = tile_start + (bin_ns << kTileBits);
+        if (whole && tile_start >= std::max(window.start_ns, track.begin_ns) &&
+            tile_end <= std::min(window.end_ns, track.end_ns)) {
+          const auto pixel = uint32_t((tile_start - window.start_ns) >> level);
+          for (uint32_t bin = 0; bin < kTileBins; bin++) dominant.set(pixel + bin, tile.region[bin], tile.share[bin]);
+          return;
+        }
         for (uint32_t bin = 0; bin < kTileBins; bin++) {
           const int64_t from = tile_start + bin * bin_ns, to = from + bin_ns;
           if (tile.region[bin] == kNothing || to <= start || from >= end) continue;
@@ -177,12 +220,10 @@ void draw_cells(const Track& track, const Window& window, uint32_t* region, uint
         }
       },
       [&](int64_t from, int64_t to) {
-        read_blocks(
-            track, from, to, [](int64_t, uint32_t) {},
-            [&](const Stretch& stretch, int64_t begin, int64_t end) {
-              if (stretch.region != kGap) dominant.piece(begin, end, stretch.region, 1.0);
-              marks.add_stretch(track, stretch, begin, end);
-            });
+        read_stretches(track, from, to, [&](const Stretch& stretch, int64_t begin, int64_t end) {
+          if (stretch.region != kGap) dominant.stretch(begin, end, stretch.region);
+          marks.add_stretch(track, stretch, begin, end);
+        });
       });
   dominant.finish();
 }
@@ -193,7 +234,7 @@ void add_groups(const Track& track, const Window& window, GroupRow& out) {
   const Scale scale(window);
   Marks marks(scale, out.mark.data(), out.mark_ns.data());
   go_through(
-      track, window, wanted,
+      track, window, wanted, kGroupsOfTile,
       [&](const Tile& tile, uint32_t level, int64_t tile_start, int64_t start, int64_t end) {
         marks.add_tile(track, tile, level, tile_start, start, end);
         const int64_t bin_ns = int64_t(1) << level;
@@ -207,16 +248,14 @@ void add_groups(const Track& track, const Window& window, GroupRow& out) {
         }
       },
       [&](int64_t from, int64_t to) {
-        read_blocks(
-            track, from, to, [](int64_t, uint32_t) {},
-            [&](const Stretch& stretch, int64_t begin, int64_t end) {
-              marks.add_stretch(track, stretch, begin, end);
-              if (stretch.region >= track.groups->size()) return;
-              const uint32_t group = (*track.groups)[stretch.region];
-              scale.pixels(begin, end, [&](uint32_t pixel, double part) {
-                out.shares[size_t(pixel) * kMaxGroups + group] += part * 255;
-              });
-            });
+        read_stretches(track, from, to, [&](const Stretch& stretch, int64_t begin, int64_t end) {
+          marks.add_stretch(track, stretch, begin, end);
+          if (stretch.region >= track.groups->size()) return;
+          const uint32_t group = (*track.groups)[stretch.region];
+          scale.pixels(begin, end, [&](uint32_t pixel, double part) {
+            out.shares[size_t(pixel) * kMaxGroups + group] += part * 255;
+          });
+        });
       });
 }
 
@@ -273,7 +312,8 @@ class Profile {
     if (to <= start_ || from >= end_) return;
     const TileKey key{track_.location, level, index};
     const bool there = !track_.tiles->frame(key).empty();
-    const bool whole = there && from >= start_ && to <= end_ && track_.tiles->find(key, tile_) && told(tile_.profile);
+    const bool whole =
+        there && from >= start_ && to <= end_ && track_.tiles->find(key, kProfileOfTile, tile_) && told(tile_.profile);
     if (whole) {
       for (const RegionSum& each : tile_.profile) sum(each.region, int64_t(each.count), each.own_ns);
     } else if (there && level > 0) {

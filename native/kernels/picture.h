@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/exceptional.h"
+#include "kernels/near_stretches.h"
 #include "kernels/pyramid.h"
 
 namespace strobe {
@@ -21,8 +22,9 @@ struct Track {
   const Groups* groups;
   const std::vector<uint32_t>* regions;  // those of the trace, by region of the process
   uint32_t location;
-  int64_t origin_ns;         // the trace's zero on the clock of the process
-  int64_t begin_ns, end_ns;  // nothing outside is looked at; since the trace's zero
+  int64_t origin_ns;              // the trace's zero on the clock of the process
+  int64_t begin_ns, end_ns;       // nothing outside is looked at; since the trace's zero
+  NearStretches* near = nullptr;  // of pictures that others follow
 };
 
 struct Window {

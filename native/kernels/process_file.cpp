@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "core/builder.h"
+#include "core/line_counts.h"
 #include "core/ring.h"
 #include "core/totals.h"
 #include "kernels/side_tables.h"
@@ -384,6 +385,11 @@ void ProcessFile::recover(const std::string& rings_path) {
       if (ring.magic == kTotalsMagic && ring.capacity * sizeof(TotalsEntry) <= header.ring_bytes) {
         if (end_json.size() < process_json.size())
           append_totals(recovered_.chunks, ring.location, totals_entries(&ring), ring.capacity);
+      } else if (ring.magic == kLinesMagic && ring.head.load() * sizeof(strobe_line) <= header.ring_bytes) {
+        const char* data = base + kRingsHeaderBytes + i * ring_bytes + kPage;
+        if (end_json.size() < process_json.size())
+          append_lines(recovered_.chunks, ring.location, reinterpret_cast<const strobe_line*>(data), ring.head.load(),
+                       line);
       } else if (ring.magic == kRowRingMagic && ring.capacity * sizeof(RowRecord) == header.ring_bytes) {
         counters["rows_lost"] += ring.lost.load();
         row_rings[ring.location] = &ring;

@@ -37,11 +37,18 @@ struct Tile {
   std::vector<RegionSum> profile;         // by region
 };
 
-// A zstd frame with a checksum. The tile of a row of many locations has no regions and no profile, and its marks name
-// regions of the whole trace.
+// What is read of a tile; what is not asked for keeps what it held before.
+enum TileParts : uint32_t {
+  kPictureOfTile = 1,  // region, share
+  kGroupsOfTile = 2,
+  kProfileOfTile = 4,
+};  // marks always
+
+// Three zstd frames with checksums, so that a picture reads no more than it shows. The tile of a row of many locations
+// has no regions and no profile, and its marks name regions of the whole trace.
 std::string encode_tile(const Tile& tile);
 // False: damaged.
-bool decode_tile(std::string_view frame, Tile& out);
+bool decode_tile(std::string_view frames, uint32_t parts, Tile& out);
 
 std::string compressed(std::string_view bytes);
 bool decompressed(std::string_view frame, std::string& out);

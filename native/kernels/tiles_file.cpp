@@ -17,7 +17,7 @@ namespace strobe {
 namespace {
 
 constexpr uint32_t kTilesMagic = 0x4c495453;  // "STIL"
-constexpr uint32_t kTilesVersion = 2;
+constexpr uint32_t kTilesVersion = 3;
 
 }  // namespace
 
@@ -108,9 +108,9 @@ std::string_view TilesFile::frame(const TileKey& key) const {
   return found ? std::string_view(static_cast<const char*>(map_) + found->offset, found->bytes) : std::string_view();
 }
 
-bool TilesFile::find(const TileKey& key, Tile& out) const {
+bool TilesFile::find(const TileKey& key, uint32_t parts, Tile& out) const {
   const std::string_view found = frame(key);
-  return !found.empty() && decode_tile(found, out);
+  return !found.empty() && decode_tile(found, parts, out);
 }
 
 uint64_t TilesFile::spans(const TileKey& key) const {

@@ -71,7 +71,8 @@ class TilesFile {
 
   bool empty() const { return tiles_ == 0; }
   bool sound() const { return map_ != nullptr; }
-  bool find(const TileKey& key, Tile& out) const;
+  // `parts`: of TileParts. False: there is none, or a damaged one.
+  bool find(const TileKey& key, uint32_t parts, Tile& out) const;
   std::string_view frame(const TileKey& key) const;  // empty: there is none
   uint64_t spans(const TileKey& key) const;          // 0: there is none
   // The coarsest level of a location (or of a row of many: overview.h), -1 where it has no tiles.

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "include/strobe.h"
+#include "lines_frames.h"
 
 #define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
 /* Below this address half of the thread's C stack is used. Unset it is above everything, so that the first frame comes
@@ -53,7 +54,7 @@ static PyObject* evaluate_deep(PyThreadState* tstate, struct _PyInterpreterFrame
   return result;
 }
 
-static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
+static PyObject* evaluate_recorded(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
   uintptr_t region = code_region(frame->f_code);
   if (__builtin_expect((char*)__builtin_frame_address(0) < stack_limit, 0))
     return evaluate_deep(tstate, frame, throwing);
@@ -69,6 +70,11 @@ static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* fra
   PyObject* result = _PyEval_EvalFrameDefault(tstate, frame, throwing);
   importing--;
   return result;
+}
+
+static PyObject* evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing) {
+  if (__builtin_expect(lines_running, 0)) return lines_evaluate(tstate, frame, throwing, evaluate_recorded);
+  return evaluate_recorded(tstate, frame, throwing);
 }
 
 int python_calls_start(void) {

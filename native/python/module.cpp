@@ -11,6 +11,7 @@
 extern "C" {
 #include "python/call_watch.h"
 #include "python/code_regions.h"
+#include "python/lines.h"
 }
 
 namespace nb = nanobind;
@@ -52,6 +53,12 @@ void calls_start(nb::sequence excluded, nb::sequence included, bool strings) {
 
 void call_watch(nb::str name, nb::object at_begin, nb::object at_end) {
   if (call_watch_start(name.ptr(), at_begin.ptr(), at_end.ptr()) != 0) throw nb::python_error();
+}
+void lines_choose(nb::sequence list) {
+  if (lines_start(list.ptr()) != 0) throw nb::python_error();
+}
+void lines_add_code(nb::handle code) {
+  if (lines_add(code.ptr()) != 0) throw nb::python_error();
 }
 
 uint32_t region(const std::string& name, int paradigm, int role, const std::string& file, uint32_t line,
@@ -146,9 +153,8 @@ NB_MODULE(_native, m) {
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
-  m.def("metric", [](const std::string& name, const std::string& unit) {
-    return strobe_metric(name.c_str(), unit.c_str());
-  });
+  m.def("metric",
+        [](const std::string& name, const std::string& unit) { return strobe_metric(name.c_str(), unit.c_str()); });
   m.def("sample", &strobe_sample);
   m.def("hardware_counter", [](const std::string& name) { return strobe_hardware_counter(name.c_str()) != 0; });
   m.def("thread_usage", [](bool hardware) {
@@ -164,6 +170,9 @@ NB_MODULE(_native, m) {
   m.def("python_calls_stop", &python_calls_stop);
   m.def("call_watch_start", &call_watch, nb::arg("name"), nb::arg("at_begin").none(), nb::arg("at_end").none());
   m.def("call_watch_stop", &call_watch_stop);
+  m.def("lines_start", &lines_choose, nb::arg("patterns"));
+  m.def("lines_stop", &lines_stop);
+  m.def("lines_add", &lines_add_code, nb::arg("code"));
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));
   register_reader(m);

@@ -7,6 +7,7 @@
 
 #if PY_VERSION_HEX >= 0x030C0000
 #include "include/strobe.h"
+#include "lines_events.h"
 
 #define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
 static FAST_TLS int importing;
@@ -14,7 +15,9 @@ static PyObject* disable; /* sys.monitoring.DISABLE */
 static int tool_id = -1;
 static int running;
 
-static inline PyObject* begin(PyObject* const* args) {
+static inline PyObject* begin(PyObject* const* args, int goes_on) {
+  LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of((PyCodeObject*)args[0]) : NULL;
+  if (lines) lines_push(lines, args[0], args[1], goes_on);
   uintptr_t region = code_region((PyCodeObject*)args[0]);
   if (region >= CODE_FIRST) {
     if (!importing) strobe_enter((uint32_t)(region - CODE_FIRST));
@@ -24,10 +27,13 @@ static inline PyObject* begin(PyObject* const* args) {
     importing++;
     Py_RETURN_NONE;
   }
+  if (lines) Py_RETURN_NONE;
   return Py_NewRef(disable);
 }
 
 static inline PyObject* end(PyObject* const* args, int may_disable) {
+  LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of((PyCodeObject*)args[0]) : NULL;
+  if (lines) lines_pop(lines);
   uintptr_t region = code_region((PyCodeObject*)args[0]);
   if (region >= CODE_FIRST) {
     if (!importing) strobe_leave((uint32_t)(region - CODE_FIRST));
@@ -37,16 +43,21 @@ static inline PyObject* end(PyObject* const* args, int may_disable) {
     if (importing > 0) importing--;
     Py_RETURN_NONE;
   }
-  if (may_disable) return Py_NewRef(disable);
+  if (may_disable && !lines) return Py_NewRef(disable);
   Py_RETURN_NONE;
 }
 
 /* PY_UNWIND and PY_THROW are global events: they cannot be switched off per code object. */
 static PyObject* on_begin(PyObject* self, PyObject* const* args, Py_ssize_t n) {
-  return (void)self, (void)n, begin(args);
+  return (void)self, (void)n, begin(args, 0);
+}
+static PyObject* on_resume(PyObject* self, PyObject* const* args, Py_ssize_t n) {
+  return (void)self, (void)n, begin(args, 1);
 }
 static PyObject* on_throw(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   (void)self, (void)n;
+  LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of((PyCodeObject*)args[0]) : NULL;
+  if (lines) lines_push(lines, args[0], args[1], 1);
   uintptr_t region = code_region((PyCodeObject*)args[0]);
   if (region >= CODE_FIRST && !importing) strobe_enter((uint32_t)(region - CODE_FIRST));
   if (region == CODE_IMPORT) importing++;
@@ -61,7 +72,7 @@ static PyObject* on_unwind(PyObject* self, PyObject* const* args, Py_ssize_t n) 
 
 static PyMethodDef callbacks[] = {
     {"PY_START", (PyCFunction)(void (*)(void))on_begin, METH_FASTCALL, NULL},
-    {"PY_RESUME", (PyCFunction)(void (*)(void))on_begin, METH_FASTCALL, NULL},
+    {"PY_RESUME", (PyCFunction)(void (*)(void))on_resume, METH_FASTCALL, NULL},
     {"PY_THROW", (PyCFunction)(void (*)(void))on_throw, METH_FASTCALL, NULL},
     {"PY_RETURN", (PyCFunction)(void (*)(void))on_end, METH_FASTCALL, NULL},
     {"PY_YIELD", (PyCFunction)(void (*)(void))on_end, METH_FASTCALL, NULL},
@@ -103,7 +114,7 @@ int python_calls_start(void) {
   if (tool_id < 3)
     return PyErr_SetString(PyExc_RuntimeError, "no free tool id in sys.monitoring (3 and 4 are taken)"), -1;
   importing = 0;
-  if (set_callbacks(monitoring, 1) != 0) return -1;
+  if (set_callbacks(monitoring, 1) != 0 || lines_events_start(monitoring, tool_id) != 0) return -1;
   /* What an earlier recording in this process had switched off. */
   PyObject* done = PyObject_CallMethod(monitoring, "restart_events", NULL);
   Py_XDECREF(done);

@@ -73,13 +73,14 @@ void for_each_row(size_t count, Work&& work) {
 class Process {
  public:
   Process(std::shared_ptr<const ProcessFile> file, std::vector<uint32_t> regions, Groups groups, int64_t origin_ns,
-          int64_t begin_ns, int64_t end_ns)
+          int64_t begin_ns, int64_t end_ns, NearStretches& near)
       : file_(std::move(file)),
         regions_(std::move(regions)),
         groups_(std::move(groups)),
         origin_ns_(origin_ns),
         begin_ns_(begin_ns),
-        end_ns_(end_ns) {}
+        end_ns_(end_ns),
+        near_(near) {}
 
   void build(const std::string& path) const { build_tiles(*file_, groups_, origin_ns_, path); }
   bool open(const std::string& path) {
@@ -88,8 +89,8 @@ class Process {
   }
   uint32_t checksum() const { return tiles_->checksum(); }
   Track track(uint32_t location) {
-    return {file_.get(), tiles_.get(), &exceptional(location), &groups_, &regions_, location, origin_ns_,
-            begin_ns_,   end_ns_};
+    return {file_.get(), tiles_.get(), &exceptional(location), &groups_, &regions_, location, origin_ns_, begin_ns_,
+            end_ns_,     &near_};
   }
 
  private:
@@ -112,6 +113,7 @@ class Process {
   const Groups groups_;
   const int64_t origin_ns_, begin_ns_, end_ns_;
   std::unique_ptr<TilesFile> tiles_ = std::make_unique<TilesFile>();
+  NearStretches& near_;
   std::mutex mutex_;
   std::map<uint32_t, std::unique_ptr<Exceptional>> exceptional_;
 };
@@ -129,7 +131,7 @@ class Pyramid {
       if (groups.data()[i] >= groups_) throw nb::value_error("no such group");
     processes_.push_back(std::make_unique<Process>(
         file_of(reader), std::vector<uint32_t>(regions.data(), regions.data() + regions.shape(0)),
-        Groups(groups.data(), groups.data() + groups.shape(0)), origin_ns, begin_ns, end_ns));
+        Groups(groups.data(), groups.data() + groups.shape(0)), origin_ns, begin_ns, end_ns, near_));
   }
 
   void build(size_t process, const std::string& path) {
@@ -264,6 +266,7 @@ class Pyramid {
   }
 
   const uint32_t groups_;
+  NearStretches near_;  // of all processes: before those, whose files it knows
   std::vector<std::unique_ptr<Process>> processes_;
   std::vector<Place> places_;
   TilesOf overview_of_;

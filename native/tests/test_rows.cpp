@@ -74,7 +74,7 @@ std::string region_of(const ProcessFile& file, uint32_t location, int64_t row) {
 void check_collectives(const ProcessFile& file, size_t least, bool all) {
   const Table rows = table(file, "collective_spans");
   CHECK(rows.row.size() >= least);
-  const auto& sequence = column(rows, "sequence");
+  const auto& sequence = column(rows, "rank");
   std::map<uint32_t, Spans> spans;
   std::map<uint32_t, std::string> names;
   for (const Region& r : file.regions) names[r.id] = r.name;

@@ -66,7 +66,7 @@ class Counted:
         self.truth = json.loads((folder / "truth.json").read_text())
         with strobe.open(workshop.trace) as trace:
             self.rows = (
-                trace.sql("select name, unit, location, process, time_ns, value from metrics order by time_ns")
+                trace.sql("select metric as name, unit, location, process, time_ns, value from metrics order by 5")
                 .to_arrow()
                 .to_pylist()
             )

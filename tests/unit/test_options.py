@@ -150,7 +150,7 @@ def test_moments_sizes_and_shares_are_read() -> None:
         "call:f:3": ("call", 3, "__main__.f"),
         "paused": ("paused", 0, ""),
     }
-    assert [size(text) for text in ("100000", "64k", "2G", "1.5MiB")] == [100_000, 1 << 16, 2 << 30, 3 << 19]
+    assert [size(text) for text in ("2000000", "2048k", "2G", "1.5MiB")] == [2_000_000, 2 << 20, 2 << 30, 3 << 19]
     assert [share(text) for text in ("5%", "0.5%")] == [0.05, 0.005]
 
 
@@ -159,7 +159,7 @@ def test_moments_sizes_and_shares_are_read() -> None:
     [
         *(("start", text) for text in ("step:", "step:-1", "call:", "call:f:0", "later", "sec:x", "-5s")),
         *(("for", text) for text in ("5 hours", "nan", "-1")),
-        *(("max-size", text) for text in ("2", "big", "-2G", "2X", "nan")),
+        *(("max-size", text) for text in ("2", "64K", "big", "-2G", "2X", "nan")),
         *(("max-overhead", text) for text in ("0", "-5%", "many", "nan")),
         ("counters", "cpu,gpu"),
         ("signal", "KILL"),

@@ -28,6 +28,7 @@ from tests.unit.slow_pictures import SlowLocation
 
 ZERO_NS = 123_456_789_012
 Spans = list[tuple[int, int, int]]  # start, duration, region
+AROUND = ((0, 1), (1, 2), (-1, 0), (0.25, 0.5), (-2, 5), (3.5, 3.75))  # of a window: begin and end of others
 
 
 def nest(rng: random.Random, start: int, end: int, depth: int, out: Spans) -> None:
@@ -176,6 +177,26 @@ def test_the_profile_of_any_window_is_exact(trace: Trace, slow: list[SlowLocatio
             expected = slow[location].profile(start, stop)
             assert (count[line] == expected[0]).all()
             assert (own_ns[line] == expected[1]).all()
+
+
+def test_what_was_drawn_before_changes_no_pixel(folder: Path, trace: Trace):
+    """Stretches of blocks are kept from one picture to the next: another trace, asked once, knows of none."""
+    rng, end = random.Random(11), trace.info.duration_ns
+    locations = range(len(trace.locations))
+    used = strobe.open(folder)
+    for _ in range(4):
+        # From a few blocks to a few spans; then the pictures beside it, within it and around it, in any order.
+        length = int(end / rng.uniform(20, 4000))
+        start = rng.randrange(end - length)
+        windows = [(start + int(length * by), start + int(length * to)) for by, to in AROUND]
+        rng.shuffle(windows)
+        for window in windows:
+            fresh = strobe.open(folder)
+            for kind in ("cells", "group_shares"):
+                found = getattr(used, kind)(locations, *window, 64)
+                expected = getattr(fresh, kind)(locations, *window, 64)
+                for one, other in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):
+                    np.testing.assert_array_equal(one, other)
 
 
 def test_without_tiles_pictures_are_the_same(folder: Path, trace: Trace, tmp_path: Path):

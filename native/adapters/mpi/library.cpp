@@ -46,9 +46,13 @@ void* find_init(const void* caller) {
   return nullptr;
 }
 
+int fails(...) { return 16; }  // about what MPI calls MPI_ERR_OTHER
+
+// A function that an old library lacks fails: then less is known of what calls move.
 template <class F>
 void look_up(void* handle, const char* name, F*& function) {
-  function = reinterpret_cast<F*>(dlsym(handle, name));
+  void* found = dlsym(handle, name);
+  function = found ? reinterpret_cast<F*>(found) : reinterpret_cast<F*>(fails);
 }
 
 // A variable of the library. An executable linked with it may hold the only copy that is used (copy relocation).
@@ -71,22 +75,49 @@ const Library* find_library(const void* caller) {
   for (int call = 0; call < kCalls; call++) made->real[call] = dlsym(handle, kNames[call]);
   look_up(handle, "PMPI_Comm_rank", made->comm_rank);
   look_up(handle, "PMPI_Comm_size", made->comm_size);
+  look_up(handle, "PMPI_Comm_remote_size", made->comm_remote_size);
+  look_up(handle, "PMPI_Comm_test_inter", made->comm_test_inter);
+  look_up(handle, "PMPI_Comm_group", made->comm_group);
+  look_up(handle, "PMPI_Comm_remote_group", made->comm_remote_group);
+  look_up(handle, "PMPI_Group_size", made->group_size);
+  look_up(handle, "PMPI_Group_rank", made->group_rank);
+  look_up(handle, "PMPI_Group_translate_ranks", made->group_translate_ranks);
+  look_up(handle, "PMPI_Group_free", made->group_free);
+  look_up(handle, "PMPI_Win_get_group", made->win_get_group);
+  look_up(handle, "PMPI_Initialized", made->initialized);
+  look_up(handle, "PMPI_Type_size_x", made->type_size_x);
+  look_up(handle, "PMPI_Get_elements_x", made->get_elements_x);
+  look_up(handle, "PMPI_Test_cancelled", made->test_cancelled);
+  look_up(handle, "PMPI_Topo_test", made->topo_test);
+  look_up(handle, "PMPI_Cartdim_get", made->cartdim_get);
+  look_up(handle, "PMPI_Graph_neighbors_count", made->graph_neighbors_count);
+  look_up(handle, "PMPI_Dist_graph_neighbors_count", made->dist_graph_neighbors_count);
   const char* slash = strrchr(info.dli_fname, '/');
   const char* file = slash ? slash + 1 : info.dli_fname;
   Constants& is = made->constants;
   if (void* world = object(handle, "ompi_mpi_comm_world")) {  // Open MPI: handles are addresses of its objects
     made->comm_world = Word(world);
-    is.any_source = -1, is.proc_null = -2;
+    is.any_source = -1, is.proc_null = -2, is.root = -4;
     is.comm_null = Word(object(handle, "ompi_mpi_comm_null"));
+    is.comm_self = Word(object(handle, "ompi_mpi_comm_self"));
+    is.type_null = Word(object(handle, "ompi_mpi_datatype_null"));
+    is.byte = Word(object(handle, "ompi_mpi_byte"));
+    is.cartesian = 1, is.graph = 2, is.distributed_graph = 3;
+    is.status_bytes = 24, is.status_source = 0, is.status_tag = 4, is.status_error = 8;
   } else if (!strncmp(file, "libmpi_abi", 10)) {  // the ABI of MPI 5.0: handles are small numbers as wide as pointers
     made->comm_world = 0x101;
-    is.any_source = -1, is.proc_null = -3;
-    is.comm_null = 0x100;
+    is.any_source = -1, is.proc_null = -3, is.root = -4;
+    is.comm_null = 0x100, is.comm_self = 0x102, is.type_null = 0x200, is.byte = 0x247;
+    is.cartesian = 211, is.graph = 212, is.distributed_graph = 213;
+    is.status_bytes = 32, is.status_source = 0, is.status_tag = 4, is.status_error = 8;
   } else {  // MPICH, Intel MPI, MVAPICH, Cray MPICH: handles are ints
     made->comm_world = 0x44000000;
-    is.any_source = -2, is.proc_null = -1;
-    is.comm_null = 0x04000000;
-    is.comm_is_int = true;
+    is.any_source = -2, is.proc_null = -1, is.root = -3;
+    is.comm_null = 0x04000000, is.comm_self = 0x44000001, is.type_null = 0x0c000000, is.byte = 0x4c00010d;
+    is.in_place = -1, is.status_ignore = 1;
+    is.graph = 1, is.cartesian = 2, is.distributed_graph = 3;
+    is.status_bytes = 20, is.status_source = 8, is.status_tag = 12, is.status_error = 16;
+    is.handles_are_ints = true;
   }
   redirect_references(*made);
   found_library.store(made, std::memory_order_release);

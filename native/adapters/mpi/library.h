@@ -19,9 +19,13 @@ enum Call : int {
 };
 
 struct Constants {
-  int any_source = INT32_MIN, proc_null = INT32_MIN;
-  Word comm_null = 0;
-  bool comm_is_int = false;  // handles are ints: the upper half of a word holds anything
+  int any_source = INT32_MIN, proc_null = INT32_MIN, root = INT32_MIN;  // root: MPI_ROOT
+  Word comm_null = 0, comm_self = 0, type_null = 0, byte = 0;
+  Word in_place = 1, status_ignore = 0;
+  int cartesian = 0, graph = 0, distributed_graph = 0;  // what MPI_Topo_test says
+  int status_bytes = 0, status_source = 0, status_tag = 0,
+      status_error = 0;           // size of a status, and where it says what
+  bool handles_are_ints = false;  // the upper half of a word holds anything
 };
 
 struct Library {
@@ -29,7 +33,31 @@ struct Library {
   Constants constants;
   int (*comm_rank)(Word comm, int* rank) = nullptr;
   int (*comm_size)(Word comm, int* size) = nullptr;
+  int (*comm_remote_size)(Word comm, int* size) = nullptr;
+  int (*comm_test_inter)(Word comm, int* flag) = nullptr;
+  int (*comm_group)(Word comm, void* group) = nullptr;
+  int (*comm_remote_group)(Word comm, void* group) = nullptr;
+  int (*group_size)(Word group, int* size) = nullptr;
+  int (*group_rank)(Word group, int* rank) = nullptr;
+  int (*group_translate_ranks)(Word group, int n, const int* ranks, Word other, int* translated) = nullptr;
+  int (*group_free)(void* group) = nullptr;
+  int (*win_get_group)(Word window, void* group) = nullptr;
+  int (*initialized)(int* flag) = nullptr;
+  int (*type_size_x)(Word type, int64_t* bytes) = nullptr;
+  int (*get_elements_x)(const void* status, Word type, int64_t* count) = nullptr;
+  int (*test_cancelled)(const void* status, int* flag) = nullptr;
+  int (*topo_test)(Word comm, int* kind) = nullptr;
+  int (*cartdim_get)(Word comm, int* dimensions) = nullptr;
+  int (*graph_neighbors_count)(Word comm, int rank, int* count) = nullptr;
+  int (*dist_graph_neighbors_count)(Word comm, int* in, int* out, int* weighted) = nullptr;
   Word comm_world = 0;
+
+  // Handles are compared and looked up as whole words.
+  Word handle(Word word) const { return constants.handles_are_ints ? Word(uint32_t(word)) : word; }
+  Word handle_at(const void* place, size_t index = 0) const {
+    return constants.handles_are_ints ? Word(static_cast<const uint32_t*>(place)[index])
+                                      : static_cast<const Word*>(place)[index];
+  }
 };
 
 extern std::atomic<const Library*> found_library;

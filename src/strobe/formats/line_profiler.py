@@ -9,17 +9,22 @@ shown as the same.
 
 from __future__ import annotations
 
+import pickle
 import pickletools
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Format, Imported
 from strobe.store.profile_import import ROOT, ProfileProcess, read_whole
+from strobe.structure.source_lines import summed_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from strobe.model.plugins import ImportSource, ImportTarget
+    from strobe.store.trace import Trace
+    from strobe.structure.source_lines import CountedFunction
 
 _CLASSES = {"LineStats"}
 _MODULES = {"line_profiler", "line_profiler.line_profiler", "line_profiler._line_profiler", "_line_profiler"}
@@ -219,10 +224,32 @@ def _lines(
     process.totals(location, path, calls, total_ns, total_ns)
 
 
+def pickled(functions: Iterable[CountedFunction]) -> bytes:
+    """Return counted lines as line_profiler's LineStats, pickled; times are nanoseconds."""
+    timings = {
+        (each.file, each.function_line or min(each.lines), each.name): [
+            (line, hits, ns) for line, (hits, ns) in sorted(each.lines.items())
+        ]
+        for each in functions
+    }
+    state = pickle.dumps({"timings": timings, "unit": 1e-9}, protocol=2)
+    # An object of line_profiler's class, which need not be installed here: PROTO 2, GLOBAL, EMPTY_TUPLE, NEWOBJ, its
+    # state (without its own PROTO and STOP), BUILD, STOP.
+    return b"\x80\x02cline_profiler.line_profiler\nLineStats\n)\x81" + state[2:-1] + b"b."
+
+
+def write(trace: Trace, path: Path) -> list[str]:
+    """Write the counted lines of all threads and processes together."""
+    functions = summed_lines(trace.side_table("lines"))
+    path.write_bytes(pickled(functions))
+    return [] if functions else [trace.missing(("lines",)) or "no lines were counted"]
+
+
 FORMAT = Format(
     "line_profiler",
     "line_profiler's .lprof (kernprof -l)",
     suffixes=(".lprof",),
     sniff=sniff,
     read=read,
+    write=write,
 )

@@ -88,10 +88,14 @@ def group_of(name: str, paradigm: str, role: str) -> str:
 _MPI_ROLES = (
     (re.compile(r"MPI_(Wait|Test|Request_get_status)"), "wait"),
     (re.compile(r"MPI_I?barrier", re.IGNORECASE), "sync"),
-    (re.compile(r"MPI_(I?[bsr]?send|I?m?recv|sendrecv|I?m?probe|start)", re.IGNORECASE), "p2p"),
+    (re.compile(r"MPI_Win_(fence|lock|unlock|flush|post|start|complete|wait|test|sync)"), "sync"),
+    (re.compile(r"MPI_(I?[bsrp]?send|I?m?p?recv|sendrecv|I?m?probe|start|pready|parrived)", re.IGNORECASE), "p2p"),
+    (re.compile(r"MPI_R?(put|get|get_accumulate|accumulate)(_c)?$", re.IGNORECASE), "p2p"),
+    (re.compile(r"MPI_(Fetch_and_op|Compare_and_swap)"), "p2p"),
     (re.compile(r"MPI_I?(all|bcast|gather|scatter|reduce|scan|exscan|neighbor)", re.IGNORECASE), "collective"),
-    (re.compile(r"MPI_Comm_(i?dup|create|split|free|disconnect|spawn)"), "collective"),
+    (re.compile(r"MPI_Comm_(i?dup|create|split|free|disconnect|spawn|accept|connect|join)"), "collective"),
     (re.compile(r"MPI_(Intercomm_(create|merge)|Cart_(create|sub)|(Dist_g|G)raph_create)"), "collective"),
+    (re.compile(r"MPI_Win_(create|allocate|free)"), "collective"),
 )
 
 
@@ -113,4 +117,5 @@ RECORDED_WITH = {
     "nvtx": ("NVTX ranges", "--trace +nvtx"),
     "itt": ("ITT ranges", "--trace +itt"),
     "metrics": ("process metrics", "--trace +metrics"),
+    "lines": ("source lines", "--lines FUNCTION"),
 }

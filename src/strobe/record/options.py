@@ -21,7 +21,13 @@ GROUPS = {
     "ranks": "processes and ranks",
     "say": "what strobe says",
 }
-SHORT_NAMES = {"python": "python_calls", "torch": "torch_ops", "loader": "data_loader", "metrics": "counters"}
+SHORT_NAMES = {
+    "python": "python_calls",
+    "lines": "source_lines",
+    "torch": "torch_ops",
+    "loader": "data_loader",
+    "metrics": "counters",
+}
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
@@ -33,7 +39,7 @@ PRESETS: dict[str, dict[str, str]] = {
 class Option:
     """A row of the table: `parse` makes a value of its text, or raises ValueError with a sentence."""
 
-    __slots__ = ("default", "flags", "group", "help", "many", "metavar", "name", "parse", "paths")
+    __slots__ = ("adapter", "default", "flags", "group", "help", "many", "metavar", "name", "parse", "paths")
 
     def __init__(
         self,
@@ -47,6 +53,7 @@ class Option:
         flags: tuple[str, ...] = (),
         many: str = "",
         paths: bool = False,
+        adapter: str = "",
     ) -> None:
         self.name = name
         self.group = group
@@ -57,6 +64,7 @@ class Option:
         self.flags = flags  # other spellings on the command line
         self.many = many  # what stands between several values; "": there is one
         self.paths = paths  # in a file: relative to the folder of the file
+        self.adapter = adapter  # that this option, where it has a value, asks for beside those of `trace`
 
     @property
     def variable(self) -> str:
@@ -179,8 +187,8 @@ def size(text: str) -> int:
         value = int(float(number) * _SIZES[word[len(number) :]])
     except (ValueError, KeyError, OverflowError):
         value = 0
-    if not 1 << 16 <= value < 1 << 60:
-        raise ValueError(f"'{text}' is no size of a trace; there are: 500M, 2G (at least 64K)")
+    if not 1 << 20 <= value < 1 << 60:
+        raise ValueError(f"'{text}' is no size of a trace; there are: 500M, 2G (at least 1M)")
     return value
 
 
@@ -253,6 +261,16 @@ _ROWS = (
         "CPU time, page faults and context switches of each execution of these strobe.region(), by name: load,step-*",
         metavar="GLOBS",
         many=",",
+    ),
+    Option(
+        "lines",
+        "what",
+        "",
+        separated(","),
+        "count the lines of these functions: module.function, Class.method, file.py, * and ? as in a shell",
+        metavar="PATTERN",
+        many=",",
+        adapter="source_lines",
     ),
     Option(
         "keep",
@@ -422,7 +440,9 @@ def traced_adapters(settings: dict[str, Setting], *, mpi: bool = False) -> tuple
     changes, graph_only = without_graph(settings["trace"].text)
     if graph_only:
         settings["keep"] = Setting("0", f"graph in --trace ({settings['trace'].origin})")
-    return adapters(settings["preset"].text, changes, mpi=mpi)
+    chosen = adapters(settings["preset"].text, changes, mpi=mpi)
+    asked = [option.adapter for name, option in OPTIONS.items() if option.adapter and settings[name].text]
+    return tuple(name for name in known_adapters() if name in chosen or name in asked)
 
 
 def without_graph(changes: str) -> tuple[str, bool]:

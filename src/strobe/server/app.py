@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import html
 import json
 import logging
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ from strobe.server.openapi import openapi
 from strobe.server.tables import CELLS_TYPE, Body
 
 _WORTH_COMPRESSING = 8192
+_GZIP = 16 + zlib.MAX_WBITS  # zlib in the wrapping of gzip, without a time
 _GONE = 499  # nobody reads it
 _SHOWN = 60
 _BROKEN = """<!doctype html>
@@ -232,8 +233,11 @@ def _told(handler: Handler) -> Handler:
 
 def _packed(body: Body, zipped: bool) -> _Packed:
     if zipped and len(body.data) >= _WORTH_COMPRESSING:
-        # Level 1: cells shrink fivefold at about 5 ms for a megabyte; the next levels cost more than they save.
-        return _Packed(gzip.compress(body.data, compresslevel=1, mtime=0), body.media_type, "gzip")
+        # Cells shrink fivefold at about 5 ms for a megabyte. They repeat themselves next to where they are: looking no
+        # further costs a quarter less than level 1, for as many bytes; JSON repeats itself farther away.
+        near = zlib.Z_RLE if body.media_type == CELLS_TYPE else zlib.Z_DEFAULT_STRATEGY
+        deflate = zlib.compressobj(level=1, wbits=_GZIP, strategy=near)
+        return _Packed(deflate.compress(body.data) + deflate.flush(), body.media_type, "gzip")
     return _Packed(body.data, body.media_type, "")
 
 

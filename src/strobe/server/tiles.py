@@ -65,17 +65,21 @@ def encode_cells(
 ) -> bytes:
     """Return the body for cells of shape (rows, TILE_CELLS): region ids (NOTHING where idle), shares, and marks."""
     rows = len(regions)
-    marked = marks is not None and bool((marks != NOTHING).any())
-    index, palette = marked_palette(
-        np.concatenate([regions, marks]) if marked and marks is not None else regions, names
-    )
-    about = {**header, "rows": rows, "shares": shares is not None, "marks": marked, "palette": palette}
+    # Most cells have no mark: only the others are looked up.
+    at = np.flatnonzero(marks != NOTHING) if marks is not None else np.empty(0, dtype=np.intp)
+    found = marks.ravel()[at] if marks is not None else regions[:0].ravel()
+    index, palette = marked_palette(np.concatenate([regions.ravel(), found]), names)
+    about = {**header, "rows": rows, "shares": shares is not None, "marks": len(at) > 0, "palette": palette}
     text = json.dumps(about, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    parts = [MAGIC, struct.pack("<I", len(text)), text, index[:rows].tobytes()]
+    parts = [MAGIC, struct.pack("<I", len(text)), text, index[: regions.size].tobytes()]
     if shares is not None:
         parts.append(np.ascontiguousarray(shares, dtype=np.uint8).tobytes())
-    return b"".join([*parts, index[rows:].tobytes()])
+    if len(at):
+        marked = np.zeros(regions.size, dtype=np.uint8)
+        marked[at] = index[regions.size :]
+        parts.append(marked.tobytes())
+    return b"".join(parts)
 
 
 def marked_palette(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]]:
@@ -91,7 +95,7 @@ def palette_of(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]
     """Return one byte for each cell, and what the bytes from 1 on mean: [region, name, group]."""
     count = len(names.names)
     # One more slot takes everything that is no region (NOTHING); a table lookup costs a fifth of np.unique here.
-    slots = np.minimum(regions, count)
+    slots = np.minimum(regions, count).astype(np.intp)  # or else both lookups make their own of it
     seen = np.bincount(slots.ravel(), minlength=count + 1)
     used = np.flatnonzero(seen[:count])
     index_of = np.zeros(count + 1, dtype=np.uint8)
@@ -107,4 +111,4 @@ def palette_of(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]
         if members:
             palette.append([NOTHING, f"{len(members)} rare regions ({group})", group])
             index_of[members] = len(palette)
-    return index_of[slots], palette
+    return index_of.take(slots), palette

@@ -759,6 +759,8 @@ class Trace:
     def _has(self, need: str) -> bool:
         if need == "metrics":
             return any(len(cast("list[float]", m["value"])) for reader in self.readers for m in reader.metrics())
+        if need == "lines":
+            return any(reader.tables().get("lines") for reader in self.readers)
         if need == "spans":
             return self.span_count + self.folded_count > 0
         paradigms = {row[2] for row in self.definitions.regions}

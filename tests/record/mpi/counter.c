@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 static _Atomic long found, nothing;
-#define LIST(X) X(Init) X(Init_thread) X(Send) X(Isend) X(Recv) X(Irecv) X(Sendrecv) X(Start) X(Startall) X(Wait) X(Waitall) \
+#define LIST(X) X(Init) X(Init_thread) X(Send) X(Isend) X(Recv) X(Irecv) X(Sendrecv) X(Send_init) X(Recv_init) X(Request_free) X(Start) X(Startall) X(Wait) X(Waitall) \
   X(Waitany) X(Waitsome) X(Probe) X(Barrier) X(Ibarrier) X(Bcast) X(Reduce) X(Allreduce) X(Iallreduce) X(Allgather) X(Alltoall) \
   X(Gather) X(Scatter) X(Scan) X(Comm_split) X(Comm_dup) X(Comm_free) X(Finalize)
 #define X(name) static _Atomic long n_##name;
@@ -40,6 +40,9 @@ CALL(Isend, (C b, int n, T t, int p, int g, M m, R r), (b, n, t, p, g, m, r))
 CALL(Recv, (B b, int n, T t, int p, int g, M m, S s), (b, n, t, p, g, m, s))
 CALL(Irecv, (B b, int n, T t, int p, int g, M m, R r), (b, n, t, p, g, m, r))
 CALL(Sendrecv, (C b, int n, T t, int p, int g, B c, int o, T u, int q, int h, M m, S s), (b, n, t, p, g, c, o, u, q, h, m, s))
+CALL(Send_init, (C b, int n, T t, int p, int g, M m, R r), (b, n, t, p, g, m, r))
+CALL(Recv_init, (B b, int n, T t, int p, int g, M m, R r), (b, n, t, p, g, m, r))
+CALL(Request_free, (R r), (r))
 CALL(Start, (R r), (r))
 CALL(Startall, (int n, R r), (n, r))
 CALL(Wait, (R r, S s), (r, s))

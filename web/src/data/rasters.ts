@@ -1,8 +1,7 @@
 // Pictures of many rows as the server sends them (server/rows.py): group shares of rows that stand for many, and one number per cell.
-import { Lru } from "../base/lru";
-import type { Api, Parameters } from "./api";
-import { coarser, decodePalette, type Mark, marksOf, type TileKey } from "./cells";
-import { UnderWay } from "./underWay";
+import type { Api } from "./api";
+import { decodePalette, type Mark, marksOf } from "./cells";
+import { RowStore } from "./store";
 import { list, number, object, text, WireError } from "./wire";
 
 /** One row of a tile: the cells of each plane, one plane after the other. */
@@ -16,19 +15,10 @@ export type Raster = {
   readonly unit: string;
 };
 
-/** Rows of one kind that are wanted, and how they are asked for. */
-export type Family = {
-  readonly name: string;
-  readonly question: string;
-  readonly members: readonly number[];
-  /** Which members may come with one answer. */
-  readonly chunks: (members: readonly number[]) => number[][];
-  readonly parameters: (members: readonly number[]) => Parameters;
-};
-
 const MAGIC = 0x31525453; // "STR1", little endian
 const KEPT = 6000;
-const AT_ONCE = 128;
+/** Rows that one answer holds. */
+export const AT_ONCE = 128;
 
 /** Decodes a body into its rows, from top to bottom. */
 export function decodeRasters(body: ArrayBuffer, tileCells: number): Raster[] {
@@ -55,13 +45,6 @@ export function decodeRasters(body: ArrayBuffer, tileCells: number): Raster[] {
   }));
 }
 
-/** So many neighbours at a time as one answer holds. */
-export function inChunks(members: readonly number[]): number[][] {
-  const chunks: number[][] = [];
-  for (let i = 0; i < members.length; i += AT_ONCE) chunks.push(members.slice(i, i + AT_ONCE));
-  return chunks;
-}
-
 /** Stretches of numbers that follow each other, as long as one answer holds. */
 export function inStretches(members: readonly number[]): number[][] {
   const stretches: number[][] = [];
@@ -74,63 +57,14 @@ export function inStretches(members: readonly number[]): number[][] {
 }
 
 /** Fetches rasters and remembers them. */
-export class RasterStore {
-  private readonly known = new Lru<Raster>(KEPT);
-  private readonly underWay: UnderWay;
-
-  constructor(
-    private readonly api: Api,
-    private readonly tileCells: number,
-    changed: () => void,
-    failed: (sentence: string) => void,
-  ) {
-    this.underWay = new UnderWay(changed, failed);
-  }
-
-  /** Fetches what is missing, and withdraws the requests for what is not wanted any more. */
-  want(families: readonly Family[], tiles: readonly TileKey[]): void {
-    this.underWay.want(() => {
-      for (const family of families)
-        for (const key of tiles) {
-          const missing = family.members.filter((member) => !this.known.get(nameOf(family.name, member, key)));
-          for (const some of family.chunks(missing))
-            this.underWay.start(`${family.name}/${key.level}/${key.tile}/${some.join()}`, (signal) =>
-              this.fetch(family, some, key, signal),
-            );
-        }
-    });
-  }
-
-  /** A row's tile, or the nearest coarser one that is there. */
-  get(family: string, member: number, key: TileKey): { readonly key: TileKey; readonly raster: Raster } | undefined {
-    for (const at of coarser(key)) {
-      const raster = this.known.peek(nameOf(family, member, at));
-      if (raster) return { key: at, raster };
-    }
-    return undefined;
-  }
-
-  get waiting(): boolean {
-    return this.underWay.waiting;
-  }
-
-  close(): void {
-    this.underWay.close();
-  }
-
-  private async fetch(family: Family, members: readonly number[], key: TileKey, signal: AbortSignal): Promise<void> {
-    const parameters = { ...family.parameters(members), level: key.level, tile: key.tile };
-    const response = await this.api.ask(family.question, parameters, signal);
-    const rasters = decodeRasters(await response.arrayBuffer(), this.tileCells);
-    members.forEach((member, i) => {
-      const raster = rasters[i];
-      if (raster) this.known.set(nameOf(family.name, member, key), raster);
-    });
-  }
-}
-
-const nameOf = (family: string, member: number, { level, tile }: TileKey): string =>
-  `${family}/${member}/${level}/${tile}`;
+export type RasterStore = RowStore<Raster>;
+export const rasterStore = (
+  api: Api,
+  tileCells: number,
+  changed: () => void,
+  failed: (sentence: string) => void,
+): RasterStore =>
+  new RowStore(api, async (response) => decodeRasters(await response.arrayBuffer(), tileCells), KEPT, changed, failed);
 
 /** What has the same part in every process, with its locations in order of rank. */
 const decodePlaces = list(object({ title: text, kind: text, locations: list(number) }));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Api } from "./api";
+import { type Api, ApiError } from "./api";
 import { TileStore } from "./tiles";
 
 const CELLS = 4;
@@ -94,5 +94,29 @@ describe("the store of tiles", () => {
     await server.release();
     const found = store.stack(5, { level: 3, tile: 0 })?.stack;
     expect(found?.kind === "cells" && found.depths.length).toBe(2);
+  });
+
+  test("asks again for what could not come, once it is wanted again", async () => {
+    const server = fakeServer();
+    const refused: string[] = [];
+    let down = true;
+    const api: Api = {
+      ...server.api,
+      ask: (...given) => (down ? Promise.reject(new ApiError("no")) : server.api.ask(...given)),
+    };
+    const store = new TileStore(
+      api,
+      CELLS,
+      () => undefined,
+      (sentence) => refused.push(sentence),
+    );
+    const same = wanted(3, 0);
+    store.want(same);
+    await server.release();
+    expect([refused, store.waiting]).toEqual([["no"], false]);
+    down = false;
+    store.want(same);
+    await server.release();
+    expect(store.row(0, { level: 3, tile: 0 })).toBeDefined();
   });
 });

@@ -1,9 +1,8 @@
-// The tiles that were fetched, and those under way. Says what is wanted now; what is not wanted any more is withdrawn.
-import { Lru } from "../base/lru";
+// Tiles of single locations: one row of cells, or all that is nested.
 import { type Api, ARROW_TYPE } from "./api";
-import { type CellRow, coarser, decodeCells, type TileKey } from "./cells";
+import { type CellRow, decodeCells, type TileKey } from "./cells";
 import { decodeSpans, type Spans } from "./spans";
-import { UnderWay } from "./underWay";
+import { type Family, inChunks, RowStore } from "./store";
 import { ArrowTable } from "./wire";
 
 /** A tile of a location with its nesting: its spans while they are few, else a row of cells for each depth. */
@@ -22,89 +21,63 @@ const KEPT_ROWS = 6000;
 const KEPT_STACKS = 400;
 const LOCATIONS_AT_ONCE = 512;
 
-/** Fetches tiles and remembers them; `changed` is called when a new one has come, `failed` with a sentence when one could not. */
-export class TileStore {
-  private readonly rows = new Lru<CellRow>(KEPT_ROWS);
-  private readonly stacks = new Lru<StackTile>(KEPT_STACKS);
-  private readonly underWay: UnderWay;
+const CELLS: Omit<Family, "members"> = {
+  name: "cells",
+  question: "cells",
+  chunks: (members) => inChunks(members, LOCATIONS_AT_ONCE),
+  parameters: (members) => ({ locations: members.join() }),
+};
+const STACK: Omit<Family, "members"> = {
+  name: "stack",
+  question: "stack",
+  chunks: (members) => inChunks(members, 1),
+  parameters: ([location = 0]) => ({ location }),
+};
 
-  constructor(
-    private readonly api: Api,
-    private readonly tileCells: number,
-    changed: () => void,
-    failed: (sentence: string) => void,
-  ) {
-    this.underWay = new UnderWay(changed, failed);
+async function decodeStack(response: Response, tileCells: number): Promise<StackTile> {
+  const body = await response.arrayBuffer();
+  return response.headers.get("content-type")?.startsWith(ARROW_TYPE)
+    ? { kind: "spans", spans: decodeSpans(new ArrowTable(new Uint8Array(body))) }
+    : { kind: "cells", depths: decodeCells(body, tileCells) };
+}
+
+/** Fetches tiles of locations and remembers them; `changed` is called when a new one has come, `failed` with a sentence when one could not. */
+export class TileStore {
+  private readonly rows: RowStore<CellRow>;
+  private readonly stacks: RowStore<StackTile>;
+
+  constructor(api: Api, tileCells: number, changed: () => void, failed: (sentence: string) => void) {
+    const cells = async (response: Response) => decodeCells(await response.arrayBuffer(), tileCells);
+    const stack = async (response: Response) => [await decodeStack(response, tileCells)];
+    this.rows = new RowStore(api, cells, KEPT_ROWS, changed, failed);
+    this.stacks = new RowStore(api, stack, KEPT_STACKS, changed, failed);
   }
 
   /** Fetches what is missing, and withdraws the requests for what is not wanted any more. */
   want({ tiles, flat, nested }: Wanted): void {
-    this.underWay.want(() => {
-      for (const key of tiles) {
-        const missing = flat.filter((location) => this.rows.get(name(location, key)) === undefined);
-        for (let i = 0; i < missing.length; i += LOCATIONS_AT_ONCE) {
-          const some = missing.slice(i, i + LOCATIONS_AT_ONCE);
-          this.underWay.start(`cells/${key.level}/${key.tile}/${some.join()}`, (signal) =>
-            this.fetchRows(key, some, signal),
-          );
-        }
-        for (const location of nested)
-          if (this.stacks.get(name(location, key)) === undefined)
-            this.underWay.start(`stack/${name(location, key)}`, (signal) => this.fetchStack(key, location, signal));
-      }
-    });
+    this.rows.want([{ ...CELLS, members: flat }], tiles);
+    this.stacks.want([{ ...STACK, members: nested }], tiles);
   }
 
   /** True while something wanted has not come yet. */
   get waiting(): boolean {
-    return this.underWay.waiting;
+    return this.rows.waiting || this.stacks.waiting;
   }
 
   /** A location's row in a tile, or in the nearest coarser tile that is there. */
   row(location: number, key: TileKey): { readonly key: TileKey; readonly row: CellRow } | undefined {
-    // What is wanted was touched when it was wanted; thousands of rows are looked up for every picture.
-    for (const at of coarser(key)) {
-      const row = this.rows.peek(name(location, at));
-      if (row) return { key: at, row };
-    }
-    return undefined;
+    return this.rows.get(CELLS.name, location, key);
   }
 
   /** A location's nesting in a tile, or in the nearest coarser tile that is there. */
   stack(location: number, key: TileKey): { readonly key: TileKey; readonly stack: StackTile } | undefined {
-    for (const at of coarser(key)) {
-      const stack = this.stacks.peek(name(location, at));
-      if (stack) return { key: at, stack };
-    }
-    return undefined;
+    const found = this.stacks.get(STACK.name, location, key);
+    return found && { key: found.key, stack: found.row };
   }
 
   /** Withdraws everything. */
   close(): void {
-    this.underWay.close();
-  }
-
-  private async fetchRows(key: TileKey, locations: readonly number[], signal: AbortSignal): Promise<void> {
-    const parameters = { locations: locations.join(), level: key.level, tile: key.tile };
-    const response = await this.api.ask("cells", parameters, signal);
-    const rows = decodeCells(await response.arrayBuffer(), this.tileCells);
-    locations.forEach((location, i) => {
-      const row = rows[i];
-      if (row) this.rows.set(name(location, key), row);
-    });
-  }
-
-  private async fetchStack(key: TileKey, location: number, signal: AbortSignal): Promise<void> {
-    const response = await this.api.ask("stack", { location, level: key.level, tile: key.tile }, signal);
-    const body = await response.arrayBuffer();
-    const asSpans = response.headers.get("content-type")?.startsWith(ARROW_TYPE);
-    this.stacks.set(
-      name(location, key),
-      asSpans
-        ? { kind: "spans", spans: decodeSpans(new ArrowTable(new Uint8Array(body))) }
-        : { kind: "cells", depths: decodeCells(body, this.tileCells) },
-    );
+    this.rows.close();
+    this.stacks.close();
   }
 }
-
-const name = (location: number, { level, tile }: TileKey): string => `${location}/${level}/${tile}`;

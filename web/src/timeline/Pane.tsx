@@ -34,21 +34,21 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     ...groundOf(model, pane),
     height: pane.height.value,
     rasters: model.rasters,
-    places: model.places.value,
+    places: model.data.places.value,
     radar: model.radar.value,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
-    stepsOf: model.stepsOf.value,
+    stepsOf: model.data.stepsOf.value,
     foldedProcesses: model.run.meta.folded_processes,
     chosenStep: state.value.step,
-    readings: model.readings.value,
+    readings: model.data.readings.value,
     selection: span && {
       location: span.location,
       startNs: span.start_ns,
       depth: span.depth,
       durationNs: span.duration_ns,
     },
-    critical: model.critical.value,
+    critical: model.data.critical.value,
     linked: span &&
       links.value && {
         span,
@@ -72,8 +72,8 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
 
 /** Room for the cells of a pane. */
 export const newKept = (): Kept => ({
-  canvas: new OffscreenCanvas(1, 1),
-  lines: new Lines(),
+  cells: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
+  rasters: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
   placed: { tiles: [], version: -1, of: new Map() },
 });
 
@@ -128,9 +128,10 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);
       for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
-      if (isMain) model.painted.value = kept.lines.exact;
+      const exact = kept.cells.lines.exact && kept.rasters.lines.exact;
+      if (isMain) model.painted.value = exact;
       // What this frame had no time for, the next one paints.
-      if (!kept.lines.exact && !frame) frame = requestAnimationFrame(draw);
+      if (!exact && !frame) frame = requestAnimationFrame(draw);
     };
     // Draws after every change of anything the picture depends on, at most once a frame.
     const dispose = effect(() => {

@@ -24,7 +24,7 @@ const GUTTER_WIDTH = 208;
 const markGround = (model: TimelineModel, pane: Pane) => ({
   ...groundOf(model, pane),
   rasters: model.rasters,
-  places: model.places.value,
+  places: model.data.places.value,
   radar: model.radar.value,
 });
 
@@ -123,7 +123,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
   return (
     <div class="tooltip" style={style} role="tooltip">
       {row.series.map((series, i) => {
-        const value = readingAt(model.readings.value.get(series.series), at);
+        const value = readingAt(model.data.readings.value.get(series.series), at);
         return (
           <div key={series.series} class="tooltip-metric">
             <i style={{ background: css(seriesColor(i, theme)) }} />

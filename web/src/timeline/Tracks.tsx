@@ -174,7 +174,8 @@ export function Tracks({ model }: { model: TimelineModel }) {
 
 /** The picture in words. */
 export function summary(model: TimelineModel): string {
-  const { window, run, steps, critical } = model;
+  const { window, run, steps } = model;
+  const critical = model.data.critical;
   const path = critical.value ? `, ${critical.value.about}` : "";
   const shown = window.value;
   const inside = steps.value.filter((s) => s.startNs < shown.endNs && s.startNs + s.durationNs > shown.startNs);

@@ -15,7 +15,7 @@ import { foldedRows, foldedStretches, hatch } from "./folded";
 import { drawSteps } from "./header";
 import type { Ink, Inks } from "./ink";
 import { joinNames, LABEL_FONT, type Labels, labelLeft, NARROWEST_LABEL, type Named } from "./label";
-import type { Lines } from "./lines";
+import type { Lines, PaintedRow } from "./lines";
 import { drawMarks, NOTCHED } from "./marks";
 import { drawMetric } from "./metrics";
 import { LABEL_SHARE, type Painter, type PlacedRow, runs } from "./painter";
@@ -72,15 +72,20 @@ export type Scene = {
   readonly kept: Kept;
 };
 
-/** The cells of a pane as they were painted last, and the rows of cells that they were looked up from. */
-export type Kept = { readonly canvas: OffscreenCanvas; readonly lines: Lines; placed: Placed };
+/** The rows of a pane as they were painted last, and the rows of cells that they were looked up from. */
+export type Kept = { readonly cells: Shown; readonly rasters: Shown; placed: Placed };
+
+/** Painted rows, and a canvas that shows them. */
+type Shown = { readonly canvas: OffscreenCanvas; readonly lines: Lines };
 
 /** Rows of cells by location: they are the same until tiles or version change. */
 type Placed = {
   readonly tiles: readonly TileKey[];
   readonly version: number;
-  readonly of: Map<number, readonly PlacedRow[]>;
+  readonly of: Map<number, PlacedLine>;
 };
+/** A row's cells, and all that its pixels depend on, one by one. */
+type PlacedLine = { readonly placed: readonly PlacedRow[]; readonly from: readonly unknown[] };
 
 /** What drawing keeps between pictures. */
 export type Tools = {
@@ -216,13 +221,21 @@ function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
   const flat = scene.rows.filter((row): row is Row & LocationRow => row.kind === "location" && !row.open);
   const widthPx = Math.round(scene.width * pixelRatio);
   if (widthPx < 1) return;
-  const lines = flat.map((row) => {
-    const key = row.location.location;
-    return { key, placed: placedOnce(scene, key), marked: row.height < NOTCHED };
+  const rows = flat.map((row): PaintedRow => {
+    const { location } = row.location;
+    const { placed, from } = placedOnce(scene, location);
+    const marked = row.height < NOTCHED;
+    const paint = (out: Uint32Array, begin: number, end: number): void => {
+      tools.painter.paint(out, window, placed, begin, end);
+      // Marks are two pixels wide: at an edge that comes into sight they wait until the whole row is painted.
+      if (marked && end - begin === widthPx) tools.painter.paintMarks(out, window, placed);
+    };
+    // With its marks among its cells it is another row than without them.
+    return { key: marked ? location : `${location} notched`, tall: 1, from, paint };
   });
-  if (kept.lines.update(tools.painter, window, widthPx, lines))
-    transfer(kept.lines.pixels, widthPx, flat.length, kept.canvas);
-  showLines(context, kept.canvas, scene, flat.length, (i) => {
+  const { lines, canvas } = kept.cells;
+  if (lines.update(tools.painter, window, widthPx, rows)) transfer(lines.pixels, widthPx, flat.length, canvas);
+  showLines(context, canvas, scene, flat.length, (i) => {
     const row = flat[i];
     if (!row) return undefined;
     const place = placeOf(row, 0);
@@ -233,21 +246,22 @@ function drawFlat(context: Pen, scene: Scene, tools: Tools): void {
   for (const row of flat) {
     if (row.height < NAMED) continue;
     const middle = row.top - scrollTop + row.height / 2;
-    const placed = dedupe(placedOnce(scene, row.location.location));
+    const placed = dedupe(placedOnce(scene, row.location.location).placed);
     for (const named of namesOfRuns(scene, placed)) drawLabel(context, tools, named, middle);
   }
   context.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
 }
 
 /** The same; looked up once for all pictures of the same tiles. */
-function placedOnce(scene: Scene, location: number): readonly PlacedRow[] {
+function placedOnce(scene: Scene, location: number): PlacedLine {
   const { kept, tiles, version } = scene;
   if (kept.placed.tiles !== tiles || kept.placed.version !== version) kept.placed = { tiles, version, of: new Map() };
   const known = kept.placed.of.get(location);
   if (known) return known;
   const placed = placedRows(scene, location);
-  kept.placed.of.set(location, placed);
-  return placed;
+  const line = { placed, from: placed.flatMap(({ key, row }) => [row, key.level, key.tile]) };
+  kept.placed.of.set(location, line);
+  return line;
 }
 
 /** A coarser tile that stands in for two finer ones must count once. */

@@ -4,7 +4,9 @@ import { CHROME, GROUPS } from "../base/color";
 import type { Scene, Tools } from "./draw";
 import { placedRasters, type RasterRow, sourceOf } from "./families";
 import { LABEL_FONT } from "./label";
+import type { PaintedRow } from "./lines";
 import type { Pen } from "./pen";
+import { transfer } from "./pixels";
 import { stackGround } from "./rasterPaint";
 
 /** A summary has lines at these shares. */
@@ -38,22 +40,28 @@ export function drawRasters(context: Pen, scene: Scene, tools: Tools): void {
     return { top, tall: Math.max(1, bottom - top) };
   });
   const total = places.reduce((sum, place) => sum + place.tall, 0);
-  const pixels = tools.image(widthPx, total);
-  let line = 0;
-  rows.forEach(({ row, source }, i) => {
+  if (widthPx < 1) return;
+  const plane = planeOf(scene.radar);
+  const metric = scene.radar?.startsWith("metric.") ?? false;
+  const wanted = rows.map(({ row, source }, i): PaintedRow => {
     const tall = places[i]?.tall ?? 1;
-    const out = pixels.subarray(line * widthPx, (line + tall) * widthPx);
-    line += tall;
     const placed = placedRasters(source, scene.rasters, scene.tiles);
-    const plane = planeOf(scene.radar);
-    if (row.kind === "location")
-      tools.rasters.heat(out, tall, window, placed, 0, scene.radar?.startsWith("metric.") ?? false);
-    else if (row.kind !== "summary" && plane !== undefined) tools.rasters.heat(out, tall, window, placed, plane, false);
-    else tools.rasters.stack(out, tall, window, placed);
+    const heat = row.kind === "location" ? 0 : row.kind !== "summary" ? plane : undefined;
+    const known = row.kind === "location" && metric;
+    return {
+      key: row.key,
+      tall,
+      from: [heat, known, ...placed.flatMap(({ key, raster, weight }) => [raster, weight, key.level, key.tile])],
+      paint: (out, begin, end) => {
+        if (heat === undefined) tools.rasters.stack(out, tall, window, placed, begin, end);
+        else tools.rasters.heat(out, tall, window, placed, heat, known, begin, end);
+      },
+    };
   });
-  const scratch = tools.show(widthPx, total);
+  const { lines, canvas: scratch } = scene.kept.rasters;
+  if (lines.update(tools.rasters, window, widthPx, wanted)) transfer(lines.pixels, widthPx, total, scratch);
   context.imageSmoothingEnabled = false;
-  line = 0;
+  let line = 0;
   rows.forEach(({ row }, i) => {
     const { top, tall } = places[i] ?? { top: 0, tall: 1 };
     const [y, high] = [top / pixelRatio, tall / pixelRatio];
@@ -61,7 +69,7 @@ export function drawRasters(context: Pen, scene: Scene, tools: Tools): void {
       context.fillStyle = stackGround(tools.theme);
       context.fillRect(0, y, width, high);
     }
-    if (scratch) context.drawImage(scratch, 0, line, widthPx, tall, 0, y, width, high);
+    context.drawImage(scratch, 0, line, widthPx, tall, 0, y, width, high);
     line += tall;
     if (row.kind === "summary") drawLines(context, tools, y, high, width);
   });

@@ -1,6 +1,7 @@
 // What the rows on the screen need of rasters, and which rasters a row is drawn from.
 import type { TileKey } from "../data/cells";
-import { type Family, inChunks, inStretches, type Raster, type RasterStore, type RowPlace } from "../data/rasters";
+import { AT_ONCE, inStretches, type Raster, type RasterStore, type RowPlace } from "../data/rasters";
+import { type Family, inChunks } from "../data/store";
 import type { HostRow, LocationRow, RanksRow, Row, SummaryRow } from "./rows";
 
 /** Locations that one answer gives the mean shares of. */
@@ -21,9 +22,7 @@ const ranksFamily = (place: number, rowLevel: number): Omit<Family, "members"> =
 });
 
 function someFamily(some: readonly number[]): Source {
-  const chunks = Array.from({ length: Math.ceil(some.length / AVERAGED) }, (_, i) =>
-    some.slice(i * AVERAGED, (i + 1) * AVERAGED),
-  );
+  const chunks = inChunks(some, AVERAGED);
   const family = {
     name: `shares/${some.join()}`,
     question: "rows/shares",
@@ -36,7 +35,7 @@ function someFamily(some: readonly number[]): Source {
 const heatFamily = (measure: string): Omit<Family, "members"> => ({
   name: `heat/${measure}`,
   question: "rows/heat",
-  chunks: inChunks,
+  chunks: (members) => inChunks(members, AT_ONCE),
   parameters: (members) => ({ of: measure, locations: members.join() }),
 });
 
@@ -81,7 +80,7 @@ export function placedRasters(source: Source, store: RasterStore, tiles: readonl
   return tiles.flatMap((key) =>
     source.parts.flatMap(({ member, weight }) => {
       const found = store.get(source.family.name, member, key);
-      return found ? [{ ...found, weight }] : [];
+      return found ? [{ key: found.key, raster: found.row, weight }] : [];
     }),
   );
 }

@@ -115,7 +115,7 @@ export function timelineActions(model: TimelineModel, inRows: () => boolean): Re
     previousStep: () => void model.goToStep("previous"),
     nextStep: () => void model.goToStep("next"),
     nextOutlier: () => void model.goToStep("outlier"),
-    critical: () => model.toggleCritical(),
+    critical: () => model.data.toggleCritical(),
     walkPrevious: beside("previous"),
     walkNext: beside("next"),
     walkParent: () => void model.walk("parent"),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { TimeRange } from "../base/time";
 import type { CellRow } from "../data/cells";
-import { type LineOf, Lines } from "./lines";
+import { Lines, type PaintedRow } from "./lines";
 import { Painter } from "./painter";
 import { Mappings } from "./pixels";
 
@@ -15,18 +15,28 @@ const rowOf = (seed: number): CellRow => {
   const index = Uint8Array.from({ length: CELLS }, (_, i) => (i * i * 7 + i * seed + seed) % (names.length + 1));
   return { palette, index, share: index.map((byte, i) => (byte ? 60 + ((i * 37) % 195) : 0)), marks: [] };
 };
-const lineOf = (key: number, row = rowOf(key)): LineOf => ({
-  key,
-  marked: false,
-  placed: [{ key: { level: 0, tile: 0 }, row }],
-});
-const many = (count: number): LineOf[] => Array.from({ length: count }, (_, i) => lineOf(i));
-const painter = (): Painter => new Painter("dark", new Mappings(CELLS));
+const one = new Painter("dark", new Mappings(CELLS));
+const placed = (row: CellRow) => [{ key: { level: 0, tile: 0 }, row }];
+type Rows = (window: TimeRange) => PaintedRow[];
+/** Rows as they are wanted for a window; `painted` hears which were painted. */
+const rowsOf =
+  (rows: ReadonlyMap<number, CellRow>, painted?: number[]): Rows =>
+  (window) =>
+    [...rows].map(([key, row]) => ({
+      key,
+      tall: 1,
+      from: [row],
+      paint: (out, begin, end) => {
+        painted?.push(key);
+        one.paint(out, window, placed(row), begin, end);
+      },
+    }));
+const many = (count: number) => new Map(Array.from({ length: count }, (_, i) => [i, rowOf(i)]));
 
 /** What a picture that is painted at once looks like. */
-function atOnce(window: TimeRange, rows: readonly LineOf[]): number[] {
+function atOnce(window: TimeRange, rows: Rows): number[] {
   const lines = new Lines(() => 0);
-  lines.update(painter(), window, WIDTH, rows);
+  lines.update(one, window, WIDTH, rows(window));
   expect(lines.exact).toBe(true);
   return [...lines.pixels];
 }
@@ -41,89 +51,88 @@ const hurried = (): (() => number) => {
 };
 
 describe("the lines of a pane", () => {
-  const rows = many(200);
+  const rows = rowsOf(many(200));
   const start = { startNs: 0, endNs: 40 };
   const next = { startNs: 4, endNs: 40 };
 
   test("are all painted in the first frame where there is nothing to stretch, and not again while nothing changes", () => {
     const lines = new Lines(() => 0);
-    const one = painter();
-    expect(lines.update(one, start, WIDTH, rows)).toBe(true);
+    expect(lines.update(one, start, WIDTH, rows(start))).toBe(true);
     expect(lines.exact).toBe(true);
-    expect(
-      lines.update(
-        one,
-        start,
-        WIDTH,
-        many(200).map((line, i) => ({ ...line, placed: rows[i]?.placed ?? [] })),
-      ),
-    ).toBe(false);
+    expect(lines.update(one, start, WIDTH, rows(start))).toBe(false);
   });
 
   test("a frame without time paints some and stretches the others; after some frames at rest all are exact", () => {
     const lines = new Lines(hurried());
-    const one = painter();
-    lines.update(one, start, WIDTH, rows);
+    lines.update(one, start, WIDTH, rows(start));
+    for (let frame = 0; !lines.exact; frame++) {
+      lines.update(one, start, WIDTH, rows(start));
+      expect(frame).toBeLessThan(20);
+    }
     const before = [...lines.pixels];
-    lines.update(one, next, WIDTH, rows);
+    lines.update(one, next, WIDTH, rows(next));
     expect(lines.exact).toBe(false);
     const whole = atOnce(next, rows);
-    const right = rows.filter((_, i) =>
-      lines.pixels.subarray(i * WIDTH, (i + 1) * WIDTH).every((p, px) => p === whole[i * WIDTH + px]),
-    );
-    expect(right.length).toBeGreaterThan(30);
-    expect(right.length).toBeLessThan(150);
-    // The last line was stretched: each of its pixels shows what was on the screen at its moment.
-    const last = lines.pixels.subarray(199 * WIDTH);
-    for (let px = 0; px < WIDTH; px++) expect(last[px]).toBe(before[199 * WIDTH + Math.floor(4 + (px + 0.5) * 0.9)]);
+    const stretched = (line: number, px: number) => before[line * WIDTH + Math.floor(4 + (px + 0.5) * 0.9)];
+    const is = (line: number, what: (px: number) => number | undefined): boolean =>
+      Array.from({ length: WIDTH }, (_, px) => px).every((px) => lines.pixels[line * WIDTH + px] === what(px));
+    const all = Array.from({ length: 200 }, (_, line) => line);
+    const painted = all.filter((line) => is(line, (px) => whole[line * WIDTH + px]));
+    // Each pixel of the others shows what was on the screen at its moment.
+    const others = all.filter((line) => is(line, (px) => stretched(line, px)));
+    expect(painted.length).toBeGreaterThan(10);
+    expect(others.length).toBeGreaterThan(100);
+    expect(new Set([...painted, ...others]).size).toBe(200);
     let frames = 0;
-    for (; !lines.exact && frames < 10; frames++) lines.update(one, next, WIDTH, rows);
+    for (; !lines.exact && frames < 20; frames++) lines.update(one, next, WIDTH, rows(next));
     expect(frames).toBeGreaterThan(1);
     expect([...lines.pixels]).toEqual(whole);
   });
 
   test("what comes into sight at the edges is never blank, however little time there is", () => {
     const lines = new Lines(hurried());
-    const one = painter();
-    const full = many(200).map((line) =>
-      lineOf(line.key, { ...rowOf(1), index: new Uint8Array(CELLS).fill(3), share: new Uint8Array(CELLS).fill(255) }),
-    );
-    lines.update(one, { startNs: 10, endNs: 30 }, WIDTH, full);
-    lines.update(one, { startNs: 5, endNs: 35 }, WIDTH, full);
-    lines.update(one, { startNs: 20, endNs: 50 }, WIDTH, full);
-    expect(new Set(lines.pixels).size).toBe(1);
-    // Another place altogether: nothing is known of it.
-    lines.update(one, { startNs: 51, endNs: 60 }, WIDTH, full);
-    expect(new Set(lines.pixels).size).toBe(1);
+    const full = { ...rowOf(1), index: new Uint8Array(CELLS).fill(3), share: new Uint8Array(CELLS).fill(255) };
+    const same = rowsOf(new Map(Array.from({ length: 200 }, (_, i) => [i, full])));
+    // The last is another place altogether: nothing is known of it.
+    for (const [startNs, endNs] of [
+      [10, 30],
+      [5, 35],
+      [20, 50],
+      [51, 60],
+    ] as const) {
+      const window = { startNs, endNs };
+      lines.update(one, window, WIDTH, same(window));
+      expect(new Set(lines.pixels).size).toBe(1);
+    }
   });
 
-  test("a line whose tile has come is painted anew, and only that one; rows that change their order keep their pixels", () => {
+  test("a row whose tile has come is painted anew, and only that one; rows that change their order keep their pixels", () => {
     const lines = new Lines(() => 0);
-    const asked: CellRow[] = [];
-    const one = painter();
-    const paint = one.paint.bind(one);
-    one.paint = (out, window, placed, ...more) => {
-      asked.push(...placed.map(({ row }) => row));
-      paint(out, window, placed, ...more);
-    };
-    lines.update(one, start, WIDTH, rows);
-    asked.length = 0;
-    const finer = lineOf(7, rowOf(99));
-    const changed = rows.map((line) => (line.key === 7 ? finer : line));
-    lines.update(one, start, WIDTH, changed);
-    expect(asked).toEqual([finer.placed[0]?.row]);
-    asked.length = 0;
-    const turned = [...changed].reverse().slice(20);
-    lines.update(one, start, WIDTH, turned);
-    expect(asked).toEqual([]);
-    expect([...lines.pixels]).toEqual(atOnce(start, turned));
+    const known = many(200);
+    lines.update(one, start, WIDTH, rowsOf(known)(start));
+    const painted: number[] = [];
+    known.set(7, rowOf(99));
+    lines.update(one, start, WIDTH, rowsOf(known, painted)(start));
+    expect(painted).toEqual([7]);
+    const turned = new Map([...known].reverse().slice(20));
+    lines.update(one, start, WIDTH, rowsOf(turned, painted)(start));
+    expect(painted).toEqual([7]);
+    expect([...lines.pixels]).toEqual(atOnce(start, rowsOf(turned)));
   });
 
-  test("another width or theme forgets all", () => {
+  test("another width, painter or height of a row is painted at once", () => {
     const lines = new Lines(hurried());
-    lines.update(painter(), start, WIDTH, rows);
-    lines.update(painter(), start, WIDTH / 2, many(3));
-    expect(lines.pixels.length).toBe((3 * WIDTH) / 2);
-    expect(lines.exact).toBe(true);
+    const plain = (tall: number, color: number): PaintedRow => ({
+      key: "row",
+      tall,
+      from: [color],
+      paint: (out) => out.fill(color),
+    });
+    lines.update(one, start, WIDTH, [plain(3, 7)]);
+    expect([...lines.pixels]).toEqual(Array(3 * WIDTH).fill(7));
+    lines.update(one, start, WIDTH, [plain(2, 8)]);
+    expect([...lines.pixels]).toEqual(Array(2 * WIDTH).fill(8));
+    lines.update({}, start, WIDTH / 2, [plain(2, 9)]);
+    expect([...lines.pixels]).toEqual(Array(WIDTH).fill(9));
   });
 });

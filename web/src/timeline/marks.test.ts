@@ -72,9 +72,12 @@ function notches(marks: readonly Mark[]): number[] {
   return points;
 }
 
-test("notches point at what is marked; a row that is marked all over shows none until one zooms in", () => {
+test("notches point at what is marked; a row that is marked all over shows the rarest of each stretch", () => {
   const every = (step: number): Mark[] =>
     Array.from({ length: Math.ceil(100 / step) }, (_, i) => ({ from: i * step, to: i * step + 1, entry: stall }));
   expect(notches(every(50))).toEqual([5, 505]);
-  expect(notches(every(2))).toEqual([]);
+  // Stretches of 32 ns are the next power of two above 192 pixels.
+  expect(notches(every(2))).toEqual([5, 325, 645, 965]);
+  const rare: Mark = { from: 51, to: 52, entry: { region: 8, name: "checkpoint", group: "data" } };
+  expect(notches([...every(2), rare].sort((a, b) => a.from - b.from))).toEqual([5, 515, 645, 965]);
 });

@@ -1,7 +1,7 @@
 // Marks: what is rare but important stays visible however far one zooms out, as a notch at the top of its row.
 
 import { CHROME, css } from "../base/color";
-import type { TimeRange } from "../base/time";
+import { length, type TimeRange } from "../base/time";
 import { GAP, type Mark, type PaletteEntry, tileRange } from "../data/cells";
 import type { Scene, Tools } from "./draw";
 import { placedRows } from "./draw";
@@ -13,8 +13,9 @@ import { toPx } from "./viewport";
 
 /** Rows that are not so tall have no room for a notch, in CSS pixels: threads have their marks painted among their cells. */
 export const NOTCHED = 10;
-/** A row whose notches would be nearer to each other than this on average shows none: what is everywhere is not rare. */
+/** A row whose notches would be nearer to each other than this on average shows the rarest of each stretch, of at least so many pixels. */
 const SPARSE = 48;
+const STRETCH = 192;
 /** Half the width of a notch, and how far the pointer reaches, in CSS pixels. */
 const HALF = 3;
 const REACH = 5;
@@ -54,23 +55,47 @@ export function drawMarks(context: Pen, scene: Scene, { inks, theme }: Tools): v
   const chrome = CHROME[theme];
   for (const row of scene.rows) {
     if (row.kind === "location" && row.height < NOTCHED) continue;
-    const marks = marksOfRow(scene, row);
-    const notches: { readonly x: number; readonly entry: PaletteEntry }[] = [];
-    let drawnTo = -HALF;
-    for (const { range, entry } of marks) {
+    const narrow = marksOfRow(scene, row).filter(({ range }) => {
       const [left, right] = [toPx(range.startNs, window, width), toPx(range.endNs, window, width)];
-      if (right < 0 || left > width || right - left > NARROW) continue;
-      const x = Math.round((left + right) / 2);
-      if (x - HALF < drawnTo) continue;
-      drawnTo = x + HALF;
-      notches.push({ x, entry });
-    }
-    if (notches.length * SPARSE > width) continue;
-    for (const { x, entry } of notches) {
+      return right >= 0 && left <= width && right - left <= NARROW;
+    });
+    const few = apart(narrow, window, width);
+    for (const { x, entry } of few.length * SPARSE > width
+      ? apart(rarest(narrow, window, width), window, width)
+      : few) {
       const color = entry.region === GAP ? chrome.textWeak : inks.get(entry.group, entry.name).fill;
       notch(context, x, row.top - scrollTop, row.height, color, css(chrome.background));
     }
   }
+}
+
+type Notch = { readonly x: number; readonly entry: PaletteEntry };
+
+/** Notches of marks, without those that would cover the one before. */
+function apart(marks: readonly PlacedMark[], window: TimeRange, width: number): Notch[] {
+  const notches: Notch[] = [];
+  let drawnTo = -HALF;
+  for (const { range, entry } of marks) {
+    const x = Math.round(toPx((range.startNs + range.endNs) / 2, window, width));
+    if (x - HALF < drawnTo) continue;
+    drawnTo = x + HALF;
+    notches.push({ x, entry });
+  }
+  return notches;
+}
+
+/** Of many marks one for each stretch of time: of the region that is marked least often in the row. Stretches stay while one pans. */
+function rarest(marks: readonly PlacedMark[], window: TimeRange, width: number): PlacedMark[] {
+  const often = new Map<number, number>();
+  for (const { entry } of marks) often.set(entry.region, (often.get(entry.region) ?? 0) + 1);
+  const stretchNs = 2 ** Math.ceil(Math.log2((STRETCH * length(window)) / width));
+  const found = new Map<number, PlacedMark>();
+  for (const mark of marks) {
+    const stretch = Math.floor(mark.range.startNs / stretchNs);
+    const known = found.get(stretch);
+    if (!known || (often.get(mark.entry.region) ?? 0) < (often.get(known.entry.region) ?? 0)) found.set(stretch, mark);
+  }
+  return [...found.values()];
 }
 
 /** A triangle that points at the moment; on thin rows a bar of half their height, so that what ran is seen, too. */

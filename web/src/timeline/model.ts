@@ -7,19 +7,8 @@ import type { SpanKey } from "../base/state";
 import { length, sameRange, type TimeRange } from "../base/time";
 import { trailAfter } from "../base/trail";
 import { levelFor, type TileKey, tilesIn } from "../data/cells";
-import { fetchPlaces, fetchValues, RasterStore, type RowPlace } from "../data/rasters";
-import {
-  type CriticalPath,
-  fetchCriticalPath,
-  fetchReadings,
-  fetchStepNear,
-  fetchStepsOf,
-  type Readings,
-  type Run,
-  type Series,
-  type Step,
-  type StepKind,
-} from "../data/run";
+import { type RasterStore, rasterStore } from "../data/rasters";
+import { fetchStepNear, type Run, type Series, type Step, type StepKind } from "../data/run";
 import type { Session } from "../data/session";
 import { fetchNeighbour, fetchSpan, keyOf, type Place, type SpanDetail, type Way } from "../data/spans";
 import { TileStore } from "../data/tiles";
@@ -29,24 +18,12 @@ import { familiesOf } from "./families";
 import type { Hit } from "./hit";
 import type { Idle } from "./idle";
 import { Linked } from "./linked";
-import {
-  type Ask,
-  fits as fitRows,
-  layoutRows,
-  openByDefault,
-  pinnedRows,
-  type Row,
-  totalHeight,
-  visibleRows,
-} from "./rows";
+import { RowData } from "./rowData";
+import { type Ask, layoutRows, openByDefault, pinnedRows, type Row, totalHeight, visibleRows } from "./rows";
 import { around, clamp, pan, zoom } from "./viewport";
 
 /** A gesture that rests this long becomes part of the address. */
 const SETTLE_MS = 220;
-const METRICS_MARGIN = 0.5;
-/** Series whose readings one answer holds. */
-const MOST_SERIES = 256;
-
 /** What the radar shows unless something else is chosen: where ranks wait for each other is what one looks for first. */
 const USUAL_MEASURE = "group.communication";
 
@@ -79,10 +56,6 @@ export class TimelineModel {
   /** Steps and metrics come later than the tracks, which do not wait for them. */
   readonly steps: Signal<readonly Step[]> = signal([]);
   readonly series: Signal<readonly Series[]> = signal([]);
-  /** Steps by process, of those whose rows were on the screen; they are those of a loop level. */
-  readonly stepsOf = signal<ReadonlyMap<number, readonly Step[]>>(new Map());
-  private stepsOfLevel = "";
-  private readonly stepsAsked = new Set<number>();
   /** Why there are no steps, once that is known. */
   readonly stepsNote = signal("");
   /** Counts the tiles that came. */
@@ -100,7 +73,6 @@ export class TimelineModel {
   picture: { readonly box: HTMLElement; readonly tools: () => Tools } | undefined;
   /** Whether the menu of what can be saved is open. */
   readonly saving = signal(false);
-  readonly readings = signal<ReadonlyMap<number, Readings>>(new Map());
   /** Height of both panes together, in CSS pixels. */
   readonly roomPx = signal(0);
   private readonly depths = signal<ReadonlyMap<number, number>>(new Map());
@@ -113,6 +85,8 @@ export class TimelineModel {
   /** The rows that stay at the top, and all of them below. */
   readonly pinned: Pane;
   readonly main: Pane;
+  /** What rows show beside their cells. */
+  readonly data = new RowData(this);
   /** The row that the keys mean. */
   readonly focused = signal<string | undefined>(undefined);
   /** The row whose name is to have the keyboard once it is there. */
@@ -120,26 +94,13 @@ export class TimelineModel {
   readonly tiles: ReadonlySignal<readonly TileKey[]>;
   readonly store: TileStore;
   readonly rasters: RasterStore;
-  /** What has the same part in every process, once a view needs it. */
-  readonly places = signal<readonly RowPlace[]>([]);
-  private placesAsked = false;
   /** What is measured on the radar, and what rows are sorted by. */
   readonly measure: ReadonlySignal<string>;
   /** The measure where rows are drawn as a radar. */
   readonly radar: ReadonlySignal<string | undefined>;
-  /** What rows are sorted by, by location, and what that was fetched for. */
-  readonly amounts = signal<ReadonlyMap<number, number>>(new Map());
-  private amountsFor = "";
   /** Counts what was asked to be selected: an answer that comes after the next wish is not wanted any more. */
   private wish = 0;
   private walking: Promise<void> = Promise.resolve();
-  private readingsFor: { readonly range: TimeRange; readonly series: ReadonlySet<number> } | undefined;
-  private readingsUnderWay: AbortController | undefined;
-  /** The critical path over the tracks: of the step at a moment, as it was fetched for a window. */
-  readonly critical = signal<CriticalPath | undefined>(undefined);
-  private criticalAt: number | undefined;
-  private criticalFor: TimeRange | undefined;
-
   constructor(
     readonly session: Session,
     readonly run: Run,
@@ -167,8 +128,8 @@ export class TimelineModel {
       view: this.view.value,
       heightPx: heightPx.value,
       measure: this.measure.value,
-      amounts: this.amounts.value,
-      places: this.places.value,
+      amounts: this.data.amounts.value,
+      places: this.data.places.value,
       stepped: session.stepsAbout.value?.processes ?? [],
     }));
     this.rows = computed(() => layoutRows(this.ask.value));
@@ -195,12 +156,12 @@ export class TimelineModel {
     };
     const say = (sentence: string): void => session.say(sentence);
     this.store = new TileStore(session.api, run.meta.tile_cells, changed, say);
-    this.rasters = new RasterStore(session.api, run.meta.tile_cells, changed, say);
+    this.rasters = rasterStore(session.api, run.meta.tile_cells, changed, say);
   }
 
   /** Whether something on the screen is still being fetched. */
   get waiting(): boolean {
-    return this.store.waiting || this.rasters.waiting || (this.placesAsked && !this.places.peek().length);
+    return this.store.waiting || this.rasters.waiting || this.data.waiting;
   }
 
   /** Stops everything that is under way. */
@@ -209,7 +170,7 @@ export class TimelineModel {
     this.wish++;
     this.store.close();
     this.rasters.close();
-    this.readingsUnderWay?.abort();
+    this.data.close();
   }
 
   /** The loop level whose iterations are the steps. */
@@ -236,60 +197,8 @@ export class TimelineModel {
       if (row.open) nested.add(row.location.location);
     }
     this.store.want({ tiles: this.tiles.value, flat: [...flat], nested: [...nested] });
-    this.rasters.want(familiesOf(rows, this.places.value, radar), this.tiles.value);
-    this.fetchPlaces();
-    this.fetchAmounts();
-    this.fetchSteps(rows);
-    this.fetchReadings(rows);
-    this.fetchCritical();
-  }
-
-  /** Fetches the steps of the processes whose rows of steps are on the screen. */
-  private fetchSteps(rows: readonly Row[]): void {
-    const { level } = this.session.state.value;
-    if (level !== this.stepsOfLevel) {
-      this.stepsOfLevel = level;
-      this.stepsAsked.clear();
-      this.stepsOf.value = new Map();
-    }
-    for (const row of rows) {
-      if (row.kind !== "steps" || this.stepsAsked.has(row.process)) continue;
-      const { process } = row;
-      this.stepsAsked.add(process);
-      void this.session.ask(fetchStepsOf(this.session.api, process, level)).then((steps) => {
-        if (steps && level === this.stepsOfLevel)
-          this.stepsOf.value = new Map([...this.stepsOf.peek(), [process, steps]]);
-      });
-    }
-  }
-
-  /** Fetches the places where rows are made of them. */
-  private fetchPlaces(): void {
-    const ask = this.ask.value;
-    const many = fitRows(ask) && this.rows.value.length > ask.heightPx;
-    if (this.placesAsked || !(ask.view.preset === "summary" || many)) return;
-    this.placesAsked = true;
-    void this.session.ask(fetchPlaces(this.session.api)).then((places) => {
-      this.places.value = places ?? [];
-      this.version.value++;
-    });
-  }
-
-  /** Fetches what the rows are sorted by: for `time` anew whenever the window comes to rest. */
-  private fetchAmounts(): void {
-    const { sort, sortAt } = this.view.value;
-    const { region, window } = this.session.state.value;
-    const { startNs, endNs } = window ?? this.run.bounds;
-    const of = sort === "value" ? this.measure.value : `region.${region}`;
-    if (sort !== "value" && (sort !== "time" || !region)) return;
-    const from = sort === "value" ? (sortAt ?? 0) : startNs;
-    const to = sort === "value" ? from + 2 ** (this.tiles.value[0]?.level ?? 0) : endNs;
-    const wanted = `${of}/${from}/${sort === "value" ? "" : to}`;
-    if (wanted === this.amountsFor) return;
-    this.amountsFor = wanted;
-    void this.session.ask(fetchValues(this.session.api, of, from, Math.max(from + 1, to))).then((amounts) => {
-      if (wanted === this.amountsFor) this.amounts.value = amounts ?? new Map();
-    });
+    this.rasters.want(familiesOf(rows, this.data.places.value, radar), this.tiles.value);
+    this.data.fetch(rows);
   }
 
   /** Notes how deep a location was seen to be; its row only ever grows, so that nothing jumps while panning. */
@@ -482,7 +391,7 @@ export class TimelineModel {
   /** Whether a row stands for a location among others. */
   stands(row: Row, location: number): boolean {
     const process = this.run.locations[location]?.process;
-    return standsFor(row, location, process, (place) => this.places.value[place]?.locations ?? []);
+    return standsFor(row, location, process, (place) => this.data.places.value[place]?.locations ?? []);
   }
 
   /** Opens the drawer where it was left, or closes it. */
@@ -525,70 +434,4 @@ export class TimelineModel {
     const next = measured.includes(process) ? measured.filter((p) => p !== process) : [...measured, process];
     this.session.update({ measured: next.sort((a, b) => a - b) });
   }
-
-  /** Shows the critical path of the step in the middle of the screen (of the selected span, where there is one), or hides it. */
-  toggleCritical(): void {
-    const window = this.window.peek();
-    const middle = this.selected.peek()?.start_ns ?? (window.startNs + window.endNs) / 2;
-    this.criticalAt = this.criticalAt === undefined ? middle : undefined;
-    this.criticalFor = undefined;
-    this.critical.value = undefined;
-    this.fetchCritical();
-  }
-
-  private fetchCritical(): void {
-    // Read in any case: whoever draws hears of the next window, too.
-    const window = this.window.value;
-    const at = this.criticalAt;
-    if (at === undefined || fits(this.criticalFor, window)) return;
-    const wide = this.withMargin(window);
-    this.criticalFor = wide;
-    const widthPx = (this.size.peek().width * length(wide)) / length(window);
-    void this.session.ask(fetchCriticalPath(this.session.api, at, wide, widthPx)).then((path) => {
-      if (!path || this.criticalFor !== wide) return;
-      if (!this.critical.peek()) this.session.say(path.about);
-      this.critical.value = path;
-    });
-  }
-
-  /** A window with a margin on both sides, so that panning a little asks nothing. */
-  private withMargin(window: TimeRange): TimeRange {
-    const by = length(window) * METRICS_MARGIN;
-    const { bounds } = this.run;
-    return {
-      startNs: Math.max(bounds.startNs, Math.round(window.startNs - by)),
-      endNs: Math.min(bounds.endNs, Math.round(window.endNs + by)),
-    };
-  }
-
-  private fetchReadings(rows: readonly Row[]): void {
-    const wanted = rows
-      .flatMap((row) => (row.kind === "metric" ? row.series.map((one) => one.series) : []))
-      .slice(0, MOST_SERIES);
-    if (!wanted.length) return;
-    const window = this.window.value;
-    const known = this.readingsFor;
-    if (known && fits(known.range, window) && wanted.every((one) => known.series.has(one))) return;
-    const wide = this.withMargin(window);
-    this.readingsFor = { range: wide, series: new Set(wanted) };
-    this.readingsUnderWay?.abort();
-    const controller = new AbortController();
-    this.readingsUnderWay = controller;
-    const widthPx = (this.size.value.width * length(wide)) / length(window);
-    fetchReadings(this.session.api, wanted, wide, widthPx, controller.signal).then(
-      (readings) => {
-        this.readings.value = readings;
-      },
-      () => {
-        if (!controller.signal.aborted) this.readingsFor = undefined;
-      },
-    );
-  }
 }
-
-/** Whether what was fetched for a stretch will do for a window: it holds all of it, fine enough. */
-const fits = (known: TimeRange | undefined, window: TimeRange): boolean =>
-  known !== undefined &&
-  known.startNs <= window.startNs &&
-  known.endNs >= window.endNs &&
-  length(known) <= length(window) * (2 + 2 * METRICS_MARGIN);

@@ -13,7 +13,7 @@ export type Fact = { readonly name: string; readonly value: string; readonly gro
 /** Shares of groups at a pixel, the largest first, or the number that the radar shows there; undefined for other rows. */
 export function rasterFacts(model: TimelineModel, row: Row, x: number): readonly Fact[] | undefined {
   const radar = model.radar.peek();
-  const source = sourceOf(row, model.places.peek(), radar);
+  const source = sourceOf(row, model.data.places.peek(), radar);
   if (!source) return undefined;
   const placed = placedRasters(source, model.rasters, model.tiles.peek());
   const window = model.window.peek();

@@ -76,8 +76,8 @@ function Timeline({ run }: { run: Run }) {
           <button
             type="button"
             class="quiet"
-            aria-pressed={model.critical.value !== undefined}
-            onClick={() => model.toggleCritical()}
+            aria-pressed={model.data.critical.value !== undefined}
+            onClick={() => model.data.toggleCritical()}
             title="What the time of the step in the middle of the screen depends on (C)"
           >
             critical path

@@ -1,0 +1,51 @@
+/* lines.h - hits and time of source lines, in chosen functions only.
+ *
+ * Both ways of hooking Python calls (frame_hook.c on 3.11, monitoring.c from 3.12 on) ask `lines_of` what a code object
+ * is while `lines_running`; code that was not chosen pays for that question, and its lines for nothing. A line's time
+ * is as line_profiler counts it: from its begin to the begin of the function's next line, with everything that it
+ * calls. Time in which a generator rests is nobody's. */
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+#include "include/strobe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Choose functions by patterns (fnmatch): `module.function`, `Class.method`, `*.py`; none: only those that
+ * lines_add names only. Returns 0, or -1 with a Python exception set. */
+int lines_start(PyObject* patterns);
+/* No further line is counted; what was counted is in the files of the session. */
+void lines_stop(void);
+/* Choose this code object (and what a decorator wants). Returns 0, or -1 with a Python exception set. */
+int lines_add(PyObject* code);
+extern int lines_running;
+
+typedef struct LineCode LineCode;
+
+#ifndef __cplusplus
+/* NULL: not chosen. Decides at first sight; never fails. */
+LineCode* lines_of(PyCodeObject* code);
+
+/* One execution of a chosen function, or the part of it between two rests of a generator. */
+typedef struct LineActivation {
+  LineCode* code;
+  void* frame;       /* 3.11: whose lines these are */
+  strobe_line* open; /* that is being executed; NULL: none yet */
+  uint64_t since;    /* ticks */
+} LineActivation;
+
+/* A line begins. */
+void lines_line(LineActivation* activation, int line);
+/* The function goes on in a line that had begun before. */
+void lines_resume(LineActivation* activation, int line);
+/* The function ends or rests. */
+void lines_close(LineActivation* activation);
+#endif
+
+#ifdef __cplusplus
+}
+#endif

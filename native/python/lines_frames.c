@@ -1,0 +1,63 @@
+/* lines_frames.c - source lines on CPython 3.11: a trace function that is switched on for the chosen functions alone.
+ *
+ * The frame evaluation hook sees each call, so the interpreter's tracing can be on while the innermost Python function
+ * is a chosen one, and off in everything that it calls: other code runs at its usual speed. Where the program traces
+ * itself (a debugger, coverage), that goes on and lines are not counted. */
+#include "lines.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+#define Py_BUILD_CORE 1
+#include <internal/pycore_frame.h>
+#undef Py_BUILD_CORE
+#include "lines_frames.h"
+
+#define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
+static FAST_TLS LineActivation* innermost;
+
+static int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument) {
+  (void)self, (void)argument;
+  LineActivation* activation = innermost;
+  if (!activation || activation->frame != frame->f_frame) return 0;
+  if (what == PyTrace_LINE) lines_line(activation, frame->f_lineno);
+  /* A generator goes on where it rested. At its begin this is the line of its `def`, which is no line that runs. */
+  if (what == PyTrace_CALL && frame->f_lineno != frame->f_frame->f_code->co_firstlineno)
+    lines_resume(activation, frame->f_lineno);
+  return 0;
+}
+
+static inline void set_tracing(PyThreadState* tstate, int lines) {
+  tstate->cframe->use_tracing = lines || tstate->c_profilefunc ? 255 : 0;
+}
+
+PyObject* lines_evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing,
+                         _PyFrameEvalFunction evaluate) {
+  LineCode* code = lines_of(frame->f_code);
+  const int ours = tstate->c_tracefunc == on_event;
+  if (!code) {
+    if (!ours) return evaluate(tstate, frame, throwing);
+    set_tracing(tstate, 0);
+    PyObject* result = evaluate(tstate, frame, throwing);
+    if (tstate->c_tracefunc == on_event) set_tracing(tstate, 1);
+    return result;
+  }
+  if (tstate->c_tracefunc && !ours) {
+    strobe_count("calls_with_lines_not_counted_as_the_program_traces_itself", 1);
+    return evaluate(tstate, frame, throwing);
+  }
+  /* While a trace or profile function of the program itself runs, nothing is traced. */
+  if (tstate->tracing) return evaluate(tstate, frame, throwing);
+  LineActivation here = {.code = code, .frame = frame};
+  LineActivation* outer = innermost;
+  innermost = &here;
+  tstate->c_tracefunc = on_event;
+  set_tracing(tstate, 1);
+  PyObject* result = evaluate(tstate, frame, throwing);
+  lines_close(&here);
+  innermost = outer;
+  if (tstate->c_tracefunc == on_event) { /* else the program began to trace itself meanwhile */
+    if (!ours) tstate->c_tracefunc = NULL;
+    set_tracing(tstate, ours && outer != NULL);
+  }
+  return result;
+}
+#endif

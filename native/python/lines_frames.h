@@ -1,0 +1,7 @@
+/* lines_frames.h - what frame_hook.c asks of lines_frames.c (CPython 3.11). */
+#pragma once
+#include "lines.h"
+
+/* Evaluates a frame by `evaluate`, and counts its lines if its function was chosen. */
+PyObject* lines_evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing,
+                         _PyFrameEvalFunction evaluate);

@@ -1,0 +1,73 @@
+"""Source lines: how often each line of the chosen functions ran, and how long it took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strobe.model.plugins import Analysis, Option
+
+if TYPE_CHECKING:
+    from strobe.store.table import Table
+    from strobe.store.trace import Trace
+
+
+def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Table:
+    """Sum the counted lines over all threads and processes: functions by time, each in the order of its source.
+
+    A line's time includes what it calls (line_profiler's definition); its share is of all lines of its function. Of an
+    imported profile of samples, `hits` are samples and the time is the line's own. `function` is a name, or part of
+    one. With `whole`, lines that never ran are listed, too, as long as the source file is there.
+    """
+    from strobe.model.schema import Column
+    from strobe.store.table import make_table
+    from strobe.structure.source_lines import source_of, summed_lines
+
+    functions = [each for each in summed_lines(trace.side_table("lines")) if (function or "") in each.name]
+    rows = []
+    changed = set()
+    for each in sorted(functions, key=lambda each: -each.total_ns):
+        source = source_of(each, trace.job.started_unix_ns)
+        if source.changed:
+            changed.add(each.file)
+        numbers = sorted({*each.lines, *source.lines}) if whole else sorted(each.lines)
+        for number in numbers:
+            hits, total_ns = each.lines.get(number, (0, 0))
+            rows.append(
+                (
+                    each.file,
+                    number,
+                    each.name,
+                    hits,
+                    total_ns,
+                    total_ns / hits if hits else None,
+                    total_ns / each.total_ns if each.total_ns else 0.0,
+                    source.lines.get(number),
+                )
+            )
+    columns = (
+        Column("file", "string", "", "source file"),
+        Column("line", "int64", "", "line in it"),
+        Column("function", "string", "", "function that the line is in"),
+        Column("hits", "int64", "", "how often it ran"),
+        Column("total_ns", "int64", "ns", "time in it, with what it calls"),
+        Column("per_hit_ns", "float64", "ns", "time of one execution, null where it never ran"),
+        Column("share", "float64", "", "part of the time of its function's lines, 0 to 1"),
+        Column("source", "string", "", "its text, null where the file is not here, or was changed since the run"),
+    )
+    note = f"changed since the run, so their text is not shown: {', '.join(sorted(changed))}" if changed else ""
+    if not rows:
+        note = f"no line of a function '{function}' was counted" if function else trace.missing(("lines",))
+    return make_table(columns, rows, name="lines", note=note)
+
+
+ANALYSIS = Analysis(
+    name="lines",
+    question="How often did each line of the chosen functions run, and how long did it take?",
+    run=run,
+    needs=("lines",),
+    options=(
+        Option("function", "only functions with this in their name"),
+        Option("whole", "lines that never ran, too", type=bool, default=False),
+    ),
+    shows=200,
+)

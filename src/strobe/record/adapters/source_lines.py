@@ -1,0 +1,76 @@
+"""Source lines: hits and time of each line of chosen functions (`--lines PATTERN`, `@profile`)."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+
+from strobe.native import core
+from strobe.record.config import Session
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def profile(function: Function) -> Function:
+    """Choose a function: its lines are counted from now on. What kernprof calls `@profile`.
+
+    Takes functions, methods, class and static methods, properties, generators and coroutines, and whatever wraps one
+    and has `__wrapped__` or `func`; returns what it was given.
+    """
+    for code in _codes(function):
+        core.lines_add(code)
+    return function
+
+
+def _codes(function: object) -> list[object]:
+    if isinstance(function, property):
+        return [code for each in (function.fget, function.fset, function.fdel) if each for code in _codes(each)]
+    if isinstance(function, type):
+        return [code for each in vars(function).values() if not isinstance(each, type) for code in _codes(each)]
+    for name in ("__func__", "__wrapped__", "func"):
+        inner = getattr(function, name, None)
+        if inner is not None:
+            return _codes(inner)
+    code = getattr(function, "__code__", None)
+    return [code] if code is not None else []
+
+
+class SourceLines:
+    """The adapter."""
+
+    name = "source_lines"
+    _own_hook = False
+
+    def available(self) -> str:
+        """Free-threaded builds are refused: the counters rely on the GIL."""
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            return "source lines are not counted in a free-threaded Python"
+        return ""
+
+    def start(self, settings: Session) -> None:
+        """Count the lines of what the option `lines` names; put `profile` where line_profiler's users expect it."""
+        core.lines_start([each.strip() for each in settings.options["lines"].split(",") if each.strip()])
+        self._own_hook = "python_calls" not in settings.adapters
+        if self._own_hook:
+            core.python_calls_start(["/"], [], False)  # the hook alone: no call is recorded
+        elif sys.version_info >= (3, 12):
+            sys.monitoring.restart_events()  # of functions that were seen before, and are chosen now
+        if not hasattr(builtins, "profile"):
+            builtins.profile = profile  # type: ignore[attr-defined]
+
+    def stop(self) -> None:
+        """Count no more."""
+        core.lines_stop()
+        if self._own_hook:
+            core.python_calls_stop()
+            self._own_hook = False
+        if getattr(builtins, "profile", None) is profile:
+            del builtins.profile  # type: ignore[attr-defined]
+
+
+ADAPTER = SourceLines()

@@ -1,0 +1,283 @@
+"""Source lines: hits as line_profiler counts them, times that are there, and the program as it is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import strobe
+from tests.record.workshop import STROBE, Outcome, Workshop, environment
+
+PROGRAM = """
+    import asyncio
+    import os
+    import sys
+    import threading
+    import time
+
+
+    def loop(n):
+        total = 0
+        for i in range(n):
+            if i % 3 == 0:
+                total += leaf(i)
+            total += 1
+        return total
+
+
+    def leaf(i):
+        return (
+            i
+            + 1
+        )
+
+
+    def fib(n):
+        if n < 2:
+            return n
+        return fib(n - 1) + fib(n - 2)
+
+
+    def numbers(n):
+        for i in range(n):
+            yield i
+            time.sleep(0)
+
+
+    def fails(n):
+        try:
+            if n:
+                return fails(n - 1)
+            raise ValueError(n)
+        except ValueError:
+            n += 1
+            raise
+        finally:
+            n += 2
+
+
+    class Model:
+        @property
+        def size(self):
+            return 3
+
+        @staticmethod
+        def forward(n):
+            return [i * 2 for i in range(n)]
+
+
+    async def waits(n):
+        for _ in range(n):
+            await asyncio.sleep(0)
+        return n
+
+
+    def sleeps():
+        time.sleep(0.05)
+        time.sleep(0.1)
+
+
+    def not_chosen(n):
+        for i in range(n):
+            n += i
+        return loop(n)
+
+
+    def main():
+        loop(100)
+        fib(12)
+        print(sum(numbers(10)))
+        for n in range(3):
+            try:
+                fails(n)
+            except ValueError:
+                pass
+        Model.forward(Model().size)
+        asyncio.run(both())
+        threads = [threading.Thread(target=loop, args=(50,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sleeps()
+        not_chosen(5)
+
+
+    async def both():
+        await asyncio.gather(waits(5), waits(7))
+
+
+    if __name__ == "__main__":
+        main()
+"""
+CHOSEN = ("loop", "leaf", "fib", "numbers", "fails", "waits", "sleeps", "both")
+PATTERNS = ",".join([*CHOSEN, "program.Model.*", "Model.*<listcomp>"])
+# line_profiler itself, in a process of its own.
+PEER = """
+import json, sys, threading
+import line_profiler
+import program
+profiler = line_profiler.LineProfiler()
+for name in sys.argv[1].split(","):
+    profiler.add_function(getattr(program, name))
+profiler.add_function(program.Model.size.fget)
+profiler.add_function(program.Model.forward)
+run = threading.Thread.run
+def run_profiled(thread):  # line_profiler counts in threads that have enabled it
+    profiler.enable()
+    run(thread)
+    profiler.disable()
+if sys.version_info < (3, 12):
+    threading.Thread.run = run_profiled
+profiler.enable()
+program.main()
+profiler.disable()
+timings = profiler.get_stats().timings
+print(json.dumps([[name, line, hits] for (_, _, name), lines in timings.items() for line, hits, _ in lines]))
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    workshop = Workshop(tmp_path_factory.mktemp("lines"))
+    workshop.write("program.py", PROGRAM)
+    return workshop
+
+
+@pytest.fixture(scope="module")
+def outcome(place: Workshop) -> Outcome:
+    return place.recorded("-t", "source_lines", "--lines", PATTERNS, "program.py")
+
+
+def hits_of(trace: Path) -> dict[tuple[str, int], int]:
+    rows = strobe.open(trace).lines().to_pylist()
+    return {(str(row["function"]).rpartition(".")[2], row["line"]): row["hits"] for row in rows}
+
+
+def test_hits_are_those_of_line_profiler(place: Workshop, outcome: Outcome) -> None:
+    command = [sys.executable, "-c", PEER, ",".join(CHOSEN)]
+    done = subprocess.run(command, cwd=place.folder, env=environment(), capture_output=True, text=True, check=True)
+    peer = {(name.rpartition(".")[2], line): hits for name, line, hits in json.loads(done.stdout.splitlines()[-1])}
+    ours = {key: hits for key, hits in hits_of(outcome.trace).items() if key[0] != "<listcomp>"}
+    assert ours == peer
+
+
+def test_program_is_not_changed(place: Workshop, outcome: Outcome) -> None:
+    assert outcome.visible == place.plain("program.py").visible
+
+
+def test_times_include_what_is_called_and_rest_is_nobodys(outcome: Outcome) -> None:
+    trace = strobe.open(outcome.trace)
+    sleeps = [row["total_ns"] for row in trace.lines(function="sleeps").to_pylist()]
+    assert 50e6 <= sleeps[0] < 100e6 <= sleeps[1] < 400e6
+
+
+def test_lprof_is_read_by_line_profiler(outcome: Outcome, tmp_path: Path) -> None:
+    from line_profiler import load_stats
+
+    trace = strobe.open(outcome.trace)
+    target = tmp_path / "lines.lprof"
+    subprocess.run([STROBE, "export", str(outcome.trace), "--to", "line_profiler", "-o", str(target)], check=True)
+    stats = load_stats(str(target))
+    counted = {(name, line): (hits, ns) for (_, _, name), rows in stats.timings.items() for line, hits, ns in rows}
+    assert stats.unit == 1e-9
+    assert counted == {
+        (row["function"], row["line"]): (row["hits"], row["total_ns"]) for row in trace.lines().to_pylist()
+    }
+
+
+def test_decorator_chooses_functions(place: Workshop, tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.write(
+        "decorated.py",
+        """
+        import os, time
+
+        @profile
+        def chosen(n):
+            for _ in range(n):
+                time.sleep(0)
+
+        def other(n):
+            return n
+
+        chosen(3)
+        other(1)
+        if os.fork() == 0:
+            chosen(5)
+            os._exit(0)
+        os.wait()
+        print(profile.__name__, flush=True)
+        os.kill(os.getpid(), 9)
+        """,
+    )
+    outcome = workshop.recorded("-t", "lines", "decorated.py")
+    assert outcome.stdout == "profile\n"
+    # The killed parent and its child, each with its own counts.
+    rows = strobe.open(outcome.trace).lines().to_pylist()
+    assert [(row["function"], row["line"], row["hits"]) for row in rows] == [("chosen", 6, 10), ("chosen", 7, 8)]
+
+
+def test_debugger_of_the_program_goes_on(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.write(
+        "traced.py",
+        """
+        import sys
+        seen = []
+
+        def tracer(frame, event, argument):
+            seen.append(event)
+            return tracer
+
+        def counted(n):
+            for _ in range(n):
+                n += 1
+            return n
+
+        counted(2)
+        sys.settrace(tracer)
+        counted(2)
+        sys.settrace(None)
+        counted(2)
+        print(seen, sys.gettrace())
+        """,
+    )
+    outcome = workshop.recorded("--lines", "traced.counted", "traced.py")
+    assert outcome.visible == workshop.plain("traced.py").visible
+    hits = {row["line"]: row["hits"] for row in strobe.open(outcome.trace).lines().to_pylist()}
+    # Before 3.12 a program that traces itself has its lines for itself.
+    calls = 3 if sys.version_info >= (3, 12) else 2
+    assert hits == {10: 3 * calls, 11: 2 * calls, 12: calls}
+
+
+def test_profiler_object_prints_and_dumps(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.write(
+        "by_hand.py",
+        """
+        from strobe.compat.line_profiler import LineProfiler
+
+        def inner(n):
+            total = 0
+            for i in range(n):
+                total += i
+            return total
+
+        profiler = LineProfiler()
+        profiler(inner)(10)
+        profiler.runcall(inner, 5)
+        profiler.dump_stats("by_hand.lprof")
+        profiler.print_stats()
+        """,
+    )
+    printed = workshop.plain("by_hand.py")
+    assert printed.stderr == ""
+    from line_profiler import load_stats
+
+    ((key, rows),) = load_stats(str(workshop.folder / "by_hand.lprof")).timings.items()
+    assert (key[1:], [row[:2] for row in rows]) == ((4, "inner"), [(5, 2), (6, 17), (7, 15), (8, 2)])
+    lines = [line.split() for line in printed.stdout.splitlines() if "total += i" in line]
+    assert lines[0][:2] == ["7", "15"]

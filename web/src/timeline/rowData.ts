@@ -1,0 +1,176 @@
+// What rows show beside their cells, fetched for those on the screen: steps of processes, places, what rows are sorted by, metrics, the
+// critical path.
+import { signal } from "@preact/signals";
+import { length, type TimeRange } from "../base/time";
+import { fetchPlaces, fetchValues, type RowPlace } from "../data/rasters";
+import {
+  type CriticalPath,
+  fetchCriticalPath,
+  fetchReadings,
+  fetchStepsOf,
+  type Readings,
+  type Step,
+} from "../data/run";
+import type { TimelineModel } from "./model";
+import { fits as fitRows, type Row } from "./rows";
+
+const METRICS_MARGIN = 0.5;
+/** Series whose readings one answer holds. */
+const MOST_SERIES = 256;
+
+export class RowData {
+  /** Steps by process, of those whose rows were on the screen; they are those of a loop level. */
+  readonly stepsOf = signal<ReadonlyMap<number, readonly Step[]>>(new Map());
+  private stepsOfLevel = "";
+  private readonly stepsAsked = new Set<number>();
+  readonly readings = signal<ReadonlyMap<number, Readings>>(new Map());
+  /** What has the same part in every process, once a view needs it. */
+  readonly places = signal<readonly RowPlace[]>([]);
+  private placesAsked = false;
+  /** What rows are sorted by, by location, and what that was fetched for. */
+  readonly amounts = signal<ReadonlyMap<number, number>>(new Map());
+  private amountsFor = "";
+  private readingsFor: { readonly range: TimeRange; readonly series: ReadonlySet<number> } | undefined;
+  private readingsUnderWay: AbortController | undefined;
+  /** The critical path over the tracks: of the step at a moment, as it was fetched for a window. */
+  readonly critical = signal<CriticalPath | undefined>(undefined);
+  private criticalAt: number | undefined;
+  private criticalFor: TimeRange | undefined;
+
+  constructor(private readonly model: TimelineModel) {}
+
+  /** Whether rows on the screen wait for something. */
+  get waiting(): boolean {
+    return this.placesAsked && !this.places.peek().length;
+  }
+
+  /** Withdraws what is under way. */
+  close(): void {
+    this.readingsUnderWay?.abort();
+  }
+
+  /** Fetches what these rows show and lack. */
+  fetch(rows: readonly Row[]): void {
+    this.fetchPlaces();
+    this.fetchAmounts();
+    this.fetchSteps(rows);
+    this.fetchReadings(rows);
+    this.fetchCritical();
+  }
+
+  /** Fetches the steps of the processes whose rows of steps are on the screen. */
+  private fetchSteps(rows: readonly Row[]): void {
+    const { level } = this.model.session.state.value;
+    if (level !== this.stepsOfLevel) {
+      this.stepsOfLevel = level;
+      this.stepsAsked.clear();
+      this.stepsOf.value = new Map();
+    }
+    for (const row of rows) {
+      if (row.kind !== "steps" || this.stepsAsked.has(row.process)) continue;
+      const { process } = row;
+      this.stepsAsked.add(process);
+      void this.model.session.ask(fetchStepsOf(this.model.session.api, process, level)).then((steps) => {
+        if (steps && level === this.stepsOfLevel)
+          this.stepsOf.value = new Map([...this.stepsOf.peek(), [process, steps]]);
+      });
+    }
+  }
+
+  /** Fetches the places where rows are made of them. */
+  private fetchPlaces(): void {
+    const ask = this.model.ask.value;
+    const many = fitRows(ask) && this.model.rows.value.length > ask.heightPx;
+    if (this.placesAsked || !(ask.view.preset === "summary" || many)) return;
+    this.placesAsked = true;
+    void this.model.session.ask(fetchPlaces(this.model.session.api)).then((places) => {
+      this.places.value = places ?? [];
+      this.model.version.value++;
+    });
+  }
+
+  /** Fetches what the rows are sorted by: for `time` anew whenever the window comes to rest. */
+  private fetchAmounts(): void {
+    const { sort, sortAt } = this.model.view.value;
+    const { region, window } = this.model.session.state.value;
+    const { startNs, endNs } = window ?? this.model.run.bounds;
+    const of = sort === "value" ? this.model.measure.value : `region.${region}`;
+    if (sort !== "value" && (sort !== "time" || !region)) return;
+    const from = sort === "value" ? (sortAt ?? 0) : startNs;
+    const to = sort === "value" ? from + 2 ** (this.model.tiles.value[0]?.level ?? 0) : endNs;
+    const wanted = `${of}/${from}/${sort === "value" ? "" : to}`;
+    if (wanted === this.amountsFor) return;
+    this.amountsFor = wanted;
+    void this.model.session
+      .ask(fetchValues(this.model.session.api, of, from, Math.max(from + 1, to)))
+      .then((amounts) => {
+        if (wanted === this.amountsFor) this.amounts.value = amounts ?? new Map();
+      });
+  }
+
+  /** Shows the critical path of the step in the middle of the screen (of the selected span, where there is one), or hides it. */
+  toggleCritical(): void {
+    const window = this.model.window.peek();
+    const middle = this.model.selected.peek()?.start_ns ?? (window.startNs + window.endNs) / 2;
+    this.criticalAt = this.criticalAt === undefined ? middle : undefined;
+    this.criticalFor = undefined;
+    this.critical.value = undefined;
+    this.fetchCritical();
+  }
+
+  private fetchCritical(): void {
+    // Read in any case: whoever draws hears of the next window, too.
+    const window = this.model.window.value;
+    const at = this.criticalAt;
+    if (at === undefined || fits(this.criticalFor, window)) return;
+    const wide = this.withMargin(window);
+    this.criticalFor = wide;
+    const widthPx = (this.model.size.peek().width * length(wide)) / length(window);
+    void this.model.session.ask(fetchCriticalPath(this.model.session.api, at, wide, widthPx)).then((path) => {
+      if (!path || this.criticalFor !== wide) return;
+      if (!this.critical.peek()) this.model.session.say(path.about);
+      this.critical.value = path;
+    });
+  }
+
+  /** A window with a margin on both sides, so that panning a little asks nothing. */
+  private withMargin(window: TimeRange): TimeRange {
+    const by = length(window) * METRICS_MARGIN;
+    const { bounds } = this.model.run;
+    return {
+      startNs: Math.max(bounds.startNs, Math.round(window.startNs - by)),
+      endNs: Math.min(bounds.endNs, Math.round(window.endNs + by)),
+    };
+  }
+
+  private fetchReadings(rows: readonly Row[]): void {
+    const wanted = rows
+      .flatMap((row) => (row.kind === "metric" ? row.series.map((one) => one.series) : []))
+      .slice(0, MOST_SERIES);
+    if (!wanted.length) return;
+    const window = this.model.window.value;
+    const known = this.readingsFor;
+    if (known && fits(known.range, window) && wanted.every((one) => known.series.has(one))) return;
+    const wide = this.withMargin(window);
+    this.readingsFor = { range: wide, series: new Set(wanted) };
+    this.readingsUnderWay?.abort();
+    const controller = new AbortController();
+    this.readingsUnderWay = controller;
+    const widthPx = (this.model.size.value.width * length(wide)) / length(window);
+    fetchReadings(this.model.session.api, wanted, wide, widthPx, controller.signal).then(
+      (readings) => {
+        this.readings.value = readings;
+      },
+      () => {
+        if (!controller.signal.aborted) this.readingsFor = undefined;
+      },
+    );
+  }
+}
+
+/** Whether what was fetched for a stretch will do for a window: it holds all of it, fine enough. */
+const fits = (known: TimeRange | undefined, window: TimeRange): boolean =>
+  known !== undefined &&
+  known.startNs <= window.startNs &&
+  known.endNs >= window.endNs &&
+  length(known) <= length(window) * (2 + 2 * METRICS_MARGIN);
