@@ -117,6 +117,13 @@ void LocationBuilder::switch_to(uint32_t stack, int64_t ns, uint64_t position) {
   for (uint32_t region : regions) enter(region, ns, position);
 }
 
+void LocationBuilder::end_open(int64_t ns, uint64_t position) {
+  last_ns_ = std::max(last_ns_, ns);
+  while (!stack_.empty()) close_top(last_ns_, position);
+  forked = true;
+  other_stacks_.clear();
+}
+
 void LocationBuilder::save_paths(std::string& out) {
   uint32_t new_paths = 0;
   std::string paths = paths_.unsaved(new_paths);

@@ -73,6 +73,8 @@ class LocationBuilder {
   bool dirty() const { return columns_.size() > 0 || !closes_.empty(); }
   // Appends the block (and the paths it needs) to `out` and starts the next one.
   void seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch);
+  // The recording rests from now on: what is open ends here, and its later ends are expected.
+  void end_open(int64_t ns, uint64_t position);
   // Recovery: continue behind the last sealed block.
   void resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns);
 

@@ -431,6 +431,7 @@ uint32_t Collector::class_of(const Cut& from, int64_t end_ns) {
 }
 
 bool Collector::planned(uint64_t ordinal) const {
+  if (keep_ == kAll) return true;
   if (ordinal < std::min(keep_, kKeptAtOnce)) return true;
   uint64_t at = kKeptAtOnce - 1, distance = 4;
   for (uint32_t i = kKeptAtOnce; i < keep_ && at < ordinal; i++, distance *= 4) at += distance;

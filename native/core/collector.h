@@ -6,6 +6,7 @@
 // docs/decisions/0006-loops-while-the-program-runs.md says why.
 #pragma once
 #include <stdint.h>
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <functional>
@@ -40,6 +41,11 @@ class Collector {
   // gives the graph's payload (empty: none).
   void end(LocationBuilder& builder);
   std::string remove(LocationBuilder& builder);
+
+  // `keep` of a collector that keeps every iteration, until it is told otherwise.
+  static constexpr uint32_t kAll = 0x7FFFFFFF;
+  // From now on only so many iterations, if that is less than before; 0: statistics only.
+  void shed(uint32_t keep) { keep_ = std::min(keep_, keep); }
 
   // Whether rows are written as they come: nothing waits.
   bool plain() const { return !loop_ && keep_ > 0; }
@@ -124,7 +130,7 @@ class Collector {
   std::string definitions() const;
   std::string unwritten_iterations() const;
 
-  const uint32_t keep_;
+  uint32_t keep_;
   RegionTable& regions_;
   PathTable& paths_;
   std::function<void()> commit_;

@@ -77,6 +77,7 @@ void Session::drain() {
     if (quit_) return;
     period_us = round(false) ? options_.drain_period_us : std::min(period_us * 2, options_.drain_period_us * 8);
     int64_t now = monotonic_ns();
+    keep_budget(now);
     if (options_.metrics_period_ms != UINT32_MAX && now >= next_sample_ns_) {
       next_sample_ns_ = now + int64_t(options_.metrics_period_ms) * 1000000;
       sample_metrics(now);
@@ -152,6 +153,7 @@ bool Session::round(bool last) {
       slot.rows->read = feed_rows(slot.rows->records(), slot.rows->header->capacity - 1, slot.rows->read, w.row_head,
                                   position, *slot.builder, at_ns);
     };
+    records_seen_ += w.head - slot.read;
     while (slot.read < w.head) {
       feed_rows_until(slot.read);
       slot.decoder.feed(slot.data[slot.read & mask], *slot.builder, at_ns, slot.read);
@@ -249,34 +251,6 @@ void Session::note_own_cpu() {
   timespec cpu;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
   header()->own_cpu_ns.store(earlier_cpu_ns_ + int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec);
-}
-
-void Session::sample_metrics(int64_t now) {
-  note_own_cpu();
-  std::vector<std::pair<uint32_t, double>> values;
-  metrics_->sample(now, values);
-  for (const auto& [metric, value] : values) {
-    if (header()->staged_count.load() >= kStagedSamples) save_samples();
-    uint32_t at = header()->staged_count.load();
-    header()->staged[at] = {metric, 0, now, value};
-    header()->staged_count.store(at + 1, std::memory_order_release);
-  }
-}
-
-void Session::save_samples() {
-  uint32_t n = header()->staged_count.load();
-  if (!n) return;
-  Writer w;
-  for (uint32_t i = 0; i < n; i++) {
-    const MetricSample& s = header()->staged[i];
-    uint64_t bits;
-    memcpy(&bits, &s.value, 8);
-    w.u32(s.metric), w.u64(uint64_t(s.time_ns)), w.u64(bits);
-  }
-  std::string chunk;
-  append_chunk(chunk, kSamplesChunk, 0, n, w.bytes);
-  append(chunk);
-  if (!failed_) header()->staged_count.store(0);
 }
 
 }  // namespace strobe

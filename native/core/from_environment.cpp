@@ -1,6 +1,7 @@
 #include "core/from_environment.h"
 
 #include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,8 @@ bool start_from_environment(const char* adapter) {
   options.description = description.c_str();
   options.metrics_period_ms = lists(adapters, "counters") ? 0 : UINT32_MAX;
   options.keep = kept(field(session, "--keep"));
-  if (strobe_start(&options) != 0) {
+  if (int error = strobe_start(&options)) {
+    if (error == EBUSY) return false;  // between two recording windows
     fprintf(stderr, "strobe: this program runs unrecorded: %s\n", strobe_error());
     return false;
   }

@@ -82,7 +82,7 @@ bool Session::new_ring(Producer& p) {
   slot->header->head.store(0), slot->header->tail.store(0);
   slot->header->state.store(kRingActive);
   slot->builder = std::make_unique<LocationBuilder>(location, *paths_);
-  slot->builder->forked = child_;
+  slot->builder->forked = child_ || was_muted_;
   if (throttle_.on()) slot->builder->count_for(&throttle_);
   slot->decoder = {};
   slot->read = 0;
@@ -101,6 +101,7 @@ bool Session::new_ring(Producer& p) {
 
 // Everything that a thread's record needs: files (of a child that was forked), the drainer, a ring of its own.
 bool Session::make_recordable(Producer& p) {
+  if (muted_) return false;
   if (state_.load() == kForked) {
     // First record in a forked child. If its files cannot be made the child runs unrecorded. Another of its threads may
     // have been faster.

@@ -59,7 +59,8 @@ int Session::start(const strobe_options& options) {
     options_ = options;
     folder_ = options.folder;
     description_ = options.description ? options.description : "";
-    options_.folder = nullptr, options_.description = nullptr;
+    counters_ = options.counters ? options.counters : "";
+    options_.folder = nullptr, options_.description = nullptr, options_.counters = nullptr;
     if (!options_.ring_bytes) options_.ring_bytes = kDefaultRingBytes;
     if (!options_.drain_period_us) options_.drain_period_us = 10000;
     if (!options_.metrics_period_ms) options_.metrics_period_ms = 200;
@@ -69,17 +70,23 @@ int Session::start(const strobe_options& options) {
   paths_ = std::make_unique<PathTable>();
   collector_.reset();
   live_.clear();
-  if (options_.keep) {
-    const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep;
+  const bool budget = options_.max_bytes || options_.max_overhead > 0;
+  if (options_.keep || budget) {
+    const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep ? options_.keep : Collector::kAll;
     collector_ = std::make_unique<Collector>(keep, regions_, *paths_, [this] { commit(); });
   }
   if (!child_) throttle_.forget();
   throttle_.begin(options_.throttle_calls, int64_t(options_.throttle_ns));
-  metrics_ = std::make_unique<ProcessMetrics>();
+  metrics_ = std::make_unique<ProcessMetrics>(counters_);
+  thread_metrics_.clear();
+  shed_ = 0, records_seen_ = 0, spent_ns_ = 0;
+  next_budget_ns_ = next_folder_ns_ = monotonic_ns();
+  next_overhead_ns_ = next_budget_ns_ + 1000000000;
   next_location_ = 0;
   early_locations_.clear();
   unmatched_ = cut_ = 0;
   started_ns_ = monotonic_ns();
+  was_muted_ = false;
   next_sample_ns_ = started_ns_;
   next_save_ns_ = started_ns_ + 5000000000ll;
   if (put_ns_ == 0) put_ns_ = calibrate_put();
@@ -91,11 +98,15 @@ int Session::start(const strobe_options& options) {
   append_chunk(chunks, kRegionsChunk, 0, regions, payload);
   if (uint32_t texts = 0; !(payload = texts_.all(texts)).empty()) append_chunk(chunks, kTextsChunk, 0, texts, payload);
   const auto& infos = ProcessMetrics::infos();
-  for (uint32_t i = 0; i < infos.size(); i++) {
+  const auto define = [&chunks](uint32_t metric, std::string_view name, std::string_view unit) {
     Writer w;
-    w.text(infos[i].name), w.text(infos[i].unit), w.u32(0xFFFFFFFF);
-    append_chunk(chunks, kMetricChunk, i, 1, w.bytes);
-  }
+    w.text(name), w.text(unit), w.u32(0xFFFFFFFF);
+    append_chunk(chunks, kMetricChunk, metric, 1, w.bytes);
+  };
+  for (uint32_t i = 0; i < infos.size(); i++)
+    if (metrics_->chosen(infos[i])) define(i, infos[i].name, infos[i].unit);
+  for (uint32_t i = 0; i < own_metrics_.size(); i++)
+    define(uint32_t(infos.size()) + i, own_metrics_[i].first, own_metrics_[i].second);
   append(chunks);
   if (failed_) {  // a full disk, at the very start
     munmap(header(), kRingsHeaderBytes);
@@ -128,6 +139,7 @@ void Session::stop(int exit_code) {
   stop_producers();
   if (!paused_) stop_drainer();
   paused_ = false;
+  if (muted_.exchange(false)) count("unrecorded_ms", uint64_t((monotonic_ns() - muted_since_ns_) / 1000000));
   round(true);
   if (!failed_) {
     std::string chunks;
@@ -171,11 +183,13 @@ void Session::stop_at_exit() {
 }
 
 void Session::before_fork() {
+  windows_.lock();
   control_.lock();
   adapters_mutex_.lock();
   slots_mutex_.lock();
   regions_.mutex().lock();
   texts_.mutex().lock();
+  samples_mutex_.lock();
   file_mutex_.lock();
   counters_mutex_.lock();
 }
@@ -183,11 +197,13 @@ void Session::before_fork() {
 void Session::after_fork_in_parent() {
   counters_mutex_.unlock();
   file_mutex_.unlock();
+  samples_mutex_.unlock();
   texts_.mutex().unlock();
   regions_.mutex().unlock();
   slots_mutex_.unlock();
   adapters_mutex_.unlock();
   control_.unlock();
+  windows_.unlock();
 }
 
 void Session::after_fork_in_child() {
@@ -236,7 +252,9 @@ extern "C" {
 
 int strobe_start(const strobe_options* options) { return session().start(*options); }
 void strobe_stop(void) { session().stop(-1); }
-int strobe_active(void) { return session().active(); }
+int strobe_active(void) { return session().recording(); }
+void strobe_mute(void) { session().mute(); }
+void strobe_unmute(void) { session().unmute(); }
 const char* strobe_error(void) { return session().error(); }
 void strobe_pause(void) { session().pause(); }
 void strobe_resume(void) { session().resume_in(5000000); }
@@ -281,6 +299,8 @@ uint32_t strobe_location(uint64_t thread_id, const char* name) { return session(
 void strobe_location_over(uint64_t thread_id) { session().location_over(thread_id); }
 void strobe_hide_thread(void) { strobe::producer.hidden = true; }
 void strobe_total(const strobe_total_key* key, const strobe_total_sums* more) { session().total(*key, *more); }
+uint32_t strobe_metric(const char* name, const char* unit) { return session().metric(name, unit); }
+void strobe_sample(uint32_t metric, double value) { session().sample(metric, value); }
 uint32_t strobe_lines_epoch = 1;
 strobe_line* strobe_lines(const char* file, const char* function, uint32_t function_line, uint32_t first_line,
                           uint32_t count) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/builder.h"
@@ -50,6 +51,10 @@ class Session {
   // Ends the drainer, for a fork. After resume_in the first record that comes later than `delay_ns` starts it again.
   void pause();
   void resume_in(int64_t delay_ns) { resume_after_ns_ = monotonic_ns() + delay_ns; }
+  // Between recording windows nothing is recorded: spans that are open end now, and what comes is dropped until unmute.
+  void mute();
+  void unmute();
+  bool recording() const { return active() && !muted_.load(std::memory_order_acquire); }
   void slow_put(RecordKind kind, uint32_t region);
   void slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values);
   uint32_t text(std::string_view value);
@@ -61,6 +66,8 @@ class Session {
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
   void save_regions(std::string_view payload, uint32_t count);
+  uint32_t metric(const char* name, const char* unit);
+  void sample(uint32_t metric, double value);
   void note_rank(int rank, int size);
   Throttle& throttle() { return throttle_; }
   void name_process(const char* name);
@@ -81,6 +88,7 @@ class Session {
   int start_drainer();
   void stop_drainer();
   void resume();
+  void end_open_spans();
   bool new_ring(Producer& p);
   bool new_row_ring(RowProducer& r);
   bool make_recordable(Producer& p);  // files, drainer, ring of this thread; false: nothing is recorded
@@ -108,6 +116,13 @@ class Session {
   void release(Slot& slot);
   void note_own_cpu();
   void sample_metrics(int64_t now_ns);
+  void stage(uint32_t metric, int64_t now_ns, double value);
+  void save_staged();
+  void write_metric(uint32_t metric, const char* name, const char* unit, uint32_t location);
+  void keep_budget(int64_t now_ns);
+  uint64_t bytes_of_others() const;
+  bool too_dear(int64_t now_ns);
+  void shed(uint32_t level, int64_t now_ns);
   void save_samples();
   void write_location(uint32_t location, uint64_t thread_id, const char* name);
   std::string process_json() const;
@@ -118,10 +133,12 @@ class Session {
   std::atomic<int> state_{kIdle};
   // Taken in this order where one holds several: control, adapters, slots, regions, file, counters. A fork takes them
   // all, so that none is held in the child by a thread that is not there.
+  std::mutex windows_;  // mute, unmute; before control
   std::mutex control_;  // start, stop, restart
   std::mutex adapters_mutex_;
   std::mutex slots_mutex_;
   std::mutex file_mutex_;
+  std::mutex samples_mutex_;  // metrics that are staged, the program's own metrics; before file
   std::mutex counters_mutex_;
   RegionTable regions_;
   Throttle throttle_;
@@ -139,12 +156,22 @@ class Session {
   std::string folder_, description_, process_name_;
   HeldFile blocks_, rings_, statistics_;
   strobe_options options_{};
+  std::string counters_;
+  std::vector<std::pair<std::string, std::string>> own_metrics_;  // of the program: name, unit
+  std::unordered_map<uint32_t, bool> thread_metrics_;             // locations whose metric is defined
+  // What the budget has been spent on, and what was given up for it (budget.cpp).
+  uint32_t shed_ = 0;
+  int64_t next_budget_ns_ = 0, next_folder_ns_ = 0, next_overhead_ns_ = 0;
+  uint64_t other_bytes_ = 0, records_seen_ = 0;
+  double spent_ns_ = 0, program_cpu_ns_ = 0;
   uint64_t file_bytes_ = 0;
   uint32_t next_location_ = 0;
   int64_t earlier_cpu_ns_ = 0, started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
   bool child_ = false;
-  std::atomic<bool> paused_{false};
+  std::atomic<bool> paused_{false}, muted_{false};
+  int64_t muted_since_ns_ = 0;
+  bool was_muted_ = false;  // spans that began outside of a window end in it
   std::atomic<int64_t> resume_after_ns_{0};
   std::atomic<uint32_t> drainer_id_{0};
   std::atomic<bool> failed_{false}, stops_at_exit_{false};

@@ -63,6 +63,9 @@ typedef struct strobe_options {
   uint32_t ring_bytes;         // 0: 1 MiB a thread
   uint32_t drain_period_us;    // 0: 10 000
   uint32_t metrics_period_ms;  // 0: 200; UINT32_MAX: none
+  const char* counters;        // groups of process metrics with commas, see docs/reference/options.md; NULL: the usual
+  uint64_t max_bytes;          // of all block files of the folder together; 0: no limit
+  double max_overhead;         // CPU time of the recorder, as a share of the program's; 0: no limit
   uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
   uint64_t throttle_calls;  // a Python or C function called so often ... 0: never
   uint64_t throttle_ns;     // ... that takes less than this on average is not recorded any more
@@ -80,6 +83,10 @@ STROBE_API void strobe_stop(void);
 // more than 5 ms later. Records wait in their rings.
 STROBE_API void strobe_pause(void);
 STROBE_API void strobe_resume(void);
+// Between two recording windows: after mute nothing is recorded and no thread of the recorder runs, until unmute.
+STROBE_API void strobe_mute(void);
+STROBE_API void strobe_unmute(void);
+// Whether what happens now is recorded.
 STROBE_API int strobe_active(void);
 STROBE_API const char* strobe_error(void);
 // Seal everything because the process is about to end by _exit with this code.
@@ -154,6 +161,17 @@ typedef struct strobe_total_sums {
   uint64_t calls, sent_bytes, received_bytes, ns;
 } strobe_total_sums;
 STROBE_API void strobe_total(const strobe_total_key* key, const strobe_total_sums* more);
+
+// A number of the program's own over time: the same name and unit give the same metric.
+STROBE_API uint32_t strobe_metric(const char* name, const char* unit);
+STROBE_API void strobe_sample(uint32_t metric, double value);
+
+// Whether the kernel lets this process count: instructions, cycles, cache-misses or branch-misses, in user mode.
+STROBE_API int strobe_hardware_counter(const char* name);
+// What this thread has used so far: CPU time in ns, minor and major page faults, voluntary and involuntary context
+// switches; with `hardware` the four counters above, of a thread that asks for the first time from now on.
+#define STROBE_USAGE_VALUES 9
+STROBE_API void strobe_thread_usage(int hardware, uint64_t values[STROBE_USAGE_VALUES]);
 
 // --- counters of source lines, the side table lines: one thread at a time adds to them, as it likes
 typedef struct strobe_line {

@@ -11,6 +11,7 @@
 #include "include/strobe.h"
 #include "python/greenlets.h"
 extern "C" {
+#include "python/call_watch.h"
 #include "python/code_regions.h"
 #include "python/lines.h"
 }
@@ -24,11 +25,13 @@ void register_otf2_writer(nb::module_& m);
 void register_structure(nb::module_& m);
 void register_templates(nb::module_& m);
 void register_starts(nb::module_& m);
+void register_windows(nb::module_& m);
 
 namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
-           uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns) {
+           uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns,
+           const std::string& counters, uint64_t max_bytes, double max_overhead) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -38,6 +41,9 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.keep = keep;
   options.throttle_calls = throttle_calls;
   options.throttle_ns = throttle_ns;
+  options.counters = counters.c_str();
+  options.max_bytes = max_bytes;
+  options.max_overhead = max_overhead;
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -50,6 +56,9 @@ void calls_start(nb::sequence excluded, nb::sequence rules, bool strings, bool i
   if (code_regions_setup(&options) != 0 || python_calls_start(c_functions) != 0) throw nb::python_error();
 }
 
+void call_watch(nb::str name, nb::object at_begin, nb::object at_end) {
+  if (call_watch_start(name.ptr(), at_begin.ptr(), at_end.ptr()) != 0) throw nb::python_error();
+}
 void lines_choose(nb::sequence list) {
   if (lines_start(list.ptr()) != 0) throw nb::python_error();
 }
@@ -165,10 +174,13 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
-        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0);
+        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("counters") = "", nb::arg("max_bytes") = 0,
+        nb::arg("max_overhead") = 0.0);
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);
+  m.def("mute", &strobe_mute, nb::call_guard<nb::gil_scoped_release>());
+  m.def("unmute", &strobe_unmute, nb::call_guard<nb::gil_scoped_release>());
   m.def("stop_at_exit", &stop_at_exit);
   m.def("_exit", &exit_now, nb::arg("status"),
         "Exit to the system with specified status, without normal exit processing.");
@@ -183,6 +195,18 @@ NB_MODULE(_native, m) {
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
   m.def("name_process", [](const std::string& name) { strobe_name_process(name.c_str()); });
+  m.def("metric",
+        [](const std::string& name, const std::string& unit) { return strobe_metric(name.c_str(), unit.c_str()); });
+  m.def("sample", &strobe_sample);
+  m.def("hardware_counter", [](const std::string& name) { return strobe_hardware_counter(name.c_str()) != 0; });
+  m.def("thread_usage", [](bool hardware) {
+    uint64_t values[STROBE_USAGE_VALUES];
+    strobe_thread_usage(hardware, values);
+    PyObject* all = PyTuple_New(STROBE_USAGE_VALUES);
+    for (Py_ssize_t i = 0; all && i < STROBE_USAGE_VALUES; i++)
+      PyTuple_SET_ITEM(all, i, PyLong_FromUnsignedLongLong(values[i]));
+    return nb::steal<nb::object>(all);
+  });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),
         nb::arg("imports"), nb::arg("c_functions"));
@@ -195,6 +219,8 @@ NB_MODULE(_native, m) {
   m.attr("NOTHING_32") = STROBE_NOTHING_32;
   m.def("sampler_start", &sampler_start, nb::arg("samples_per_s"));
   m.def("sampler_stop", &strobe_sampler_stop, nb::call_guard<nb::gil_scoped_release>());
+  m.def("call_watch_start", &call_watch, nb::arg("name"), nb::arg("at_begin").none(), nb::arg("at_end").none());
+  m.def("call_watch_stop", &call_watch_stop);
   m.def("lines_start", &lines_choose, nb::arg("patterns"));
   m.def("lines_stop", &lines_stop);
   m.def("lines_add", &lines_add_code, nb::arg("code"));
@@ -210,4 +236,5 @@ NB_MODULE(_native, m) {
   register_structure(m);
   register_templates(m);
   register_starts(m);
+  register_windows(m);
 }

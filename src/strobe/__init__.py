@@ -14,9 +14,16 @@ from importlib import import_module
 TYPE_CHECKING = False  # what type checkers take for true; importing `typing` would double the cost of importing strobe
 if TYPE_CHECKING:
     from strobe.errors import StrobeError as StrobeError
+    from strobe.record.api import counter as counter
+    from strobe.record.api import current as current
+    from strobe.record.api import mark as mark
+    from strobe.record.api import pause as pause
     from strobe.record.api import record as record
     from strobe.record.api import region as region
+    from strobe.record.api import resume as resume
+    from strobe.record.api import start as start
     from strobe.record.api import step as step
+    from strobe.record.api import stop as stop
     from strobe.store.archive import runs as runs
     from strobe.store.table import Table as Table
     from strobe.store.trace import Trace as Trace
@@ -29,6 +36,13 @@ _HOME = {
     "StrobeError": ("strobe.errors", "StrobeError"),
     "Table": ("strobe.store.table", "Table"),
     "Trace": ("strobe.store.trace", "Trace"),
+    "current": ("strobe.record.api", "current"),
+    "pause": ("strobe.record.api", "pause"),
+    "resume": ("strobe.record.api", "resume"),
+    "start": ("strobe.record.api", "start"),
+    "stop": ("strobe.record.api", "stop"),
+    "counter": ("strobe.record.api", "counter"),
+    "mark": ("strobe.record.api", "mark"),
     "last": ("strobe.store.trace", "last"),
     "open": ("strobe.store.trace", "open_trace"),
     "record": ("strobe.record.api", "record"),
@@ -36,7 +50,25 @@ _HOME = {
     "runs": ("strobe.store.archive", "runs"),
     "step": ("strobe.record.api", "step"),
 }
-__all__ = ["StrobeError", "Table", "Trace", "__version__", "last", "open", "record", "region", "runs", "step"]
+__all__ = [
+    "StrobeError",
+    "Table",
+    "Trace",
+    "__version__",
+    "counter",
+    "current",
+    "last",
+    "mark",
+    "open",
+    "pause",
+    "record",
+    "region",
+    "resume",
+    "runs",
+    "start",
+    "step",
+    "stop",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,17 @@ import pytest
 from strobe.cli.main import main
 from strobe.record.config import Session
 from strobe.record.option_layers import settle
-from strobe.record.options import OPTIONS, PRESETS, Option, Setting, combined, given_in_python
+from strobe.record.options import (
+    OPTIONS,
+    PRESETS,
+    Option,
+    Setting,
+    combined,
+    given_in_python,
+    moment,
+    share,
+    size,
+)
 
 HOME = {"HOME": "/nowhere"}
 
@@ -128,3 +138,33 @@ def test_rows_of_the_table_are_sound(option: Option) -> None:
     assert option.name == option.name.lower()
     assert "_" not in option.name
     assert not option.help.endswith(".")
+
+
+def test_moments_sizes_and_shares_are_read() -> None:
+    read = {text: moment(text) for text in ("step:7", "sec:1.5", "250ms", "call:a.b.c", "call:f:3", "paused")}
+    assert {text: (each.kind, each.number, each.name) for text, each in read.items()} == {
+        "step:7": ("step", 7, ""),
+        "sec:1.5": ("sec", 1_500_000_000, ""),
+        "250ms": ("sec", 250_000_000, ""),
+        "call:a.b.c": ("call", 1, "a.b.c"),
+        "call:f:3": ("call", 3, "__main__.f"),
+        "paused": ("paused", 0, ""),
+    }
+    assert [size(text) for text in ("2000000", "2048k", "2G", "1.5MiB")] == [2_000_000, 2 << 20, 2 << 30, 3 << 19]
+    assert [share(text) for text in ("5%", "0.5%")] == [0.05, 0.005]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("start", text) for text in ("step:", "step:-1", "call:", "call:f:0", "later", "sec:x", "-5s")),
+        *(("for", text) for text in ("5 hours", "nan", "-1")),
+        *(("max-size", text) for text in ("2", "64K", "big", "-2G", "2X", "nan")),
+        *(("max-overhead", text) for text in ("0", "-5%", "many", "nan")),
+        ("counters", "cpu,gpu"),
+        ("signal", "KILL"),
+    ],
+)
+def test_what_is_no_value_is_refused_in_a_sentence(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=f"'{text}'|'gpu'|'x'"):
+        OPTIONS[name].parse(text)

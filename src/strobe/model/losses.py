@@ -11,6 +11,12 @@ from strobe.model.units import format_count
 LOSSES = {
     "records_lost": "records lost (buffers were full)",
     "bytes_lost": "bytes of damaged blocks skipped",
+    "unrecorded_ms": "ms outside of the recording windows, not recorded",
+    "budget_fewer_iterations": "processes that kept fewer iterations in detail to stay in the budget",
+    "budget_hot_functions": "processes that left out hot short functions to stay in the budget",
+    "budget_statistics_only": "processes that recorded statistics only, from some moment on, to stay in the budget",
+    "metrics_folded": "metrics of the program left out (too many different ones)",
+    "signal_taken_over": "signals for recording windows that the program took for itself",
     "paths_folded": "call paths folded (too many different ones)",
     "regions_folded": "regions folded (too many different names)",
     "statistics_folded": "executions counted without their call path (too many different ones)",

@@ -25,42 +25,125 @@ USER, RANGE, LOOP = 5, 3, 5  # model/kinds.py: paradigm, roles
 
 
 class region:  # noqa: N801 - used like a function, in `with` and as a decorator
-    """A named piece of the program: `with strobe.region("augment"): ...` or `@strobe.region("augment")`."""
+    """A named piece of the program: `with strobe.region("augment"): ...` or `@strobe.region("augment")`.
 
-    __slots__ = ("_entered", "_id", "name")
+    Numbers that are given (`strobe.region("augment", n=32)`) become metrics `augment.n` at its begin. With the option
+    `counters-per-region`, what each execution used becomes metrics at its end.
+    """
 
-    def __init__(self, name: str) -> None:
+    __slots__ = ("_entered", "_id", "_used", "attributes", "name")
+
+    def __init__(self, name: str, **attributes: float) -> None:
         self.name = name
+        self.attributes = attributes
         self._id = 0
         self._entered = 0
+        self._used: list[tuple[int, ...]] = []
 
     def __enter__(self) -> region:
-        if switch.core is not None:
-            self._id = self._id or switch.core.region(self.name, USER, RANGE)
-            switch.core.enter(self._id)
+        core = switch.core
+        if core is not None:
+            self._id = self._id or core.region(self.name, USER, RANGE)
+            core.enter(self._id)
             self._entered += 1
+            if self.attributes:
+                for name, value in self.attributes.items():
+                    counter(f"{self.name}.{name}", value)
+            if switch.counted and _is_counted(self.name):
+                self._used.append(core.thread_usage(_hardware()))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._entered:
             self._entered -= 1
-            if switch.core is not None:
-                switch.core.leave(self._id)
+            core = switch.core
+            if core is not None:
+                if self._used:
+                    _count_region(self.name, self._used.pop(), core.thread_usage(_hardware()))
+                core.leave(self._id)
+            elif self._used:
+                self._used.pop()
 
     def __call__(self, function: Function) -> Function:
         """Record every call of the function as this region."""
         import functools
 
-        name = self.name
+        name, attributes = self.name, self.attributes
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             if switch.core is None:
                 return function(*args, **kwargs)
-            with region(name):
+            with region(name, **attributes):
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
+
+
+# What core.thread_usage gives: name and unit.
+_USAGE = (
+    ("cpu time", "ns"),
+    ("minor page faults", "1"),
+    ("major page faults", "1"),
+    ("voluntary switches", "1"),
+    ("involuntary switches", "1"),
+    ("instructions", "1"),
+    ("cycles", "1"),
+    ("cache-misses", "1"),
+    ("branch-misses", "1"),
+)
+_counted: dict[str, bool] = {}
+_metrics: dict[tuple[str, str], int] = {}
+_with_hardware: bool | None = None
+
+
+def _is_counted(name: str) -> bool:
+    known = _counted.get(name)
+    if known is None:
+        from fnmatch import fnmatchcase
+
+        known = _counted[name] = any(fnmatchcase(name, pattern) for pattern in switch.counted)
+    return known
+
+
+def _hardware() -> bool:
+    global _with_hardware
+    if _with_hardware is None:
+        _with_hardware = bool(switch.core.hardware_counter("instructions"))
+    return _with_hardware
+
+
+def _count_region(name: str, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    for number, (what, unit) in enumerate(_USAGE if _hardware() else _USAGE[:5]):
+        _sample(f"{name}: {what}", unit, after[number] - before[number])
+
+
+def _sample(name: str, unit: str, value: float) -> None:
+    core = switch.core
+    if core is None:
+        return
+    number = _metrics.get((name, unit))
+    if number is None:
+        number = _metrics[name, unit] = core.metric(name, unit)
+    core.sample(number, value)
+
+
+def counter(name: str, value: float, unit: str = "") -> None:
+    """Record a number of the program's own: `strobe.counter("loss", 0.31)`. It is a metric over time."""
+    if switch.core is not None:
+        _sample(name, unit, value)
+
+
+def mark(name: str, value: float | None = None) -> None:
+    """Mark this moment: `strobe.mark("epoch", 3)`. The value, if there is one, becomes a metric of the same name."""
+    core = switch.core
+    if core is None:
+        return
+    number = core.region(name, USER, RANGE)
+    core.enter(number)
+    core.leave(number)
+    if value is not None:
+        _sample(name, "", value)
 
 
 _step_id = 0
@@ -69,11 +152,12 @@ _step_id = 0
 def step() -> None:
     """Say that a step ends here. A hint for programs whose loop is hard to find; never needed."""
     global _step_id
-    if switch.core is None:
-        return
-    _step_id = _step_id or switch.core.region("strobe.step", USER, LOOP)
-    switch.core.enter(_step_id)
-    switch.core.leave(_step_id)
+    if switch.core is not None:
+        _step_id = _step_id or switch.core.region("strobe.step", USER, LOOP)
+        switch.core.enter(_step_id)
+        switch.core.leave(_step_id)
+    if switch.on_step is not None:
+        switch.on_step()
 
 
 class record:  # noqa: N801
@@ -100,7 +184,7 @@ class record:  # noqa: N801
         if disabled():
             return self
         from strobe.errors import RecordError
-        from strobe.record import session
+        from strobe.record import session, windows
         from strobe.record.config import Session
         from strobe.record.filters import anchored_options
         from strobe.record.folder import create, default_name, expand
@@ -118,7 +202,7 @@ class record:  # noqa: N801
         )
         try:
             options = anchored_options({name: setting.text for name, setting in self._settings.items()}, os.getcwd())
-            session.start(Session(self.path, self._adapters, options), main=True)
+            windows.begin(Session(self.path, self._adapters, options, began_ns=_now_ns()), main=True)
         except OSError as error:
             raise RecordError(f"recording cannot start: {error.args[-1]}") from error
         return self
@@ -126,12 +210,12 @@ class record:  # noqa: N801
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.path is None or switch.core is None:
+        if self.path is None:
             return
-        from strobe.record import session
+        from strobe.record import windows
         from strobe.record.folder import finish
 
-        session.stop()
+        windows.end()
         finish(self.path, {"exit_code": 0})
 
     def __call__(self, function: Function) -> Function:
@@ -149,3 +233,77 @@ class record:  # noqa: N801
                 return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
+
+
+class Recorder:
+    """The recording of this process, as `strobe.current()` gives it."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path  # of the trace folder
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is open."""
+        return switch.core is not None
+
+
+_started: record | None = None
+
+
+def start(path: str | os.PathLike[str] | None = None, **options: object) -> Recorder | None:
+    """Begin to record, as `with strobe.record(path, **options)` does, until `strobe.stop()`.
+
+    Under `strobe run` it opens the recording window (`--start paused`), and takes no arguments. Returns what `current`
+    returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
+    """
+    global _started
+    if path is None and not options and _windows() is not None:
+        resume()
+    else:
+        begun = record(path, **options)
+        begun.__enter__()
+        _started = begun
+    return current()
+
+
+def stop() -> None:
+    """End what `strobe.start()` began; under `strobe run`: close the recording window."""
+    global _started
+    if _started is not None:
+        _started.__exit__(None, None, None)
+        _started = None
+    else:
+        pause()
+
+
+def pause() -> None:
+    """Record nothing until `strobe.resume()`. Without a recording: nothing."""
+    windows = _windows()
+    if windows is not None:
+        windows.close()
+
+
+def resume() -> None:
+    """Record again. Without a recording: nothing."""
+    windows = _windows()
+    if windows is not None:
+        windows.resume()
+
+
+def current() -> Recorder | None:
+    """Return the recording of this process, None where there is none."""
+    windows = _windows()
+    return None if windows is None else Recorder(windows.settings.folder)
+
+
+def _windows() -> Any:
+    module = sys.modules.get("strobe.record.windows")
+    return module.current() if module is not None else None
+
+
+def _now_ns() -> int:
+    import time
+
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -18,14 +18,15 @@ def start_from_environment() -> None:
         return
     try:
         from strobe.native import core
-        from strobe.record import session
+        from strobe.record import session, windows
 
         settings = Session.from_text(text)
         main = os.getppid() == settings.supervisor
-        session.start(settings, main)
+        windows.begin(settings, main)
         if main:
             core.die_with_parent()  # whoever kills strobe means the program
         session.stop_at_exit()
+        windows.end_at_exit()
         session.rest_while_forking()
     except Exception as error:
         print(f"strobe: this program runs unrecorded: {error}", file=sys.stderr)

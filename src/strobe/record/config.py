@@ -25,6 +25,8 @@ class Switch:
     """Where `strobe.region` looks: the core while this process is recorded, else None."""
 
     core: Any = None
+    counted: tuple[str, ...] = ()  # patterns of regions whose counters are recorded
+    on_step: Any = None  # who counts steps: record/windows.py while it waits for one
 
 
 switch = Switch()
@@ -46,6 +48,8 @@ class Session:
         strings: bool = False,
         inject: str = "",
         library: str = "",
+        began_ns: int = 0,
+        leader: str = "",
     ) -> None:
         self.folder = folder
         self.adapters = adapters
@@ -54,6 +58,8 @@ class Session:
         self.strings = strings
         self.inject = inject
         self.library = library  # path of libstrobe, for programs that are no Python
+        self.began_ns = began_ns  # of the job, CLOCK_MONOTONIC
+        self.leader = leader  # record/windows.py
 
     @property
     def keep(self) -> int | None:
@@ -70,24 +76,28 @@ class Session:
             "strings": str(int(self.strings)),
             "inject": self.inject,
             "library": self.library,
+            "began_ns": str(self.began_ns),
+            "leader": self.leader,
         }
-        options = {_OPTION + name: text for name, text in self.options.items()}
-        return "\n".join(f"{key}={_one_line(text)}" for key, text in {**own, **options}.items())
+        options = {_OPTION + name: _one_line(text) for name, text in self.options.items()}
+        return "\n".join(f"{key}={text}" for key, text in {**own, **options}.items())
 
     @classmethod
     def from_text(cls, text: str) -> Session:
         """Inverse of to_text. Raises ValueError when the text is no session."""
-        fields = {key: _lines(value) for key, _, value in (line.partition("=") for line in text.split("\n"))}
+        fields = dict(line.partition("=")[::2] for line in text.split("\n"))
         if "folder" not in fields:
             raise ValueError(f"{SESSION_VARIABLE} does not describe a recording")
         return cls(
             folder=fields["folder"],
             adapters=tuple(filter(None, fields.get("adapters", "").split(","))),
-            options={key[len(_OPTION) :]: value for key, value in fields.items() if key.startswith(_OPTION)},
+            options={key[len(_OPTION) :]: _lines(value) for key, value in fields.items() if key.startswith(_OPTION)},
             supervisor=int(fields.get("supervisor", "0")),
             strings=fields.get("strings") == "1",
             inject=fields.get("inject", ""),
             library=fields.get("library", ""),
+            began_ns=int(fields.get("began_ns", "0")),
+            leader=fields.get("leader", ""),
         )
 
 

@@ -85,6 +85,7 @@ def run(
         anchored_options({name: setting.text for name, setting in options.items()}, os.getcwd()),
         supervisor=os.getpid(),
         strings=len(command) > 1 and command[1] == "-c",
+        began_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC),
         inject=os.path.join(os.path.dirname(__file__), "inject"),
         library=library(),
     )

@@ -78,7 +78,7 @@ class Option:
     @property
     def keyword(self) -> str:
         """Its name in Python."""
-        return self.name.replace("-", "_")
+        return self.name.replace("-", "_") + ("_" if self.name == "for" else "")
 
 
 class Setting:
@@ -174,6 +174,95 @@ def separated(by: str) -> Callable[[str], tuple[str, ...]]:
     return lambda text: tuple(filter(None, text.split(by)))
 
 
+class Moment:
+    """When a recording window opens or closes: `kind` is step, sec (`number`: ns), call (of `name`), or paused."""
+
+    __slots__ = ("kind", "name", "number")
+
+    def __init__(self, kind: str, number: int = 0, name: str = "") -> None:
+        self.kind = kind
+        self.number = number
+        self.name = name
+
+
+def moment(text: str) -> Moment:
+    """Read `step:K`, `sec:S` (or `10s`), `call:MODULE.FUNCTION` (`:N`: its N-th call), `paused`. Raises ValueError."""
+    kind, colon, rest = text.partition(":")
+    if text == "paused":
+        return Moment("paused")
+    if not colon or kind == "sec":
+        return Moment("sec", int(seconds(rest if colon else text) * 1e9))
+    if kind == "step" and rest.isascii() and rest.isdigit():
+        return Moment("step", int(rest))
+    name, _, times = rest.partition(":")
+    if kind == "call" and name and (not times or (times.isascii() and times.isdigit() and int(times) > 0)):
+        return Moment("call", int(times or 1), name if "." in name else f"__main__.{name}")
+    raise ValueError(f"'{text}' is no moment; there are: step:100, sec:30 (or 30s), call:module.function, paused")
+
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def seconds(text: str) -> float:
+    """Read a duration: `10s`, `500ms`, `5min`, `1h`, or a number of seconds. Raises ValueError."""
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    try:
+        value = float(number) * _UNITS[text[len(number) :]]
+    except (ValueError, KeyError):
+        value = -1
+    if not 0 <= value < 1e9:
+        raise ValueError(f"'{text}' is no duration; there are: 10s, 500ms, 5min, 1h")
+    return value
+
+
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def size(text: str) -> int:
+    """Read a number of bytes: `500M`, `2G` (powers of 1024), or a number. Raises ValueError."""
+    word = text.strip().lower().removesuffix("b").removesuffix("i")
+    number = word.rstrip("kmgt")
+    try:
+        value = int(float(number) * _SIZES[word[len(number) :]])
+    except (ValueError, KeyError, OverflowError):
+        value = 0
+    if not 1 << 20 <= value < 1 << 60:
+        raise ValueError(f"'{text}' is no size of a trace; there are: 500M, 2G (at least 1M)")
+    return value
+
+
+def share(text: str) -> float:
+    """Read a share: `5%`. Raises ValueError."""
+    number = text.strip().removesuffix("%")
+    try:
+        value = float(number) / 100
+    except ValueError:
+        value = 0
+    if not 0 < value <= 10:
+        raise ValueError(f"'{text}' is no share; there are: 5%, 0.5%")
+    return value
+
+
+COUNTER_GROUPS = (
+    *("cpu", "memory", "switches", "faults", "io", "network", "cgroup", "load"),  # what everybody gets
+    *("threads", "pss", "hardware"),
+)
+
+
+def counters(text: str) -> tuple[str, ...]:
+    """Read groups of counters with commas. Raises ValueError."""
+    words = tuple(filter(None, (word.strip() for word in text.split(","))))
+    for word in words:
+        if word not in COUNTER_GROUPS:
+            raise ValueError(f"no counters '{word}'; there are: {', '.join(COUNTER_GROUPS)}")
+    return words
+
+
+def or_nothing(read: Callable[[str], object]) -> Callable[[str], object]:
+    """Return a reader that lets an empty text pass: None."""
+    return lambda text: read(text) if text else None
+
+
 _ROWS = (
     Option("preset", "what", "auto", preset, f"values that go together: {', '.join(PRESETS)}", metavar="NAME"),
     Option(
@@ -233,6 +322,23 @@ _ROWS = (
         adapter="python_samples",
     ),
     Option(
+        "counters",
+        "what",
+        "",
+        counters,
+        f"counters of each process, only these: {', '.join(COUNTER_GROUPS)}; else all but the last three",
+        metavar="LIST",
+    ),
+    Option(
+        "counters-per-region",
+        "what",
+        "",
+        separated(","),
+        "CPU time, page faults and context switches of each execution of these strobe.region(), by name: load,step-*",
+        metavar="GLOBS",
+        many=",",
+    ),
+    Option(
         "lines",
         "what",
         "",
@@ -249,6 +355,46 @@ _ROWS = (
         kept_iterations,
         "iterations of the main loop to keep in detail, of the others statistics",
         metavar="N|all",
+    ),
+    Option(
+        "start",
+        "how much",
+        "",
+        or_nothing(moment),
+        "record from there on: step:100, sec:30 (or 30s), call:module.function, paused (for a signal, strobe.start())",
+        metavar="WHEN",
+    ),
+    Option(
+        "stop",
+        "how much",
+        "",
+        or_nothing(moment),
+        "and up to there: step:110 (before that step), sec:60, call:module.function (after that call)",
+        metavar="WHEN",
+    ),
+    Option("for", "how much", "", or_nothing(seconds), "so long from the start on: 60s, 5min", metavar="TIME"),
+    Option(
+        "signal",
+        "how much",
+        "",
+        or_nothing(one_of("USR1", "USR2")),
+        "this signal to the program closes and opens the window: USR1, USR2",
+    ),
+    Option(
+        "max-size",
+        "how much",
+        "",
+        or_nothing(size),
+        "of the trace: 2G, 500M; on the way there detail is given up, which the summary says",
+        metavar="SIZE",
+    ),
+    Option(
+        "max-overhead",
+        "how much",
+        "",
+        or_nothing(share),
+        "CPU time of the recorder beside the program's: 5%; beyond it detail is given up, which the summary says",
+        metavar="SHARE",
     ),
     Option(
         "output",

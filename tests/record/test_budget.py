@@ -1,0 +1,81 @@
+"""A budget makes a recording give up detail, in order, and say so; sums stay exact."""
+
+from pathlib import Path
+
+import pytest
+
+import strobe
+from tests.record.workshop import Workshop
+
+CALLS = 1_000_000
+# No loop that repeats: lengths grow, so that no iterations are found, and everything would be written.
+PROGRAM = f"""
+import sys
+
+def leaf(n):
+    return n
+
+def branch(n):
+    return leaf(n)
+
+def main():
+    done, width = 0, 1
+    while done < {CALLS}:
+        for n in range(width):
+            branch(n)
+        done += width
+        width += 7
+    print(done)
+
+main()
+"""
+
+
+def counts(trace: Path) -> tuple[dict[str, int], dict[str, int], float]:
+    """Executions by function (spans and statistics), counters of quality, and bytes of the block files."""
+    with strobe.open(trace) as opened:
+        rows = opened.sql("select name, sum(count)::bigint as n from totals group by 1").to_arrow().to_pylist()
+        quality = opened.sql("select what, value from quality where value is not null").to_arrow().to_pylist()
+    size = sum(path.stat().st_size for path in trace.glob("*.blocks"))
+    return {row["name"]: row["n"] for row in rows}, {row["what"]: row["value"] for row in quality}, size
+
+
+@pytest.fixture(scope="module")
+def unlimited(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, float]:
+    """Calls that the program says it made, and the bytes of a recording without a budget."""
+    workshop = Workshop(tmp_path_factory.mktemp("unlimited"))
+    workshop.write("program.py", PROGRAM)
+    done = workshop.recorded("program.py")
+    called, quality, size = counts(workshop.trace)
+    assert called["leaf"] == int(done.stdout)
+    assert not any(what.startswith("budget") for what in quality)
+    return int(done.stdout), size
+
+
+def test_a_trace_stays_within_its_size_and_its_sums_stay_exact(
+    workshop: Workshop, unlimited: tuple[int, float]
+) -> None:
+    calls, whole = unlimited
+    limit = int(whole / 2)
+    workshop.write("program.py", PROGRAM)
+    done = workshop.recorded("--max-size", str(limit), "program.py")
+    assert (done.stdout, done.stderr, done.returncode) == (f"{calls}\n", "", 0)
+    called, quality, size = counts(workshop.trace)
+    assert size <= limit
+    assert called["leaf"] == called["branch"] == calls
+    assert quality["budget_fewer_iterations"] == quality["budget_statistics_only"] == 1
+    assert quality.get("records_lost", 0) == 0
+    with strobe.open(workshop.trace) as trace:
+        levels = trace.sql("select value from metrics where metric like 'detail given up%' order by time_ns")
+        assert [row["value"] for row in levels.to_arrow().to_pylist()] == [1, 3]
+        said = trace.sql("select text from quality where what = 'budget_statistics_only'").to_arrow().to_pylist()
+    assert "statistics only" in said[0]["text"]
+
+
+def test_a_recorder_that_is_too_dear_gives_up_detail(workshop: Workshop, unlimited: tuple[int, float]) -> None:
+    workshop.write("program.py", PROGRAM.replace("main()\n\n", "") + "\nmain()\n")
+    done = workshop.recorded("--max-overhead", "0.01%", "program.py")
+    assert (done.stderr, done.returncode) == ("", 0)
+    called, quality, _ = counts(workshop.trace)
+    assert quality["budget_fewer_iterations"] == 1
+    assert called["leaf"] == sum(map(int, done.stdout.split()))
