@@ -1,7 +1,7 @@
 #include "core/from_environment.h"
 
-#include <signal.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
