@@ -19,6 +19,9 @@ namespace {
 // Shares of max_bytes at which detail is given up: the rest of the way costs less and less.
 constexpr double kSteps[] = {0.5, 0.7, 0.85};
 constexpr int64_t kLookEveryNs = 20000000, kOverheadWindowNs = 1000000000;
+// Of functions that are left out at the second step: called so often, and shorter.
+constexpr uint64_t kHotCalls = 1000;
+constexpr int64_t kHotNs = 10000;
 constexpr double kLeastProgramNs = 5e7;  // less CPU time than that in a window says nothing about a share
 constexpr const char* kShed[] = {"budget_fewer_iterations", "budget_hot_functions", "budget_statistics_only"};
 
@@ -82,9 +85,12 @@ void Session::keep_budget(int64_t now) {
 
 void Session::shed(uint32_t level, int64_t now) {
   shed_ = level;
-  if (level == 2) return;  // no function is throttled yet
+  if (level == 2) {
+    if (!throttle_.on()) return;  // --throttle off: all functions are wanted
+    throttle_.tighten(kHotCalls, kHotNs);
+  }
   count(kShed[level - 1], 1);
-  collector_->shed(level == 1 ? 1 : 0);
+  if (level != 2) collector_->shed(level == 1 ? 1 : 0);
   const uint32_t metric = this->metric("detail given up for the budget", "steps of 3");
   std::lock_guard lock(samples_mutex_);
   stage(metric, now, double(level));

@@ -5,6 +5,7 @@
 // when to stop; what was recorded until then is kept.
 #pragma once
 #include <stdint.h>
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -24,6 +25,12 @@ class Throttle {
     for (auto& flag : flags_) flag.store(0, std::memory_order_relaxed);
   }
   bool on() const { return calls_ != 0; }
+  // The drainer: from now on sooner, and longer ones, too.
+  void tighten(uint64_t calls, int64_t mean_ns) {
+    if (!on()) return;
+    calls_ = std::min(calls_, calls);
+    mean_ns_ = std::max(mean_ns_, mean_ns);
+  }
   const std::atomic<uint8_t>* flags() const { return flags_; }
 
   // The drainer: a span has ended.

@@ -211,6 +211,7 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
   // Not what this is about: the first iteration, which was not collected from its start, and what follows the last
   // update. Where the ring does not hold a third of a forward pass, nobody knows in time whether it is a validation.
   const bool known = size < 1000 || !loader;
+  size_t misjudged = 0;
   for (size_t i = 1; i + 1 < file->iterations.size() && known; i++) {
     const auto& it = file->iterations[i];
     const size_t step = file->loops[0].accepted_iteration + i + (loader ? 1 : 0);
@@ -221,8 +222,10 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
     if (int(it.events) != spans) fprintf(stderr, "step %zu: %u spans, not %d\n", step, it.events, spans);
     CHECK(int(it.events) == spans);
     // An iteration so long that a validation costs little next to it has no class of its own.
-    if (size < 1000) CHECK(found == validates);
+    if (size < 1000) misjudged += found != validates;
   }
+  // What a function costs of an iteration is time: on a busy machine one or the other comes out wrong.
+  CHECK(misjudged <= 1 + size_t(steps) / 100);
   return seen.folded;
 }
 

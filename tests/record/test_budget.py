@@ -7,7 +7,7 @@ import pytest
 import strobe
 from tests.record.workshop import Workshop
 
-CALLS = 1_000_000
+CALLS = 3_000_000
 # No loop that repeats: lengths grow, so that no iterations are found, and everything would be written.
 PROGRAM = f"""
 import sys
@@ -46,10 +46,9 @@ def unlimited(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, float]:
     workshop = Workshop(tmp_path_factory.mktemp("unlimited"))
     workshop.write("program.py", PROGRAM)
     done = workshop.recorded("program.py")
-    called, quality, size = counts(workshop.trace)
-    assert called["leaf"] == int(done.stdout)
-    assert not any(what.startswith("budget") for what in quality)
-    return int(done.stdout), size
+    with strobe.open(workshop.trace) as trace:
+        assert not any(str(row["what"]).startswith("budget") for row in trace.quality.to_pylist())
+    return int(done.stdout), sum(path.stat().st_size for path in workshop.trace.glob("*.blocks"))
 
 
 def test_a_trace_stays_within_its_size_and_its_sums_stay_exact(
@@ -72,8 +71,8 @@ def test_a_trace_stays_within_its_size_and_its_sums_stay_exact(
     assert "statistics only" in said[0]["text"]
 
 
-def test_a_recorder_that_is_too_dear_gives_up_detail(workshop: Workshop, unlimited: tuple[int, float]) -> None:
-    workshop.write("program.py", PROGRAM.replace("main()\n\n", "") + "\nmain()\n")
+def test_a_recorder_that_is_too_dear_gives_up_detail(workshop: Workshop) -> None:
+    workshop.write("program.py", PROGRAM + "main()\n")  # some seconds: it is looked at once a second
     done = workshop.recorded("--max-overhead", "0.01%", "program.py")
     assert (done.stderr, done.returncode) == ("", 0)
     called, quality, _ = counts(workshop.trace)

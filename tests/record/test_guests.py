@@ -233,7 +233,9 @@ def test_recording_of_c_functions_gives_way_to_profilers(workshop: Workshop, gue
     body = "\n".join(line.removeprefix("        ") for line in GUESTS[guest].splitlines())
     workshop.write("program.py", HEADER + body + "\ndef after(): len([])\nfor n in range(7): after()")
     recorded, plain = workshop.recorded("--trace", "+c_calls", "program.py"), workshop.plain("program.py")
-    assert recorded.visible == plain.visible
+    # On 3.11 the interpreter tells a profiler of the end of the very call that put it in, as another one was there.
+    own_end = "('c_return', '<module>'), " if sys.version_info < (3, 12) else ""
+    assert (recorded.stdout.replace(own_end, "", 1), *recorded.visible[1:]) == plain.visible
     assert (spans_of(workshop.trace, "after"), spans_of(workshop.trace, "len")) == (7, 7)
     assert quality_of(workshop.trace, "leaves_unmatched") == 0
 

@@ -163,7 +163,7 @@ def test_children_follow_the_window_of_the_process_that_counts(workshop: Worksho
     with strobe.open(workshop.trace) as trace:
         rows = (
             trace.sql(
-                "select p.pid, count(*) as n from spans join processes p using (process) where name = 'task' group by 1"
+                "select p.pid, count(*) as n from spans join processes p using (process) where spans.name = 'task' group by 1"
             )
             .to_arrow()
             .to_pylist()

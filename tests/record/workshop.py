@@ -36,8 +36,8 @@ class Outcome:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The tests' own environment without anything that would change a recording."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("STROBE_", "PYTEST_", "COVERAGE"))}
-    # What is counted here are spans: none become statistics, unless a test asks for it.
-    return {**kept, "STROBE_KEEP": "all", **(extra or {})}
+    # What is counted here are spans: none become statistics or are left out, unless a test asks for it.
+    return {**kept, "STROBE_KEEP": "all", "STROBE_THROTTLE": "off", **(extra or {})}
 
 
 class Workshop:
