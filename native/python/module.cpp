@@ -90,6 +90,20 @@ void sampler_start(double samples_per_s) {
   }
 }
 
+// After a fork, once os.fork() has counted the threads of this process (CPython 3.12 and later warn of several).
+void sampler_start_soon(double samples_per_s) {
+  static double wanted;
+  wanted = samples_per_s;
+  Py_AddPendingCall(
+      [](void*) {
+        frame_layout layout;
+        void* interpreter = frame_layout_fill(&layout);
+        strobe_sampler_start(&layout, interpreter, wanted);
+        return 0;
+      },
+      nullptr);
+}
+
 void total(uint32_t region, uint32_t communicator, int32_t peer_rank, int32_t size_exponent, uint64_t calls,
            uint64_t sent_bytes, uint64_t received_bytes, uint64_t ns) {
   const strobe_total_key key{region, communicator, peer_rank, size_exponent};
@@ -218,6 +232,7 @@ NB_MODULE(_native, m) {
   m.attr("NOTHING") = STROBE_NOTHING;
   m.attr("NOTHING_32") = STROBE_NOTHING_32;
   m.def("sampler_start", &sampler_start, nb::arg("samples_per_s"));
+  m.def("sampler_start_soon", &sampler_start_soon, nb::arg("samples_per_s"));
   m.def("sampler_stop", &strobe_sampler_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("call_watch_start", &call_watch, nb::arg("name"), nb::arg("at_begin").none(), nb::arg("at_end").none());
   m.def("call_watch_stop", &call_watch_stop);

@@ -492,8 +492,8 @@ def test_messages_lead_to_the_other_rank_as_in_a_walk_back_by_hand(public):
     trace = public("otf2/ping-pong-otf2")
     calls = [[], []]
     for row in trace.sql(
-        "select rank, start_ns b, start_ns + duration_ns e, name from spans join processes using (process)"
-        " where name in ('MPI_Send', 'MPI_Recv') order by b"
+        "select rank, start_ns b, start_ns + duration_ns e, spans.name from spans join processes using (process)"
+        " where spans.name in ('MPI_Send', 'MPI_Recv') order by b"
     ).to_pylist():
         calls[row["rank"]].append((row["b"], row["e"], row["name"]))
     sent, received = ([[c for c in own if c[2] == name] for own in calls] for name in ("MPI_Send", "MPI_Recv"))

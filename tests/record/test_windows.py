@@ -1,6 +1,7 @@
 """Recording windows: from when to when a program is recorded, in all of its processes."""
 
 import json
+import sys
 
 import pytest
 
@@ -61,7 +62,9 @@ def test_only_what_lies_in_the_window_is_recorded(
     outcome = workshop.recorded(*options, "program.py")
     assert outcome.visible == ("", "", 0)
     found = calls(workshop)
-    assert (found.get("solve", 0), found.get("strobe.step", 0)) == (solved, steps)
+    # From 3.12 on, of the call that opens the window only what it calls is recorded.
+    opens = sys.version_info >= (3, 12) and "call:tests_module.solve:3" in options
+    assert (found.get("solve", 0), found.get("strobe.step", 0)) == (solved - opens, steps)
     assert found.get("inner", 0) == 3 * solved
     assert quality(workshop).get("leaves_unmatched", 0) == 0
     assert list(workshop.trace.glob("window-*")) == []
@@ -163,7 +166,8 @@ def test_children_follow_the_window_of_the_process_that_counts(workshop: Worksho
     with strobe.open(workshop.trace) as trace:
         rows = (
             trace.sql(
-                "select p.pid, count(*) as n from spans join processes p using (process) where spans.name = 'task' group by 1"
+                "select p.pid, count(*) as n from spans join processes p using (process)"
+                " where spans.name = 'task' group by 1"
             )
             .to_arrow()
             .to_pylist()

@@ -172,7 +172,7 @@ def test_a_reload_brings_everything_back(timeline: Timeline) -> None:
 
 
 def test_a_closed_thread_is_one_row(timeline: Timeline) -> None:
-    button = timeline.page.get_by_role("button", name="main thread")
+    button = timeline.page.get_by_role("button", name="main thread", exact=True)
     tall = (button.bounding_box() or {})["height"]
     button.click()
     expect(button).to_have_attribute("aria-expanded", "false")

@@ -36,7 +36,7 @@ def test_each_place_counts_before_the_next(tmp_path: Path, monkeypatch: pytest.M
     user.write_text('keep = 1\nsummary = "none"\nquiet = true\npreset = "light"\n')
     shared = tmp_path / "project/pyproject.toml"
     shared.write_text(
-        '[tool.other]\nkeep = 99\n[tool.strobe]\nkeep = 2\nsummary = "short"\ninclude = ["lib", "/abs"]\n'
+        '[tool.other]\nkeep = 99\n[tool.strobe]\nkeep = 2\nsummary = "short"\ninclude = ["./lib", "name", "/abs"]\n'
     )
     (project / "pyproject.toml").write_text("[project]\nname = 'speaks of strobe, but has no table'\n")
     environment = {"HOME": str(home), "STROBE_KEEP": "3", "STROBE_JSON": ""}
@@ -52,7 +52,7 @@ def test_each_place_counts_before_the_next(tmp_path: Path, monkeypatch: pytest.M
     assert origin("summary", {}) == ("short", str(shared))
     assert origin("quiet", {}) == ("yes", str(user))
     assert origin("json", {}) == ("no", "default")
-    assert origin("include", {})[0].split(":") == [str(tmp_path / "project/lib"), "/abs"]
+    assert origin("include", {})[0].split(":") == [str(tmp_path / "project/lib"), "name", "/abs"]
     monkeypatch.setitem(PRESETS, "light", {**PRESETS["light"], "output": "of-preset"})
     assert origin("output", {}) == ("of-preset", "preset light")
     assert origin("output", {"preset": "auto"}) == ("", "default")

@@ -34,12 +34,16 @@ class PythonSamples:
         core.sampler_start(self._per_second)
         if not self._told_of_forks:
             self._told_of_forks = True
-            os.register_at_fork(before=core.sampler_stop, after_in_parent=self._go_on, after_in_child=self._go_on)
+            os.register_at_fork(before=core.sampler_stop, after_in_parent=self._go_on_soon, after_in_child=self._go_on)
 
     def stop(self) -> None:
         """End it."""
         self._per_second = 0.0
         core.sampler_stop()
+
+    def _go_on_soon(self) -> None:
+        if self._per_second:
+            core.sampler_start_soon(self._per_second)
 
     def _go_on(self) -> None:
         if self._per_second:
