@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "adapters/sampler.h"
+#include "core/clock.h"
 #include "include/strobe.h"
 #include "python/greenlets.h"
 extern "C" {
@@ -90,18 +91,23 @@ void sampler_start(double samples_per_s) {
   }
 }
 
-// After a fork, once os.fork() has counted the threads of this process (CPython 3.12 and later warn of several).
+// After a fork, once os.fork() has counted the threads of this process (CPython 3.12 and later warn of several): some
+// milliseconds later, which the main thread notices by asking again and again.
+double wanted_samples_per_s;
+int64_t sampler_due_ns;
+
+int start_sampler_when_due(void*) {
+  if (strobe::monotonic_ns() < sampler_due_ns) return Py_AddPendingCall(start_sampler_when_due, nullptr), 0;
+  frame_layout layout;
+  void* interpreter = frame_layout_fill(&layout);
+  strobe_sampler_start(&layout, interpreter, wanted_samples_per_s);
+  return 0;
+}
+
 void sampler_start_soon(double samples_per_s) {
-  static double wanted;
-  wanted = samples_per_s;
-  Py_AddPendingCall(
-      [](void*) {
-        frame_layout layout;
-        void* interpreter = frame_layout_fill(&layout);
-        strobe_sampler_start(&layout, interpreter, wanted);
-        return 0;
-      },
-      nullptr);
+  wanted_samples_per_s = samples_per_s;
+  sampler_due_ns = strobe::monotonic_ns() + 5000000;
+  Py_AddPendingCall(start_sampler_when_due, nullptr);
 }
 
 void total(uint32_t region, uint32_t communicator, int32_t peer_rank, int32_t size_exponent, uint64_t calls,
