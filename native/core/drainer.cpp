@@ -100,13 +100,15 @@ void Session::emit_rows(Slot& slot, std::string& out) {
 }
 
 void Session::rows_written(Slot& slot) {
-  if (!failed_ && slot.rows) slot.rows->header->tail.store(slot.builder->attached.tail(), std::memory_order_release);
+  Slot* rows = slot.rows;
+  if (!failed_ && rows) rows->header->tail.store(slot.builder->attached.tail(), std::memory_order_release);
 }
 
 bool Session::rows_press(const Slot& slot) {
-  if (!slot.rows) return false;
-  const RingHeader& ring = *slot.rows->header;
-  return slot.rows->read - ring.tail.load() > ring.capacity / 2;
+  const Slot* rows = slot.rows;
+  if (!rows) return false;
+  const RingHeader& ring = *rows->header;
+  return rows->read - ring.tail.load() > ring.capacity / 2;
 }
 
 void Session::seal(Slot& slot) {
@@ -131,10 +133,11 @@ bool Session::round(bool last) {
       live_.push_back(slot.get());
       uint64_t head = slot->header->head.load(std::memory_order_acquire);
       // After the head of the spans: every row that was made before one of those records is seen.
-      uint64_t row_head = slot->rows ? slot->rows->header->head.load(std::memory_order_acquire) : 0;
+      Slot* rows = slot->rows;
+      uint64_t row_head = rows ? rows->header->head.load(std::memory_order_acquire) : 0;
       bool ended = state == kRingEnded || last;
-      if (head != slot->read || (slot->rows && row_head != slot->rows->read) || ended)
-        work.push_back({slot.get(), head, row_head, ended});
+      if (head != slot->read || (rows && row_head != rows->read) || ended)
+        work.push_back({slot.get(), rows, head, row_head, ended});
     }
   }
   // Heads first, then the pair: every record up to a head is older than the pair.
@@ -149,9 +152,9 @@ bool Session::round(bool last) {
       slot.watched = true;
     }
     const auto feed_rows_until = [&](uint64_t position) {
-      if (!slot.rows) return;
-      slot.rows->read = feed_rows(slot.rows->records(), slot.rows->header->capacity - 1, slot.rows->read, w.row_head,
-                                  position, *slot.builder, at_ns);
+      if (!w.rows) return;
+      w.rows->read = feed_rows(w.rows->records(), w.rows->header->capacity - 1, w.rows->read, w.row_head, position,
+                               *slot.builder, at_ns);
     };
     records_seen_ += w.head - slot.read;
     while (slot.read < w.head) {
@@ -187,7 +190,7 @@ void Session::release(Slot& slot) {
   unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
   slot.builder.reset();
   slot.watched = false;
-  for (Slot* each : {slot.rows, &slot})
+  for (Slot* each : {slot.rows.load(), &slot})
     if (each) each->header->state.store(kRingFree);
   slot.rows = nullptr;
 }

@@ -31,7 +31,7 @@ struct Slot {  // a part of the rings file: a ring of spans and the location it 
   const RowRecord* records() const { return reinterpret_cast<const RowRecord*>(data); }  // of a ring of rows
   Producer* owner = nullptr;  // nullptr once the thread has ended, and of other parts
   RowProducer* row_owner = nullptr;
-  Slot* rows = nullptr;  // of a ring of spans: the same thread's ring of rows, if it has one
+  std::atomic<Slot*> rows{nullptr};  // of a ring of spans: the same thread's ring of rows, if it has one
   std::unique_ptr<LocationBuilder> builder;
   RecordDecoder decoder;
   uint64_t read = 0;     // records consumed
@@ -99,8 +99,8 @@ class Session {
   void fail(const char* what, int error);
   void stop_producers();
   void drain();
-  struct Work {  // a ring that has something to read
-    Slot* slot;
+  struct Work {         // a ring that has something to read
+    Slot *slot, *rows;  // rows: its ring of rows, if it had one when `head` was read
     uint64_t head, row_head;
     bool ended;
   };

@@ -169,7 +169,7 @@ struct Told {
   std::atomic<int64_t> rows;
 };
 
-void killed(Told* told, int after_us, bool totals) {
+[[maybe_unused]] void killed(Told* told, int after_us, bool totals) {
   Folder folder;
   told->rows = 0;
   const pid_t pid = fork();
@@ -213,7 +213,7 @@ void killed(Told* told, int after_us, bool totals) {
   check();
 }
 
-void forked() {
+[[maybe_unused]] void forked() {
   Folder folder;
   start(folder);
   work(10);
@@ -328,11 +328,15 @@ int main() {
   of_threads();
   without_spans();
   about_another();
-  forked();
   sums();
   too_many_sums();
+  folded();
+#if defined(__SANITIZE_THREAD__)
+  fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: forked, killed\n");
+#else
+  forked();
   auto* told = static_cast<Told*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   for (int i = 0; i < 6; i++) killed(told, i * 4000, i % 2);
-  folded();
+#endif
   return 0;
 }
