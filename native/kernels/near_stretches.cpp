@@ -14,6 +14,11 @@ constexpr size_t kOverlapping = 8;  // lists that are looked at for one that hol
 
 }  // namespace
 
+[[gnu::noinline]] BlockScratch& scratch_of_thread() {
+  thread_local BlockScratch scratch;
+  return scratch;
+}
+
 std::shared_ptr<const StretchList> NearStretches::find(const ProcessFile& file, uint32_t location, int64_t from,
                                                        int64_t to) {
   const std::lock_guard lock(mutex_);
@@ -74,8 +79,7 @@ std::shared_ptr<const StretchList> NearStretches::around(const ProcessFile& file
   out.end_ns = blocks_from;
   const auto expected = size_t(2 * std::min(spans, (asked_ns + 2 * double(reach)) * spans_a_ns)) + 16;
   out.start_ns.reserve(expected), out.region.reserve(expected);
-  thread_local BlockScratch of_thread;
-  BlockScratch& scratch = of_thread;
+  BlockScratch& scratch = scratch_of_thread();
   for (auto block = first; block != last; ++block)
     visit_block(
         file, of->second, size_t(block - blocks.begin()), out.to_ns, scratch, [](int64_t, uint32_t) {},

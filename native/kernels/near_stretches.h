@@ -34,6 +34,9 @@ struct StretchList {
   }
 };
 
+// Through a call, so that code that uses it holds a pointer instead of asking for the thread's copy at every access.
+BlockScratch& scratch_of_thread();
+
 // Threads may share it. Files must live as long as it does.
 class NearStretches {
  public:
@@ -44,9 +47,7 @@ class NearStretches {
       list->visit(from, to, on_stretch);
       return;
     }
-    thread_local BlockScratch of_thread;
-    BlockScratch& scratch = of_thread;
-    visit_window(file, location, from, to, scratch, [](int64_t, uint32_t) {}, on_stretch);
+    visit_window(file, location, from, to, scratch_of_thread(), [](int64_t, uint32_t) {}, on_stretch);
   }
 
  private:

@@ -17,13 +17,21 @@ uint32_t of_trace(const Track& track, uint32_t region) {
 class Scale {
  public:
   explicit Scale(const Window& window)
-      : start_ns_(window.start_ns), ns_(double(window.end_ns - window.start_ns) / window.width), width_(window.width) {}
+      : start_ns_(window.start_ns),
+        per_ns_(window.width / double(window.end_ns - window.start_ns)),
+        width_(window.width) {}
   // Where [from, to) begins and ends in pixels; false where it lies outside.
   bool range(int64_t from, int64_t to, double& a, double& b) const {
-    a = std::max(0.0, double(from - start_ns_) / ns_);
-    b = std::min(double(width_), double(to - start_ns_) / ns_);
+    a = std::max(0.0, double(from - start_ns_) * per_ns_);
+    b = std::min(double(width_), double(to - start_ns_) * per_ns_);
     return a < b;
   }
+  // The time that lies in a pixel for certain, and nowhere else.
+  void inside(uint32_t pixel, int64_t& from, int64_t& to) const {
+    from = start_ns_ + int64_t(std::ceil(pixel / per_ns_));
+    to = start_ns_ + int64_t(std::floor((pixel + 1) / per_ns_));
+  }
+  double part_of_pixel(int64_t ns) const { return double(ns) * per_ns_; }
   // Calls on_pixel(number, part of it) for every pixel that [from, to) overlaps.
   template <class OnPixel>
   void pixels(int64_t from, int64_t to, OnPixel&& on_pixel) const {
@@ -37,7 +45,7 @@ class Scale {
 
  private:
   int64_t start_ns_;
-  double ns_;
+  double per_ns_;  // exact where a pixel is 2^n ns, as the page asks for
   uint32_t width_;
 };
 
@@ -132,6 +140,10 @@ class Dominant {
   }
   // A piece that fills all of its time: the pixels that lie in it are known at once.
   void stretch(int64_t from, int64_t to, uint32_t region) {
+    if (from >= pixel_from_ns_ && to <= pixel_to_ns_) {  // most are shorter than a pixel
+      add_here(region, scale_.part_of_pixel(to - from));
+      return;
+    }
     double a, b;
     if (!scale_.range(from, to, a, b)) return;
     const auto first = uint32_t(a), last = uint32_t(b);
@@ -159,7 +171,14 @@ class Dominant {
 
  private:
   void add(uint32_t pixel, uint32_t region, double part) {
-    if (pixel != pixel_) finish(), pixel_ = pixel;
+    if (pixel != pixel_) {
+      finish();
+      pixel_ = pixel;
+      scale_.inside(pixel, pixel_from_ns_, pixel_to_ns_);
+    }
+    add_here(region, part);
+  }
+  void add_here(uint32_t region, double part) {
     for (auto& [known, sum] : now_)
       if (known == region) {
         sum += part;
@@ -172,7 +191,8 @@ class Dominant {
   const Scale& scale_;
   uint32_t* region_;
   uint8_t* share_;
-  uint32_t pixel_ = 0;
+  uint32_t pixel_ = kNothing;
+  int64_t pixel_from_ns_ = 0, pixel_to_ns_ = 0;
   std::vector<std::pair<uint32_t, double>> now_;  // a handful: a search along it beats any map
 };
 
