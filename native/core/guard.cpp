@@ -79,7 +79,7 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
   if (before.sa_flags & SA_SIGINFO) return before.sa_sigaction(number, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(number);
   if (before.sa_handler == SIG_IGN && !of_kernel) return;
-  struct sigaction usual {};
+  struct sigaction usual{};
   usual.sa_handler = SIG_DFL;
   sigaction(number, &usual, nullptr);
   if (!of_kernel) raise(number);  // else the instruction runs again, and ends the process where it stands
