@@ -16,6 +16,7 @@
 #include <string>
 
 #include "core/from_environment.h"
+#include "core/session.h"
 #include "include/strobe.h"
 #include "include/strobe_functions.h"
 
@@ -36,13 +37,12 @@ struct Open {
 };
 
 struct Thread {
-  uint32_t depth, too_deep;
+  uint32_t depth, too_deep, left_out;
   Open open[kDeepest];
 };
 
 Known table[kBuckets];
-std::mutex mutex;
-uint32_t known = 0;
+uint32_t known = 0;  // guarded by session().adapters_mutex(), as changes of the table: a fork takes that one, too
 pthread_key_t key;
 __thread Thread* mine __attribute__((tls_model("initial-exec")));
 
@@ -96,23 +96,21 @@ uint32_t make_region(uintptr_t address) {
 uint32_t hash_of(uintptr_t address) { return uint32_t((uint64_t(address) * 0x9E3779B97F4A7C15ull) >> 47); }
 
 __attribute__((noinline)) uint32_t learn(uintptr_t address) {
-  int error = errno;
+  const Inside inside;
   uint32_t region = make_region(address);
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(session().adapters_mutex());
   uint32_t at = hash_of(address);
   while (table[at % kBuckets].address.load() && table[at % kBuckets].address.load() != address) at++;
   Known& entry = table[at % kBuckets];
   if (!entry.address.load()) {
     if (known >= kLimit) {
       strobe_count("functions_folded", 1);
-      errno = error;
       return region;
     }
     known++;
   }
   entry.region.store(region);
   entry.address.store(address, std::memory_order_release);
-  errno = error;
   return region;
 }
 
@@ -144,7 +142,20 @@ inline void close_top(Thread& t) {
   strobe_leave(t.open[t.depth].region);
 }
 
+// What runs inside of the recorder records nothing: an allocator of the program that the recorder calls, a signal's
+// handler that comes meanwhile. Counted later, as nothing here may take a lock now.
+inline bool inside_the_recorder() { return __builtin_expect(producer.busy || producer.hidden, 0); }
+
+__attribute__((noinline)) void rarely(Thread& t) {
+  strobe_count("functions_inside_the_recorder", t.left_out);
+  t.left_out = 0;
+}
+
 void enter(void* function, void* call_site, uintptr_t frame) {
+  if (inside_the_recorder()) {
+    if (mine) mine->left_out++;
+    return;
+  }
   Thread* t = mine;
   if (__builtin_expect(!t, 0) && !(t = new_thread())) return;
   const auto address = reinterpret_cast<uintptr_t>(function), site = reinterpret_cast<uintptr_t>(call_site);
@@ -168,8 +179,9 @@ void enter(void* function, void* call_site, uintptr_t frame) {
 
 void leave(void* function, uintptr_t frame) {
   Thread* t = mine;
-  if (!t) return;
+  if (!t || inside_the_recorder()) return;
   const auto address = reinterpret_cast<uintptr_t>(function);
+  if (__builtin_expect(t->left_out, 0)) rarely(*t);
   if (__builtin_expect(t->too_deep, 0)) {
     if (frame <= t->open[kDeepest - 1].frame && t->too_deep--) return;
     t->too_deep = 0;
@@ -187,7 +199,8 @@ void leave(void* function, uintptr_t frame) {
 void unloaded(void* inside) {
   Module module{reinterpret_cast<uintptr_t>(inside), 0, 0, {}};
   if (!dl_iterate_phdr(find_module, &module)) return;
-  std::lock_guard lock(mutex);
+  const Inside recorder;
+  std::lock_guard lock(session().adapters_mutex());
   for (Known& entry : table) {
     const uintptr_t address = entry.address.load();
     if (address >= module.base && address < module.end) entry.region.store(0);

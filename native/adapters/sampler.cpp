@@ -236,14 +236,16 @@ class Sampler {
     key_.clear();
     for (const Code* code : codes_) key_.append(reinterpret_cast<const char*>(&code->number), 4);
     key_.push_back(char(t.stack.cut));
-    uint32_t& text = texts_[key_];
+    const auto [at_key, fresh] = texts_.try_emplace(key_);
+    uint32_t& text = at_key->second;
+    if (fresh) text_bytes_ += key_.size() + kBytesOfKey;
     if (!text) {
       std::string lines = t.stack.cut ? "..." : "";
       for (size_t i = codes_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes_[i]->label;
       text = strobe_text(lines.c_str());
     }
     t.call_stack = text;
-    if (texts_.size() > kMostTexts) texts_.clear();
+    if (text_bytes_ > kMostTextBytes) texts_.clear(), text_bytes_ = 0;
     return true;
   }
 
@@ -258,7 +260,7 @@ class Sampler {
     t.since_ns = now, t.cpu = cpu;
   }
 
-  static constexpr size_t kMostTexts = 1 << 18;
+  static constexpr size_t kMostTextBytes = 8u << 20, kBytesOfKey = 64;
   const frame_layout layout_;
   const uintptr_t interpreter_;
   const int64_t period_ns_;
@@ -270,6 +272,7 @@ class Sampler {
   std::vector<const Code*> codes_;
   std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
   std::string key_;
+  size_t text_bytes_ = 0;
   uint32_t state_text_[4] = {};
   pthread_t thread_{};
   std::atomic<uint32_t> wake_{0};

@@ -203,7 +203,6 @@ std::string encode_spans(SpansHeader header, const std::vector<OpenSpan>& carry,
   }
   header.carry_count = uint32_t(carry.size());
   header.close_count = uint32_t(closes.size());
-  header.unused = 0;
   std::string out(sizeof header, '\0');
   out.append(reinterpret_cast<const char*>(carry.data()), carry.size() * sizeof(OpenSpan));
   out.append(reinterpret_cast<const char*>(closes.data()), closes.size() * sizeof(Close));

@@ -71,7 +71,7 @@ struct SpansHeader {
   uint32_t carry_count;
   uint32_t close_count;
   uint32_t frame_bytes[3];
-  uint32_t unused;
+  uint32_t stack;  // the one that the thread is on at that position (greenlets); 0: the one that it began with
 };
 static_assert(sizeof(SpansHeader) == 64);
 

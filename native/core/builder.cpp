@@ -103,6 +103,7 @@ void LocationBuilder::leave(uint32_t region, int64_t ns, uint64_t position) {
 void LocationBuilder::switch_to(uint32_t stack, int64_t ns, uint64_t position) {
   if (ns < last_ns_) ns = last_ns_;
   if (stack == current_stack_) return;
+  if (observer_) switches_.push_back({position + 1, stack});
   if (!stack_.empty()) {
     std::vector<uint32_t>& left = other_stacks_[current_stack_];
     for (const OpenSpan& open : stack_) left.push_back(open.region);
@@ -139,6 +140,7 @@ void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ri
   header.last_ns = last_ns_;
   header.ring_position = ring_position;
   header.ring_epoch = ring_epoch;
+  header.stack = current_stack_;
   append_chunk(out, kSpansChunk, location_, uint32_t(columns_.size()), encode_spans(header, carry_, closes_, columns_));
   sealed_position_ = ring_position;
   base_row_ += columns_.size();
@@ -150,6 +152,8 @@ void LocationBuilder::seal(std::string& out, uint64_t ring_position, uint64_t ri
     settled_ = 0;
     base_position_ = ring_position;
     epochs_.assign(1, {ring_position, ring_epoch});
+    switches_.clear();
+    base_stack_ = current_stack_;
   }
 }
 
@@ -182,6 +186,7 @@ void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_posi
   header.first_ns = n ? columns_.start_ns[0] : header.last_ns;
   header.ring_position = position_of(n);
   header.ring_epoch = epoch_at(header.ring_position);
+  header.stack = stack_at(header.ring_position);
   append_chunk(out, kSpansChunk, location_, uint32_t(n), encode_spans(header, carry_, closes_, block));
   sealed_position_ = header.ring_position;
   base_row_ += n;
@@ -193,6 +198,8 @@ void LocationBuilder::seal_prefix(std::string& out, size_t n, uint64_t ring_posi
   for (uint32_t& offset : offset_) offset -= gone;
   base_position_ = header.ring_position;
   while (epochs_.size() > 1 && epochs_[1].position <= base_position_) epochs_.erase(epochs_.begin());
+  std::erase_if(switches_, [this](const Switch& s) { return s.position <= base_position_; });
+  base_stack_ = header.stack;
   settled_ = settled_ > n ? settled_ - n : 0;
 }
 
@@ -241,11 +248,18 @@ uint64_t LocationBuilder::epoch_at(uint64_t position) const {
   return epoch;
 }
 
-void LocationBuilder::resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns) {
+uint32_t LocationBuilder::stack_at(uint64_t position) const {
+  const auto later = std::upper_bound(switches_.begin(), switches_.end(), position,
+                                      [](uint64_t at, const Switch& s) { return at < s.position; });
+  return later == switches_.begin() ? base_stack_ : std::prev(later)->stack;
+}
+
+void LocationBuilder::resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns, uint32_t current) {
   base_row_ = next_row;
   stack_ = std::move(stack);
   carry_ = stack_;
   last_ns_ = last_ns;
+  current_stack_ = current;
 }
 
 }  // namespace strobe

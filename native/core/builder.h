@@ -75,8 +75,8 @@ class LocationBuilder {
   void seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch);
   // The recording rests from now on: what is open ends here, and its later ends are expected.
   void end_open(int64_t ns, uint64_t position);
-  // Recovery: continue behind the last sealed block.
-  void resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns);
+  // Recovery: continue behind the last sealed block, where the thread was on stack `current`.
+  void resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns, uint32_t current = 0);
 
   // --- what a collector needs: rows that wait until it is decided whether they are kept or folded
   // --------------------- Rows [0, settled) are decided and stay; those behind them wait. A block ends at the *enter*
@@ -126,6 +126,7 @@ class LocationBuilder {
   void seal_prefix(std::string& out, size_t n, uint64_t ring_position, uint64_t ring_epoch);
   void ancestors_of(size_t n, std::vector<uint32_t>& rows) const;
   uint64_t epoch_at(uint64_t position) const;
+  uint32_t stack_at(uint64_t position) const;
   uint32_t location_;
   PathTable& paths_;
   SpanColumns columns_;
@@ -146,6 +147,12 @@ class LocationBuilder {
     uint64_t position, epoch;
   };
   std::vector<Epoch> epochs_;              // of the clock, since base_position_
+  struct Switch {
+    uint64_t position;  // behind the record that says so
+    uint32_t stack;
+  };
+  std::vector<Switch> switches_;           // since base_position_
+  uint32_t base_stack_ = 0;                // at base_position_
   std::vector<uint32_t> stay_, at_depth_;  // scratch of fold
   std::vector<int64_t> own_;
 };

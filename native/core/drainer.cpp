@@ -42,7 +42,7 @@ void Session::pause() {
 
 void Session::resume() {
   std::lock_guard control(control_);
-  if (!active() || !paused_) return;
+  if (!active() || !paused_ || muted_) return;
   paused_ = false;
   if (int error = start_drainer()) {
     std::lock_guard lock(file_mutex_);
@@ -52,6 +52,7 @@ void Session::resume() {
 
 void* Session::drainer_main(void* self) {
   pthread_setname_np(pthread_self(), "strobe");
+  producer.busy = true;  // nothing that it calls is the program's work, not even the program's own allocator
   static_cast<Session*>(self)->drainer_id_ = uint32_t(thread_id());
   static_cast<Session*>(self)->drain();
   static_cast<Session*>(self)->note_own_cpu();
@@ -95,6 +96,10 @@ void Session::rows_written(Slot& slot) {
   if (!failed_ && rows) rows->header->tail.store(slot.builder->attached.tail(), std::memory_order_release);
 }
 
+bool Session::half_used(const Slot& slot) {
+  return slot.read - slot.header->tail.load() > slot.header->capacity / 2;
+}
+
 bool Session::rows_press(const Slot& slot) {
   const Slot* rows = slot.rows;
   if (!rows) return false;
@@ -104,7 +109,8 @@ bool Session::rows_press(const Slot& slot) {
 
 void Session::seal(Slot& slot) {
   std::string out, block;
-  if (slot.builder->dirty()) slot.builder->seal(block, slot.read, slot.decoder.epoch);
+  // Records that begin and end no span (switches of stacks) take room, too: a block without spans lets the ring go on.
+  if (slot.builder->dirty() || half_used(slot)) slot.builder->seal(block, slot.read, slot.decoder.epoch);
   slot.builder->attached.decide(INT64_MAX, true);
   emit_rows(slot, out);
   append(out + block);
@@ -160,9 +166,9 @@ bool Session::round(bool last) {
     }
     feed_rows_until(w.head);
     if (collector_ && !collector_->plain()) continue;
-    if (w.ended || slot.read - slot.header->tail.load() > slot.header->capacity / 2 || rows_press(slot)) {
-      if (slot.builder->dirty() || !slot.builder->attached.empty()) seal(slot);
-    }
+    if (half_used(slot) ||
+        ((w.ended || rows_press(slot)) && (slot.builder->dirty() || !slot.builder->attached.empty())))
+      seal(slot);
     if (!collector_ && w.ended && !last) release(slot);
   }
   if (collector_) collect(work, now.ns, last);
@@ -228,7 +234,7 @@ void Session::commit() {
     if (!slot->watched) continue;
     std::string blocks;
     uint64_t tail = slot->header->tail.load();
-    const bool settled = collector_->has_settled(*slot->builder);
+    const bool settled = collector_->has_settled(*slot->builder) || (!slot->builder->rows() && half_used(*slot));
     if (settled) tail = slot->builder->seal_settled(blocks, slot->read, slot->decoder.epoch);
     if (!settled && !slot->builder->attached.ready(slot->builder->base_row())) continue;
     emit_rows(*slot, out);

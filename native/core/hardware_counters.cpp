@@ -1,13 +1,16 @@
 #include "core/hardware_counters.h"
 
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "include/strobe.h"
 
@@ -32,27 +35,70 @@ int open_counter(size_t counter, int thread) {
   return int(syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-double value_of(int fd) {
-  uint64_t read_out[3];  // value, time enabled, time running
-  if (fd < 0 || ::read(fd, read_out, sizeof read_out) != sizeof read_out || !read_out[2]) return 0;
-  return double(read_out[0]) * (double(read_out[1]) / double(read_out[2]));
+// Threads whose own use is counted (count_this_thread), in the whole process.
+std::atomic<int> counted_threads{0};
+
+// No more than a quarter of the descriptors that the program may have.
+size_t most_threads() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+  return std::min<rlim_t>(limit.rlim_cur / 4 / kHardwareCounters, HardwareCounters::kMostThreads);
 }
 
 }  // namespace
 
+void PerfFile::open(size_t counter, int thread) {
+  const int low = open_counter(counter, thread);
+  if (low < 0) return;
+  // Far from the numbers that the program's own files get, below the limit that it has.
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int high = fcntl(low, F_DUPFD_CLOEXEC, int(std::min<rlim_t>(limit.rlim_cur / 2, 900)));
+  if (high >= 0) ::close(low);
+  fd = high >= 0 ? high : low;
+  if (ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0) return;
+  ::close(fd);
+  fd = -1;
+}
+
+bool PerfFile::ours() const {
+  uint64_t there = 0;
+  return fd >= 0 && ioctl(fd, PERF_EVENT_IOC_ID, &there) == 0 && there == id;
+}
+
+double PerfFile::value() const {
+  uint64_t read_out[3];  // value, time enabled, time running
+  if (!ours() || ::read(fd, read_out, sizeof read_out) != sizeof read_out || !read_out[2]) return 0;
+  return double(read_out[0]) * (double(read_out[1]) / double(read_out[2]));
+}
+
+void PerfFile::close() {
+  if (ours()) ::close(fd);
+  fd = -1;
+}
+
 void count_this_thread(uint64_t* values) {
   struct Mine {
-    int fd[kHardwareCounters];
-    Mine() {
-      for (size_t i = 0; i < kHardwareCounters; i++) fd[i] = open_counter(i, 0);
+    PerfFiles files;
+    pid_t process = 0;  // a forked child's thread is another one than its parent's
+    ~Mine() { leave(); }
+    void leave() {
+      for (PerfFile& each : files) each.close();
+      if (process == getpid() && counts) counted_threads--;
     }
-    ~Mine() {
-      for (int each : fd)
-        if (each >= 0) close(each);
+    void begin() {
+      leave();
+      if (process) counted_threads = 0;  // forked: this thread is alone
+      process = getpid();
+      counts = counted_threads++ < int(most_threads());
+      if (!counts) counted_threads--, strobe_count("threads_without_hardware_counters", 1);
+      for (size_t i = 0; i < kHardwareCounters && counts; i++) files[i].open(i, 0);
     }
+    bool counts = false;
   };
   static thread_local Mine mine;  // counts from the first question on
-  for (size_t i = 0; i < kHardwareCounters; i++) values[i] = uint64_t(value_of(mine.fd[i]));
+  if (mine.process != getpid()) mine.begin();
+  for (size_t i = 0; i < kHardwareCounters; i++) values[i] = uint64_t(mine.files[i].value());
 }
 
 bool HardwareCounters::works(size_t counter) {
@@ -61,40 +107,43 @@ bool HardwareCounters::works(size_t counter) {
   return fd >= 0;
 }
 
-HardwareCounters::~HardwareCounters() {
-  for (const auto& [thread, files] : threads_)
-    for (int fd : files.fd)
-      if (fd >= 0) close(fd);
-}
-
-void HardwareCounters::retire(const Files& files) {
-  for (size_t i = 0; i < kHardwareCounters; i++) {
-    ended_[i] += value_of(files.fd[i]);
-    if (files.fd[i] >= 0) close(files.fd[i]);
-  }
+void HardwareCounters::close_all() {
+  for (Followed& each : followed_)
+    for (PerfFile& file : each.files) file.close();
 }
 
 void HardwareCounters::follow(const std::vector<int>& threads) {
-  for (int thread : threads) {
-    if (threads_.count(thread)) continue;
-    Files files;
-    for (size_t i = 0; i < kHardwareCounters; i++) files.fd[i] = open_counter(i, thread);
-    threads_[thread] = files;
+  const auto there = [&threads](int thread) { return std::find(threads.begin(), threads.end(), thread) != threads.end(); };
+  for (Followed& each : followed_) {
+    if (!each.thread || there(each.thread)) continue;
+    for (size_t i = 0; i < kHardwareCounters; i++) {
+      ended_[i] += each.files[i].value();
+      each.files[i].close();
+    }
+    each.thread = 0;
   }
-  for (auto at = threads_.begin(); at != threads_.end();) {
-    if (std::find(threads.begin(), threads.end(), at->first) != threads.end()) {
-      ++at;
+  std::erase_if(not_followed_, [&there](int thread) { return !there(thread); });
+  const auto end = followed_.begin() + ptrdiff_t(most_threads());
+  const auto of = [&](int thread) {
+    return std::find_if(followed_.begin(), followed_.end(), [=](const Followed& f) { return f.thread == thread; });
+  };
+  for (int thread : threads) {
+    if (of(thread) != followed_.end()) continue;
+    const auto free = of(0);
+    if (free >= end) {
+      if (not_followed_.insert(thread).second) strobe_count("threads_without_hardware_counters", 1);
       continue;
     }
-    retire(at->second);
-    at = threads_.erase(at);
+    for (size_t i = 0; i < kHardwareCounters; i++) free->files[i].open(i, thread);
+    free->thread = thread;
   }
 }
 
 void HardwareCounters::read(double (&sums)[kHardwareCounters]) {
   for (size_t i = 0; i < kHardwareCounters; i++) {
     sums[i] = ended_[i];
-    for (const auto& [thread, files] : threads_) sums[i] += value_of(files.fd[i]);
+    for (const Followed& each : followed_)
+      if (each.thread) sums[i] += each.files[i].value();
   }
 }
 

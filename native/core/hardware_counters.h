@@ -3,7 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <unordered_map>
+#include <array>
+#include <unordered_set>
 #include <vector>
 
 namespace strobe {
@@ -11,22 +12,41 @@ namespace strobe {
 constexpr size_t kHardwareCounters = 4;
 extern const char* const kHardwareNames[kHardwareCounters];  // instructions, cycles, cache-misses, branch-misses
 
+// One counter of one thread. Programs close descriptors that are not theirs; the number may be a file of their own then,
+// of which nothing may be read: the kernel's number of the counter tells whether it is ours.
+struct PerfFile {
+  int fd = -1;
+  uint64_t id = 0;
+  void open(size_t counter, int thread);  // 0: the calling thread
+  double value() const;                   // 0 where it cannot be read
+  void close();
+
+ private:
+  bool ours() const;
+};
+using PerfFiles = std::array<PerfFile, kHardwareCounters>;
+
 class HardwareCounters {
  public:
-  ~HardwareCounters();
+  ~HardwareCounters() { close_all(); }
   // Whether the kernel lets this process count it.
   static bool works(size_t counter);
-  // Threads that are there now; those that are new are counted from now on.
+  // Threads that are there now; those that are new are counted from now on. Each takes four of the program's
+  // descriptors: some threads at most, others are told of in the quality table.
   void follow(const std::vector<int>& threads);
   // Sums since the first call of follow, ended threads included.
   void read(double (&sums)[kHardwareCounters]);
+  // A forked child may call it in whatever state this is.
+  void close_all();
+  static constexpr size_t kMostThreads = 64;
 
  private:
-  struct Files {
-    int fd[kHardwareCounters];
+  struct Followed {
+    int thread = 0;  // 0: nobody
+    PerfFiles files;
   };
-  void retire(const Files& files);
-  std::unordered_map<int, Files> threads_;
+  std::array<Followed, kMostThreads> followed_;
+  std::unordered_set<int> not_followed_;
   double ended_[kHardwareCounters] = {};
 };
 

@@ -7,6 +7,7 @@ namespace strobe {
 void Session::mute() {
   std::lock_guard windows(windows_);
   if (muted_.exchange(true)) return;
+  window_++;
   muted_since_ns_ = monotonic_ns();
   was_muted_ = true;
   pause();  // from now on every record comes to slow_put, which drops it

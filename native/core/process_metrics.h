@@ -26,6 +26,8 @@ class ProcessMetrics {
   explicit ProcessMetrics(std::string_view groups = {});
   static const std::vector<MetricInfo>& infos();
   bool chosen(const MetricInfo& info) const { return has(info.group); }
+  // In a forked child, before this is left as it is: the parent's files of counters.
+  void forked() { hardware_.close_all(); }
   // Appends (metric, value) for now. Rates are per second since the call before; the first call gives none.
   // `metric_of_thread` gives the number of the metric "cpu" of a thread, kNoMetric for one that is not recorded.
   static constexpr uint32_t kNoMetric = 0xFFFFFFFF;

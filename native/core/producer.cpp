@@ -19,11 +19,8 @@ thread_local Producer producer __attribute__((tls_model("initial-exec")));
 void put_slowly(RecordKind kind, uint32_t region) {
   Producer& p = producer;
   if (p.busy) return;
-  p.busy = true;
-  int saved = errno;
+  const Inside inside;
   session().slow_put(kind, region);
-  errno = saved;
-  p.busy = false;
 }
 
 void Session::write_location(uint32_t location, uint64_t id, const char* name) {
@@ -97,7 +94,8 @@ bool Session::new_ring(Producer& p) {
   p.header = slot->header;
   p.generation = generation_.load();
   p.lost_depth = 0;
-  pthread_setspecific(thread_key_, &p);
+  p.window = window_.load();
+  pthread_setspecific(thread_key(), &p);
   return true;
 }
 
@@ -123,7 +121,7 @@ bool Session::wait_for_room(const RingHeader& ring, uint64_t head, uint64_t rese
     if (paused_) resume();
     futex_wake(wake_);
   }
-  for (int64_t until = 0; used + reserve >= capacity && active() && !failed_;
+  for (int64_t until = 0; used + reserve >= capacity && recording() && !failed_;
        used = head - ring.tail.load(std::memory_order_acquire)) {
     int64_t now = monotonic_ns();
     if (!until) until = now + 500000000;
@@ -146,12 +144,14 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
   Producer& p = producer;
   if (!make_recordable(p)) return;
   RingHeader& ring = *p.header;
+  if (p.window != window_) p.window = window_, p.lost_depth = 0;
   if (p.lost_depth > 0) {
     if (kind != kSwitch) p.lost_depth += kind == kEnter ? 1 : -1;
     ring.lost.fetch_add(1, std::memory_order_relaxed);
     if (p.lost_depth > 0) return;
   } else {
     if (!wait_for_room(ring, p.head, 2)) {
+      if (muted_) return;
       ring.lost.fetch_add(1, std::memory_order_relaxed);
       if (kind == kEnter) p.lost_depth = 1, p.limit.store(0);
       return;
@@ -171,7 +171,17 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
   if (!active() || failed_ || paused_) p.limit.store(0);
 }
 
+pthread_key_t Session::thread_key() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    pthread_key_create(&made, [](void* owner) { session().thread_ended(static_cast<Producer*>(owner)); });
+    return made;
+  }();
+  return key;
+}
+
 void Session::name_thread(const char* name) {
+  const Inside inside;
   Producer& p = producer;
   free(p.name);
   p.name = strdup(name);  // for the ring that comes with the thread's first record
@@ -179,7 +189,7 @@ void Session::name_thread(const char* name) {
   if (active() && p.header && p.generation == generation_.load())
     return write_location(p.header->location, p.header->thread_id, name);
   names_of_threads_[thread_id()] = name;
-  if (state_.load() != kIdle) pthread_setspecific(thread_key_, &p);  // at its end it is forgotten
+  pthread_setspecific(thread_key(), &p);  // at its end it is forgotten
   const auto early = early_locations_.find(thread_id());
   if (active() && early != early_locations_.end()) write_location(early->second, thread_id(), name);
 }

@@ -88,8 +88,7 @@ std::pair<std::string, uint8_t> RegionTable::name_of(uint32_t region) {
   return {regions_[region].name, regions_[region].paradigm};
 }
 
-std::string RegionTable::all(uint32_t& count) {
-  std::lock_guard lock(mutex_);
+std::string RegionTable::all(uint32_t& count) const {
   Writer w;
   for (uint32_t i = 1; i < regions_.size(); i++) write_region(w, i, regions_[i]);
   count = uint32_t(regions_.size() - 1);

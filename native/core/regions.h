@@ -25,7 +25,8 @@ class RegionTable {
   uint32_t intern(const strobe_region_info& info, void (*save)(std::string_view payload));
   std::pair<std::string, uint8_t> name_of(uint32_t region);  // name and paradigm
   std::string place_of(uint32_t region);                     // "name (file.py:3)"
-  std::string all(uint32_t& count);                          // payload for every region (a forked child's new file)
+  // Payload for every region (a forked child's new file). With mutex() held: what is interned later writes itself.
+  std::string all(uint32_t& count) const;
   std::mutex& mutex() { return mutex_; }
 
  private:

@@ -7,6 +7,7 @@
 //   then slots    RingHeader (one page), then `capacity` records
 // Measured: 8-byte records cost 88-150 ns a Python call on a mapped file, 24-byte records 94-184 ns (page faults).
 #pragma once
+#include <errno.h>
 #include <stdint.h>
 #include <atomic>
 
@@ -92,13 +93,27 @@ struct Producer {
   uint32_t generation = 0;  // of the session that the ring belongs to
   uint32_t lost_depth = 0;  // open spans whose enter was lost: their leaves are lost with them
   char* name = nullptr;     // what the program calls the thread
+  uint32_t window = 0;      // of the session: what was lost in an earlier one has ended with it
   bool hidden = false;      // its ring is no location of the trace: it records about other threads
-  bool busy = false;        // inside the slow path: a hook that fires there is ignored
+  bool busy = false;        // inside of the recorder: a hook that fires there is ignored
 };
 
 // Initial-exec: one fs-relative load instead of a call to __tls_get_addr; the few bytes fit glibc's surplus for
 // dlopened libraries.
 extern thread_local Producer producer __attribute__((tls_model("initial-exec")));
+
+// This thread is inside of the recorder, where it may hold locks: what fires there (the program's own allocator, built
+// with hooks; a signal handler) records nothing. errno stays the program's.
+class Inside {
+ public:
+  Inside() : busy_(producer.busy), errno_(errno) { producer.busy = true; }
+  ~Inside() { producer.busy = busy_, errno = errno_; }
+  Inside(const Inside&) = delete;
+
+ private:
+  const bool busy_;
+  const int errno_;
+};
 
 void put_slowly(RecordKind kind, uint32_t region);  // session.cpp
 

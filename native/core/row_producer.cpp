@@ -12,11 +12,8 @@ thread_local RowProducer row_producer __attribute__((tls_model("initial-exec")))
 void put_row_slowly(uint32_t kind, uint64_t at_ticks, const int64_t* values) {
   Producer& p = producer;
   if (p.busy) return;
-  p.busy = true;
-  int saved = errno;
+  const Inside inside;
   session().slow_row(kind, at_ticks, values);
-  errno = saved;
-  p.busy = false;
 }
 
 bool Session::new_row_ring(RowProducer& r) {
@@ -51,15 +48,18 @@ void Session::slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values) 
   RingHeader& ring = *r.header;
   const RowKind* known = row_kind(kind);
   // A span that found no room has no row either.
-  if (!known || (known->of_spans && p.lost_depth > 0) || !wait_for_room(ring, r.head, 0))
+  const bool room = known && !(known->of_spans && p.lost_depth > 0) && wait_for_room(ring, r.head, 0);
+  if (!room && muted_) return;
+  if (!room)
     ring.lost.fetch_add(1, std::memory_order_relaxed);
   else
     write_row(r, kind, at_ticks ? at_ticks : ticks(), p.head, values);
   r.limit.store(next_look(ring, r.head, 0));
+  if (!active() || failed_ || paused_) r.limit.store(0);  // as in slow_put
 }
 
 uint32_t Session::text(std::string_view value) {
-  const int saved = errno;
+  const Inside inside;
   bool full = false;
   const uint32_t number = texts_.intern(value, full, [this](std::string_view payload, uint32_t first, uint32_t n) {
     if (!active()) return;
@@ -68,17 +68,12 @@ uint32_t Session::text(std::string_view value) {
     append(chunk);
   });
   if (full) count("texts_folded", 1);
-  errno = saved;
   return number;
 }
 
 uint32_t Session::location_of(uint64_t id, const char* name) {
-  Producer& p = producer;
-  const int saved = errno;
-  p.busy = true;
-  if (state_.load() == kForked) make_recordable(p);
-  p.busy = false;
-  errno = saved;
+  const Inside inside;
+  if (state_.load() == kForked) make_recordable(producer);
   std::lock_guard lock(slots_mutex_);
   for (const auto& slot : slots_)
     if (slot->of_spans() && slot->header->thread_id == id && slot->header->state.load() == kRingActive)
@@ -92,6 +87,7 @@ uint32_t Session::location_of(uint64_t id, const char* name) {
 }
 
 void Session::location_over(uint64_t id) {
+  const Inside inside;
   std::lock_guard lock(slots_mutex_);
   early_locations_.erase(id);
   names_of_threads_.erase(id);
@@ -101,10 +97,9 @@ void Session::total(const strobe_total_key& key, const strobe_total_sums& more) 
   if (!active() && state_.load() != kForked) return;
   RingHeader* totals = totals_.load(std::memory_order_acquire);
   if (!totals) {
-    int saved = errno;
     Producer& p = producer;
     if (p.busy) return;
-    p.busy = true;
+    const Inside inside;
     if (make_recordable(p)) {
       std::lock_guard lock(slots_mutex_);
       totals = totals_.load();
@@ -118,8 +113,6 @@ void Session::total(const strobe_total_key& key, const strobe_total_sums& more) 
         totals_.store(totals, std::memory_order_release);
       }
     }
-    p.busy = false;
-    errno = saved;
   }
   if (!totals || !totals->capacity) return;
   auto* entries = const_cast<TotalsEntry*>(totals_entries(totals));
@@ -135,8 +128,7 @@ strobe_line* Session::lines(const char* file, const char* function, uint32_t fun
                             uint32_t count) {
   Producer& p = producer;
   if (p.busy) return nullptr;
-  const int saved = errno;
-  p.busy = true;
+  const Inside inside;
   strobe_line* found = nullptr;
   if (make_recordable(p)) {
     const uint32_t file_text = text(file), function_text = text(function);
@@ -149,7 +141,7 @@ strobe_line* Session::lines(const char* file, const char* function, uint32_t fun
         lines_->magic = kLinesMagic;
         lines_->capacity = options_.ring_bytes / sizeof(strobe_line);
         lines_->location = p.header->location;
-        lines_->head.store(0), lines_->tail.store(0), lines_->lost.store(0);
+        lines_->head.store(0), lines_->tail.store(0);
         lines_->state.store(kRingActive);
       }
     }
@@ -161,8 +153,6 @@ strobe_line* Session::lines(const char* file, const char* function, uint32_t fun
     }
   }
   if (!found && active()) this->count("functions_without_lines_counted", 1);
-  p.busy = false;
-  errno = saved;
   return found;
 }
 

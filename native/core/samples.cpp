@@ -35,7 +35,8 @@ uint32_t Session::metric(const char* name, const char* unit) {
 
 void Session::sample(uint32_t metric, double value) {
   if (metric == UINT32_MAX || muted_) return;
-  if (state_.load() == kForked && start(strobe_options{}) != 0) state_.store(kStopped);
+  const Inside inside;
+  if (state_.load() == kForked) make_recordable(producer);
   if (!active()) return;
   std::lock_guard lock(samples_mutex_);
   stage(metric, monotonic_ns(), value);

@@ -15,8 +15,6 @@
 
 namespace strobe {
 
-pthread_key_t Session::thread_key_;
-
 Session& session() {
   static Session* one = new Session;
   return *one;
@@ -48,7 +46,6 @@ double calibrate_put() {
 int Session::start(const strobe_options& options) {
   pthread_once(&once, [] {
     clock_setup();
-    pthread_key_create(&thread_key_, [](void* owner) { session().thread_ended(static_cast<Producer*>(owner)); });
     pthread_atfork([] { session().before_fork(); }, [] { session().after_fork_in_parent(); },
                    [] { session().after_fork_in_child(); });
   });
@@ -85,8 +82,11 @@ int Session::start(const strobe_options& options) {
   shed_ = 0, records_seen_ = 0, spent_ns_ = 0;
   next_budget_ns_ = next_folder_ns_ = monotonic_ns();
   next_overhead_ns_ = next_budget_ns_ + 1000000000;
-  next_location_ = 0;
-  early_locations_.clear();
+  {
+    std::lock_guard lock(slots_mutex_);
+    next_location_ = 0;
+    early_locations_.clear();
+  }
   unmatched_ = cut_ = 0;
   started_ns_ = monotonic_ns();
   was_muted_ = false;
@@ -96,6 +96,9 @@ int Session::start(const strobe_options& options) {
   std::string chunks;
   append_chunk(chunks, kProcessChunk, 0, 1, process_json());
   if (!process_name_.empty()) append_chunk(chunks, kNoteChunk, 0, 1, process_name_);
+  // Until the session is active nothing that is made writes itself: what these tables hold now must be all that they
+  // hold then.
+  const std::scoped_lock tables(regions_.mutex(), texts_.mutex(), samples_mutex_);
   uint32_t regions = 0;
   std::string payload = regions_.all(regions);
   append_chunk(chunks, kRegionsChunk, 0, regions, payload);
@@ -205,9 +208,12 @@ void Session::before_fork() {
   samples_mutex_.lock();
   file_mutex_.lock();
   counters_mutex_.lock();
+  busy_before_fork_ = producer.busy;
+  producer.busy = true;  // what the program's own handlers record now would wait for these locks
 }
 
 void Session::after_fork_in_parent() {
+  producer.busy = busy_before_fork_;
   counters_mutex_.unlock();
   file_mutex_.unlock();
   samples_mutex_.unlock();
@@ -245,6 +251,7 @@ void Session::after_fork_in_child() {
   new (&throttle_) Throttle;
   for (uint32_t region : throttled) throttle_.note(region);  // they are not recorded here either
   (void)paths_.release();
+  if (metrics_) metrics_->forked();
   (void)metrics_.release();
   (void)collector_.release();
   live_.clear();
@@ -260,20 +267,40 @@ void Session::after_fork_in_child() {
 
 // The C API.
 
+using strobe::Inside;
 using strobe::session;
 
 extern "C" {
 
-int strobe_start(const strobe_options* options) { return session().start(*options); }
-void strobe_stop(void) { session().stop(-1); }
+int strobe_start(const strobe_options* options) {
+  const Inside inside;
+  return session().start(*options);
+}
+void strobe_stop(void) {
+  const Inside inside;
+  session().stop(-1);
+}
 int strobe_active(void) { return session().recording(); }
-void strobe_mute(void) { session().mute(); }
-void strobe_unmute(void) { session().unmute(); }
+void strobe_mute(void) {
+  const Inside inside;
+  session().mute();
+}
+void strobe_unmute(void) {
+  const Inside inside;
+  session().unmute();
+}
 const char* strobe_error(void) { return session().error(); }
-void strobe_pause(void) { session().pause(); }
+void strobe_pause(void) {
+  const Inside inside;
+  session().pause();
+}
 void strobe_resume(void) { session().resume_in(5000000); }
-void strobe_note_exit(int exit_code) { session().stop(exit_code & 0xFF); }
+void strobe_note_exit(int exit_code) {
+  const Inside inside;
+  session().stop(exit_code & 0xFF);
+}
 uint32_t strobe_region(const strobe_region_info* info) {
+  const Inside inside;
   return session().regions().intern(*info, [](std::string_view payload) { session().save_regions(payload, 1); });
 }
 void strobe_enter(uint32_t region) { strobe::put(strobe::kEnter, region); }
@@ -289,36 +316,41 @@ void strobe_enter_at(uint32_t region, uint64_t ticks) {
 void strobe_switch_stack(uint32_t stack) { strobe::put(strobe::kSwitch, stack & (strobe::kRegionLimit - 1)); }
 const uint8_t* strobe_throttle_flags(void) { return reinterpret_cast<const uint8_t*>(session().throttle().flags()); }
 void strobe_note_throttled(uint32_t region) {
+  const Inside inside;
   // Functions that are made again and again share a region.
   const std::vector<uint32_t> known = session().throttle().throttled();
   if (std::find(known.begin(), known.end(), region) != known.end()) return;
   session().throttle().note(region);
   session().count("functions_throttled", 1);
 }
-void strobe_name_process(const char* name) { session().name_process(name); }
-uint32_t strobe_text(const char* utf8) { return utf8 && *utf8 ? session().text(utf8) : 0; }
-void strobe_row(uint32_t kind, const int64_t* values) {
-  strobe::RowProducer& r = strobe::row_producer;
-  if (__builtin_expect(r.head >= r.limit.load(std::memory_order_relaxed), 0))
-    return strobe::put_row_slowly(kind, 0, values);
-  strobe::write_row(r, kind, strobe::ticks(), strobe::producer.head, values);
+void strobe_name_process(const char* name) {
+  const Inside inside;
+  session().name_process(name);
 }
+uint32_t strobe_text(const char* utf8) { return utf8 && *utf8 ? session().text(utf8) : 0; }
+void strobe_row(uint32_t kind, const int64_t* values) { strobe_row_at(kind, 0, values); }
 void strobe_row_at(uint32_t kind, uint64_t ticks, const int64_t* values) {
   strobe::RowProducer& r = strobe::row_producer;
   if (__builtin_expect(r.head >= r.limit.load(std::memory_order_relaxed), 0))
     return strobe::put_row_slowly(kind, ticks, values);
-  strobe::write_row(r, kind, ticks, strobe::producer.head, values);
+  strobe::write_row(r, kind, ticks ? ticks : strobe::ticks(), strobe::producer.head, values);
 }
 uint32_t strobe_location(uint64_t thread_id, const char* name) { return session().location_of(thread_id, name); }
 void strobe_location_over(uint64_t thread_id) { session().location_over(thread_id); }
 void strobe_hide_thread(void) { strobe::producer.hidden = true; }
 void strobe_total(const strobe_total_key* key, const strobe_total_sums* more) { session().total(*key, *more); }
-uint32_t strobe_metric(const char* name, const char* unit) { return session().metric(name, unit); }
+uint32_t strobe_metric(const char* name, const char* unit) {
+  const Inside inside;
+  return session().metric(name, unit);
+}
 void strobe_sample(uint32_t metric, double value) { session().sample(metric, value); }
 uint32_t strobe_lines_epoch = 1;
 strobe_line* strobe_lines(const char* file, const char* function, uint32_t function_line, uint32_t first_line,
                           uint32_t count) {
   return session().lines(file, function, function_line, first_line, count);
 }
-void strobe_note_rank(int rank, int size) { session().note_rank(rank, size); }
+void strobe_note_rank(int rank, int size) {
+  const Inside inside;
+  session().note_rank(rank, size);
+}
 }

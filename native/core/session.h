@@ -109,6 +109,7 @@ class Session {
   bool round(bool last);  // whether there was anything to do
   void collect(const std::vector<Work>& work, int64_t now_ns, bool last);
   void seal(Slot& slot);
+  static bool half_used(const Slot& slot);
   static bool rows_press(const Slot& slot);
   void emit_rows(Slot& slot, std::string& out);
   void rows_written(Slot& slot);
@@ -130,7 +131,7 @@ class Session {
   std::string process_json() const;
   std::string end_json(int exit_code);
   static void* drainer_main(void* self);
-  static pthread_key_t thread_key_;  // its destructor tells of a thread's end
+  static pthread_key_t thread_key();  // its destructor tells of a thread's end
 
   std::atomic<int> state_{kIdle};
   // Taken in this order where one holds several: control, adapters, slots, regions, file, counters. A fork takes them
@@ -170,7 +171,7 @@ class Session {
   uint32_t next_location_ = 0;
   int64_t earlier_cpu_ns_ = 0, started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
-  bool child_ = false;
+  bool child_ = false, busy_before_fork_ = false;
   std::atomic<bool> paused_{false}, muted_{false};
   int64_t muted_since_ns_ = 0;
   bool was_muted_ = false;  // spans that began outside of a window end in it
@@ -178,6 +179,7 @@ class Session {
   std::atomic<uint32_t> drainer_id_{0};
   std::atomic<bool> failed_{false}, stops_at_exit_{false};
   std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours
+  std::atomic<uint32_t> window_{0};      // counts what mute ends
   uint64_t unmatched_ = 0, cut_ = 0;
   pthread_t drainer_{};
   std::atomic<uint32_t> wake_{0};

@@ -152,15 +152,10 @@ std::string Session::process_json() const {
   return text + (description_.empty() ? std::string("{}") : description_) + "}";
 }
 
-static std::string json_text(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      out += '\\', out += c;
-    else
-      out += uint8_t(c) < 32 ? ' ' : c;
-  }
-  return out + '"';
+static std::string json_text(std::string_view text) {
+  std::string out;
+  append_json_text(out, text);
+  return out;
 }
 
 std::string Session::end_json(int exit_code) {
@@ -219,6 +214,7 @@ void Session::count(const char* what, uint64_t n) {
     return false;
   };
   if (add(header->counter_count.load())) return;
+  const Inside inside;
   std::lock_guard lock(counters_mutex_);
   uint32_t known = header->counter_count.load();
   if (add(known) || known >= sizeof header->counters / sizeof header->counters[0]) return;

@@ -1,6 +1,7 @@
 // texts.h - the texts of a process's rows: each is interned once and written to the file before its number is used.
 #pragma once
 #include <stdint.h>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -15,51 +16,51 @@ class TextTable {
   // there was no room.
   template <class Save>
   uint32_t intern(std::string_view value, bool& full, Save&& save);
-  // Payload of all texts (a forked child's new file); empty without any.
-  std::string all(uint32_t& count);
+  // Payload of all texts (a forked child's new file); empty without any. With mutex() held.
+  std::string all(uint32_t& count) const;
   std::mutex& mutex() { return mutex_; }
 
  private:
-  static constexpr size_t kMost = 1 << 20, kMostBytes = 256u << 20;
+  // Memory of the program, and bytes in the file of each of its forked children.
+  static constexpr size_t kMostBytes = 16u << 20, kBytesOfEntry = 64;
   static void write(std::string& out, std::string_view text) {
     const auto n = uint32_t(text.size());
     out.append(reinterpret_cast<const char*>(&n), 4);
     out += text;
   }
   std::mutex mutex_;
-  std::unordered_map<std::string, uint32_t> numbers_;
-  std::string saved_;  // payload of them all
-  uint32_t next_ = 0;
+  std::deque<std::string> texts_;  // by number; they stay where they are
+  std::unordered_map<std::string_view, uint32_t> numbers_;
+  size_t bytes_ = 0;
 };
 
 template <class Save>
 uint32_t TextTable::intern(std::string_view value, bool& full, Save&& save) {
   std::lock_guard lock(mutex_);
-  std::string key(value);
-  if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
-  if (next_ >= kMost || saved_.size() + value.size() > kMostBytes) {
+  if (const auto known = numbers_.find(value); known != numbers_.end()) return known->second;
+  if (bytes_ + value.size() + kBytesOfEntry > kMostBytes) {
     full = true;
     return kOverflowText;
   }
-  const uint32_t first = next_;
+  const auto first = uint32_t(texts_.size());
   std::string payload;
-  if (!next_) {  // 0 is no text
-    write(payload, "");
-    write(payload, "<other texts>");
-    next_ = 2;
+  if (texts_.empty()) {  // 0 is no text
+    texts_ = {"", "<other texts>"};
+    for (const std::string& text : texts_) write(payload, text);
   }
   write(payload, value);
-  const uint32_t number = next_++;
-  numbers_.emplace(std::move(key), number);
-  saved_ += payload;
-  save(payload, first, next_ - first);
+  const auto number = uint32_t(texts_.size());
+  numbers_.emplace(texts_.emplace_back(value), number);
+  bytes_ += value.size() + kBytesOfEntry;
+  save(payload, first, number + 1 - first);
   return number;
 }
 
-inline std::string TextTable::all(uint32_t& count) {
-  std::lock_guard lock(mutex_);
-  count = next_;
-  return saved_;
+inline std::string TextTable::all(uint32_t& count) const {
+  count = uint32_t(texts_.size());
+  std::string payload;
+  for (const std::string& text : texts_) write(payload, text);
+  return payload;
 }
 
 }  // namespace strobe

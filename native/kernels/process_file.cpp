@@ -421,14 +421,16 @@ void ProcessFile::recover(const std::string& rings_path) {
         SpansView view;
         SpanColumns columns;
         std::vector<OpenSpan> stack;
+        uint32_t current = 0;
         if (view_spans(last.payload, last.count, view) && decode_spans(view, last.count, columns)) {
+          current = view.header.stack;
           for (const OpenSpan& open : view.carry)
             if (location.ends.find(open.row) == location.ends.end()) stack.push_back(open);
           for (uint32_t k = 0; k < last.count; k++)
             if (columns.duration_ns[k] == kOpen && columns.path[k] < path_region.size())
               stack.push_back({last.first_row + k, columns.start_ns[k], columns.path[k], path_region[columns.path[k]]});
         }
-        builder.resume(location.spans, std::move(stack), location.last_ns);
+        builder.resume(location.spans, std::move(stack), location.last_ns, current);
       }
       if (ring.tail.load() > position) overwritten = true;
       if (head < position || head - position > ring.capacity) continue;  // nothing new, or a header that makes no sense

@@ -49,8 +49,10 @@ BOTH(Irecv, (Pointer b, int n, int t, int from, int tag, int comm, int* request)
 BOTH(Wait, (int* request, int* status), { return *request = 0x2c000000, received(status); })
 BOTH(Allreduce, (Pointer a, Pointer b, int n, int t, int op, int comm),
      { return (void)a, (void)b, (void)n, (void)t, (void)op, (void)comm, 0; })
-BOTH(Test, (Pointer request, int* flag, Pointer status), {
-  (void)request, (void)status;
+/* One of tag 13 fails when it is asked for: it is over then, and was it ready? The flag says nothing. */
+BOTH(Test, (int* request, int* flag, Pointer status), {
+  (void)status;
+  if (request && *request == 13) return *request = 0x2c000000, 15;
   *flag = __atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED) % 2;
   return 0;
 })

@@ -18,6 +18,7 @@ int MPI_Barrier(int);
 int MPI_Send(const void*, int, int, int, int, int);
 int MPI_Sendrecv(const void*, int, int, int, int, void*, int, int, int, int, int, void*);
 int MPI_Test(void*, int*, void*);
+int MPI_Irecv(void*, int, int, int, int, int, int*);
 }
 
 using namespace strobe;
@@ -127,6 +128,21 @@ void with_a_session() {
   CHECK(recorded.notes == "{\"rank\": 2, \"ranks\": 4}");
 }
 
+// A request whose test fails is over: under MPI_ERRORS_RETURN the program goes on, and asks for its result no more.
+void failing_test() {
+  Folder folder;
+  start(folder);
+  for (int i = 0; i < 3; i++) {
+    int request = 0, flag = 0;
+    CHECK(MPI_Irecv(nullptr, 1, 2, 1, 13, kWorld, &request) == 0);
+    CHECK(MPI_Test(&request, &flag, nullptr) == 15 && request == 0x2c000000);
+  }
+  strobe_stop();
+  Recorded recorded = read(folder);
+  CHECK(recorded.end.find("\"mpi_requests_that_failed\": 3") != std::string::npos);
+  CHECK(count_of(recorded, "MPI_Test ") == 3);
+}
+
 // Every thread sees every path for the first time at the same moment.
 void threads() {
   Folder folder;
@@ -163,6 +179,7 @@ void abort_seals_first() {
 int main() {
   without_a_session();
   with_a_session();
+  failing_test();
   threads();
   abort_seals_first();
 }

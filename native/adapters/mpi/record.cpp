@@ -94,10 +94,10 @@ class Recording {
 
   Peers peers() const { return peers_of(call_.arguments, words_, library_, communicator_); }
 
-  // Whether a poll found something.
+  // Whether a poll found something. An error is something, too: of a request that failed.
   bool found(int result) const {
     const WaitArguments at = wait_arguments(call_.kind);
-    return result == 0 && *reinterpret_cast<const int*>(words_[at.flag]) > 0;
+    return result != 0 || *reinterpret_cast<const int*>(words_[at.flag]) > 0;
   }
 
   // While the span is open, so that rows belong to it.
