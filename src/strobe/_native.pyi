@@ -109,6 +109,8 @@ class ProcessReader:
 
 class Pyramid:
     def __init__(self, groups: int) -> None: ...
+    @staticmethod
+    def looks_sound(path: str) -> bool: ...
     def add_process(
         self,
         reader: ProcessReader,
