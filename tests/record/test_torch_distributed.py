@@ -1,6 +1,7 @@
 """Collectives of torch.distributed as the program itself counts them: real torchrun, two ranks, gloo."""
 
 import json
+import shlex
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -10,14 +11,22 @@ from typing import Any
 import pytest
 
 import strobe
+from strobe.cli.main import main
 from tests.record.workshop import Workshop
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 pytestmark = pytest.mark.torch
 
+GUIDE = Path(__file__).parents[2] / "docs/how-to/ranks.md"
 PROGRAM = Path(__file__).with_name("distributed") / "collectives.py"
 TORCHRUN = Path(sys.executable).with_name("torchrun")
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+def said(beginning: str) -> str:
+    """The command of the guide that begins like this."""
+    (line,) = [line for line in GUIDE.read_text().splitlines() if line.startswith(beginning)]
+    return line.partition("#")[0].strip()
 
 
 @dataclass(frozen=True)
@@ -44,8 +53,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """`strobe run torchrun ...`, once for all tests."""
     workshop = Workshop(tmp_path_factory.mktemp("distributed"))
     path = {"PATH": f"{TORCHRUN.parent}:/usr/bin:/bin"}
-    command = ("torchrun", "--standalone", "--nproc-per-node", "2", str(PROGRAM))
-    done = workshop.recorded(*command, env={**ONE_THREAD, **path})
+    command = said("strobe run torchrun").replace("train.py", str(PROGRAM))
+    done = workshop.recorded(*shlex.split(command)[2:], env={**ONE_THREAD, **path})
     assert done.returncode == 0, done.stderr
     assert "strobe" not in done.stderr
     told = [json.loads((workshop.folder / f"asked-{rank}.json").read_text()) for rank in range(2)]
@@ -62,9 +71,9 @@ def test_bytes_types_groups_and_roots_are_what_the_program_counted(run: Run) -> 
         found = Counter(tuple(row.values()) for row in rows)
         missing, more = Counter(run.asked[rank]) - found, found - Counter(run.asked[rank])
         assert not missing
-        # DDP looks whether its models are the same, and broadcasts them, when it is made.
+        # DDP compares its models and broadcasts them when it is made, and tells how it has put its buckets together.
         assert {collective for collective, *_ in more} == {"all_gather", "broadcast"}
-        assert sum(more.values()) == 3
+        assert sum(more.values()) == 5
     pairs = run.rows("select distinct \"group\" as name from c where group_ranks = '[0, 1]'")
     assert len(pairs) == 2  # the group of all, and the one that the program made
 
@@ -75,7 +84,7 @@ def test_ranks_agree_on_the_number_of_every_collective(run: Run) -> None:
         count(distinct collective || coalesce(dtype, ''))::bigint as kinds, any_value(group_size) as size from c
         where sequence is not null group by all"""
     )
-    assert len(rows) == len(run.rows("select distinct sequence, group_ranks, \"group\" from c where sequence > 0"))
+    assert len(rows) == len(run.rows('select distinct sequence, group_ranks, "group" from c where sequence > 0'))
     for row in rows:
         assert (row["n"], row["ranks"], row["kinds"]) == (row["size"], row["size"], 1), row
     without = {row["collective"] for row in run.rows("select collective from c where sequence is null")}
@@ -146,11 +155,18 @@ def test_analyses_see_sizes_bandwidths_and_who_came_last(run: Run) -> None:
     assert late[0]["collectives"] == late[1]["collectives"] >= 30
 
 
+@pytest.mark.parametrize("beginning", ["strobe collectives", "strobe stragglers", "strobe sql"])
+def test_the_commands_of_the_guide_answer(run: Run, beginning: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(said(beginning).replace("train.strobe", str(run.trace)))
+    assert main([*words[1:], "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) > 1
+
+
 def test_ranks_that_each_run_strobe_share_one_trace(workshop: Workshop) -> None:
     workshop.write("program.py", "import os\nprint(os.environ['RANK'], 6 * 7, flush=True)\n")
     strobe_run = workshop.command("program.py")
-    launcher = (str(TORCHRUN), "--standalone", "--nproc-per-node", "2", "--no-python")
-    done = workshop.plain("--", *launcher, *strobe_run, env=ONE_THREAD)
+    launcher, _, _ = said("torchrun").partition(" strobe run")
+    done = workshop.plain("--", str(TORCHRUN), *shlex.split(launcher)[1:], *strobe_run, env=ONE_THREAD)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split("\n")) == ["", "0 42", "1 42"]
     assert [each.name for each in workshop.folder.glob("*.strobe")] == ["out.strobe"]

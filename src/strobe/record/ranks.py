@@ -36,7 +36,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Rank:
-    """A process that a launcher of MPI, or torchrun, started: its number, how many there are, and the name of the job."""
+    """A process that a launcher (of MPI, or torchrun) started: its number, how many there are, the name of the job."""
 
     number: int
     size: int

@@ -80,7 +80,7 @@ else:
 # Asked for one after the other, on threads of gloo at the same time, of different size.
 tensors = [torch.ones(100 * (i + 1)) for i in range(20)]
 works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
-for work, tensor in zip(works, tensors):
+for work, tensor in zip(works, tensors, strict=True):
     work.wait()
     assert tensor[-1] == 2
     note("all_reduce", "Float", of(tensor), of(tensor))
@@ -110,10 +110,12 @@ note("all_reduce", "Float", of(piece), of(piece))
 
 options = dist.BroadcastOptions()
 options.rootRank = 7
+refused = ""
 try:
     dist.group.WORLD.broadcast([ones], options)
 except RuntimeError as error:
-    assert "invalid root rank: 7" in str(error), error
+    refused = str(error)
+assert "invalid root rank: 7" in refused
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(*(torch.nn.Linear(100, 100) for _ in range(4)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 
 from strobe.native import core
 from strobe.record.config import Session
@@ -160,7 +161,8 @@ class TorchDistributed:
             run = operator.redispatch
             below = keys.remove(own_key)
             try:
-                group = self._group(unbox(args[group_at]))
+                own = unbox(args[group_at])
+                group = self._group(own)
                 inputs = _tensors(args[sends_at]) if sends_at is not None else []
                 outputs = _tensors(args[receives_at]) if receives_at is not None else []
                 root = args[root_at] if root_at is not None else args[peer_at] if peer_at is not None else NONE
@@ -171,10 +173,11 @@ class TorchDistributed:
                 elif collective == "reduce" and root != group.rank:
                     received = 0
                 numbered = collective not in _NOT_COLLECTIVE
-                before = group.counted()
+                before = counted(own)
                 bucket = group.bucket(inputs, backward(), _caller()) if may_be_bucket else NONE
                 dtype = _type_text(inputs or outputs)
-                # On the thread that asks, ranges of gloo begin only where PyTorch's observer is on.
+                on_host = (inputs or outputs or args)[0].device.type == "cpu"
+                # Gloo's threads have ranges if PyTorch's observer is on in the thread that asks.
                 is_observed = observed().value == itt
             except Exception as error:  # never into the program
                 core.count(f"collectives_not_read: {type(error).__name__}", 1)
@@ -183,8 +186,8 @@ class TorchDistributed:
                 try:
                     return run(below, *args)
                 finally:
-                    group.leave_out(before)
-            later = self._workers and is_observed and group.has_workers and numbered
+                    group.leave_out(own, before)
+            later = self._workers and is_observed and group.has_workers and on_host and numbered
             if not is_observed:
                 core.enter(region)
             core.collective_begin(
@@ -200,14 +203,14 @@ class TorchDistributed:
                 if not is_observed:
                     core.leave(region)
                 if not numbered:
-                    group.leave_out(before)
+                    group.leave_out(own, before)
 
         return kernel
 
     def _group(self, own: Any) -> Group:
         name = str(own.group_name)
         known = self._groups.get(name)
-        if known is None or known.own is not own:
+        if known is None or known.own() is not own:
             known = self._groups[name] = Group(own, self._c10d)
             if not self._rank_told:
                 self._rank_told = True
@@ -219,14 +222,13 @@ class Group:
     """A process group, and how many collectives it has had."""
 
     def __init__(self, own: Any, c10d: Any) -> None:
-        self.own = own
-        self.name = str(own.group_name)
+        self.own = weakref.ref(own)  # it ends when the program lets go of it
         self.rank, self.size = own.rank(), own.size()
         try:
             self.ranks = c10d.get_process_group_ranks(own)
         except Exception:  # a group that torch.distributed did not make
             self.ranks = []
-        self.text = core.text(self.name)
+        self.text = core.text(str(own.group_name))
         self.ranks_text = core.text(str(list(self.ranks)) if self.ranks else "")
         self.backward, self.next_bucket = -1, 0
         self.left_out = 0  # what PyTorch counts with the collectives and is none
@@ -234,13 +236,6 @@ class Group:
             self.has_workers = "gloo" in str(c10d.get_backend_config(own) if self.ranks else own.name()).lower()
         except Exception:
             self.has_workers = False
-
-    def counted(self) -> int:
-        """How many collectives PyTorch has counted in the group: the same on all ranks, but for `left_out`; or -1."""
-        try:
-            return int(self.own._get_sequence_number_for_group())
-        except RuntimeError:  # a backend that does not count
-            return -1
 
     def bucket(self, tensors: list[Any], backward: int, caller: FrameType | None) -> int:
         """Return which bucket of gradients an all-reduce in backward pass number `backward` is, or NONE.
@@ -256,10 +251,18 @@ class Group:
         self.backward = backward
         return self.next_bucket
 
-    def leave_out(self, before: int) -> None:
+    def leave_out(self, own: Any, before: int) -> None:
         """What was counted since then is no collective of all ranks."""
         if before >= 0:
-            self.left_out += self.counted() - before
+            self.left_out += counted(own) - before
+
+
+def counted(own: Any) -> int:
+    """How many collectives PyTorch has counted in a group: the same on all ranks, but for `left_out`; or -1."""
+    try:
+        return int(own._get_sequence_number_for_group())
+    except RuntimeError:  # a backend that does not count
+        return -1
 
 
 def _tensors(value: Any) -> list[Any]:
