@@ -107,7 +107,7 @@ LOSSES = {
     "functions_folded": "calls of C and C++ functions looked up slowly (too many different ones)",
     "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
     "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
-    "recording_stopped_early": "process stopped recording early (it said why on stderr)",
+    "recording_stopped_early": "times that recording had to stop while the process went on (why is beside its end)",
 }
 # Worth knowing, and nothing is missing.
 REMARKS = {

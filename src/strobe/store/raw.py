@@ -42,7 +42,7 @@ class ProcessReader(Protocol):
 
     def process(self) -> Mapping[str, object]:
         """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank,
-        ranks, name."""
+        ranks, name; and failure, failed_ns where recording had to stop while the process went on."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -136,6 +136,7 @@ class RecordedProcess:
         for text in raw["note_json"]:
             self._notes.update(_facts(text))
         self._last_ns = int(raw["last_ns"])
+        self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
 
     def process(self) -> Mapping[str, object]:
@@ -160,6 +161,8 @@ class RecordedProcess:
             "rank": self._notes.get("rank"),
             "ranks": self._notes.get("ranks"),
             "name": sound_text(self._notes.get("name", "fork" if first.get("forked") else "")),
+            "failure": sound_text(last.get("failure", self._failure)),
+            "failed_ns": last.get("failed_ns", self._failed_ns),
         }
 
     def quality(self) -> dict[str, int]:
@@ -186,7 +189,7 @@ class RecordedProcess:
 
 
 # What is calculated with: numbers that fit.
-_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code")
+_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
 
 def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
