@@ -290,6 +290,9 @@ TilesOf tiles_of(const ProcessFile& file, const Groups& groups, int64_t origin_n
   for (const auto& [id, location] : file.locations) of.spans += location.spans;
   of.last_ns = file.last_ns, of.origin_ns = origin_ns;
   of.groups = crc32c(groups.data(), groups.size());
+  const auto& points = file.clock().points();
+  if (!points.empty())
+    of.clock = crc32c(reinterpret_cast<const char*>(points.data()), points.size() * sizeof points[0]);
   return of;
 }
 
