@@ -5,16 +5,17 @@
 
 import argparse
 import asyncio
-import contextlib
 import os
 import random
 import statistics
 import subprocess
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlencode
 
-import httpx
+from connections import Connections
 from measure import STROBE, table
 
 WIDTH_PX = 1400
@@ -35,25 +36,25 @@ class Seen:
     bytes: int = 0
 
 
-async def ask(client: httpx.AsyncClient, question: str, seen: Seen) -> None:
+async def ask(client: Connections, question: str, seen: Seen) -> None:
     """One question; its wall time counts to the last byte."""
     begun = time.perf_counter()
     try:
         answer = await client.get(f"api/{question}")
-    except httpx.HTTPError as error:
+    except (OSError, EOFError) as error:
         seen.errors.append(f"{type(error).__name__} {question[:60]}")
         return
     seen.answers.setdefault(question.partition("?")[0], []).append(time.perf_counter() - begun)
-    seen.bytes += answer.num_bytes_downloaded
-    if answer.status_code != 200:
-        seen.errors.append(f"{answer.status_code} {answer.text[:100]} {question[:60]}")
+    seen.bytes += len(answer.sent)
+    if answer.status != 200:
+        seen.errors.append(f"{answer.status} {answer.body[:100]!r} {question[:60]}")
 
 
 async def viewer(address: str, chance: random.Random, until: float, options: argparse.Namespace, seen: Seen) -> None:
     """Zoom and pan at random, as the page does: tiles of all visible rows, and the nesting of one of them."""
     rows, pause_s = options.rows, options.pause
     await asyncio.sleep(pause_s * chance.random())
-    async with httpx.AsyncClient(base_url=address, timeout=120, limits=httpx.Limits(max_connections=6)) as client:
+    with closing(Connections(address)) as client:
         meta = (await client.get("api/meta")).json()
         start, whole = meta["start_ns"], meta["end_ns"] - meta["start_ns"]
         locations = len(await ask_locations(client))
@@ -85,7 +86,7 @@ def tiles(begin: float, length: float, locations: list[int]) -> list[str]:
     ]
 
 
-async def ask_locations(client: httpx.AsyncClient) -> range:
+async def ask_locations(client: Connections) -> range:
     """As many numbers as the trace has locations."""
     described = (await client.get("api/openapi.json")).json()
     highest = described["paths"]["/stack"]["get"]["parameters"][0]["schema"]["maximum"]
@@ -94,12 +95,12 @@ async def ask_locations(client: httpx.AsyncClient) -> range:
 
 async def analyst(address: str, until: float) -> None:
     """Somebody who asks one slow question after the other."""
-    async with httpx.AsyncClient(base_url=address, timeout=None) as client:
+    with closing(Connections(address)) as client:
         number = 0
-        with contextlib.suppress(TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(until - time.perf_counter()):
                 while True:
-                    await client.get("api/search/density", params={"text": f"a -nothing{number}", "bins": 500})
+                    await client.get(f"api/search/density?{urlencode({'text': f'a -nothing{number}', 'bins': 500})}")
                     number += 1
 
 

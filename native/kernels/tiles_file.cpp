@@ -64,16 +64,29 @@ void TilesWriter::finish(const TilesOf& of) {
   }
 }
 
+bool TilesFile::read_header(int fd, TilesWriter::Header& header) {
+  return pread(fd, &header, sizeof header, 0) == ssize_t(sizeof header) && header.magic == kTilesMagic &&
+         header.version == kTilesVersion && header.header_crc == crc32c(&header, sizeof header - 4);
+}
+
+bool TilesFile::looks_sound(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  TilesWriter::Header header;
+  const bool sound = read_header(fd, header);
+  close(fd);
+  return sound;
+}
+
 TilesFile::TilesFile(const std::string& path, const TilesOf& of) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   struct stat info;
   TilesWriter::Header header;
-  const bool readable = fstat(fd, &info) == 0 && pread(fd, &header, sizeof header, 0) == ssize_t(sizeof header);
+  const bool readable = fstat(fd, &info) == 0 && read_header(fd, header);
   const auto bytes = readable ? uint64_t(info.st_size) : 0;
-  const bool sound = readable && header.magic == kTilesMagic && header.version == kTilesVersion &&
-                     header.header_crc == crc32c(&header, sizeof header - 4) && header.of == of &&
-                     header.directory_offset % 8 == 0 && header.directory_offset <= bytes &&
+  const bool sound = readable && header.of == of && header.directory_offset % 8 == 0 &&
+                     header.directory_offset <= bytes &&
                      header.tiles == (bytes - header.directory_offset) / sizeof(Entry) &&
                      (bytes - header.directory_offset) % sizeof(Entry) == 0;
   void* map = sound ? mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;

@@ -69,6 +69,9 @@ class TilesFile {
   ~TilesFile();
   TilesFile(const TilesFile&) = delete;
 
+  // Whether a file begins as tiles of this version do. It may still be torn, or made from something else.
+  static bool looks_sound(const std::string& path);
+
   bool empty() const { return tiles_ == 0; }
   bool sound() const { return map_ != nullptr; }
   // `parts`: of TileParts. False: there is none, or a damaged one.
@@ -81,6 +84,7 @@ class TilesFile {
 
  private:
   using Entry = TilesWriter::Entry;
+  static bool read_header(int fd, TilesWriter::Header& header);
   const Entry* entry(const TileKey& key) const;
 
   void* map_ = nullptr;

@@ -279,6 +279,7 @@ void register_pyramid(nb::module_& m) {
   const auto window = nb::arg("start_ns");
   nb::class_<Pyramid>(m, "Pyramid")
       .def(nb::init<uint32_t>(), nb::arg("groups"))
+      .def_static("looks_sound", &TilesFile::looks_sound, nb::arg("path"))
       .def("add_process", &Pyramid::add_process, nb::arg("reader"), nb::arg("regions"), nb::arg("groups"),
            nb::arg("origin_ns"), nb::arg("begin_ns"), nb::arg("end_ns"))
       .def("build", &Pyramid::build, nb::arg("process"), nb::arg("path"))

@@ -20,6 +20,7 @@ def start(
     counters: str = "",
     max_bytes: int = 0,
     max_overhead: float = 0.0,
+    silent: bool = False,
     clock_server: str = "",
 ) -> None: ...
 def stop() -> None: ...
@@ -114,6 +115,8 @@ class ProcessReader:
 
 class Pyramid:
     def __init__(self, groups: int) -> None: ...
+    @staticmethod
+    def looks_sound(path: str) -> bool: ...
     def add_process(
         self,
         reader: ProcessReader,

@@ -4,13 +4,17 @@ import json
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import strobe
+from strobe.record import clock_server
 from tests.record.test_mpi import Mpi
 from tests.record.workshop import STROBE, Outcome, Workshop
 
@@ -158,6 +162,38 @@ def test_without_measurements_messages_are_in_the_wrong_order_and_repair_puts_th
         assert (np.diff(new["start_ns"]) >= 0.99 * np.diff(old["start_ns"]) - 3).all()
     assert "wrong order: 0" not in clocks(folder, "--as-measured")
     assert strobe.open(folder).span_arrays(0)["start_ns"].tolist() == before.span_arrays(0)["start_ns"].tolist()
+
+
+def test_ranks_with_a_recorder_each_ask_that_of_the_first_one(workshop: Workshop) -> None:
+    mpi = Mpi("mpich", workshop)
+    program = mpi.build("clocks")
+    done = mpi.run(mpi.mpirun(2, *SHIFTED, *workshop.command("--", program, str(ROUNDS))))
+    assert (done.returncode, done.stderr) == (0, "")
+    trace = strobe.open(done.trace)
+    stated, worst = errors(trace), outside(trace, workshop.folder)
+    assert list(stated) == [by_rank(trace)[1]]
+    assert worst[1] <= stated[by_rank(trace)[1]] + 1000
+    assert not (done.trace / "clock-server").exists()
+
+
+def test_only_who_knows_the_run_is_answered(tmp_path: Path) -> None:
+    port, proof, _, *addresses = clock_server.start(str(tmp_path)).split()
+    assert "127.0.0.1" in addresses
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+        link.settimeout(60)
+        link.connect(("127.0.0.1", int(port)))
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        good = struct.pack("<4sI16sQ", b"SCLQ", 3, proof.encode(), 0)
+        bad = struct.pack("<4sI16sQ", b"SCLQ", 2, proof.encode(), 0)
+        for question in (bad.replace(b"SCLQ", b"xxxx"), bad[:-1], bad + b"1", bad.replace(proof.encode(), b"0" * 16)):
+            link.send(question)
+        link.send(good)
+        magic, number, received, sent, _ = struct.unpack("<4sIqqQ", link.recv(100))
+        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    assert (magic, number) == (b"SCLA", 3)
+    assert before <= received <= sent <= after
+    clock_server.stop(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_process_of_another_node_keeps_the_reading_of_its_start(workshop: Workshop) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -100,6 +101,47 @@ def test_a_failure_is_told_to_all_who_asked_and_not_kept() -> None:
         assert await desk.answer("same", lambda: "yes", slow=True, gone=never) == "yes"
 
     run(desk, scene())
+
+
+async def order_of(desk: Desk, questions: list[tuple[str, int]]) -> list[str]:
+    """The order in which questions of so many rows are worked on that arrive one after the other while another runs."""
+    running, order = Work(), list[str]()
+    first = asyncio.create_task(desk.answer("running", running, slow=False, gone=never))
+    await until(running.begun.is_set)
+    asked = []
+    for at, (name, rows) in enumerate(questions):
+        work = partial(order.append, name)
+        asked.append(asyncio.create_task(desk.answer(at, work, slow=False, gone=never, rows=rows)))
+        await until(lambda: desk.unfinished == len(asked) + 1)
+    running.may_end.set()
+    await asyncio.gather(first, *asked)
+    return order
+
+
+def test_small_questions_overtake_large_ones_and_each_other_never() -> None:
+    questions = [("large 1", 512), ("small 1", 1), ("large 2", 512), ("small 2", 1), ("small 3", 1)]
+    desk = Desk(Limits(quick=1))
+    assert run(desk, order_of(desk, questions)) == ["small 1", "small 2", "small 3", "large 1", "large 2"]
+
+
+def test_large_questions_are_overtaken_only_so_often() -> None:
+    desk = Desk(Limits(quick=1))
+    order = run(desk, order_of(desk, [("large", 512), *[("small", 1)] * 200]))
+    assert 10 < order.index("large") < 100
+
+
+def test_what_has_no_turn_yet_when_the_server_ends_is_withdrawn() -> None:
+    desk, running = Desk(Limits(quick=1)), Work()
+
+    async def scene() -> list[str | BaseException]:
+        asked = [asyncio.create_task(desk.answer(at, running, slow=False, gone=never)) for at in range(3)]
+        await until(running.begun.is_set)
+        await until(lambda: desk.unfinished == 3)
+        desk.close()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    assert [type(each) for each in run(desk, scene())] == [LateError, WithdrawnError, WithdrawnError]
+    assert running.times == 1
 
 
 def test_who_leaves_leaves_no_work_behind() -> None:

@@ -385,6 +385,30 @@ def test_tiles_that_are_torn_foreign_or_old_are_built_anew(folder: Path, trace: 
     assert tiles[0].read_bytes() != whole[0]
 
 
+def older(tiles: bytes) -> bytes:
+    """The same tiles, as a version of before says that they are its own."""
+    head = bytearray(tiles[:72])
+    head[4:8] = (int.from_bytes(head[4:8], "little") - 1).to_bytes(4, "little")
+    head[68:72] = native.core.crc32c(bytes(head[:68])).to_bytes(4, "little")
+    return bytes(head) + tiles[72:]
+
+
+def test_it_is_known_beforehand_whether_a_picture_has_tiles_to_build(ranks: Trace, tmp_path: Path):
+    place = copy_of(Path(ranks.path), tmp_path / "copy.strobe")
+    opened = strobe.open(place)
+    for name, flat in (("process-7.tiles", False), ("overview.tiles", True)):
+        assert (opened.has_tiles(), opened.has_tiles(of_rows=True)) == (True, True)
+        whole = (place / name).read_bytes()
+        for damaged in (older(whole), whole[:50], b""):
+            (place / name).write_bytes(damaged)
+            assert (opened.has_tiles(), opened.has_tiles(of_rows=True)) == (flat, False)
+        (place / name).unlink()
+        assert (opened.has_tiles(), opened.has_tiles(of_rows=True)) == (flat, False)
+        (place / name).write_bytes(older(whole))
+        strobe.open(place).build_pyramid()
+        assert (place / name).read_bytes() == whole, "it was built anew"
+
+
 def test_a_tile_that_is_damaged_is_read_from_the_blocks(folder: Path, trace: Trace, tmp_path: Path):
     expected, place = picture(folder), copy_of(folder, tmp_path / "copy.strobe")
     tiles, rng = place / "process-1.tiles", random.Random(3)

@@ -103,7 +103,7 @@ def test_a_run_whose_tiles_are_being_built_keeps_nobody_else_waiting(
         return Body(b"picture", "application/octet-stream")
 
     monkeypatch.setitem(answers.ROUTES, "cells", dataclasses.replace(answers.ROUTES["cells"], answer=building))
-    monkeypatch.setattr("strobe.server.facts.Facts.has_tiles", False)
+    monkeypatch.setattr("strobe.server.facts.Facts.has_tiles", lambda _, of_rows: False)
     with served(app) as port:
         pictures = [
             asked(

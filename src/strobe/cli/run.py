@@ -94,6 +94,9 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
     """Complete the trace and print its summary. What goes wrong here is one sentence: the program's end comes first."""
     from pathlib import Path
 
+    if not os.path.isdir(folder):
+        _talk(f"the trace was removed while the program ran: there is nothing to complete at '{folder}'")
+        return
     try:
         from strobe.store.recover import close_trace
 

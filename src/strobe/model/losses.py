@@ -108,7 +108,7 @@ LOSSES = {
     "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
     "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
     "clock_violations_left": "messages and collectives between nodes in the wrong order after repair of their clocks",
-    "recording_stopped_early": "process stopped recording early (it said why on stderr)",
+    "recording_stopped_early": "times that recording had to stop while the process went on (why is beside its end)",
 }
 # Worth knowing, and nothing is missing.
 REMARKS = {

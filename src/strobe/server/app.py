@@ -25,7 +25,7 @@ from strobe.errors import InconclusiveError, StrobeError, UsageError
 from strobe.server import answers
 from strobe.server.desk import BusyError, Desk, KeptBodies, LateError, Limits, WithdrawnError
 from strobe.server.door import SECURITY, Door, refused
-from strobe.server.endpoints import JSON_TYPE
+from strobe.server.endpoints import JSON_TYPE, Endpoint
 from strobe.server.facts import Facts
 from strobe.server.library import Library, Source
 from strobe.server.openapi import openapi
@@ -131,8 +131,9 @@ class Application:
 
         packed = self._kept.get(key)
         if packed is None:
-            builds = CELLS_TYPE in endpoint.media and not facts.has_tiles
-            packed = await self._at_desk(request, key, work, slow=endpoint.slow or builds)
+            builds = CELLS_TYPE in endpoint.media and not await self._has_tiles(request, facts, endpoint)
+            rows = endpoint.rows(values)
+            packed = await self._at_desk(request, key, work, slow=endpoint.slow or builds, rows=rows)
             if not endpoint.slow:
                 self._kept.put(key, packed, len(packed.data))
         done = time.perf_counter()
@@ -141,6 +142,15 @@ class Application:
         if packed.encoding:
             headers["Content-Encoding"] = packed.encoding
         return Response(packed.data, headers=headers, media_type=packed.media_type)
+
+    async def _has_tiles(self, request: Request, facts: Facts, endpoint: Endpoint) -> bool:
+        """Return whether a picture finds the tiles that it needs."""
+        of_rows = any(parameter.of == "place" for parameter in endpoint.parameters)
+        if of_rows in facts.tiles_found:
+            return True
+        # This looks at a file of each process: elsewhere than here, where everybody else would wait.
+        key = (facts.name, "tiles", of_rows)
+        return await self._at_desk(request, key, lambda: facts.has_tiles(of_rows=of_rows), slow=False)
 
     async def _description(self, request: Request) -> Response:
         """Answer with the description of all questions to a trace."""
@@ -189,7 +199,9 @@ class Application:
             facts = await self._at_desk(request, ("open", name), lambda: self.library.open(name), slow=True)
         return facts
 
-    async def _at_desk(self, request: Request, key: Hashable, work: Callable[[], Result], *, slow: bool) -> Result:
+    async def _at_desk(
+        self, request: Request, key: Hashable, work: Callable[[], Result], *, slow: bool, rows: int = 1
+    ) -> Result:
         async def gone() -> None:
             while (await request.receive())["type"] != "http.disconnect":
                 pass
@@ -197,7 +209,7 @@ class Application:
         # A request that was withdrawn while it waited to be read is not worth its work.
         if await request.is_disconnected():
             raise WithdrawnError
-        return await self.desk.answer(key, work, slow=slow, gone=gone)
+        return await self.desk.answer(key, work, slow=slow, gone=gone, rows=rows)
 
 
 def _told(handler: Handler) -> Handler:

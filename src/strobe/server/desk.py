@@ -1,24 +1,28 @@
 """Who is answered when. Pictures and slow questions wait in different queues, so that no picture waits for an analysis.
 
-The same question that several ask at once is worked on once. Work that nobody waits for any more is dropped where it
-has not begun, and ends at its next checkpoint where it has.
+In a queue, small questions come before large ones, for a while: see `_Lane`. The same question that several ask at once
+is worked on once. Work that nobody waits for any more is dropped where it has not begun, and ends at its next
+checkpoint where it has.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar, cast
 
 from strobe.model.cancellation import Cancellation, CancelledWorkError
 
 Result = TypeVar("Result")
+# A question of so many rows more than another comes as if it had been asked one question later.
+_ROWS_A_TURN = 8
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,48 @@ class _Flight(Generic[Result]):
 
 
 class _Lane:
-    """A queue, and the threads that work it off."""
+    """A queue, and the threads that work it off.
+
+    Who asks for n rows waits for what came before, and is overtaken by at most n / _ROWS_A_TURN questions that came
+    later: small ones need not wait for the large ones of others, and no large one waits for ever.
+    """
 
     def __init__(self, name: str, threads: int, limit_s: float) -> None:
-        self.threads = ThreadPoolExecutor(threads, thread_name_prefix=f"strobe-{name}")
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"strobe-{name}")
+        self._waiting: list[_Turn] = []
+        self._arrived = 0
+        self._lock = threading.Lock()
         self.limit_s = limit_s
         self.unfinished = 0
+
+    def submit(self, work: Callable[[], Result], rows: int) -> Future[Result]:
+        """Let a thread do some work when it is its turn."""
+        future: Future[Result] = Future()
+        with self._lock:
+            self._arrived += 1
+            turn = _Turn(self._arrived * _ROWS_A_TURN + rows, self._arrived, partial(_fulfil, future, work))
+            heapq.heappush(self._waiting, turn)
+        # As many as there are turns: a thread that is free takes the first of those that wait by then.
+        self._threads.submit(self._take_turn)
+        return future
+
+    def close(self) -> None:
+        """Begin no more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _take_turn(self) -> None:
+        with self._lock:
+            turn = heapq.heappop(self._waiting)
+        turn.work()
+
+
+@dataclass(order=True)
+class _Turn:
+    """Work that waits: the lowest `place` comes first, of equal ones the one that was asked for first."""
+
+    place: int
+    number: int
+    work: Callable[[], None] = field(compare=False)
 
 
 class Desk:
@@ -83,13 +123,20 @@ class Desk:
         return self._quick.unfinished + self._slow.unfinished
 
     async def answer(
-        self, key: Hashable, make: Callable[[], Result], *, slow: bool, gone: Callable[[], Awaitable[object]]
+        self,
+        key: Hashable,
+        make: Callable[[], Result],
+        *,
+        slow: bool,
+        gone: Callable[[], Awaitable[object]],
+        rows: int = 1,
     ) -> Result:
         """Return what `make` returns in a thread. Questions with the same key share it.
 
-        `gone` ends when the asker has left. Raises what `make` raises; WithdrawnError, BusyError, LateError.
+        `rows` says how large the question is; `gone` ends when the asker has left. Raises what `make` raises;
+        WithdrawnError, BusyError, LateError.
         """
-        flight = self._join(key, make, self._slow if slow else self._quick)
+        flight = self._join(key, make, self._slow if slow else self._quick, rows)
         done, loop = asyncio.Event(), asyncio.get_running_loop()
         flight.future.add_done_callback(lambda _: _tell(loop, done))
         waiters = {asyncio.ensure_future(done.wait()), asyncio.ensure_future(gone())}
@@ -109,13 +156,15 @@ class Desk:
 
     def close(self) -> None:
         """End all work at its next checkpoint, and begin no more."""
-        with self._lock:
-            for flight in self._flights.values():
-                flight.cancellation.cancel()
         for lane in (self._quick, self._slow):
-            lane.threads.shutdown(wait=False, cancel_futures=True)
+            lane.close()
+        with self._lock:
+            flights = list(self._flights.values())
+        for flight in flights:
+            flight.cancellation.cancel()
+            flight.future.cancel()
 
-    def _join(self, key: Hashable, make: Callable[[], Result], lane: _Lane) -> _Flight[Result]:
+    def _join(self, key: Hashable, make: Callable[[], Result], lane: _Lane, rows: int) -> _Flight[Result]:
         with self._lock:
             flight = cast("_Flight[Result] | None", self._flights.get(key))
             if flight is None:
@@ -123,7 +172,7 @@ class Desk:
                     raise BusyError
                 cancellation = Cancellation(lane.limit_s)
                 lane.unfinished += 1
-                flight = _Flight(lane.threads.submit(_worked, cancellation, make), cancellation)
+                flight = _Flight(lane.submit(partial(_worked, cancellation, make), rows), cancellation)
                 self._flights[key] = cast("_Flight[object]", flight)
                 # Outside of this block: a future that is done already calls back at once.
             flight.askers += 1
@@ -181,6 +230,17 @@ class KeptBodies(Generic[Result]):
 def _worked(cancellation: Cancellation, make: Callable[[], Result]) -> Result:
     with cancellation.work():
         return make()
+
+
+def _fulfil(future: Future[Result], work: Callable[[], Result]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:

@@ -142,6 +142,12 @@ class Endpoint:
                 found[parameter.argument or parameter.name] = cast(Value, parameter.default)
         return found
 
+    def rows(self, values: Mapping[str, Value]) -> int:
+        """Return how many rows a question asks for: its cost grows with them."""
+        count = values.get("count")
+        numbers = [len(value) for value in values.values() if isinstance(value, tuple)]
+        return max(1, *numbers, count if isinstance(count, int) else 1)
+
     def body(self, facts: Facts, values: Mapping[str, Value]) -> Body:
         """Return the answer. Raises UsageError where it is larger than the endpoint may answer."""
         body = self.answer(facts, **values)

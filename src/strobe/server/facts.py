@@ -77,7 +77,7 @@ class Facts:
         self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
         self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
         self._chosen: OrderedDict[str, Chosen] = OrderedDict()
-        self._has_tiles = False
+        self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
         self._lock = threading.Lock()
 
     @cached_property
@@ -114,12 +114,14 @@ class Facts:
         """The locations of the trace, row i being location i."""
         return self.trace.locations.to_arrow().sort_by("location")
 
-    @property
-    def has_tiles(self) -> bool:
-        """Whether all tiles are there: else a picture builds some, which takes as long as reading the run."""
-        if not self._has_tiles:
-            self._has_tiles = all(each.tiles.exists() or each.rings is not None for each in self.trace.files)
-        return self._has_tiles
+    def has_tiles(self, *, of_rows: bool) -> bool:
+        """Return whether all tiles are there: else a picture builds some, which takes as long as reading the run.
+
+        `of_rows`: also those of rows that stand for many ranks.
+        """
+        if of_rows not in self.tiles_found and self.trace.has_tiles(of_rows=of_rows):
+            self.tiles_found.add(of_rows)
+        return of_rows in self.tiles_found
 
     @cached_property
     def span_counts(self) -> list[int]:

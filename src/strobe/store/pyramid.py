@@ -24,6 +24,7 @@ from strobe.store.raw import ALWAYS, ProcessReader
 
 Regions = npt.NDArray[np.uint32]
 Shares = npt.NDArray[np.uint8]
+OVERVIEW = "overview.tiles"
 _BUILDERS = 2  # building one needs a core, and memory for a few thousand spans
 
 
@@ -34,6 +35,20 @@ class Window:
     start_ns: int
     end_ns: int
     width: int
+
+
+def has_tiles(files: Sequence[ProcessFiles], places: Sequence[Place] = ()) -> bool:
+    """Return whether tiles lie beside all block files, in the form of this version: else a picture builds some.
+
+    With `places`, also those of rows that stand for many. Only where each file begins is read: one that was made from
+    something else is found when it is opened.
+    """
+    from strobe.native import Pyramid
+
+    paths = [each.tiles for each in files if each.rings is None]
+    if len(paths) == len(files) and any(len(place.locations) > 1 for place in places):
+        paths.append(paths[0].parent / OVERVIEW)
+    return all(Pyramid.looks_sound(str(path)) for path in paths)
 
 
 class Pyramid:
@@ -123,7 +138,7 @@ class Pyramid:
             self._core.set_places(self._process[members], self._local[members], bounds)
             # A part of a run has no rows of its own, and one place is no row of several.
             if self._whole and any(len(place.locations) > 1 for place in self._places):
-                path = self._files[0].blocks.parent / "overview.tiles"
+                path = self._files[0].blocks.parent / OVERVIEW
                 self._open_or_build(path, self._core.open_places, self._core.build_places)
             self._places_opened = True
 

@@ -43,7 +43,8 @@ class ProcessReader(Protocol):
 
     def process(self) -> Mapping[str, object]:
         """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank,
-        ranks, name; node, wall, clock_readings: see store/node_clocks.py."""
+        ranks, name; failure, failed_ns where recording had to stop while the process went on; node, wall,
+        clock_readings: see store/node_clocks.py."""
 
     def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
         """Move all times: points (ns on the process's clock, ns on the trace's), in order. Once, before reading."""
@@ -145,6 +146,7 @@ class RecordedProcess:
             self._notes.update(facts)
         self._clock: Callable[[int], int] = int
         self._last_ns = int(raw["last_ns"])
+        self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
 
     def process(self) -> Mapping[str, object]:
@@ -172,12 +174,14 @@ class RecordedProcess:
             "node": sound_text(first.get("node", "")),
             "wall": _reading(first["wall"]) if "wall" in first else None,
             "clock_readings": self._readings,
+            "failure": sound_text(last.get("failure", self._failure)),
+            "failed_ns": self._clock(last.get("failed_ns", self._failed_ns)),
         }
 
     def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
         """From now on all times are on the trace's axis: points (ns on our clock, ns on the trace's), in order."""
         self.core.use_clock(*points)
-        self._clock = self.core.on_axis
+        self._clock = lambda ns: self.core.on_axis(int(ns))
 
     def quality(self) -> dict[str, int]:
         """Return the counters of all recordings of the process, and what the recorder probably cost it."""
@@ -212,7 +216,7 @@ def _reading(value: object) -> tuple[int, int, int]:
 
 
 # What is calculated with: numbers that fit.
-_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code")
+_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
 
 def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:

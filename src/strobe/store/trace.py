@@ -47,7 +47,7 @@ from strobe.store.folded import (
 from strobe.store.info import Info
 from strobe.store.merge import Definitions, LocalLocation, merge
 from strobe.store.places import Place, find_places
-from strobe.store.pyramid import Pyramid, Window
+from strobe.store.pyramid import Pyramid, Window, has_tiles
 from strobe.store.raw import NO_REGION, ProcessReader, RecordedProcess, open_process
 from strobe.store.table import Table, arrow_schema, make_table
 
@@ -534,6 +534,10 @@ class Trace:
         if not 0 <= place < len(self.rows):
             raise UsageError(f"no place {place}: this trace has {len(self.rows)}, numbered from 0")
         return self._pyramid.row_cells(place, row_level, first, count, Window(start_ns, end_ns, width))
+
+    def has_tiles(self, *, of_rows: bool = False) -> bool:
+        """Return whether all tiles are there, with `of_rows` also those of `row_cells`: else a picture builds some."""
+        return has_tiles(self.files, self.rows if of_rows else ())
 
     def build_pyramid(self) -> None:
         """Build the tiles that pictures are made from, where they are missing or out of date.
