@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping
 
-from strobe.cli.options import Parser
+from strobe.cli.options import Parser, verbatim
 from strobe.cli.recording_options import add_recording_options, given
 from strobe.errors import RecordError, StrobeError, UsageError
 from strobe.model.verb import Verb
@@ -56,14 +55,7 @@ def run(words: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog="strobe run",
-        usage="strobe run [options] SCRIPT [arguments]",
-        description=_DESCRIPTION,
-        epilog=_WHAT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_WHAT)
     add_recording_options(parser)
     return parser
 

@@ -188,6 +188,7 @@ class RecordedProcess:
         return getattr(self.core, name)
 
 
+_EXITING = 0x4  # PF_EXITING of the kernel's flags of a process
 # What is calculated with: numbers that fit.
 _WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
@@ -236,10 +237,16 @@ def recover(files: ProcessFiles) -> int:
 
 
 def _alive(pid: int) -> bool:
+    """Whether a process still runs: one that was killed has its number until somebody has waited for it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
+        pass
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            facts = stream.read().rpartition(b")")[2].split()
+    except OSError:
         return True
-    return True
+    return len(facts) < 7 or not (facts[0] in (b"Z", b"X") or int(facts[6]) & _EXITING)
