@@ -67,9 +67,10 @@ typedef struct strobe_options {
   uint64_t max_bytes;          // of all block files of the folder together; 0: no limit
   double max_overhead;         // CPU time of the recorder, as a share of the program's; 0: no limit
   uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
-  uint64_t throttle_calls;  // a Python or C function called so often ... 0: never
-  uint64_t throttle_ns;     // ... that takes less than this on average is not recorded any more
-  uint32_t silent;          // not 0: recording that has to stop says nothing on stderr, only in the trace
+  uint64_t throttle_calls;   // a Python or C function called so often ... 0: never
+  uint64_t throttle_ns;      // ... that takes less than this on average is not recorded any more
+  uint32_t silent;           // not 0: recording that has to stop says nothing on stderr, only in the trace
+  const char* clock_server;  // who tells the time of the trace to processes of other nodes (core/node_clock.h); or NULL
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.
@@ -204,6 +205,9 @@ STROBE_API void strobe_note_rank(int rank, int size);
 // Entry points found by name: ITT (INTEL_LIBITTNOTIFY64) and NVTX (NVTX_INJECTION64_PATH) load this library themselves.
 struct ___itt_global;
 STROBE_API void __itt_api_init(struct ___itt_global* global, int groups);
+// The same for PyTorch's library that is loaded already and found no collector when it looked for one. 0: it is not
+// loaded, has another collector, or is built in a way that we do not know.
+STROBE_API int strobe_attach_torch(const char* library);
 STROBE_API int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t));
 
 #ifdef __cplusplus
