@@ -108,6 +108,17 @@ LOSSES = {
     "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
     "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
     "recording_stopped_early": "process stopped recording early (it said why on stderr)",
+    "windows_not_shared": "processes whose children do not hear of strobe.pause() (no room on the disk)",
+    "rows_lost": "details of events lost (buffers were full)",
+    "rows_outside_spans": "details of events lost with their spans",
+    "texts_folded": "texts kept as `<other texts>` (too many different ones)",
+    "totals_not_kept": "calls left out of the exact sums (too many functions, peers and communicators)",
+    "mpi_requests_that_failed": "MPI requests that ended with an error",
+    "samples_not_read": "samples without a call stack (their thread went on while it was read)",
+    "sampling_stopped_file_closed": "times that sampling ended early, as the program closed the sampler's file",
+    "calls_without_lines_while_traced": "calls without counted lines, as the program was traced (debugger, coverage)",
+    "functions_without_lines_counted": "functions whose lines were not counted (no room)",
+    "lines_not_understood": "lines of the imported profile that could not be read",
 }
 # Worth knowing, and nothing is missing.
 REMARKS = {
@@ -130,6 +141,13 @@ REMARKS = {
     "statistics_left_out": "rows of statistics left out: they cannot be divided",
     "functions_in_circles": "functions that call each other in circles (their total is at most the one shown)",
     "functions_of_several_callers": "functions with several callers, shown beside these (whose totals hold them, too)",
+    "rows_folded": "details of events that went with folded iterations (sums have them)",
+    "leaves_unmatched": "ends of spans whose begin was not recorded",
+    "nvtx_pops_without_push": "ends of NVTX ranges that never began",
+    "mpi_polls_that_found_nothing": "MPI calls that asked for a message, and found none: no spans",
+    "stepped_aside_for_torch_profiler": "times that a torch.profiler of the program had the operators for itself",
+    "own_cpu_ns": "ns of CPU time that the recorder's own thread took",
+    "sampler_cpu_ns": "ns of CPU time that sampling took",
     "calls_not_counted": "functions whose calls the file does not count (each shown as 1)",
 }
 # Counted when an adapter could not start: `not_recorded_` and its name.
