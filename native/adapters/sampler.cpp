@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 
 #include "adapters/python_stacks.h"
 #include "core/clock.h"
+#include "core/own_thread.h"
 #include "core/system_calls.h"
 
 namespace strobe {
@@ -62,22 +62,13 @@ class Sampler {
 
   int start() {
     if (!memory_.open()) return errno;
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 256 << 10);
-    const int error = pthread_create(
-        &thread_, &attributes,
+    return start_own_thread(
+        thread_, 256 << 10,
         [](void* self) -> void* {
           static_cast<Sampler*>(self)->run();
           return nullptr;
         },
         this);
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    return error;
   }
 
   void stop() {

@@ -1,6 +1,5 @@
 // The drainer: one thread a process that pairs records, seals blocks, and samples the process metrics.
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,6 +7,8 @@
 
 #include <algorithm>
 
+#include "core/guard.h"
+#include "core/own_thread.h"
 #include "core/session.h"
 #include "core/system_calls.h"
 
@@ -17,17 +18,7 @@ int Session::start_drainer() {
   quit_ = false;
   drainer_id_ = 0;
   earlier_cpu_ns_ = header()->own_cpu_ns.load();  // of a drainer that rested during a fork
-  // The program's signals must never land on our thread.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 256 << 10);
-  int error = pthread_create(&drainer_, &attributes, drainer_main, this);
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  return error;
+  return start_own_thread(drainer_, 256 << 10, drainer_main, this);
 }
 
 void Session::stop_drainer() {
@@ -123,6 +114,10 @@ void Session::seal(Slot& slot) {
 }
 
 bool Session::round(bool last) {
+  if (guard_was_needed()) {
+    std::lock_guard lock(file_mutex_);
+    if (!rings_are_sound()) return false;
+  }
   std::vector<Work> work;
   {
     std::lock_guard lock(slots_mutex_);
@@ -145,7 +140,7 @@ bool Session::round(bool last) {
   ClockLine line = clock_line(header()->last_pair, now);
   for (const Work& w : work) {
     Slot& slot = *w.slot;
-    const uint64_t mask = slot.header->capacity - 1;
+    const uint64_t mask = options_.ring_bytes / 8 - 1;  // a header can be lost (guard.h)
     auto at_ns = [&](uint64_t t) { return line.at(t < now.ticks ? t : now.ticks); };
     if (collector_ && !slot.watched) {
       collector_->add(*slot.builder, slot.header->thread_id == uint64_t(getpid()));
@@ -153,8 +148,8 @@ bool Session::round(bool last) {
     }
     const auto feed_rows_until = [&](uint64_t position) {
       if (!w.rows) return;
-      w.rows->read = feed_rows(w.rows->records(), w.rows->header->capacity - 1, w.rows->read, w.row_head, position,
-                               *slot.builder, at_ns);
+      w.rows->read = feed_rows(w.rows->records(), options_.ring_bytes / sizeof(RowRecord) - 1, w.rows->read, w.row_head,
+                               position, *slot.builder, at_ns);
     };
     records_seen_ += w.head - slot.read;
     while (slot.read < w.head) {

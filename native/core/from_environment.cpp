@@ -81,10 +81,11 @@ bool start_from_environment(const char* adapter) {
   options.folder = folder.c_str();
   options.description = description.c_str();
   options.metrics_period_ms = lists(adapters, "counters") ? 0 : UINT32_MAX;
+  options.silent = !main;
   options.keep = kept(field(session, "--keep"));
   if (int error = strobe_start(&options)) {
     if (error == EBUSY) return false;  // between two recording windows
-    fprintf(stderr, "strobe: this program runs unrecorded: %s\n", strobe_error());
+    if (main) fprintf(stderr, "strobe: this program runs unrecorded: %s\n", strobe_error());
     return false;
   }
   if (main) prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever kills strobe means the program

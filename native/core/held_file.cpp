@@ -34,6 +34,11 @@ bool HeldFile::ours() {
   return false;
 }
 
+bool HeldFile::removed() const {
+  struct stat info;
+  return fd >= 0 && fstat(fd, &info) == 0 && info.st_nlink == 0;
+}
+
 void HeldFile::release() {
   struct stat info;
   if (fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == device && info.st_ino == inode) close(fd);

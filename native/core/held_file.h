@@ -14,6 +14,7 @@ struct HeldFile {
   ino_t inode = 0;
   int open_new(const std::string& path, int flags);  // 0 or errno
   bool ours();                                       // before each use; false: not to be had any more, errno says why
+  bool removed() const;                              // no folder has it any more
   void release();
 };
 

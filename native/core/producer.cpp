@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/guard.h"
 #include "core/session.h"
 #include "core/system_calls.h"
 
@@ -48,6 +49,7 @@ Slot* Session::free_slot() {
     map = mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, rings_.fd, offset);
     if (map == MAP_FAILED) error = errno;
   }
+  if (!error) guard(map, ring_bytes);
   if (error) {
     std::lock_guard lock(file_mutex_);
     char what[300];

@@ -63,6 +63,8 @@ struct RingsHeader {  // page 0..; everything here survives kill -9
   std::atomic<uint32_t> staged_count;  // metric samples not yet in the block file
   Counter counters[48];
   MetricSample staged[kStagedSamples];
+  char failure[256];               // why recording stopped while the program went on
+  std::atomic<int64_t> failed_ns;  // and when; 0: it did not
 };
 constexpr uint32_t kRingsHeaderBytes = 4 * kPage;
 static_assert(sizeof(RingsHeader) <= kRingsHeaderBytes);

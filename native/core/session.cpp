@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <new>
 
+#include "core/guard.h"
+
 namespace strobe {
 
 pthread_key_t Session::thread_key_;
@@ -66,6 +68,7 @@ int Session::start(const strobe_options& options) {
     if (!options_.metrics_period_ms) options_.metrics_period_ms = 200;
     child_ = false;
   }
+  guard_nothing();
   if (int error = open_files()) return error;
   paths_ = std::make_unique<PathTable>();
   collector_.reset();
@@ -109,6 +112,7 @@ int Session::start(const strobe_options& options) {
     define(uint32_t(infos.size()) + i, own_metrics_[i].first, own_metrics_[i].second);
   append(chunks);
   if (failed_) {  // a full disk, at the very start
+    unguard(header());
     munmap(header(), kRingsHeaderBytes);
     header_ = nullptr;
     remove_files();
@@ -153,6 +157,13 @@ void Session::stop(int exit_code) {
     append_chunk(chunks, kEndChunk, 0, 1, end_json(exit_code));
     append(chunks);
   }
+  const bool rings_are_gone = guard_lost_content();
+  if (failed_ && rings_are_gone) {  // who recovers the rest would find nothing: the file says itself how it ended
+    std::string chunk;
+    append_chunk(chunk, kEndChunk, 0, 1, end_json(exit_code));
+    std::lock_guard lock(file_mutex_);
+    write_down(chunk);
+  }
   totals_ = nullptr;
   lines_ = nullptr;
   strobe_lines_epoch++;
@@ -163,9 +174,10 @@ void Session::stop(int exit_code) {
   for (auto& slot : slots_) {
     mmap(slot->header, ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
          0);
+    unguard(slot->header);
   }
   slots_.clear();
-  if (!failed_) {
+  if (!failed_ || rings_are_gone) {
     header()->state.store(exit_code >= 0 ? kExited : kClosed);
     if (!statistics_.name.empty()) unlink(statistics_.name.c_str());
     unlink(rings_.name.c_str());
@@ -174,6 +186,7 @@ void Session::stop(int exit_code) {
   void* header_page = header_.exchange(nullptr);
   mmap(header_page, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
        -1, 0);
+  unguard(header_page);
   std::lock_guard file(file_mutex_);
   for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
 }
@@ -221,6 +234,7 @@ void Session::after_fork_in_child() {
   lines_ = nullptr;
   strobe_lines_epoch++;
   size_t ring_bytes = kPage + options_.ring_bytes;
+  guard_nothing();
   // What the drainer was changing while the process forked may be half changed here: it is left, not destroyed.
   for (auto& slot : slots_) {
     munmap(slot->header, ring_bytes);

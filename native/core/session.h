@@ -96,6 +96,8 @@ class Session {
   uint64_t next_look(const RingHeader& ring, uint64_t head, uint64_t reserve) const;
   Slot* free_slot();
   void append(const std::string& bytes);
+  void write_down(const std::string& bytes);  // with file_mutex_
+  bool rings_are_sound();                     // with file_mutex_; stops the recording where something was wrong
   void fail(const char* what, int error);
   void stop_producers();
   void drain();

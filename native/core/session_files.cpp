@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/guard.h"
 #include "core/json_text.h"
 #include "core/session.h"
 
@@ -17,26 +18,45 @@ void Session::fail(const char* what, int error) {
   // once.
   if (failed_) return;
   failed_ = true;
-  snprintf(error_, sizeof error_, "%s: %s", what, strerror(error));
-  if (active()) {
+  if (error)
+    snprintf(error_, sizeof error_, "%s: %s", what, strerror(error));
+  else
+    snprintf(error_, sizeof error_, "%s", what);
+  if (!active()) return;
+  snprintf(header()->failure, sizeof header()->failure, "%.255s", error_);
+  header()->failed_ns.store(monotonic_ns());
+  header()->state.store(kFailed);
+  count("recording_stopped_early", 1);
+  // Children's streams may be data of the program; of files that are gone, whoever completes the trace speaks.
+  if (!child_ && !options_.silent && !blocks_.removed()) {
     char text[700];
     int n =
         snprintf(text, sizeof text,
                  "strobe: recording stopped, the program goes on: %s. What was recorded until then is kept.\n", error_);
     if (n > 0) (void)!write(2, text, size_t(n) < sizeof text ? size_t(n) : sizeof text - 1);
-    header()->state.store(kFailed);
-    count("recording_stopped_early", 1);
   }
+}
+
+// A ring that lost records on its way must not be read any further, nor may anything be written that was made of it.
+bool Session::rings_are_sound() {
+  if (!guard_was_needed()) return true;
+  char what[320];
+  snprintf(what, sizeof what, "cannot write %.240s: it was cut short, or its disk failed", rings_.name.c_str());
+  fail(what, 0);
+  return !guard_lost_content();
 }
 
 void Session::append(const std::string& bytes) {
   std::lock_guard lock(file_mutex_);
-  if (failed_ || blocks_.name.empty() || bytes.empty()) return;
-  if (!blocks_.ours()) {
-    char what[300];
-    snprintf(what, sizeof what, "cannot write %.250s", blocks_.name.c_str());
-    return fail(what, errno);
-  }
+  if (failed_ || blocks_.name.empty() || bytes.empty() || !rings_are_sound()) return;
+  write_down(bytes);
+}
+
+void Session::write_down(const std::string& bytes) {
+  char what[300];
+  snprintf(what, sizeof what, "cannot write %.250s", blocks_.name.c_str());
+  if (!blocks_.ours()) return fail(what, errno);
+  if (blocks_.removed()) return fail(what, ENOENT);
   size_t done = 0;
   while (done < bytes.size()) {
     ssize_t n = write(blocks_.fd, bytes.data() + done, bytes.size() - done);
@@ -45,8 +65,6 @@ void Session::append(const std::string& bytes) {
       int error = n < 0 ? errno : ENOSPC;
       if (ftruncate(blocks_.fd, off_t(file_bytes_)) != 0) {
       }  // a torn chunk is cut by its checksum anyway
-      char what[300];
-      snprintf(what, sizeof what, "cannot write %.250s", blocks_.name.c_str());
       return fail(what, error);
     }
     done += size_t(n);
@@ -56,7 +74,7 @@ void Session::append(const std::string& bytes) {
 
 void Session::write_snapshot(const std::string& bytes, uint64_t sequence) {
   std::lock_guard lock(file_mutex_);
-  if (failed_ || blocks_.name.empty()) return;
+  if (failed_ || blocks_.name.empty() || !rings_are_sound()) return;
   int error = 0;
   if (statistics_.name.empty()) {
     std::string path = blocks_.name;
@@ -114,6 +132,7 @@ int Session::open_files() {
     return error;
   }
   header_ = new (map) RingsHeader{};
+  guard(map, kRingsHeaderBytes);
   header()->magic = kRingsMagic;
   header()->version = kFormatVersion;
   header()->pid = uint32_t(getpid());
@@ -172,7 +191,12 @@ std::string Session::end_json(int exit_code) {
   }
   for (uint32_t i = 0; i < header()->counter_count.load(); i++)
     add(header()->counters[i].name, header()->counters[i].value.load());
-  return out + "}}";
+  out += '}';
+  if (failed_) {
+    out += ", \"failure\": " + json_text(error_);
+    out += ", \"failed_ns\": " + std::to_string(header()->failed_ns.load());
+  }
+  return out + '}';
 }
 
 void Session::remove_files() {

@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "core/builder.h"
+#include "core/json_text.h"
 #include "core/line_counts.h"
 #include "core/ring.h"
 #include "core/totals.h"
@@ -360,6 +361,8 @@ void ProcessFile::recover(const std::string& rings_path) {
   const char* base = static_cast<const char*>(map);
   if (header.magic == kRingsMagic) {
     ring_state = int(header.state.load());
+    failure.assign(header.failure, strnlen(header.failure, sizeof header.failure));
+    failed_ns = header.failed_ns.load();
     for (uint32_t i = 0; i < header.counter_count.load() && i < 48; i++)
       counters[std::string(header.counters[i].name, strnlen(header.counters[i].name, 40))] =
           header.counters[i].value.load();
@@ -631,7 +634,13 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
     std::string json = "{\"end_state\": \"lost\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) +
                        ", \"counters\": {\"records_recovered\": " + std::to_string(records);
     for (const auto& [name, value] : file.counters) json += ", \"" + name + "\": " + std::to_string(value);
-    append_chunk(chunks, kEndChunk, 0, 1, json + "}}");
+    json += '}';
+    if (!file.failure.empty()) {
+      json += ", \"failure\": ";
+      append_json_text(json, file.failure);
+      json += ", \"failed_ns\": " + std::to_string(file.failed_ns);
+    }
+    append_chunk(chunks, kEndChunk, 0, 1, json + "}");
     File out(blocks_path, O_WRONLY | O_APPEND);
     // Left there, the header of a torn chunk would claim what is appended as its own.
     if (file.sound_bytes() < out.bytes && ftruncate(out.fd, off_t(file.sound_bytes())) != 0)

@@ -98,6 +98,8 @@ class ProcessFile {
   uint64_t recovered_records = 0;
   std::map<std::string, uint64_t> counters;  // of the rings' header, when it was read
   int ring_state = 0;
+  std::string failure;    // why recording stopped while the program went on, as the rings say
+  int64_t failed_ns = 0;  // and when
   const std::string& recovered_chunks() const { return recovered_.chunks; }
   size_t bytes() const { return map_bytes_; }          // of the block file
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here

@@ -4,17 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "code_extra.h"
 #include "lines_events.h"
-
-#if PY_VERSION_HEX >= 0x030C0000
-#define request_index PyUnstable_Eval_RequestCodeExtraIndex
-#define get_extra PyUnstable_Code_GetExtra
-#define set_extra PyUnstable_Code_SetExtra
-#else
-#define request_index _PyEval_RequestCodeExtraIndex
-#define get_extra _PyCode_GetExtra
-#define set_extra _PyCode_SetExtra
-#endif
 
 /* Never freed: an execution of the function may still hold it. */
 struct LineCode {

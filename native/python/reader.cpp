@@ -73,6 +73,8 @@ class Reader {
     out["end_json"] = ended;
     out["last_ns"] = file_->last_ns;
     out["ring_state"] = file_->ring_state;
+    out["failure"] = text(file_->failure);
+    out["failed_ns"] = file_->failed_ns;
     return out;
   }
 

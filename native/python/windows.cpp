@@ -15,6 +15,7 @@
 #include <atomic>
 
 #include "core/clock.h"
+#include "core/own_thread.h"
 #include "core/system_calls.h"
 
 namespace nb = nanobind;
@@ -79,15 +80,7 @@ void* sleep_and_tell(void*) {
 void begin_thread() {
   if (watch.runs) return;
   watch.quit = false;
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 128 << 10);
-  watch.runs = pthread_create(&watch.thread, &attributes, sleep_and_tell, nullptr) == 0;
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  watch.runs = strobe::start_own_thread(watch.thread, 128 << 10, sleep_and_tell, nullptr) == 0;
 }
 
 void end_thread() {

@@ -87,6 +87,7 @@ def test_digits_open_pages_and_the_question_mark_the_keys(page: Page, address: s
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keys")
     expect(keys).to_contain_text("undo the last zoom")
+    expect(keys).to_contain_text(re.compile("▼ rare and long.*16 times the median"))
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 
-from strobe.cli.options import Parser
+from strobe.cli.options import verbatim
 from strobe.errors import RecordError, UsageError
 from strobe.model.verb import Verb
 
@@ -49,14 +48,7 @@ exec {real} {flags} "$@"
 def run(words: list[str]) -> int:
     """Parse the command line; become the build, or print flags."""
     at = next((i for i, word in enumerate(words) if word == "--" or not _is_option(words, i)), len(words))
-    reader = Parser(
-        prog="strobe cc",
-        usage="strobe cc [options] COMMAND [arguments]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    reader = verbatim("cc", _DESCRIPTION, usage="strobe cc [options] COMMAND [arguments]", epilog=_EPILOG)
     reader.add_argument(
         "--exclude-file",
         action="append",

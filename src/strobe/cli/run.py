@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping
 
-from strobe.cli.options import Parser
+from strobe.cli.options import Parser, verbatim
 from strobe.cli.recording_options import add_recording_options, given
 from strobe.errors import RecordError, StrobeError, UsageError
 from strobe.model.verb import Verb
@@ -56,14 +55,7 @@ def run(words: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog="strobe run",
-        usage="strobe run [options] SCRIPT [arguments]",
-        description=_DESCRIPTION,
-        epilog=_WHAT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_WHAT)
     add_recording_options(parser)
     return parser
 
@@ -94,6 +86,9 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
     """Complete the trace and print its summary. What goes wrong here is one sentence: the program's end comes first."""
     from pathlib import Path
 
+    if not os.path.isdir(folder):
+        _talk(f"the trace was removed while the program ran: there is nothing to complete at '{folder}'")
+        return
     try:
         from strobe.store.recover import close_trace
 

@@ -107,7 +107,6 @@ LOSSES = {
     "functions_folded": "calls of C and C++ functions looked up slowly (too many different ones)",
     "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
     "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
-    "recording_stopped_early": "process stopped recording early (it said why on stderr)",
     "windows_not_shared": "processes whose children do not hear of strobe.pause() (no room on the disk)",
     "rows_lost": "details of events lost (buffers were full)",
     "rows_outside_spans": "details of events lost with their spans",
@@ -119,6 +118,7 @@ LOSSES = {
     "calls_without_lines_while_traced": "calls without counted lines, as the program was traced (debugger, coverage)",
     "functions_without_lines_counted": "functions whose lines were not counted (no room)",
     "lines_not_understood": "lines of the imported profile that could not be read",
+    "recording_stopped_early": "times that recording had to stop while the process went on (why is beside its end)",
 }
 # Worth knowing, and nothing is missing.
 REMARKS = {

@@ -1,14 +1,18 @@
 """First code of the recorder in a measured process: reads the session from the environment and starts recording.
 
-Never raises into the program: what goes wrong is one sentence on stderr and a line in the trace's quality table.
+Never raises into the program: what goes wrong is one sentence on stderr, and in the trace this process is missing.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
+
+# The trace folder is gone, full or read-only: all processes of the program meet that, and one says so.
+_OF_THE_FOLDER = (errno.ENOENT, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 def start_from_environment() -> None:
@@ -16,6 +20,7 @@ def start_from_environment() -> None:
     text = os.environ.get(SESSION_VARIABLE, "")
     if not text or disabled():
         return
+    main = False
     try:
         from strobe.native import core
         from strobe.record import session, windows
@@ -29,4 +34,6 @@ def start_from_environment() -> None:
         windows.end_at_exit()
         session.rest_while_forking()
     except Exception as error:
+        if not main and isinstance(error, OSError) and error.errno in _OF_THE_FOLDER:
+            return  # its stderr may be data of the program
         print(f"strobe: this program runs unrecorded: {error}", file=sys.stderr)

@@ -53,6 +53,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         counters=options["counters"].replace(" ", ""),
         max_bytes=size(options["max-size"]) if options["max-size"] else 0,
         max_overhead=share(options["max-overhead"]) if options["max-overhead"] else 0.0,
+        silent=not main,
     )
     switch.counted = tuple(filter(None, options["counters-per-region"].split(",")))
     _settings = settings

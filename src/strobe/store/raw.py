@@ -42,7 +42,7 @@ class ProcessReader(Protocol):
 
     def process(self) -> Mapping[str, object]:
         """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank,
-        ranks, name."""
+        ranks, name; and failure, failed_ns where recording had to stop while the process went on."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -136,6 +136,7 @@ class RecordedProcess:
         for text in raw["note_json"]:
             self._notes.update(_facts(text))
         self._last_ns = int(raw["last_ns"])
+        self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
 
     def process(self) -> Mapping[str, object]:
@@ -160,6 +161,8 @@ class RecordedProcess:
             "rank": self._notes.get("rank"),
             "ranks": self._notes.get("ranks"),
             "name": sound_text(self._notes.get("name", "fork" if first.get("forked") else "")),
+            "failure": sound_text(last.get("failure", self._failure)),
+            "failed_ns": last.get("failed_ns", self._failed_ns),
         }
 
     def quality(self) -> dict[str, int]:
@@ -185,8 +188,9 @@ class RecordedProcess:
         return getattr(self.core, name)
 
 
+_EXITING = 0x4  # PF_EXITING of the kernel's flags of a process
 # What is calculated with: numbers that fit.
-_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code")
+_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
 
 def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
@@ -233,10 +237,16 @@ def recover(files: ProcessFiles) -> int:
 
 
 def _alive(pid: int) -> bool:
+    """Whether a process still runs: one that was killed has its number until somebody has waited for it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
+        pass
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            facts = stream.read().rpartition(b")")[2].split()
+    except OSError:
         return True
-    return True
+    return len(facts) < 7 or not (facts[0] in (b"Z", b"X") or int(facts[6]) & _EXITING)

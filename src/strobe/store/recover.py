@@ -21,8 +21,13 @@ def ending(process: Mapping[str, object], job: Job, zero_ns: int, became: str = 
     until = format_ns(max(0, _integer(process.get("ended_ns")) - zero_ns))
     code = process.get("exit_code")
     killed = _signal_name(job) if process.get("main") else ""
+    failure = str(process.get("failure") or "")
     if code is None and process.get("main"):
         code = job.ended.get("exit_code")
+    if failure:
+        how = f"ended with exit code {code}" if code is not None else f"killed by {killed}" if killed else "ended"
+        until = format_ns(max(0, _integer(process.get("failed_ns")) - zero_ns))
+        return f"{how}; recording had stopped: {failure}; complete up to {until}"
     if state == "closed":
         return f"ended with exit code {code}" if code is not None else "ended"
     if state == "exited":

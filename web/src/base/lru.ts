@@ -4,7 +4,7 @@
 export class Lru<Value> {
   private readonly entries = new Map<string, Value>();
 
-  constructor(private readonly limit: number) {}
+  constructor(public limit: number) {}
 
   get(key: string): Value | undefined {
     const value = this.entries.get(key);

@@ -35,7 +35,7 @@ export class RowStore<Row> {
   constructor(
     private readonly api: Api,
     private readonly decode: (response: Response) => Promise<readonly Row[]>,
-    kept: number,
+    private readonly kept: number,
     changed: () => void,
     failed: (sentence: string) => void,
   ) {
@@ -57,6 +57,9 @@ export class RowStore<Row> {
     )
       return;
     this.last = { families, tiles };
+    // A large screen wants more rows than are kept otherwise: with less room, what came would drive out what came before, for ever.
+    const all = families.reduce((sum, { members }) => sum + members.length, 0) * tiles.length;
+    this.known.limit = Math.max(this.kept, all);
     this.underWay.want(() => {
       for (const family of families)
         for (const key of tiles) {
@@ -94,6 +97,8 @@ export class RowStore<Row> {
   private async fetch(family: Family, members: readonly number[], key: TileKey, signal: AbortSignal): Promise<void> {
     const parameters = { ...family.parameters(members), level: key.level, tile: key.tile };
     const rows = await this.decode(await this.api.ask(family.question, parameters, signal));
+    // Nobody hears of what was withdrawn while it was decoded: what is drawn from would change behind the picture's back.
+    signal.throwIfAborted();
     members.forEach((member, i) => {
       const row = rows[i];
       if (row !== undefined) this.known.set(nameOf(family.name, member, key), row);

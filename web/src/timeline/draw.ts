@@ -146,7 +146,8 @@ export function drawTracks(context: Pen, scene: Scene, tools: Tools): Map<number
     if (row.kind === "location" && row.open)
       depths.set(row.location.location, drawNested(context, scene, tools, row, top));
   }
-  if (!scene.radar) drawFlat(context, scene, tools);
+  if (scene.radar) scene.kept.cells.lines.clear();
+  else drawFlat(context, scene, tools);
   drawRasters(context, scene, tools);
   drawMarks(context, scene, tools);
   drawFolded(context, scene, tools);

@@ -30,7 +30,10 @@ export function drawRasters(context: Pen, scene: Scene, tools: Tools): void {
     const source = sourceOf(row, scene.places, scene.radar);
     return source ? [{ row: row as RasterRow, source }] : [];
   });
-  if (!rows.length) return;
+  if (!rows.length) {
+    scene.kept.rasters.lines.clear();
+    return;
+  }
   const { pixelRatio, window, scrollTop, width } = scene;
   const widthPx = Math.round(width * pixelRatio);
   const places = rows.map(({ row }) => {

@@ -48,6 +48,11 @@ export class Lines {
     return this.rows.every((row) => row.exact);
   }
 
+  /** Forgets all rows: there are none on the screen. */
+  clear(): void {
+    this.rows = [];
+  }
+
   /** Makes the picture of `wanted`, as exact as its time allows; with another painter all anew. Returns whether a pixel may have changed. */
   update(painter: unknown, window: TimeRange, widthPx: number, wanted: readonly PaintedRow[]): boolean {
     if (painter !== this.painter || widthPx !== this.widthPx) this.rows = [];

@@ -43,6 +43,8 @@ export class TimelineModel {
   private readonly live = signal<TimeRange | undefined>(undefined);
   private settle: ReturnType<typeof setTimeout> | undefined;
   readonly window: ReadonlySignal<TimeRange>;
+  /** Whether a gesture is under way: then what was fetched for the window before may do for a while. */
+  readonly moving: ReadonlySignal<boolean> = computed(() => this.live.value !== undefined);
   /** Size of the area of tracks below the pinned ones, in CSS pixels. */
   readonly size: Signal<Size> = signal({ width: 0, height: 0 });
   /** Pointer over a pane, in CSS pixels from its corner. */

@@ -1,7 +1,7 @@
 // What rows show beside their cells, fetched for those on the screen: steps of processes, places, what rows are sorted by, metrics, the
 // critical path.
 import { signal } from "@preact/signals";
-import { length, type TimeRange } from "../base/time";
+import { length, sameRange, type TimeRange } from "../base/time";
 import { fetchPlaces, fetchValues, type RowPlace } from "../data/rasters";
 import {
   type CriticalPath,
@@ -18,6 +18,9 @@ const METRICS_MARGIN = 0.5;
 /** Series whose readings one answer holds. */
 const MOST_SERIES = 256;
 
+/** What was fetched: a stretch of time, and how many pixels it was made for. */
+type Fetched = { readonly range: TimeRange; readonly widthPx: number };
+
 export class RowData {
   /** Steps by process, of those whose rows were on the screen; they are those of a loop level. */
   readonly stepsOf = signal<ReadonlyMap<number, readonly Step[]>>(new Map());
@@ -30,12 +33,12 @@ export class RowData {
   /** What rows are sorted by, by location, and what that was fetched for. */
   readonly amounts = signal<ReadonlyMap<number, number>>(new Map());
   private amountsFor = "";
-  private readingsFor: { readonly range: TimeRange; readonly series: ReadonlySet<number> } | undefined;
+  private readingsFor: (Fetched & { readonly series: ReadonlySet<number> }) | undefined;
   private readingsUnderWay: AbortController | undefined;
   /** The critical path over the tracks: of the step at a moment, as it was fetched for a window. */
   readonly critical = signal<CriticalPath | undefined>(undefined);
   private criticalAt: number | undefined;
-  private criticalFor: TimeRange | undefined;
+  private criticalFor: Fetched | undefined;
 
   constructor(private readonly model: TimelineModel) {}
 
@@ -120,27 +123,35 @@ export class RowData {
 
   private fetchCritical(): void {
     // Read in any case: whoever draws hears of the next window, too.
-    const window = this.model.window.value;
+    const wanted = this.wanted();
     const at = this.criticalAt;
-    if (at === undefined || fits(this.criticalFor, window)) return;
-    const wide = this.withMargin(window);
-    this.criticalFor = wide;
-    const widthPx = (this.model.size.peek().width * length(wide)) / length(window);
-    void this.model.session.ask(fetchCriticalPath(this.model.session.api, at, wide, widthPx)).then((path) => {
-      if (!path || this.criticalFor !== wide) return;
+    if (at === undefined || this.does(this.criticalFor, wanted)) return;
+    this.criticalFor = wanted;
+    const { range, widthPx } = wanted;
+    void this.model.session.ask(fetchCriticalPath(this.model.session.api, at, range, widthPx)).then((path) => {
+      if (!path || this.criticalFor !== wanted) return;
       if (!this.critical.peek()) this.model.session.say(path.about);
       this.critical.value = path;
     });
   }
 
-  /** A window with a margin on both sides, so that panning a little asks nothing. */
-  private withMargin(window: TimeRange): TimeRange {
+  /** The window with a margin on both sides, so that panning a little waits for nothing. */
+  private wanted(): Fetched {
+    const window = this.model.window.value;
     const by = length(window) * METRICS_MARGIN;
     const { bounds } = this.model.run;
-    return {
+    const range = {
       startNs: Math.max(bounds.startNs, Math.round(window.startNs - by)),
       endNs: Math.min(bounds.endNs, Math.round(window.endNs + by)),
     };
+    return { range, widthPx: Math.round((this.model.size.value.width * length(range)) / length(window)) };
+  }
+
+  /** Whether what was fetched will do: at rest only what would be fetched now, so that the picture is that of a page opened anew. */
+  private does(known: Fetched | undefined, wanted: Fetched): boolean {
+    if (!known) return false;
+    if (this.model.moving.value) return fits(known.range, this.model.window.value);
+    return sameRange(known.range, wanted.range) && known.widthPx === wanted.widthPx;
   }
 
   private fetchReadings(rows: readonly Row[]): void {
@@ -148,16 +159,14 @@ export class RowData {
       .flatMap((row) => (row.kind === "metric" ? row.series.map((one) => one.series) : []))
       .slice(0, MOST_SERIES);
     if (!wanted.length) return;
-    const window = this.model.window.value;
+    const fetched = this.wanted();
     const known = this.readingsFor;
-    if (known && fits(known.range, window) && wanted.every((one) => known.series.has(one))) return;
-    const wide = this.withMargin(window);
-    this.readingsFor = { range: wide, series: new Set(wanted) };
+    if (known && this.does(known, fetched) && wanted.every((one) => known.series.has(one))) return;
+    this.readingsFor = { ...fetched, series: new Set(wanted) };
     this.readingsUnderWay?.abort();
     const controller = new AbortController();
     this.readingsUnderWay = controller;
-    const widthPx = (this.model.size.value.width * length(wide)) / length(window);
-    fetchReadings(this.model.session.api, wanted, wide, widthPx, controller.signal).then(
+    fetchReadings(this.model.session.api, wanted, fetched.range, fetched.widthPx, controller.signal).then(
       (readings) => {
         this.readings.value = readings;
       },
@@ -169,8 +178,7 @@ export class RowData {
 }
 
 /** Whether what was fetched for a stretch will do for a window: it holds all of it, fine enough. */
-const fits = (known: TimeRange | undefined, window: TimeRange): boolean =>
-  known !== undefined &&
+const fits = (known: TimeRange, window: TimeRange): boolean =>
   known.startNs <= window.startNs &&
   known.endNs >= window.endNs &&
   length(known) <= length(window) * (2 + 2 * METRICS_MARGIN);

@@ -3,8 +3,8 @@ import type { ComponentChildren } from "preact";
 import { css, GROUP_TITLES, GROUPS, groupColor } from "../base/color";
 import { useSession } from "../data/session";
 
-/** native/kernels/exceptional.h has it in full. */
-const RULE =
+/** What a mark means; native/kernels/exceptional.h has it in full. */
+export const MARKS =
   "Something ran, or nothing did, for at least 16 times the median of its kind in this row, and far longer than all but a few. Marks stay however far one zooms out.";
 
 type Props = {
@@ -24,7 +24,7 @@ export function GroupLegend({ children, marks }: Props) {
           {GROUP_TITLES[group]}
         </li>
       ))}
-      {marks && <li title={RULE}>▼ rare and long</li>}
+      {marks && <li title={MARKS}>▼ rare and long</li>}
       <li class="spacer" />
       <li>
         {children} <kbd>?</kbd> all keys

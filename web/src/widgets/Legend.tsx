@@ -1,8 +1,9 @@
-// The legend of keys: what the page can do, on one card; and the few most wanted of them in a line below the tracks.
+// The legend of keys: what the page can do, on one card, and what marks are; and the few most wanted of them in a line below the tracks.
 import { useEffect, useRef } from "preact/hooks";
 import { EVERYWHERE, HINTS, type KeyLine, PAGE_GROUPS, TIMELINE_GROUPS } from "../base/keys";
 import { useSession } from "../data/session";
 import type { View } from "../data/view";
+import { MARKS } from "./GroupLegend";
 
 type Props = {
   readonly open: boolean;
@@ -33,7 +34,12 @@ export function Legend({ open, views, onClose }: Props) {
           ))}
         </div>
         <div>
-          {[{ title: "Everywhere", keys: everywhere }, ...PAGE_GROUPS].map((group) => (
+          <Keys title="Everywhere" keys={everywhere} />
+          <section>
+            <h3>▼ rare and long</h3>
+            <p>{MARKS} Thin rows show them as stripes.</p>
+          </section>
+          {PAGE_GROUPS.map((group) => (
             <Keys key={group.title} title={group.title} keys={group.keys} />
           ))}
         </div>
