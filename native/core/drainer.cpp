@@ -63,6 +63,7 @@ void Session::drain() {
   // wakes it.
   uint32_t period_us = options_.drain_period_us;
   while (!quit_) {
+    if (node_clock_.due(monotonic_ns())) measure_clock();
     uint32_t seen = wake_.load(std::memory_order_acquire);
     futex_wait(wake_, seen, period_us);
     if (quit_) return;
@@ -243,6 +244,15 @@ void Session::commit() {
       rows_written(*slot);
     }
   collector_->committed();
+}
+
+void Session::measure_clock() {
+  ClockReading reading;
+  if (!node_clock_.measure(reading)) return;
+  char json[120];
+  int n = snprintf(json, sizeof json, "{\"clock\": [%lld, %lld, %lld]}", (long long)reading.local_ns,
+                   (long long)reading.offset_ns, (long long)reading.error_ns);
+  note(std::string_view(json, size_t(n)));
 }
 
 void Session::note_own_cpu() {

@@ -9,6 +9,7 @@
 
 #include "adapters/sampler.h"
 #include "core/clock.h"
+#include "core/node_clock.h"
 #include "include/strobe.h"
 #include "python/greenlets.h"
 extern "C" {
@@ -32,7 +33,8 @@ namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
            uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns,
-           const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent) {
+           const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent,
+           const std::string& clock_server) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -46,6 +48,7 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.max_bytes = max_bytes;
   options.max_overhead = max_overhead;
   options.silent = silent;
+  options.clock_server = clock_server.c_str();
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -196,7 +199,7 @@ NB_MODULE(_native, m) {
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
         nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("counters") = "", nb::arg("max_bytes") = 0,
-        nb::arg("max_overhead") = 0.0, nb::arg("silent") = false);
+        nb::arg("max_overhead") = 0.0, nb::arg("silent") = false, nb::arg("clock_server") = "");
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);
@@ -227,6 +230,11 @@ NB_MODULE(_native, m) {
     for (Py_ssize_t i = 0; all && i < STROBE_USAGE_VALUES; i++)
       PyTuple_SET_ITEM(all, i, PyLong_FromUnsignedLongLong(values[i]));
     return nb::steal<nb::object>(all);
+  });
+  m.def("node_name", &strobe::node_name);
+  m.def("wall_clock", [] {
+    const strobe::WallClock wall = strobe::wall_clock();
+    return nb::make_tuple(wall.monotonic_ns, wall.unix_ns, wall.error_ns);
   });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),

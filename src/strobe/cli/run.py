@@ -93,6 +93,7 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         from strobe.store.recover import close_trace
 
         close_trace(Path(folder))
+        _check_clocks(folder)
         if yes_or_no(settings["quiet"].text):
             return
         from strobe.present.summary import summarise_soon
@@ -111,6 +112,29 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         _talk(str(error))
     except OSError as error:
         _talk(f"the trace is not complete: {error.strerror or error} ({folder})")
+
+
+def _check_clocks(folder: str) -> None:
+    """Where processes of several nodes were recorded: check their clocks by their messages, and repair them."""
+    from pathlib import Path
+
+    from strobe.store.archive import process_files, read_job
+
+    adapters = read_job(Path(folder)).settings.get("adapters")
+    if not isinstance(adapters, list) or "mpi" not in adapters or len(process_files(Path(folder))) < 2:
+        return
+    from strobe.store.trace import open_trace
+    from strobe.structure.clock_check import CHEAP_ROWS, repair, rows_to_check
+
+    trace = open_trace(folder)
+    if len(set(trace.clocks)) < 2:
+        return
+    if rows_to_check(trace) > CHEAP_ROWS:
+        _talk(f"clocks of several nodes were not checked: too many messages. To do so: strobe clocks --repair {folder}")
+        return
+    repairs = repair(trace)
+    if repairs is not None and repairs.points:
+        open_trace(folder).build_pyramid()
 
 
 def _talk(sentence: str) -> None:

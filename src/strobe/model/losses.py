@@ -118,10 +118,15 @@ LOSSES = {
     "calls_without_lines_while_traced": "calls without counted lines, as the program was traced (debugger, coverage)",
     "functions_without_lines_counted": "functions whose lines were not counted (no room)",
     "lines_not_understood": "lines of the imported profile that could not be read",
+    "clock_violations_left": "messages and collectives between nodes in the wrong order after repair of their clocks",
     "recording_stopped_early": "times that recording had to stop while the process went on (why is beside its end)",
 }
 # Worth knowing, and nothing is missing.
 REMARKS = {
+    "messages_checked": "messages between nodes compared with the clocks",
+    "collectives_checked": "collectives of several nodes compared with the clocks",
+    "clock_violations": "of them in the wrong order by the clocks as they were measured; since then repaired",
+    "clock_violations_worst_ns": "ns that the worst of them was early by",
     "overlapping_spans": "spans that overlap others of their location without nesting: in lanes of their own",
     "times_rounded": "times rounded to whole nanoseconds",
     "sizes_rounded": "sizes that the imported file has rounded",

@@ -92,6 +92,8 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
             folder = f"{stem}-{number}{SUFFIX}"
         except OSError as error:
             raise RecordError(f"cannot make '{folder}': {error.strerror}", do="Name another place with -o.") from error
+    from strobe.native import core
+
     job = {
         "format": "strobe",
         "format_version": FORMAT_VERSION,
@@ -100,6 +102,8 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
         "host": os.uname().nodename,
         "zero_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
         "started_unix_ns": time.time_ns(),
+        "node": core.node_name(),
+        "wall": list(core.wall_clock()),
         "settings": dict(settings),
     }
     try:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strobe.errors import RecordError
-from strobe.record import ranks
+from strobe.record import clock_server, ranks
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
 from strobe.record.filters import anchored_options
 from strobe.record.folder import create, default_name, finish
@@ -80,6 +80,9 @@ def run(
     leads = rank is not None and rank.number == 0 and ranks.sign_in(folder, rank)
     from strobe.native import library
 
+    clock = ""
+    if rank is not None or "mpi" in adapters:  # perhaps processes of other nodes, whose clocks are others
+        clock = clock_server.of(folder) if shared else clock_server.start(folder)
     settings = Session(
         folder,
         adapters,
@@ -89,6 +92,7 @@ def run(
         began_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC),
         inject=os.path.join(os.path.dirname(__file__), "inject"),
         library=library(),
+        clock=clock,
     )
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
@@ -104,6 +108,7 @@ def run(
     if leads and rank is not None:
         ranks.wait_for_others(folder, rank)
     _remove_windows(folder)
+    clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
 

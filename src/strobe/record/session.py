@@ -54,6 +54,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         max_bytes=size(options["max-size"]) if options["max-size"] else 0,
         max_overhead=share(options["max-overhead"]) if options["max-overhead"] else 0.0,
         silent=not main,
+        clock_server=settings.clock,
     )
     switch.counted = tuple(filter(None, options["counters-per-region"].split(",")))
     _settings = settings

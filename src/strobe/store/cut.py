@@ -56,7 +56,8 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
     if folder.exists():
         raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
     work = folder.with_name(f".{folder.name}.cutting-{os.getpid()}")
-    notes, beside = [], {}
+    notes: list[str] = []
+    beside: dict[str, dict[str, object]] = {}
     try:
         work.mkdir(parents=True)
         for process, reader in enumerate(trace.readers):
@@ -72,7 +73,9 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
                 shutil.copyfile(files.blocks, work / f"{name}.blocks")
                 offset = trace.zero_ns - trace.zero_of(process)
             rank = trace.processes.column("rank")[process]
-            beside[name] = {"rank": rank, "clock_offset_ns": offset}
+            beside[name] = {"rank": rank, "clock_offset_ns": offset, **_of_clock(trace, files.blocks.stem)}
+            if isinstance(reader, PartReader) or files.rings is not None:
+                beside[name].pop("clock_points", None)  # what is written anew is on the trace's axis already
         _write_job(trace, work, beside)
         if anonymise:
             anonymous.rewrite(work)
@@ -99,6 +102,12 @@ def _copy_beside(trace: Trace, work: Path) -> None:
         lines = path.read_bytes().splitlines(keepends=True)
         others = [line for line in lines if not any(b'"pid": %d,' % pid in line for pid in left_out)]
         (work / path.name).write_bytes(b"".join(others))
+
+
+def _of_clock(trace: Trace, stem: str) -> dict[str, object]:
+    """Return what is noted of the clock of a process."""
+    note = trace.job.processes.get(stem, {})
+    return {key: note[key] for key in ("clock", "clock_error_ns", "clock_points") if key in note}
 
 
 def _left_out(reader: ProcessReader | PartReader) -> int:
