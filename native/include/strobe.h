@@ -199,6 +199,9 @@ STROBE_API void strobe_note_rank(int rank, int size);
 // Entry points found by name: ITT (INTEL_LIBITTNOTIFY64) and NVTX (NVTX_INJECTION64_PATH) load this library themselves.
 struct ___itt_global;
 STROBE_API void __itt_api_init(struct ___itt_global* global, int groups);
+// The same for PyTorch's library that is loaded already and found no collector when it looked for one. 0: it is not
+// loaded, has another collector, or is built in a way that we do not know.
+STROBE_API int strobe_attach_torch(const char* library);
 STROBE_API int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t));
 
 #ifdef __cplusplus

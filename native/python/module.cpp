@@ -218,6 +218,7 @@ NB_MODULE(_native, m) {
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
+  m.def("attach_torch", [](const std::string& path) { return strobe_attach_torch(path.c_str()) != 0; });
   m.def("name_process", [](const std::string& name) { strobe_name_process(name.c_str()); });
   m.def("metric",
         [](const std::string& name, const std::string& unit) { return strobe_metric(name.c_str(), unit.c_str()); });
