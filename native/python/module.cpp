@@ -276,6 +276,7 @@ NB_MODULE(_native, m) {
   m.def("call_watch_stop", &call_watch_stop);
   m.def("lines_start", &lines_choose, nb::arg("patterns"));
   m.def("lines_stop", &lines_stop);
+  m.def("lines_forget", &lines_forget);
   m.def("lines_add", &lines_add_code, nb::arg("code"));
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));

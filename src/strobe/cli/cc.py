@@ -123,10 +123,12 @@ def wrappers(more: list[str]) -> str:
     added = shlex.join(["-finstrument-functions", "-fno-omit-frame-pointer", "-g", *more])
     made: dict[str, str] = {}
     for name, variable in COMPILERS.items():
-        asked = os.environ.get(variable, "") if name in ("cc", "c++") else ""
-        real = asked or shlex.quote(_real(name))
-        if asked or _real(name):
-            made[name] = _WRAPPER.format(real=real, flags=added, archive=archive)
+        words = shlex.split(os.environ.get(variable, "")) if name in ("cc", "c++") else []
+        words = words or [name]
+        if os.sep not in words[0]:  # looked for by the wrapper it would be the wrapper itself
+            words[0] = _real(words[0])
+        if words[0]:
+            made[name] = _WRAPPER.format(real=shlex.join(words), flags=added, archive=archive)
     if not made:
         raise RecordError("no C or C++ compiler is installed", do="Install gcc or clang.", exit_code=127)
     digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]

@@ -8,6 +8,7 @@ same signal).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -116,9 +117,18 @@ def run(
         return RunResult(None, exit_code, number)
     if leads and rank is not None:
         ranks.wait_for_others(folder, rank)
+    _remove_windows(folder)
     clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
+
+
+def _remove_windows(folder: str) -> None:
+    """Remove what record/windows.py shares with children: a process that was killed leaves it behind."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith("window-"):
+                os.unlink(os.path.join(folder, name))
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:
