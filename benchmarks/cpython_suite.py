@@ -1,6 +1,6 @@
 """CPython's own tests of threads, generators, coroutines, processes and tracing, plain and under `strobe run`.
 
-./dev bench cpython_suite [--pythons 3.11 3.12 3.13] [--modules test_threading ...] [--options "--trace +c_calls"]
+./dev bench cpython_suite [--pythons 3.11 3.12 3.13] [--modules test_threading ...] [--options=--trace=+c_calls]
 
 Every test runs in both ways, in a fresh process per module; everything that the tests and the standard library call is
 recorded. What is compared is each test's own verdict. A test that fails plainly, too, is no exception; one that
@@ -154,7 +154,7 @@ def main() -> None:
             if differ and chosen.talk:
                 print(talk[-6000:], file=sys.stderr)
     print("\n## CPython's own tests under `strobe run`\n")
-    print(table(rows))
+    print(table(rows) if rows else "None of these Pythons has any of these modules.")
     for version, name, plain, recorded in all_differ:
         print(f"\n- {version} {name}: {plain} without, {recorded} with strobe")
 

@@ -1,6 +1,12 @@
-"""Kill a training at random moments, and compare what its trace holds with what the training itself counted.
+"""Kill programs at random moments, and compare what their traces hold with what they themselves counted.
 
-./dev bench kill [--times 20] [--seed 1]
+./dev bench kill [--times 20] [--seed 1] [--crowd]
+
+With `--crowd`: processes that fork while their threads call, all killed at once. Every thread of every process counts
+its calls in memory that survives; spans must nest, and every call that was counted must be there, or be stated as lost.
+In half of the runs the threads call without a pause, so that buffers run full.
+
+Without: a training.
 
 A thread of the training calls `tick(n)` all the time and leaves n in a file that survives the kill. The trace must hold
 every one of these calls; the last may be missing, because the kill can hit between counting and calling.
@@ -9,14 +15,16 @@ every one of these calls; the last may be missing, because the kill can hit betw
 import argparse
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from measure import EXAMPLE, STROBE, folder, table
+from measure import EXAMPLE, ROOT, STROBE, folder, table
 
 import strobe
+from tests.record.crowd import faults
 
 TICKING = """
 import mmap, os, runpy, struct, sys, threading, time
@@ -65,14 +73,38 @@ def kill_once(place: Path, number: int, delay_s: float) -> dict[str, object]:
     }
 
 
+def kill_crowd(place: Path, number: int, moments: random.Random) -> dict[str, object]:
+    """Start a crowd of processes and threads, kill all of it after a while, and compare."""
+    processes, threads = moments.choice([(2, 8), (4, 4), (7, 2)])
+    delay_s, pause_s = moments.uniform(0.0, 2.0), 0.001 * (number % 2)
+    words = [str(ROOT / "tests/record/crowd.py"), f"{number}.counts", str(processes), str(threads), str(pause_s)]
+    options = ["--quiet", "--keep", "all", "--throttle", "off", "-o", f"{number}.strobe"]
+    process = subprocess.Popen([STROBE, "run", *options, *words], cwd=place, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    group = int(process.stdout.readline().split()[1])
+    time.sleep(delay_s)
+    os.killpg(group, signal.SIGKILL)
+    code = process.wait(timeout=600)
+    wrong, figures = faults(place / f"{number}.strobe", place / f"{number}.counts")
+    for sentence in wrong:
+        print(f"run {number}: {sentence}", flush=True)
+    shutil.rmtree(place / f"{number}.strobe")
+    facts = {"after s": f"{delay_s:.2f}", "pause": "yes" if pause_s else "no", **figures}
+    return {**facts, "sound": not wrong and code == -signal.SIGKILL}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--crowd", action="store_true")
     options = parser.parse_args()
     moments = random.Random(options.seed)
     with folder() as place:
-        rows = [kill_once(place, number, moments.uniform(0.0, 6.0)) for number in range(options.times)]
+        if options.crowd:
+            rows = [kill_crowd(place, number, moments) for number in range(options.times)]
+        else:
+            rows = [kill_once(place, number, moments.uniform(0.0, 6.0)) for number in range(options.times)]
     print(f"\n## Killed at {options.times} random moments\n")
     print(table(rows))
     sound = sum(bool(row["sound"]) for row in rows)

@@ -5,13 +5,17 @@
 // The declarations are our own (ITT API 3.0; struct layouts of intel/ittapi src/ittnotify/ittnotify_config.h, BSD-3 or
 // GPL-2), so that nothing of ITT is needed to build; native/tests compares them with the genuine header where there is
 // one.
+#include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <string.h>
 
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
+#include "adapters/torch_collectives.h"
 #include "core/ring.h"
 #include "core/session.h"
 #include "include/strobe.h"
@@ -65,6 +69,8 @@ constexpr size_t kMaxDepth = 128;
 struct Ranges {  // open ITT tasks of this thread: task_end names none
   uint32_t depth = 0;
   uint32_t regions[kMaxDepth];
+  std::shared_ptr<CollectiveFacts> collective;  // of the range at collective_depth
+  uint32_t collective_depth = 0;
 };
 // A pointer: the library's thread-locals share glibc's small surplus of static TLS (512 bytes for all dlopened
 // libraries).
@@ -163,11 +169,14 @@ void task_begin(const ___itt_domain* domain, ___itt_id, ___itt_id, ___itt_string
   if (r.depth < kMaxDepth) r.regions[r.depth] = region;
   r.depth++;
   if (region && r.depth <= kMaxDepth) put(kEnter, region);
+  if (name && runs_collective(name->strA) && !r.collective && (r.collective = take_collective()))
+    r.collective_depth = r.depth;
 }
 
 void task_end(const ___itt_domain*) {
   Ranges& r = ranges();
   if (r.depth == 0) return;  // began before we were asked to look
+  if (r.collective && r.depth == r.collective_depth) collective_over(*std::exchange(r.collective, nullptr));
   r.depth--;
   if (r.depth < kMaxDepth && r.regions[r.depth]) put(kLeave, r.regions[r.depth]);
 }
@@ -191,6 +200,68 @@ const Hook hooks[] = {
     {"__itt_thread_set_nameA", reinterpret_cast<void*>(thread_set_name)},
 };
 
+// PyTorch asks for its domain once, while it is loaded; without a collector it gets none, and keeps that in a static
+// variable. Its function itt_range_pop begins by reading it: mov rdi, [rip + offset]. Null: it is not there.
+___itt_domain** domain_variable(void* torch) {
+#ifdef __x86_64__
+  auto* code = static_cast<const uint8_t*>(dlsym(torch, "_ZN5torch8profiler13itt_range_popEv"));
+  for (int at = 0; code && at < 16; at++) {
+    if (code[at] != 0x48 || code[at + 1] != 0x8B || code[at + 2] != 0x3D) continue;
+    int32_t offset;
+    memcpy(&offset, code + at + 3, sizeof offset);
+    return reinterpret_cast<___itt_domain**>(const_cast<uint8_t*>(code) + at + 7 + offset);
+  }
+#endif
+  (void)torch;
+  return nullptr;
+}
+
+struct Segments {
+  const void *code, *variable;
+  bool same_library;  // and the variable may be written
+};
+
+int in_same_library(dl_phdr_info* info, size_t, void* data) {
+  auto* wanted = static_cast<Segments*>(data);
+  bool has_code = false, has_variable = false;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const auto& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    auto inside = [&](const void* at) {
+      return uintptr_t(at) - (info->dlpi_addr + part.p_vaddr) < part.p_memsz;  // unsigned: before it is far away
+    };
+    has_code |= inside(wanted->code);
+    has_variable |= (part.p_flags & PF_W) && inside(wanted->variable);
+  }
+  wanted->same_library |= has_code && has_variable;
+  return has_code;
+}
+
+const ___itt_domain* probed;  // what PyTorch called us with
+void probe(const ___itt_domain* domain, ___itt_id, ___itt_id, ___itt_string_handle*) { probed = domain; }
+
+// Give PyTorch a domain, and try whether it uses it. The functions that it calls are ours already, or none.
+bool give_domain(void* torch, ___itt_global* global) {
+  auto** variable = domain_variable(torch);
+  auto* push = reinterpret_cast<void (*)(const char*)>(dlsym(torch, "_ZN5torch8profiler14itt_range_pushEPKc"));
+  Segments wanted{global, variable, false};
+  dl_iterate_phdr(in_same_library, &wanted);
+  void** task_begin_pointer = nullptr;
+  for (auto* api = global->api_list_ptr; api->name; api++)
+    if (!strcmp(api->name, "__itt_task_begin")) task_begin_pointer = api->func_ptr;
+  if (!push || !task_begin_pointer || !wanted.same_library || *variable) return false;
+  auto* domain = domain_create("PyTorch");
+  void* before = *task_begin_pointer;
+  *variable = domain;
+  *task_begin_pointer = reinterpret_cast<void*>(probe);
+  probed = nullptr;
+  push("");
+  *task_begin_pointer = before;
+  if (probed == domain) return true;
+  *variable = nullptr;
+  return false;
+}
+
 }  // namespace
 }  // namespace strobe
 
@@ -204,4 +275,17 @@ extern "C" void __itt_api_init(___itt_global* global, int) {
   }
   // Domains made before now are on the library's own list; a domain whose flags are 0 is switched off.
   for (auto* domain = global->domain_list; domain; domain = domain->next) domain->flags = 1;
+}
+
+int strobe_attach_torch(const char* library) {
+  void* torch = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (!torch) return 0;
+  static ___itt_global* attached = nullptr;
+  auto* global = static_cast<___itt_global*>(dlsym(torch, "__itt__ittapi_global"));
+  if (global && global != attached && global->api_list_ptr && !global->lib && strobe::give_domain(torch, global)) {
+    __itt_api_init(global, 0);
+    attached = global;
+  }
+  dlclose(torch);  // the program's own reference keeps it
+  return global && global == attached;
 }

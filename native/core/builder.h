@@ -146,7 +146,7 @@ class LocationBuilder {
   struct Epoch {
     uint64_t position, epoch;
   };
-  std::vector<Epoch> epochs_;              // of the clock, since base_position_
+  std::vector<Epoch> epochs_;  // of the clock, since base_position_
   struct Switch {
     uint64_t position;  // behind the record that says so
     uint32_t stack;

@@ -1,5 +1,7 @@
 #include "core/clock.h"
 
+#include <stdlib.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -7,8 +9,19 @@
 namespace strobe {
 
 bool ticks_are_tsc = false;
+bool clock_is_shifted = false;
+
+namespace {
+int64_t shift_ns = 0;
+double drift = 0;
+}  // namespace
+
+int64_t shifted_ns(int64_t ns) { return ns + shift_ns + int64_t(double(ns) * drift); }
 
 void clock_setup() {
+  if (const char* text = getenv("STROBE_CLOCK_SHIFT_NS")) shift_ns = strtoll(text, nullptr, 10);
+  if (const char* text = getenv("STROBE_CLOCK_DRIFT_PPM")) drift = strtod(text, nullptr) / 1e6;
+  clock_is_shifted = shift_ns != 0 || drift != 0;
 #if defined(__x86_64__)
   // Invariant TSC: CPUID 0x80000007, EDX bit 8 (AMD64 Architecture Programmer's Manual vol. 3; Intel SDM vol. 2A).
   unsigned a, b, c, d;

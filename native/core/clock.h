@@ -11,14 +11,19 @@
 
 namespace strobe {
 
+extern bool ticks_are_tsc;  // decided once by clock_setup()
+// For tests: STROBE_CLOCK_SHIFT_NS and STROBE_CLOCK_DRIFT_PPM make this process read t + shift + t * drift / 1e6 where
+// the clock of its node says t.
+extern bool clock_is_shifted;
+int64_t shifted_ns(int64_t ns);
+void clock_setup();
+
 inline int64_t monotonic_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
+  const int64_t ns = int64_t(now.tv_sec) * 1000000000 + now.tv_nsec;
+  return __builtin_expect(clock_is_shifted, 0) ? shifted_ns(ns) : ns;
 }
-
-extern bool ticks_are_tsc;  // decided once by clock_setup()
-void clock_setup();
 
 inline uint64_t ticks() {
 #if defined(__x86_64__)

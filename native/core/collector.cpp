@@ -655,7 +655,9 @@ void Collector::committed() {
 
 void Collector::finish(int64_t now_ns) {
   decide(now_ns);
-  if (loop_ && in_iteration_ && main_ && last_mark_ns_ >= begun_.ns && !cutter_.unmarked()) {
+  // What comes after the last strobe.step() is no step.
+  const bool ended = loop_ && loop_->kind == LoopKind::hint && last_mark_ns_ <= begun_.ns;
+  if (loop_ && in_iteration_ && main_ && last_mark_ns_ >= begun_.ns && !ended && !cutter_.unmarked()) {
     // The last iteration ends with its mark, or goes on while what runs is known from the others.
     const LocationBuilder& builder = main_->builder;
     const SpanColumns& columns = builder.columns();

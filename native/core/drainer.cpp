@@ -64,6 +64,7 @@ void Session::drain() {
   // wakes it.
   uint32_t period_us = options_.drain_period_us;
   while (!quit_) {
+    if (node_clock_.due(monotonic_ns())) measure_clock();
     uint32_t seen = wake_.load(std::memory_order_acquire);
     futex_wait(wake_, seen, period_us);
     if (quit_) return;
@@ -96,9 +97,7 @@ void Session::rows_written(Slot& slot) {
   if (!failed_ && rows) rows->header->tail.store(slot.builder->attached.tail(), std::memory_order_release);
 }
 
-bool Session::half_used(const Slot& slot) {
-  return slot.read - slot.header->tail.load() > slot.header->capacity / 2;
-}
+bool Session::half_used(const Slot& slot) { return slot.read - slot.header->tail.load() > slot.header->capacity / 2; }
 
 bool Session::rows_press(const Slot& slot) {
   const Slot* rows = slot.rows;
@@ -249,6 +248,15 @@ void Session::commit() {
       rows_written(*slot);
     }
   collector_->committed();
+}
+
+void Session::measure_clock() {
+  ClockReading reading;
+  if (!node_clock_.measure(reading)) return;
+  char json[120];
+  int n = snprintf(json, sizeof json, "{\"clock\": [%lld, %lld, %lld]}", (long long)reading.local_ns,
+                   (long long)reading.offset_ns, (long long)reading.error_ns);
+  note(std::string_view(json, size_t(n)));
 }
 
 void Session::note_own_cpu() {

@@ -77,12 +77,14 @@ bool start_from_environment(const char* adapter) {
   int supervisor = atoi(std::string(field(session, "supervisor")).c_str());
   bool main = supervisor && supervisor == getppid();
   std::string description = describe(main);
+  std::string clock_server(field(session, "clock"));
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
   options.metrics_period_ms = lists(adapters, "counters") ? 0 : UINT32_MAX;
   options.silent = !main;
   options.keep = kept(field(session, "--keep"));
+  options.clock_server = clock_server.c_str();
   if (int error = strobe_start(&options)) {
     // Between two recording windows; or what was called here until now (an allocator with hooks) was faster.
     if (error == EBUSY) return strobe_active();

@@ -113,7 +113,9 @@ void HardwareCounters::close_all() {
 }
 
 void HardwareCounters::follow(const std::vector<int>& threads) {
-  const auto there = [&threads](int thread) { return std::find(threads.begin(), threads.end(), thread) != threads.end(); };
+  const auto there = [&threads](int thread) {
+    return std::find(threads.begin(), threads.end(), thread) != threads.end();
+  };
   for (Followed& each : followed_) {
     if (!each.thread || there(each.thread)) continue;
     for (size_t i = 0; i < kHardwareCounters; i++) {

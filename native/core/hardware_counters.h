@@ -12,8 +12,8 @@ namespace strobe {
 constexpr size_t kHardwareCounters = 4;
 extern const char* const kHardwareNames[kHardwareCounters];  // instructions, cycles, cache-misses, branch-misses
 
-// One counter of one thread. Programs close descriptors that are not theirs; the number may be a file of their own then,
-// of which nothing may be read: the kernel's number of the counter tells whether it is ours.
+// One counter of one thread. Programs close descriptors that are not theirs; the number may be a file of their own
+// then, of which nothing may be read: the kernel's number of the counter tells whether it is ours.
 struct PerfFile {
   int fd = -1;
   uint64_t id = 0;

@@ -140,6 +140,13 @@ uint64_t Session::next_look(const RingHeader& ring, uint64_t head, uint64_t rese
   return quarter < limit ? quarter : limit;
 }
 
+// Enters leave room for the leaves of what is open already, so that whole spans are lost: a leave without room would
+// make children of the span's next siblings.
+static uint64_t room_for_leaves(const RingHeader& ring) {
+  const uint64_t share = ring.capacity / 16;
+  return share < 1024 ? share + 2 : 1024;
+}
+
 void Session::slow_put(RecordKind kind, uint32_t region) {
   Producer& p = producer;
   if (!make_recordable(p)) return;
@@ -150,7 +157,7 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
     ring.lost.fetch_add(1, std::memory_order_relaxed);
     if (p.lost_depth > 0) return;
   } else {
-    if (!wait_for_room(ring, p.head, 2)) {
+    if (!wait_for_room(ring, p.head, kind == kEnter ? room_for_leaves(ring) : 2)) {
       if (muted_) return;
       ring.lost.fetch_add(1, std::memory_order_relaxed);
       if (kind == kEnter) p.lost_depth = 1, p.limit.store(0);
@@ -166,7 +173,7 @@ void Session::slow_put(RecordKind kind, uint32_t region) {
     p.head++;
     ring.head.store(p.head, std::memory_order_release);
   }
-  p.limit.store(next_look(ring, p.head, 2));
+  p.limit.store(next_look(ring, p.head, room_for_leaves(ring)));
   // Stopped meanwhile: nobody else may have seen this thread's limit.
   if (!active() || failed_ || paused_) p.limit.store(0);
 }

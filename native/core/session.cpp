@@ -59,7 +59,8 @@ int Session::start(const strobe_options& options) {
     folder_ = options.folder;
     description_ = options.description ? options.description : "";
     counters_ = options.counters ? options.counters : "";
-    options_.folder = nullptr, options_.description = nullptr, options_.counters = nullptr;
+    node_clock_.ask(options.clock_server ? options.clock_server : "");
+    options_.folder = options_.description = options_.counters = options_.clock_server = nullptr;
     if (!options_.ring_bytes) options_.ring_bytes = kDefaultRingBytes;
     if (!options_.drain_period_us) options_.drain_period_us = 10000;
     if (!options_.metrics_period_ms) options_.metrics_period_ms = 200;
@@ -81,6 +82,7 @@ int Session::start(const strobe_options& options) {
   thread_metrics_.clear();
   shed_ = 0, records_seen_ = 0, spent_ns_ = 0;
   next_budget_ns_ = next_folder_ns_ = monotonic_ns();
+  node_clock_.begin();
   next_overhead_ns_ = next_budget_ns_ + 1000000000;
   {
     std::lock_guard lock(slots_mutex_);
@@ -146,6 +148,7 @@ void Session::stop(int exit_code) {
   stop_producers();
   if (!paused_) stop_drainer();
   paused_ = false;
+  measure_clock();
   if (muted_.exchange(false)) count("unrecorded_ms", uint64_t((monotonic_ns() - muted_since_ns_) / 1000000));
   round(true);
   if (!failed_) {

@@ -14,6 +14,7 @@
 #include "core/collector.h"
 #include "core/held_file.h"
 #include "core/line_counts.h"
+#include "core/node_clock.h"
 #include "core/process_metrics.h"
 #include "core/regions.h"
 #include "core/ring.h"
@@ -118,6 +119,7 @@ class Session {
   void write_snapshot(const std::string& bytes, uint64_t sequence);
   void release(Slot& slot);
   void note_own_cpu();
+  void measure_clock();
   void sample_metrics(int64_t now_ns);
   void stage(uint32_t metric, int64_t now_ns, double value);
   void save_staged();
@@ -151,6 +153,7 @@ class Session {
   std::unique_ptr<Collector> collector_;  // nullptr: everything is kept
   std::vector<Slot*> live_;               // slots with a builder, as of the drainer's current round
   std::unique_ptr<ProcessMetrics> metrics_;
+  NodeClock node_clock_;
   std::atomic<RingsHeader*> header_{nullptr};
   std::atomic<RingHeader*> totals_{nullptr};
   std::map<uint64_t, uint32_t> early_locations_;      // by thread: of threads that have recorded nothing themselves

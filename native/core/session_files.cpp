@@ -143,12 +143,14 @@ int Session::open_files() {
 }
 
 std::string Session::process_json() const {
-  char text[512];
+  char text[640];
+  const WallClock wall = wall_clock();
   snprintf(text, sizeof text,
            "{\"pid\": %d, \"parent_pid\": %d, \"started_ns\": %lld, \"forked\": %s, \"put_ns\": %.2f, \"clock\": "
-           "\"%s\", \"description\": ",
+           "\"%s\", \"node\": \"%.120s\", \"wall\": [%lld, %lld, %lld], \"description\": ",
            getpid(), getppid(), (long long)started_ns_, child_ ? "true" : "false", put_ns_,
-           ticks_are_tsc ? "tsc" : "monotonic");
+           ticks_are_tsc ? "tsc" : "monotonic", node_name().c_str(), (long long)wall.monotonic_ns,
+           (long long)wall.unix_ns, (long long)wall.error_ns);
   return text + (description_.empty() ? std::string("{}") : description_) + "}";
 }
 

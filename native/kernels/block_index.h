@@ -32,6 +32,13 @@ class Ends {
   void add(uint64_t row, int64_t end_ns) { own_.push_back({row, end_ns}); }
   void sort();
   void point_to(const End* sorted, size_t count) { ends_ = sorted, count_ = count; }
+  template <class Move>
+  void move(Move&& move) {
+    std::vector<End> moved(ends_, ends_ + count_);  // they may lie in the index file
+    for (End& each : moved) move(each.second);
+    own_ = std::move(moved);
+    ends_ = own_.data();
+  }
   const End* find(uint64_t row) const;  // end() where the row has none
   const End* begin() const { return ends_; }
   const End* end() const { return ends_ + count_; }

@@ -46,7 +46,7 @@ std::vector<Cells> sampled_cells(const ProcessFile& file, const Location& locati
     const auto at = size_t(after - blocks.begin()) - 1;
     if (at != decoded) {
       decoded = blocks.size();
-      if (!file.view(blocks[at], view) || !decode_spans(view, blocks[at].count, columns)) continue;
+      if (!file.view(blocks[at], view) || !file.decode(view, blocks[at].count, columns)) continue;
       decoded = at;
     }
     const int64_t block_end = after == blocks.end() ? INT64_MAX : after->first_ns;

@@ -44,6 +44,7 @@ class SummingAll {
 
   // False: something is missing, and what encloses what must be looked at.
   bool add_blocks() {
+    if (!file_.clock().empty()) return false;  // durations alone say nothing on another clock
     for (size_t path = 0; path < sums_.size(); path++)
       if (!sound(path)) return false;
     uint64_t row = location_.blocks.empty() ? 0 : location_.blocks[0].first_row;
@@ -143,7 +144,7 @@ class Summing {
         depth_ = 0;  // what begins in it is not chosen, and so is nobody's parent
         continue;
       }
-      if (!file_.view(block, view) || !decode_spans(view, block.count, columns)) continue;
+      if (!file_.view(block, view) || !file_.decode(view, block.count, columns)) continue;
       if (i == 0)
         for (const OpenSpan& open : view.carry) add(open.row, open.start_ns, kOpen, open.path);
       for (uint32_t k = 0; k < block.count; k++)

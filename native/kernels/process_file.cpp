@@ -502,7 +502,46 @@ bool ProcessFile::whole(std::string_view payload) const {
 }
 
 bool ProcessFile::view(const Block& block, SpansView& out) const {
-  return whole(block.payload) && view_spans(block.payload, block.count, out);
+  if (!whole(block.payload) || !view_spans(block.payload, block.count, out)) return false;
+  if (!clock_.empty())
+    for (OpenSpan& open : out.carry) open.start_ns = clock_.at(open.start_ns);
+  return true;
+}
+
+bool ProcessFile::decode(const SpansView& view, uint32_t count, SpanColumns& out) const {
+  if (!decode_spans(view, count, out)) return false;
+  if (clock_.empty()) return true;
+  for (size_t i = 0; i < out.start_ns.size(); i++) {
+    const int64_t start = out.start_ns[i];
+    out.start_ns[i] = clock_.at(start);
+    if (out.duration_ns[i] != kOpen) out.duration_ns[i] = clock_.at(start + out.duration_ns[i]) - out.start_ns[i];
+  }
+  return true;
+}
+
+void ProcessFile::use_clock(ClockMap clock) {
+  clock_ = std::move(clock);
+  const auto move = [&](int64_t& ns) { ns = clock_.at(ns); };
+  for (auto& [id, location] : locations) {
+    if (!location.blocks.empty()) move(location.first_ns), move(location.last_ns);
+    for (Block& block : location.blocks) move(block.first_ns), move(block.last_ns);
+    location.ends.move(move);
+  }
+  for (auto& [id, metric] : metrics)
+    for (int64_t& ns : metric.time_ns) move(ns);
+  for (structure::LoopRecord& loop : loops) {
+    move(loop.accepted_ns);
+    if (loop.ended_ns >= 0) move(loop.ended_ns);
+  }
+  for (structure::IterationRecord& each : iterations) {
+    const int64_t end = clock_.at(each.start_ns + each.duration_ns);
+    move(each.start_ns), move(each.detail_ns);
+    // The parts add up to the duration: what the clocks differ by goes to the longest.
+    int64_t& longest = *std::max_element(std::begin(each.parts_ns), std::end(each.parts_ns));
+    longest += end - each.start_ns - each.duration_ns;
+    each.duration_ns = end - each.start_ns;
+  }
+  move(last_ns);
 }
 
 // Takes blocks and tables from the index, and reads what else there is.

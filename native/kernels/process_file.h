@@ -14,6 +14,7 @@
 #include "core/rows.h"
 #include "core/statistics.h"
 #include "kernels/block_index.h"
+#include "kernels/clock_map.h"
 #include "structure/iterations.h"
 
 namespace strobe {
@@ -112,8 +113,14 @@ class ProcessFile {
 
   // Whether the checksum of a chunk is right, if that was not seen when the file was opened.
   bool whole(std::string_view payload) const;
-  // Where the parts of a block lie; false where it is damaged.
+  // Where the parts of a block lie; false where it is damaged. Columns that are decoded of it by themselves, and its
+  // header, are on the process's clock.
   bool view(const Block& block, SpansView& out) const;
+  bool decode(const SpansView& view, uint32_t count, SpanColumns& out) const;
+
+  // From now on all times are those of the trace. Once, before anything is read.
+  void use_clock(ClockMap clock);
+  const ClockMap& clock() const { return clock_; }
 
   // Spans in blocks that begin before a moment, without reading them: no fewer than those that begin before it.
   uint64_t spans_before(int64_t ns) const;
@@ -134,6 +141,7 @@ class ProcessFile {
   void recover(const std::string& rings_path);
   void note_trailer(const ChunkHeader& header, std::string_view payload, size_t offset);
   void drop_torn_rows();
+  ClockMap clock_;
   uint32_t next_iteration_ = 0;
   std::string index_path_;
   BlockIndex index_;
@@ -178,7 +186,7 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
   for (size_t first = at; at < loc.blocks.size(); at++) {
     const Block& block = loc.blocks[at];
     if (at > first && block.first_ns >= end_ns) break;
-    if (!this->view(block, view) || !decode_spans(view, block.count, columns)) continue;
+    if (!this->view(block, view) || !decode(view, block.count, columns)) continue;
     auto emit = [&](uint64_t row, int64_t start, int64_t duration, uint32_t path) {
       bool complete = true;
       int64_t end = start + duration;

@@ -187,19 +187,14 @@ class Builder {
   void leaf(uint32_t level, int64_t start, int64_t end, Part& out) {
     out.clear();
     size_t of_bin = 0;  // first cell of the bin that is being filled
-    auto end_bin = [&] {
-      std::sort(out.cells.begin() + ptrdiff_t(of_bin), out.cells.end(),
-                [](const Part::Cell& a, const Part::Cell& b) { return a.region < b.region; });
-      of_bin = out.cells.size();
-    };
     auto add = [&](uint32_t bin, uint32_t region, int64_t ns) {
-      if (of_bin < out.cells.size() && out.cells[of_bin].bin != bin) end_bin();
-      for (size_t i = of_bin; i < out.cells.size(); i++)
-        if (out.cells[i].region == region) {
-          out.cells[i].ns += ns;
-          return;
-        }
-      out.cells.push_back({bin, region, ns});
+      if (of_bin < out.cells.size() && out.cells[of_bin].bin != bin) of_bin = out.cells.size();
+      size_t at = out.cells.size();
+      while (at > of_bin && out.cells[at - 1].region > region) at--;
+      if (at > of_bin && out.cells[at - 1].region == region)
+        out.cells[at - 1].ns += ns;
+      else
+        out.cells.insert(out.cells.begin() + ptrdiff_t(at), {bin, region, ns});
     };
     touched_.clear();
     ahead_.take(
@@ -224,7 +219,6 @@ class Builder {
           if (exceptional_(each))
             for (uint32_t bin = first; bin <= last; bin++) mark(out.marks, bin, each);
         });
-    end_bin();
     std::sort(touched_.begin(), touched_.end());
     for (const uint32_t region : touched_) {
       out.profile.push_back(sums_[region]);
@@ -290,6 +284,9 @@ TilesOf tiles_of(const ProcessFile& file, const Groups& groups, int64_t origin_n
   for (const auto& [id, location] : file.locations) of.spans += location.spans;
   of.last_ns = file.last_ns, of.origin_ns = origin_ns;
   of.groups = crc32c(groups.data(), groups.size());
+  const auto& points = file.clock().points();
+  if (!points.empty())
+    of.clock = crc32c(reinterpret_cast<const char*>(points.data()), points.size() * sizeof points[0]);
   return of;
 }
 

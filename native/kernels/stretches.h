@@ -39,7 +39,7 @@ bool visit_block(const ProcessFile& file, const Location& location, size_t index
                  BlockScratch& scratch, OnStart&& on_start, OnStretch&& on_stretch) {
   const Block& block = location.blocks[index];
   auto& [view, columns, stack] = scratch;
-  if (!file.view(block, view) || !decode_spans(view, block.count, columns)) return false;
+  if (!file.view(block, view) || !file.decode(view, block.count, columns)) return false;
   const bool last = index + 1 == location.blocks.size();
   const int64_t block_end = last ? INT64_MAX : location.blocks[index + 1].first_ns;
   auto end_of = [&](uint64_t row, int64_t start, int64_t duration) {

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "structure/varint.h"
+#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_c_literalCompressionMode; ours is the only zstd that is linked
 #include "zstd.h"
 
 namespace strobe {
@@ -43,13 +44,14 @@ class Numbers {
 
 }  // namespace
 
-std::string compressed(std::string_view bytes) {
+std::string compressed(std::string_view bytes, bool few) {
   ZSTD_CCtx*& context = contexts().compress;
   if (!context) {
     context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 1);
     ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
   }
+  ZSTD_CCtx_setParameter(context, ZSTD_c_literalCompressionMode, few ? ZSTD_lcm_uncompressed : ZSTD_lcm_auto);
   std::string out(ZSTD_compressBound(bytes.size()), '\0');
   const size_t n = ZSTD_compress2(context, out.data(), out.size(), bytes.data(), bytes.size());
   out.resize(ZSTD_isError(n) ? 0 : n);  // cannot happen: there is room by construction
@@ -109,7 +111,7 @@ std::string encode_tile(const Tile& tile) {
   out.number(first.size()), out.number(second.size());
   out.bytes += first;
   out.bytes += second;
-  if (of_location) out.bytes += compressed(profile.bytes);
+  if (of_location) out.bytes += compressed(profile.bytes, true);
   return out.bytes;
 }
 

@@ -50,7 +50,8 @@ std::string encode_tile(const Tile& tile);
 // False: damaged.
 bool decode_tile(std::string_view frames, uint32_t parts, Tile& out);
 
-std::string compressed(std::string_view bytes);
+// `few`: so few bytes, as those of a profile, that a table of how to write each would be larger than what it saves.
+std::string compressed(std::string_view bytes, bool few = false);
 bool decompressed(std::string_view frame, std::string& out);
 
 }  // namespace strobe

@@ -17,7 +17,7 @@ struct TilesOf {
   int64_t last_ns = 0;
   int64_t origin_ns = 0;  // where bin 0 of every level begins, on the clock of the blocks
   uint32_t groups = 0;    // checksum of the group of every region
-  uint32_t unused = 0;
+  uint32_t clock = 0;     // checksum of what the process's clock is corrected by, 0 for nothing
   bool operator==(const TilesOf&) const = default;
 };
 

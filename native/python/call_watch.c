@@ -19,7 +19,7 @@ static _PyFrameEvalFunction before; /* who evaluated frames when we came */
 static PyObject* watching(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing);
 
 static void tell(PyObject* callback) {
-  if (callback == Py_None) return;
+  if (!callback || callback == Py_None) return;
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   Py_INCREF(callback);
@@ -54,11 +54,14 @@ static PyObject* watching(PyThreadState* tstate, struct _PyInterpreterFrame* fra
   }
   /* Names of code are interned. */
   if (frame->f_code->co_name != last_part || throwing || !is_wanted(frame)) return before(tstate, frame, throwing);
+  PyObject* name = Py_NewRef(whole_name);
   tell(begin);
   /* The window that has opened now may have brought a hook of its own. */
   _PyFrameEvalFunction hook = _PyInterpreterState_GetEvalFrameFunc(interpreter);
   PyObject* result = (hook == watching ? before : hook)(tstate, frame, throwing);
-  if (end) tell(end);
+  /* Another function may be awaited by now. */
+  if (whole_name && PyUnicode_Compare(name, whole_name) == 0) tell(end);
+  Py_DECREF(name);
   return result;
 }
 
@@ -88,6 +91,9 @@ void call_watch_stop(void) {
   if (_PyInterpreterState_GetEvalFrameFunc(interpreter) == watching)
     _PyInterpreterState_SetEvalFrameFunc(interpreter, before);
   Py_CLEAR(last_part);
+  Py_CLEAR(whole_name);
+  Py_CLEAR(begin);
+  Py_CLEAR(end);
 }
 #else
 int call_watch_start(PyObject* name, PyObject* at_begin, PyObject* at_end) {

@@ -2,18 +2,9 @@
 
 #include <string.h>
 
+#include "code_extra.h"
 #include "filter.h"
 #include "include/strobe.h"
-
-#if PY_VERSION_HEX >= 0x030C0000
-#define request_index PyUnstable_Eval_RequestCodeExtraIndex
-#define get_extra PyUnstable_Code_GetExtra
-#define set_extra PyUnstable_Code_SetExtra
-#else
-#define request_index _PyEval_RequestCodeExtraIndex
-#define get_extra _PyCode_GetExtra
-#define set_extra _PyCode_SetExtra
-#endif
 
 static char** prefixes; /* of files that are not recorded */
 static size_t prefix_count;

@@ -4,17 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "code_extra.h"
 #include "lines_events.h"
-
-#if PY_VERSION_HEX >= 0x030C0000
-#define request_index PyUnstable_Eval_RequestCodeExtraIndex
-#define get_extra PyUnstable_Code_GetExtra
-#define set_extra PyUnstable_Code_SetExtra
-#else
-#define request_index _PyEval_RequestCodeExtraIndex
-#define get_extra _PyCode_GetExtra
-#define set_extra _PyCode_SetExtra
-#endif
 
 /* Never freed: an execution of the function may still hold it. */
 struct LineCode {
@@ -22,9 +13,13 @@ struct LineCode {
   int function_line, first, count; /* lines [first, first + count) */
   strobe_line* lines;              /* NULL: no room */
   uint32_t epoch;                  /* in which `lines` count: a fork, or another recording, begins a new one */
+  uint32_t start;                  /* when it was decided whether it is chosen */
+  uint32_t named_in;               /* session in which the program named it */
+  int chosen;
 };
 
-static LineCode not_chosen;
+/* The slot of a code object holds a LineCode, or, of one that was never chosen, the start that decided it: 2 N + 1. */
+static uint32_t starts = 1, session = 1;
 static Py_ssize_t lines_extra_index = -1;
 static char** patterns;
 static size_t pattern_count;
@@ -65,38 +60,54 @@ static LineCode* make(PyCodeObject* code, const char* file, const char* name) {
   }
   Py_XDECREF(ranges);
   LineCode* made = last > 0 ? PyMem_RawCalloc(1, sizeof *made) : NULL;
-  if (!made) return PyErr_Clear(), &not_chosen;
+  if (!made) return PyErr_Clear(), NULL;
   made->file = strdup(file), made->name = strdup(name);
   made->function_line = code->co_firstlineno, made->first = first, made->count = last - first + 1;
   return made;
 }
 
-static LineCode* choose(PyCodeObject* code, int always) {
+static void* decision_of(PyCodeObject* code) {
+  void* extra = NULL;
+  get_extra((PyObject*)code, lines_extra_index, &extra);
+  return extra;
+}
+
+/* What a code object is from this start on; NULL: not chosen. */
+static LineCode* choose(PyCodeObject* code, int named) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   const char* name = file ? PyUnicode_AsUTF8(code->co_qualname) : NULL;
-  LineCode* chosen = &not_chosen;
-  int wanted = always;
+  void* before = decision_of(code);
+  LineCode* known = (uintptr_t)before & 1 ? NULL : before;
+  if (known && known->named_in == session) named = 1;
+  int wanted = named;
   if (!name) PyErr_Clear();
   for (size_t i = 0; name && !wanted && i < pattern_count; i++) wanted = matches(patterns[i], file, name);
-  if (name && wanted) chosen = make(code, file, name);
-  if (set_extra((PyObject*)code, lines_extra_index, chosen) != 0) PyErr_Clear(), chosen = &not_chosen;
+  if (name && wanted && !known) known = make(code, file, name);
+  if (known) {
+    known->start = starts, known->chosen = wanted;
+    if (named) known->named_in = session;
+  }
+  void* now = known ? (void*)known : (void*)((uintptr_t)starts * 2 + 1);
+  if (now != before && set_extra((PyObject*)code, lines_extra_index, now) != 0) return PyErr_Clear(), NULL;
+  if (!known || !wanted) return NULL;
 #if PY_VERSION_HEX >= 0x030C0000
-  if (chosen != &not_chosen && lines_watch((PyObject*)code) != 0) PyErr_Clear(), chosen = &not_chosen;
+  if (lines_watch((PyObject*)code) != 0) return PyErr_Clear(), NULL;
 #endif
-  return chosen;
+  return known;
 }
 
 LineCode* lines_of(PyCodeObject* code) {
-  void* extra = NULL;
-  get_extra((PyObject*)code, lines_extra_index, &extra);
-  if (__builtin_expect(extra == NULL, 0)) {
-    /* An exception may be set already: a generator that is resumed by throw. */
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    extra = choose(code, 0);
-    PyErr_Restore(type, value, trace);
-  }
-  return extra == &not_chosen ? NULL : extra;
+  void* extra = decision_of(code);
+  const uintptr_t bits = (uintptr_t)extra;
+  if (__builtin_expect(bits == (uintptr_t)starts * 2 + 1, 1)) return NULL;
+  LineCode* known = extra;
+  if (bits && !(bits & 1) && known->start == starts) return known->chosen ? known : NULL;
+  /* An exception may be set already: a generator that is resumed by throw. */
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  known = choose(code, 0);
+  PyErr_Restore(type, value, trace);
+  return known;
 }
 
 static strobe_line* line_of(LineCode* code, int line) {
@@ -133,30 +144,46 @@ void lines_close(LineActivation* activation) {
   activation->open = NULL;
 }
 
+static int need_extra_index(void) {
+  if (lines_extra_index < 0) lines_extra_index = request_index(NULL);
+  if (lines_extra_index >= 0) return 0;
+  PyErr_SetString(PyExc_RuntimeError, "the interpreter has no co_extra slot left");
+  return -1;
+}
+
+static void forget_patterns(void) {
+  for (size_t i = 0; i < pattern_count; i++) free(patterns[i]);
+  PyMem_RawFree(patterns);
+  patterns = NULL, pattern_count = 0;
+}
+
 int lines_start(PyObject* list) {
   Py_ssize_t n = PySequence_Size(list);
-  if (n < 0) return -1;
-  if (lines_extra_index < 0) lines_extra_index = request_index(NULL);
-  if (lines_extra_index < 0)
-    return PyErr_SetString(PyExc_RuntimeError, "the interpreter has no co_extra slot left"), -1;
-  char** taken = PyMem_RawCalloc((size_t)n + 1, sizeof *taken);
-  if (!taken) return PyErr_NoMemory(), -1;
+  if (n < 0 || need_extra_index() != 0) return -1;
+  forget_patterns();
+  patterns = PyMem_RawCalloc((size_t)n + 1, sizeof *patterns);
+  if (!patterns) return PyErr_NoMemory(), -1;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject* item = PySequence_GetItem(list, i);
     const char* text = item ? PyUnicode_AsUTF8(item) : NULL;
-    taken[i] = text ? strdup(text) : NULL;
+    char* copy = text ? strdup(text) : NULL;
     Py_XDECREF(item);
-    if (!taken[i]) return -1;
+    if (!copy) return -1;
+    patterns[pattern_count++] = copy;
   }
-  patterns = taken, pattern_count = (size_t)n;
+  starts++;
   lines_running = 1;
   return 0;
 }
 
 void lines_stop(void) { lines_running = 0; }
 
-int lines_add(PyObject* code) {
-  if (!PyCode_Check(code)) return PyErr_SetString(PyExc_TypeError, "a code object is needed"), -1;
-  if (lines_running) choose((PyCodeObject*)code, 1);
+void lines_forget(void) { session++; }
+
+int lines_add(PyObject* object) {
+  if (!PyCode_Check(object)) return PyErr_SetString(PyExc_TypeError, "a code object is needed"), -1;
+  if (need_extra_index() != 0) return -1;
+  LineCode* known = choose((PyCodeObject*)object, 1);
+  if (known && !lines_running) known->start = 0; /* the next start sees to its lines */
   return 0;
 }

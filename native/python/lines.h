@@ -20,7 +20,9 @@ extern "C" {
 int lines_start(PyObject* patterns);
 /* No further line is counted; what was counted is in the files of the session. */
 void lines_stop(void);
-/* Choose this code object (and what a decorator wants). Returns 0, or -1 with a Python exception set. */
+/* A session begins: functions that lines_add named before are forgotten. */
+void lines_forget(void);
+/* Choose this code object, now and at later starts of this session. Returns 0, or -1 with a Python exception set. */
 int lines_add(PyObject* code);
 extern int lines_running;
 

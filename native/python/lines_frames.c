@@ -41,7 +41,7 @@ PyObject* lines_evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* fram
     return result;
   }
   if (tstate->c_tracefunc && !ours) {
-    strobe_count("calls_with_lines_not_counted_as_the_program_traces_itself", 1);
+    strobe_count("calls_without_lines_while_traced", 1);
     return evaluate(tstate, frame, throwing);
   }
   /* While a trace or profile function of the program itself runs, nothing is traced. */

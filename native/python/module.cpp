@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "adapters/sampler.h"
+#include "adapters/torch_collectives.h"
 #include "core/clock.h"
+#include "core/node_clock.h"
 #include "include/strobe.h"
 #include "python/greenlets.h"
 extern "C" {
@@ -32,7 +34,8 @@ namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
            uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns,
-           const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent) {
+           const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent,
+           const std::string& clock_server) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
@@ -46,6 +49,7 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.max_bytes = max_bytes;
   options.max_overhead = max_overhead;
   options.silent = silent;
+  options.clock_server = clock_server.c_str();
   if (int error = strobe_start(&options)) {
     errno = error;
     PyErr_SetObject(PyExc_OSError, nb::make_tuple(error, strobe_error()).ptr());
@@ -133,6 +137,20 @@ PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef row_def = {"row", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(row)), METH_FASTCALL,
                        "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h says what the values are"};
 
+// A collective is asked for: adapters/torch_distributed.py calls this around PyTorch's own kernel.
+void collective_begin(uint32_t collective, uint32_t dtype, uint32_t group, uint32_t group_ranks, int32_t group_size,
+                      int32_t sequence, int32_t root, int32_t bucket, int64_t sent_bytes, int64_t received_bytes,
+                      uint32_t region, int32_t peer_rank, bool later) {
+  const strobe_collective facts{collective, dtype,  group,      group_ranks,    group_size, sequence,
+                                root,       bucket, sent_bytes, received_bytes, region,     peer_rank};
+  strobe_collective_begin(&facts, later);
+}
+
+std::string collectives_start(const std::string& libc10) {
+  const char* missing = strobe_collectives_start(libc10.c_str());
+  return missing ? missing : "";
+}
+
 // enter and leave are called around user code, so they are plain METH_O functions: a tenth of a bound call's dispatch.
 PyObject* enter(PyObject*, PyObject* id) {
   strobe_enter(uint32_t(PyLong_AsUnsignedLongMask(id)));
@@ -196,7 +214,7 @@ NB_MODULE(_native, m) {
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
         nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("counters") = "", nb::arg("max_bytes") = 0,
-        nb::arg("max_overhead") = 0.0, nb::arg("silent") = false);
+        nb::arg("max_overhead") = 0.0, nb::arg("silent") = false, nb::arg("clock_server") = "");
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", &strobe_resume);
@@ -215,6 +233,7 @@ NB_MODULE(_native, m) {
   m.def("region", &region, nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "",
         nb::arg("line") = 0, nb::arg("module") = "");
   m.def("name_thread", [](const std::string& name) { strobe_name_thread(name.c_str()); });
+  m.def("attach_torch", [](const std::string& path) { return strobe_attach_torch(path.c_str()) != 0; });
   m.def("name_process", [](const std::string& name) { strobe_name_process(name.c_str()); });
   m.def("metric",
         [](const std::string& name, const std::string& unit) { return strobe_metric(name.c_str(), unit.c_str()); });
@@ -228,6 +247,11 @@ NB_MODULE(_native, m) {
       PyTuple_SET_ITEM(all, i, PyLong_FromUnsignedLongLong(values[i]));
     return nb::steal<nb::object>(all);
   });
+  m.def("node_name", &strobe::node_name);
+  m.def("wall_clock", [] {
+    const strobe::WallClock wall = strobe::wall_clock();
+    return nb::make_tuple(wall.monotonic_ns, wall.unix_ns, wall.error_ns);
+  });
   m.def("count", [](const std::string& what, uint64_t n) { strobe_count(what.c_str(), n); });
   m.def("python_calls_start", &calls_start, nb::arg("excluded"), nb::arg("rules"), nb::arg("strings"),
         nb::arg("imports"), nb::arg("c_functions"));
@@ -236,6 +260,13 @@ NB_MODULE(_native, m) {
   m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),
         nb::arg("calls"), nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("ns"));
   m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
+  m.def("collectives_start", &collectives_start, nb::arg("libc10"), "What is missing in that library, or nothing.");
+  m.def("collectives_stop", &strobe_collectives_stop);
+  m.def("collective_begin", &collective_begin, nb::arg("collective"), nb::arg("dtype"), nb::arg("group"),
+        nb::arg("group_ranks"), nb::arg("group_size"), nb::arg("sequence"), nb::arg("root"), nb::arg("bucket"),
+        nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("region"), nb::arg("peer_rank"), nb::arg("later"));
+  m.def("collective_end", &strobe_collective_end);
+  m.def("note_rank", &strobe_note_rank, nb::arg("rank"), nb::arg("size"));
   m.attr("NOTHING") = STROBE_NOTHING;
   m.attr("NOTHING_32") = STROBE_NOTHING_32;
   m.def("sampler_start", &sampler_start, nb::arg("samples_per_s"));
@@ -245,6 +276,7 @@ NB_MODULE(_native, m) {
   m.def("call_watch_stop", &call_watch_stop);
   m.def("lines_start", &lines_choose, nb::arg("patterns"));
   m.def("lines_stop", &lines_stop);
+  m.def("lines_forget", &lines_forget);
   m.def("lines_add", &lines_add_code, nb::arg("code"));
   m.attr("enter") = nb::steal(PyCFunction_New(&enter_def, nullptr));
   m.attr("leave") = nb::steal(PyCFunction_New(&leave_def, nullptr));

@@ -291,6 +291,10 @@ class Reader {
       }
     }
     nb::dict columns, out;
+    if (!file_->clock().empty())
+      for (auto& [column_name, column] : t.columns)
+        if (column_name == "time_ns")
+          for (int64_t& ns : column.value) ns = file_->clock().at(ns);
     for (auto& [column_name, column] : t.columns) {
       const char* types[] = {"integer", "real", "text"};
       columns[column_name.c_str()] =
@@ -303,6 +307,16 @@ class Reader {
     out["chunks"] = chunks;
     return out;
   }
+
+  // From now on all times are the trace's: points (ns on the process's clock, ns on the trace's), in order.
+  void use_clock(const Times& local_ns, const Times& trace_ns) {
+    std::vector<ClockMap::Point> points;
+    for (size_t i = 0; i < local_ns.shape(0) && i < trace_ns.shape(0); i++)
+      points.push_back({local_ns.data()[i], trace_ns.data()[i]});
+    file_->use_clock(ClockMap(std::move(points)));
+  }
+
+  int64_t on_axis(int64_t local_ns) const { return file_->clock().at(local_ns); }
 
   nb::list texts() const {
     nb::list out;
@@ -387,6 +401,8 @@ void register_reader(nb::module_& m) {
       .def("tables", &Reader::tables)
       .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
            nb::arg("most") = SIZE_MAX)
+      .def("use_clock", &Reader::use_clock)
+      .def("on_axis", &Reader::on_axis)
       .def("texts", &Reader::texts)
       .def(
           "spans_before", [](const Reader& self, int64_t ns) { return self.file()->spans_before(ns); }, nb::arg("ns"))

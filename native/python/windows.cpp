@@ -98,10 +98,14 @@ void end_thread() {
 void watch_begin(const std::string& file, nb::object callback, bool leads) {
   const int fd = open(file.c_str(), leads ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
   void* map = MAP_FAILED;
-  if (fd >= 0 && ftruncate(fd, kPageBytes) == 0)
+  // A page of a hole that finds no room on the disk is a SIGBUS: who leads has its page from the beginning.
+  int error = fd < 0 ? errno : leads ? posix_fallocate(fd, 0, kPageBytes) : 0;
+  if (!error) {
     map = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  const int error = errno;
+    error = errno;
+  }
   if (fd >= 0) close(fd);
+  if (map == MAP_FAILED && fd >= 0 && leads) unlink(file.c_str());
   if (map == MAP_FAILED) {
     errno = error;
     PyErr_SetFromErrnoWithFilename(PyExc_OSError, file.c_str());

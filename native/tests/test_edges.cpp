@@ -53,8 +53,8 @@ void only_switches(uint32_t keep) {
 // A kill while the last block ends on another stack: what the program came back to is no part of what it left.
 void killed_on_another_stack() {
   Folder folder;
-  auto* told = static_cast<std::atomic<int>*>(
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* told =
+      static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const uint32_t outer = region("outer"), inner = region("inner"), first = region("first");
   const pid_t pid = fork();
   if (pid == 0) {
@@ -273,7 +273,8 @@ int main() {
   window_closes_over_a_full_ring();
   tables_grow_while_a_session_starts();
 #if defined(__SANITIZE_THREAD__)
-  fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: first_records_of_a_child_at_once\n");
+  fprintf(stderr,
+          "skipped under TSan, which cannot start threads in a forked child: first_records_of_a_child_at_once\n");
 #else
   killed_on_another_stack();
   first_records_of_a_child_at_once();

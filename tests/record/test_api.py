@@ -44,6 +44,27 @@ def test_a_part_of_a_program_is_recorded_and_nothing_else(workshop: Workshop) ->
     assert found["strobe.step"][:2] == ["user", 30]
 
 
+def test_steps_are_as_many_as_the_program_says_whether_they_are_kept_or_folded(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import strobe
+
+        def work(n):
+            return sum(range(n))
+
+        for keep in ("3", "all"):
+            with strobe.record("steps.strobe", keep=keep, trace="python") as recording:
+                for n in range(50):
+                    work(n)
+                    strobe.step()
+                work(n)
+            print(len(strobe.open(recording.path).steps()))
+        """,
+    )
+    assert workshop.plain("program.py").visible == ("50\n50\n", "", 0)
+
+
 def test_a_decorated_function_is_recorded_each_time_and_never_overwrites(workshop: Workshop) -> None:
     workshop.write(
         "program.py",

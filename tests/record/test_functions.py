@@ -202,3 +202,23 @@ def test_a_build_that_cannot_start_is_said(workshop: Workshop) -> None:
         assert done.returncode == (2 if len(words) == 1 else 127)
         assert done.stderr.startswith("strobe: ")
         assert "Traceback" not in done.stderr
+
+
+def test_a_compiler_of_the_environment_is_looked_for_behind_the_wrappers(workshop: Workshop) -> None:
+    workshop.write("nothing.c", "int nothing(void) { return 0; }\n")
+    for asked in ("cc", "gcc -O1", "/no/such/compiler"):
+        cache = {"CC": asked, "STROBE_CACHE": str(workshop.folder / "cache")}
+        command = [STROBE, "cc", "--", "sh", "-c", '"$CC" -c nothing.c']
+        done = subprocess.run(
+            command, cwd=workshop.folder, env=environment(cache), capture_output=True, text=True, timeout=20
+        )
+        assert (done.returncode == 0) == (asked != "/no/such/compiler"), done.stderr
+
+
+def test_names_of_functions_go_with_a_cut(workshop: Workshop, built: Path) -> None:
+    workshop.recorded("--", str(built / "c_program"))
+    part = workshop.folder / "part.strobe"
+    subprocess.run([STROBE, "cut", str(workshop.trace), "-o", str(part)], check=True, capture_output=True)
+    shutil.rmtree(workshop.trace)
+    rows = strobe.open(part).sql("select distinct name from regions where paradigm = 'compiler'").to_pylist()
+    assert {"main", "leaf", "branch"} <= {str(row["name"]) for row in rows}

@@ -281,3 +281,48 @@ def test_profiler_object_prints_and_dumps(tmp_path: Path) -> None:
     assert (key[1:], [row[:2] for row in rows]) == ((4, "inner"), [(5, 2), (6, 17), (7, 15), (8, 2)])
     lines = [line.split() for line in printed.stdout.splitlines() if "total += i" in line]
     assert lines[0][:2] == ["7", "15"]
+
+
+def test_decorators_choose_outside_of_windows_and_each_recording_chooses_anew(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.write(
+        "decorated.py",
+        """
+        import strobe
+
+        @profile
+        def chosen(n):
+            return n
+
+        def f(n): return n
+        def g(n): return n
+
+        chosen(1)
+        strobe.resume()
+        chosen(2)
+        strobe.pause()
+        """,
+    )
+    outcome = workshop.recorded("--start", "paused", "--lines", "nothing.at.all", "decorated.py")
+    assert outcome.visible == ("", "", 0)
+    rows = strobe.open(outcome.trace).lines().to_pylist()
+    assert [(row["function"], row["line"], row["hits"]) for row in rows] == [("chosen", 6, 1)]
+    workshop.write(
+        "twice.py",
+        """
+        import builtins
+        import strobe
+
+        def f(n): return n
+        def g(n): return n
+
+        for name in "fgf":
+            with strobe.record(f"{name}.strobe", lines=name):
+                f(1); g(1)
+        assert not hasattr(builtins, "profile")
+        """,
+    )
+    assert workshop.plain("twice.py").visible == ("", "", 0)
+    for name, function in (("f", "f"), ("g", "g"), ("f-2", "f")):
+        rows = strobe.open(tmp_path / f"{name}.strobe").lines().to_pylist()
+        assert [(row["function"], row["hits"]) for row in rows] == [(function, 1)]

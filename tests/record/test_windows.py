@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import strobe
+from strobe.present.summary import summarise
 from tests.record.workshop import Workshop
 
 STEPS = """
@@ -128,9 +129,13 @@ def test_children_follow_the_window_of_the_process_that_counts(workshop: Worksho
         def task(name):
             return name
 
+        def inside(): pass
+
         def work(pipe):
             while (name := pipe.recv()) != "end":
                 task(name)
+                if name == "inside":
+                    inside()
                 pipe.send((os.getpid(), strobe.current().recording))
 
         def ask(pipe, name, expected):
@@ -167,13 +172,12 @@ def test_children_follow_the_window_of_the_process_that_counts(workshop: Worksho
         rows = (
             trace.sql(
                 "select p.pid, count(*) as n from spans join processes p using (process)"
-                " where spans.name = 'task' group by 1"
+                " where spans.name = 'inside' group by 1"
             )
             .to_arrow()
             .to_pylist()
         )
-    assert len(rows) == 2
-    assert all(50 <= row["n"] <= 60 for row in rows), rows
+    assert [row["n"] for row in rows] == [50, 50]
 
 
 def test_a_signal_opens_and_closes_the_window_and_programs_keep_their_handlers(workshop: Workshop) -> None:
@@ -231,3 +235,156 @@ def test_a_window_of_time_opens_and_closes_by_itself(workshop: Workshop) -> None
         "origin": "STROBE_START in the environment",
     }
     assert quality(workshop)["unrecorded_ms"] > 0
+
+
+def test_pauses_reach_workers_that_were_forked_before_and_while_paused(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import multiprocessing, os, sys, time
+        import strobe
+
+        def task(n):
+            return n
+
+        def state(n):
+            time.sleep(0.002)
+            return os.getpid(), strobe.current().recording
+
+        def wait(pool, expected):
+            seen = set()
+            for _ in range(3000):               # a child hears of it a moment later
+                pid, recording = pool.apply(state, (0,))
+                seen = seen | {pid} if recording == expected else set()
+                if len(seen) == 2:
+                    return
+            raise SystemExit("a child never heard of it")
+
+        if __name__ == "__main__":
+            fork = multiprocessing.get_context("fork")
+            with fork.Pool(2) as early:
+                strobe.pause()
+                with fork.Pool(2) as late:
+                    for pool in (early, late):
+                        wait(pool, False)
+                        pool.map(task, range(100))
+                    strobe.resume()
+                    for pool in (early, late):
+                        wait(pool, True)
+                        pool.map(task, range(100))
+        """,
+    )
+    outcome = workshop.recorded("program.py")
+    assert outcome.visible == ("", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        rows = trace.sql("select count(*) as n from spans where name = 'task'").to_pylist()
+    assert rows == [{"n": 200}]
+    assert list(workshop.trace.glob("window-*")) == []
+
+
+def test_windows_that_open_and_close_while_a_call_is_awaited(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import strobe
+
+        def never(): pass
+        def last(): strobe.pause()
+        def seen(n): return n
+
+        strobe.resume()                # call:never is awaited
+        seen(1)
+        last()                         # call:last is awaited: it ends after the window has closed
+        seen(2)
+        strobe.resume()
+        seen(3)
+        strobe.pause()
+        seen(4)
+        """,
+    )
+    outcome = workshop.recorded("--start", "call:__main__.never", "--stop", "call:__main__.last", "program.py")
+    assert outcome.visible == ("", "", 0)
+    assert calls(workshop) == {"seen": 2, "last": 1}
+
+
+@pytest.mark.parametrize(("stop", "expected"), [("second", 3), ("first", 1)])
+def test_the_return_of_the_call_that_opened_is_not_that_of_another(
+    workshop: Workshop, stop: str, expected: int
+) -> None:
+    workshop.write(
+        "program.py",
+        """
+        def seen(): pass
+        def first(): seen()
+        def second(): seen()
+
+        first(); seen(); second(); seen()
+        """,
+    )
+    outcome = workshop.recorded("--start", "call:first", "--stop", f"call:{stop}", "program.py")
+    assert outcome.visible == ("", "", 0)
+    assert calls(workshop)["seen"] == expected
+
+
+def test_a_window_is_turned_by_one_at_a_time(workshop: Workshop) -> None:
+    """A signal that comes while a window is closing opens one after that, and not within."""
+    workshop.write(
+        "program.py",
+        """
+        import os, signal
+        import strobe
+        from strobe.record import session
+
+        def seen(n): return n
+
+        depth = deepest = 0
+
+        def turning(turn):
+            def call():
+                global depth, deepest
+                depth += 1
+                deepest = max(deepest, depth)
+                if turn is pause:
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                turn()
+                depth -= 1
+            return call
+
+        pause, resume = session.pause, session.resume
+        session.pause, session.resume = turning(pause), turning(resume)
+        strobe.pause()
+        session.pause, session.resume = pause, resume
+        print(deepest, strobe.current().recording)
+        seen(1)
+        """,
+    )
+    outcome = workshop.recorded("--signal", "USR1", "program.py")
+    assert outcome.visible == ("1 True\n", "", 0)
+    assert calls(workshop)["seen"] == 1
+
+
+def test_a_program_that_becomes_itself_again_leads_its_windows(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import os, sys
+        import strobe
+
+        def seen(n): return n
+
+        if len(sys.argv) == 1:
+            os.execv(sys.executable, [sys.executable, __file__, "again"])
+        strobe.step()
+        seen(1)
+        """,
+    )
+    outcome = workshop.recorded("--start", "step:1", "program.py")
+    assert outcome.visible == ("", "", 0)
+    assert calls(workshop) == {"seen": 1}
+
+
+def test_a_window_that_never_opens_is_told(workshop: Workshop) -> None:
+    workshop.write("program.py", "import time\n\ntime.sleep(0.02)\n")
+    workshop.recorded("--start", "paused", "program.py")
+    with strobe.open(workshop.trace) as trace:
+        assert "the recording window never opened" in summarise(trace).verdict.text

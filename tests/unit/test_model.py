@@ -12,6 +12,7 @@ import pytest
 import strobe
 from strobe import errors, registry
 from strobe.model.kinds import GROUPS, PARADIGMS, ROLES, group_of
+from strobe.model.losses import LOSSES, NOT_RECORDED, REMARKS
 from strobe.model.schema import TABLES
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
 
@@ -133,3 +134,27 @@ def test_every_error_says_its_exit_code_and_what_to_do():
     for error in vars(errors).values():
         if isinstance(error, type) and issubclass(error, errors.StrobeError):
             assert error.__name__ in tree, "the tree in the docstring is complete"
+
+
+def test_every_counter_has_words_and_fits_where_it_is_counted():
+    room = re.search(r"struct Counter \{.*?char name\[(\d+)\]", (ROOT / "native/core/ring.h").read_text(), re.DOTALL)
+    assert room
+    sources = [
+        path
+        for folder, kinds in (("native", (".c", ".cpp", ".h")), ("src/strobe", (".py",)))
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in kinds and not {"vendor", "tests"} & {*path.relative_to(ROOT).parts}
+    ]
+    # count("what", ...), and what the end of a session adds: add("what", ...). The name may be one of two.
+    calls = re.compile(r"\b(?:strobe_)?count\(([^;()]*?\"[^;()]*)[,)]")
+    ends = re.compile(r"\badd\((\"[^;()]*)[,)]")
+    found = {
+        name
+        for path in sources
+        for call in (ends if path.name == "session_files.cpp" else calls).findall(path.read_text(encoding="utf-8"))
+        for name in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', call)
+    }
+    assert {"rows_lost", "samples_not_read", "functions_throttled", "lines_not_understood"} <= found
+    unknown = {name for name in found if not name.startswith(NOT_RECORDED)} - {*LOSSES} - {*REMARKS}
+    assert unknown == set()
+    assert {name for name in {*LOSSES, *REMARKS} & found if len(name) >= int(room[1])} == set()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 
-from strobe.cli.options import Parser
+from strobe.cli.options import verbatim
 from strobe.errors import RecordError, UsageError
 from strobe.model.verb import Verb
 
@@ -49,14 +48,7 @@ exec {real} {flags} "$@"
 def run(words: list[str]) -> int:
     """Parse the command line; become the build, or print flags."""
     at = next((i for i, word in enumerate(words) if word == "--" or not _is_option(words, i)), len(words))
-    reader = Parser(
-        prog="strobe cc",
-        usage="strobe cc [options] COMMAND [arguments]",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    reader = verbatim("cc", _DESCRIPTION, usage="strobe cc [options] COMMAND [arguments]", epilog=_EPILOG)
     reader.add_argument(
         "--exclude-file",
         action="append",
@@ -131,10 +123,12 @@ def wrappers(more: list[str]) -> str:
     added = shlex.join(["-finstrument-functions", "-fno-omit-frame-pointer", "-g", *more])
     made: dict[str, str] = {}
     for name, variable in COMPILERS.items():
-        asked = os.environ.get(variable, "") if name in ("cc", "c++") else ""
-        real = asked or shlex.quote(_real(name))
-        if asked or _real(name):
-            made[name] = _WRAPPER.format(real=real, flags=added, archive=archive)
+        words = shlex.split(os.environ.get(variable, "")) if name in ("cc", "c++") else []
+        words = words or [name]
+        if os.sep not in words[0]:  # looked for by the wrapper it would be the wrapper itself
+            words[0] = _real(words[0])
+        if words[0]:
+            made[name] = _WRAPPER.format(real=shlex.join(words), flags=added, archive=archive)
     if not made:
         raise RecordError("no C or C++ compiler is installed", do="Install gcc or clang.", exit_code=127)
     digest = hashlib.sha256(repr(sorted(made.items())).encode()).hexdigest()[:16]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping
 
-from strobe.cli.options import Parser
+from strobe.cli.options import verbatim
 from strobe.errors import UsageError
 from strobe.model.verb import Verb
 from strobe.record.option_layers import project_file, settle, user_file
@@ -22,12 +21,7 @@ pyproject.toml, here or above), the user ($XDG_CONFIG_HOME/strobe.toml, ~/.confi
 
 def run(words: list[str]) -> int:
     """Print the values and origins, as a table or as JSON."""
-    parser = Parser(
-        prog="strobe config",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = verbatim("config", _DESCRIPTION)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these options")
     parser.add_argument("--json", action="store_true", help="as JSON: by name, value, origin, default and meaning")
     arguments = parser.parse_args(words)

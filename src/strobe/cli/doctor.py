@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 
-from strobe.cli.options import Parser
+from strobe.cli.options import verbatim
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
@@ -17,12 +16,7 @@ _MARKS = {"ok": "ok", "limited": "LIMITED", "missing": "MISSING", "note": "-"}
 
 def run(words: list[str]) -> int:
     """Print the findings, as a table or as JSON."""
-    parser = Parser(
-        prog="strobe doctor",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = verbatim("doctor", _DESCRIPTION)
     parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where traces go (here)")
     parser.add_argument("--json", action="store_true", help="as JSON: area, name, state, found, mend")
     arguments = parser.parse_args(words)

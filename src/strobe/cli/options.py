@@ -38,6 +38,18 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, do=f"{self.format_usage().strip()}\n  More: {self.prog} --help")
 
 
+def verbatim(verb: str, description: str, usage: str | None = None, epilog: str | None = None) -> Parser:
+    """Return a parser for a verb whose description and epilog are shown as they are written."""
+    return Parser(
+        prog=f"strobe {verb}",
+        usage=usage,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
 def parser(verb: str, description: str) -> Parser:
     """Return a parser for a reading verb with the options that all of them have."""
     result = Parser(prog=f"strobe {verb}", description=description, epilog=EXIT_CODES, allow_abbrev=False)

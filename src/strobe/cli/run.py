@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping
 
-from strobe.cli.options import Parser
+from strobe.cli.options import Parser, verbatim
 from strobe.cli.recording_options import add_recording_options, given
 from strobe.errors import RecordError, StrobeError, UsageError
 from strobe.model.verb import Verb
@@ -21,10 +20,11 @@ Record a program as it is: its output, exit code, signals, sys.argv and working 
 _WHAT = """\
 what to run (options of strobe come before it):
   SCRIPT [arguments]      -m MODULE [arguments]      -c CODE [arguments]      -- COMMAND [arguments]
+  mpirun, torchrun and other commands on the path need no --, where no file here has that name
 
 examples:
   strobe run train.py --epochs 1
-  strobe run -o runs/%n-%t --trace -python -- torchrun --nproc-per-node 2 train.py
+  strobe run -o runs/%n-%t --trace=-python torchrun --nproc-per-node 2 train.py
 
 Each option is also STROBE_NAME in the environment and a key of [tool.strobe] in pyproject.toml; strobe config shows
 what counts here. STROBE_DISABLE=1 in the environment: the program runs, nothing is recorded.
@@ -56,14 +56,7 @@ def run(words: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        prog="strobe run",
-        usage="strobe run [options] SCRIPT [arguments]",
-        description=_DESCRIPTION,
-        epilog=_WHAT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_WHAT)
     add_recording_options(parser)
     return parser
 
@@ -82,7 +75,9 @@ def _program_at(words: list[str], parser: Parser) -> int:
 
 def _check_script(program: list[str]) -> None:
     """Refuse a script that is not there: no trace is made of nothing."""
-    if program[0] not in ("--", "-m", "-c") and not os.path.exists(program[0]):
+    from strobe.record.launch import is_command
+
+    if program[0] not in ("--", "-m", "-c") and not os.path.exists(program[0]) and not is_command(program[0]):
         raise RecordError(
             f"no such script: '{program[0]}'",
             do="To run a command that is no Python script: strobe run -- COMMAND",
@@ -101,6 +96,7 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         from strobe.store.recover import close_trace
 
         close_trace(Path(folder))
+        _check_clocks(folder)
         if yes_or_no(settings["quiet"].text):
             return
         from strobe.present.summary import summarise_soon
@@ -119,6 +115,29 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         _talk(str(error))
     except OSError as error:
         _talk(f"the trace is not complete: {error.strerror or error} ({folder})")
+
+
+def _check_clocks(folder: str) -> None:
+    """Where processes of several nodes were recorded: check their clocks by their messages, and repair them."""
+    from pathlib import Path
+
+    from strobe.store.archive import process_files, read_job
+
+    adapters = read_job(Path(folder)).settings.get("adapters")
+    if not isinstance(adapters, list) or "mpi" not in adapters or len(process_files(Path(folder))) < 2:
+        return
+    from strobe.store.trace import open_trace
+    from strobe.structure.clock_check import CHEAP_ROWS, repair, rows_to_check
+
+    trace = open_trace(folder)
+    if len(set(trace.clocks)) < 2:
+        return
+    if rows_to_check(trace) > CHEAP_ROWS:
+        _talk(f"clocks of several nodes were not checked: too many messages. To do so: strobe clocks --repair {folder}")
+        return
+    repairs = repair(trace)
+    if repairs is not None and repairs.points:
+        open_trace(folder).build_pyramid()
 
 
 def _talk(sentence: str) -> None:

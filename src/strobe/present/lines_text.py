@@ -29,7 +29,8 @@ def lines_text(functions: Sequence[CountedFunction], unit_s: float = 1e-6, strip
             hits, ns = each.lines.get(number, (0, 0))
             if number in each.lines:
                 share = 100 * ns / each.total_ns if each.total_ns else 0.0
-                columns = f"{number:6} {hits:9} {ns * scale:12.1f} {ns * scale / hits:8.1f} {share:8.1f}"
+                per_hit = f"{ns * scale / hits:8.1f}" if hits else ""
+                columns = f"{number:6} {hits:9} {ns * scale:12.1f} {per_hit:8} {share:8.1f}"
             else:
                 columns = f"{number:6} {'':9} {'':12} {'':8} {'':8}"
             parts.append(f"{columns}  {text}".rstrip() + "\n")

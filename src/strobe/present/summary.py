@@ -13,7 +13,7 @@ from strobe.advice import rank
 from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
-from strobe.model.units import format_share
+from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import Gpu, gpu_verdict, gpus
 from strobe.structure.data_pipeline import pipelines
 from strobe.structure.selection import select
@@ -220,6 +220,10 @@ def summarise(trace: Trace) -> Summary:
 
 def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: tuple[Gpu, ...]) -> Verdict:
     if not trace.span_count + trace.folded_count:
+        closed_ms = _counted(trace)["unrecorded_ms"]
+        if closed_ms:
+            text = "nothing was recorded: the recording window never opened, or nothing ran in it"
+            return Verdict("empty", f"{text} (it was closed for {format_ns(closed_ms * 10**6)})")
         return Verdict("empty", "nothing was recorded: the program ran no Python function and no operator of its own")
     if usual is None:
         busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
@@ -301,10 +305,7 @@ def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
 
 def _quality(trace: Trace) -> Quality:
     info = trace.info
-    total: Counter[str] = Counter()
-    for row in trace.quality.to_pylist():
-        if isinstance(row["value"], int):
-            total[str(row["what"])] += row["value"]
+    total = _counted(trace)
     recorded_ns = sum(int(str(row["ended_ns"])) - int(str(row["started_ns"])) for row in trace.processes.to_pylist())
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
@@ -323,6 +324,15 @@ def _quality(trace: Trace) -> Quality:
         size_bytes=info.size_bytes,
         bytes_per_span=info.size_bytes / max(1, info.span_count + info.folded_count),
     )
+
+
+def _counted(trace: Trace) -> Counter[str]:
+    """Return the counters of the quality table, of all processes together."""
+    total: Counter[str] = Counter()
+    for row in trace.quality.to_pylist():
+        if isinstance(row["value"], int):
+            total[str(row["what"])] += row["value"]
+    return total
 
 
 def _reported_spans(trace: Trace) -> int:

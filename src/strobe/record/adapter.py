@@ -14,7 +14,17 @@ class Adapter(Protocol):
         """Return an empty string, or one sentence that says why not."""
 
     def start(self, settings: Session) -> None:
-        """Begin recording. Called once per session, with the core already active."""
+        """Begin recording. Called at the begin of each window, with the core already active."""
 
     def stop(self) -> None:
         """Undo what start did."""
+
+
+class OfSession(Protocol):
+    """What an adapter has beside that where the program sees something of it, in a window or not."""
+
+    def session_begins(self) -> None:
+        """The session begins."""
+
+    def session_ends(self) -> None:
+        """The session ends."""

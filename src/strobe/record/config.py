@@ -50,6 +50,7 @@ class Session:
         library: str = "",
         began_ns: int = 0,
         leader: str = "",
+        clock: str = "",
     ) -> None:
         self.folder = folder
         self.adapters = adapters
@@ -60,6 +61,7 @@ class Session:
         self.library = library  # path of libstrobe, for programs that are no Python
         self.began_ns = began_ns  # of the job, CLOCK_MONOTONIC
         self.leader = leader  # record/windows.py
+        self.clock = clock  # record/clock_server.py: who tells the time to other nodes
 
     @property
     def keep(self) -> int | None:
@@ -78,6 +80,7 @@ class Session:
             "library": self.library,
             "began_ns": str(self.began_ns),
             "leader": self.leader,
+            "clock": self.clock,
         }
         options = {_OPTION + name: _one_line(text) for name, text in self.options.items()}
         return "\n".join(f"{key}={text}" for key, text in {**own, **options}.items())
@@ -98,6 +101,7 @@ class Session:
             library=fields.get("library", ""),
             began_ns=int(fields.get("began_ns", "0")),
             leader=fields.get("leader", ""),
+            clock=fields.get("clock", ""),
         )
 
 

@@ -8,6 +8,7 @@ same signal).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from strobe.errors import RecordError
-from strobe.record import ranks
+from strobe.record import clock_server, ranks
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
 from strobe.record.filters import anchored_options
 from strobe.record.folder import create, default_name, finish
@@ -43,10 +44,20 @@ class RunResult:
 
 
 def python_command(words: Sequence[str]) -> list[str]:
-    """Return the command behind `strobe run WORDS`: a script, `-m` or `-c` for this Python, or what follows `--`."""
+    """Return the command behind `strobe run WORDS`: a script, `-m` or `-c` for this Python, or what follows `--`.
+
+    A name that is no file here, but a command (mpirun, torchrun), is that command.
+    """
     if words and words[0] == "--":
         return list(words[1:])
+    if words and is_command(words[0]):
+        return list(words)
     return [sys.executable, *words]
+
+
+def is_command(word: str) -> bool:
+    """Whether the first word of a program means a command on the path: no option, no path, no file of that name."""
+    return not word.startswith("-") and "/" not in word and not os.path.exists(word) and shutil.which(word) is not None
 
 
 def run(
@@ -79,6 +90,9 @@ def run(
     leads = rank is not None and rank.number == 0 and ranks.sign_in(folder, rank)
     from strobe.native import library
 
+    clock = ""
+    if rank is not None or "mpi" in adapters:  # perhaps processes of other nodes, whose clocks are others
+        clock = clock_server.of(folder) if shared else clock_server.start(folder)
     settings = Session(
         folder,
         adapters,
@@ -88,6 +102,7 @@ def run(
         began_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC),
         inject=os.path.join(os.path.dirname(__file__), "inject"),
         library=library(),
+        clock=clock,
     )
     try:
         exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
@@ -102,8 +117,18 @@ def run(
         return RunResult(None, exit_code, number)
     if leads and rank is not None:
         ranks.wait_for_others(folder, rank)
+    _remove_windows(folder)
+    clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
+
+
+def _remove_windows(folder: str) -> None:
+    """Remove what record/windows.py shares with children: a process that was killed leaves it behind."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith("window-"):
+                os.unlink(os.path.join(folder, name))
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:

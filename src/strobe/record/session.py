@@ -54,9 +54,13 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         max_bytes=size(options["max-size"]) if options["max-size"] else 0,
         max_overhead=share(options["max-overhead"]) if options["max-overhead"] else 0.0,
         silent=not main,
+        clock_server=settings.clock,
     )
     switch.counted = tuple(filter(None, options["counters-per-region"].split(",")))
     _settings = settings
+    for adapter in _adapters(settings):
+        if hasattr(adapter, "session_begins"):
+            adapter.session_begins()
     if recording:
         _start_adapters(settings)
     else:
@@ -67,18 +71,21 @@ def _start_adapters(settings: Session) -> None:
     switch.core = core
     threads.start()
     processes.start(settings)
-    for name in settings.adapters:
-        adapter: Adapter = import_module(f"strobe.record.adapters.{name}").ADAPTER
+    for adapter in _adapters(settings):
         missing = adapter.available()
         if missing:
-            core.count(f"not_recorded_{name}", 1)
+            core.count(f"not_recorded_{adapter.name}", 1)
             continue
         try:
             adapter.start(settings)
             _running.append(adapter)
         except Exception as error:
-            core.count(f"not_recorded_{name}", 1)
-            print(f"strobe: {name} is not recorded: {error}", file=sys.stderr)
+            core.count(f"not_recorded_{adapter.name}", 1)
+            print(f"strobe: {adapter.name} is not recorded: {error}", file=sys.stderr)
+
+
+def _adapters(settings: Session) -> list[Adapter]:
+    return [import_module(f"strobe.record.adapters.{name}").ADAPTER for name in settings.adapters]
 
 
 def _stop_adapters() -> None:
@@ -107,6 +114,9 @@ def stop() -> None:
     """End the recording: what is in the buffers goes to disk."""
     global _settings
     _stop_adapters()
+    for adapter in _adapters(_settings) if _settings is not None else ():
+        if hasattr(adapter, "session_ends"):
+            adapter.session_ends()
     core.stop()
     _settings = None
 

@@ -7,10 +7,15 @@ files, its adapters are off, and the core drops what comes all the same.
 A process that counts (one that `strobe run` or a launcher of ranks started) leads: its children follow it through a
 word of shared memory, so that workers that were forked before the window record in it. Steps are calls of
 `strobe.step()`; in a program that never calls it, steps of its first optimizer of PyTorch.
+
+A window is turned by one at a time: whoever wants it otherwise meanwhile (a signal, a moment, another thread) only says
+so, and whoever is turning it does that next.
 """
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import os
 import sys
 import time
@@ -44,6 +49,8 @@ class Windows:
         # Whether the options say anything about windows.
         self.asked = bool(self.start or self.stop or self.duration_ns or self.signal)
         self.open = False
+        self._wanted = False  # what `open` is to be
+        self._turning = _thread.allocate_lock()
         self.leads = True
         self.shared = ""  # file of the word that our children read
         self.steps = 0  # calls of strobe.step()
@@ -55,61 +62,77 @@ class Windows:
         self._before: Any = None  # the program's own handler of the signal
 
     def begin(self) -> None:
-        """The session has begun, closed where a start is awaited."""
-        self.open = self.start is None
-        if not self.asked:
-            return
+        """The session has begun, closed where a start is awaited. Raises OSError where windows that were asked for
+        cannot be shared with our children.
+        """
+        self.open = self._wanted = self.start is None
         rank = _rank()
         file, _, leader_rank = self.settings.leader.partition("|")
-        self.leads = not file or leader_rank != rank
-        if self.leads:
-            self.shared = os.path.join(self.settings.folder, f"window-{os.getpid()}")
-            self.settings.leader = f"{self.shared}|{rank}"
-            if os.environ.get(SESSION_VARIABLE):
-                os.environ[SESSION_VARIABLE] = self.settings.to_text()
-            core.watch_begin(self.shared, self.changed, leads=True)
-            core.watch_tell(OPEN if self.open else CLOSED)
-            if self.signal:
-                self._listen()
-            self._await()
-        else:
+        own = f"window-{os.uname().nodename}-{os.getpid()}"
+        # A program that becomes another one is the same process, and leads.
+        self.leads = not file or leader_rank != rank or os.path.basename(file) == own
+        if not self.leads:
             self._follow(file)
+        if self.leads:
+            self._lead(os.path.join(self.settings.folder, own), rank)
         _watch_forks()
 
+    def _lead(self, file: str, rank: str) -> None:
+        try:
+            core.watch_begin(file, self.changed, leads=True)
+        except OSError:
+            if self.asked:
+                raise
+            core.count("windows_not_shared", 1)
+        else:
+            self.shared = file
+            self.settings.leader = f"{file}|{rank}"
+            if os.environ.get(SESSION_VARIABLE):
+                os.environ[SESSION_VARIABLE] = self.settings.to_text()
+            core.watch_tell(OPEN if self.open else CLOSED)
+        if self.signal:
+            self._listen()
+        if self.asked:
+            self._await()
+
     def _follow(self, file: str) -> None:
-        self.leads = False
+        """Follow who leads. Where it has ended, nothing opens a window that was asked for; without one, we lead."""
         try:
             core.watch_begin(file, self.changed, leads=False)
         except OSError:
-            self.close()  # who led has ended
+            if self.asked:
+                self.close()
+            else:
+                self.leads = True
             return
+        self.shared = file
         core.watch_run(True)
         self.changed()
 
     def resume(self) -> None:
         """Open a window, or do nothing in one."""
-        if self.open:
-            return
-        self.open = True
-        session.resume()
-        if self.leads and self.asked:
-            core.watch_tell(OPEN)
-            self._await()
+        self._turn_to(True)
 
     def close(self) -> None:
         """Close the window that is open."""
-        if not self.open:
-            return
-        self.open = False
-        session.pause()
-        if self.leads and self.asked:
-            core.watch_tell(CLOSED)
-            self._await()
+        self._turn_to(False)
+
+    def _turn_to(self, wanted: bool) -> None:
+        self._wanted = wanted
+        while self._wanted != self.open and self._turning.acquire(False):
+            try:
+                self.open = self._wanted
+                self._forget()
+                session.resume() if self.open else session.pause()
+                if self.leads:
+                    core.watch_tell(OPEN if self.open else CLOSED)
+                    if self.asked:
+                        self._await()
+            finally:
+                self._turning.release()
 
     def end(self) -> None:
         """The session ends."""
-        if not self.asked:
-            return
         self._forget()
         core.watch_run(False)
         if self.signal and self.leads:
@@ -124,6 +147,16 @@ class Windows:
                 os.unlink(self.shared)
             except OSError:
                 pass  # the folder is gone
+
+    def forked(self) -> None:
+        """This process is a child that was forked: it follows its parent."""
+        self._turning = _thread.allocate_lock()
+        self._forget()
+        self.leads = False
+        core.watch_forked()
+        if self.shared:
+            core.watch_run(True)
+            self.changed()
 
     # What is awaited
 
@@ -151,6 +184,8 @@ class Windows:
         core.watch_run(bool(due_ns))
 
     def _forget(self) -> None:
+        self._due_ns = -1
+        core.watch_due(-1)
         switch.on_step = None
         if self._hook is not None:
             self._hook.remove()
@@ -210,10 +245,7 @@ class Windows:
         _signals().signal(number, self._signalled)
 
     def _signalled(self, number: int, frame: object) -> None:
-        if self.open:
-            self.close()
-        else:
-            self.resume()
+        self._turn_to(not self._wanted)
         if callable(self._before):
             self._before(number, frame)
 
@@ -235,12 +267,18 @@ _current: Windows | None = None
 
 
 def begin(settings: Session, main: bool) -> None:
-    """Record this process, in the windows that the options say. Raises OSError when its files cannot be made."""
+    """Record this process, in the windows that the options say. Raises OSError when its files cannot be made; then
+    nothing is recorded.
+    """
     global _current
     windows = Windows(settings)
     session.start(settings, main, recording=windows.start is None)
     _current = windows
-    windows.begin()
+    try:
+        windows.begin()
+    except BaseException:
+        end()
+        raise
 
 
 def end() -> None:
@@ -259,9 +297,7 @@ def current() -> Windows | None:
 
 def end_at_exit() -> None:
     """Before the core ends at the exit: no thread waits, and no file of ours stays."""
-    if _current is not None and _current.asked:
-        import atexit
-
+    if _current is not None:
         atexit.register(_current.end)
 
 
@@ -292,6 +328,7 @@ def _watch_forks() -> None:
     global _watches_forks
     if not _watches_forks:
         os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)
+        atexit.register(core.watch_run, False)  # of forked children, too
         _watches_forks = True
 
 
@@ -306,11 +343,5 @@ def _after_fork() -> None:
 
 
 def _forked() -> None:
-    """A child that is forked follows its parent."""
-    core.watch_forked()
-    if _current is not None and _current.asked:
-        _current._forget()
-        _current.leads = False
-        core.watch_due(-1)
-        core.watch_run(True)
-        _current.changed()
+    if _current is not None:
+        _current.forked()

@@ -238,6 +238,9 @@ def _note(payload: memoryview, _: int, __: _Pseudonyms) -> bytes:
     return json.dumps({key: told[key] for key in ("rank", "ranks") if isinstance(told.get(key), int)}).encode()
 
 
+_OF_PROCESSES = ("rank", "clock_offset_ns", "clock", "clock_error_ns", "clock_points")
+
+
 def _job(told: dict[str, Any], names: _Pseudonyms) -> dict[str, Any]:
     imported = told.get("imported") or {}
     files = [
@@ -245,7 +248,7 @@ def _job(told: dict[str, Any], names: _Pseudonyms) -> dict[str, Any]:
         for each in imported.get("files") or ()
     ]
     processes = {
-        stem: {key: value for key, value in facts.items() if key in ("rank", "clock_offset_ns")}
+        stem: {key: value for key, value in facts.items() if key in _OF_PROCESSES}
         for stem, facts in (imported.get("processes") or {}).items()
     }
     return {

@@ -38,7 +38,8 @@ class Job:
 
     `zero_ns` is CLOCK_MONOTONIC at the start: the zero of every time in the trace. `ended` holds `exit_code` or
     `signal`, and `ended_ns`, once the run is over. Of a trace that was imported, `imported` says from what, and
-    `processes`, by name of the block file, what is known beside it: `rank`, `clock_offset_ns`.
+    `processes`, by name of the block file, what is known beside it: `rank`, `clock_offset_ns`. `node` and `wall`: whose
+    clock is the trace's, and what the time of day was then (store/node_clocks.py).
     """
 
     command: tuple[str, ...] = ()
@@ -51,6 +52,8 @@ class Job:
     settings: Mapping[str, object] = field(default_factory=dict)
     processes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     imported: Mapping[str, object] = field(default_factory=dict)
+    node: str = ""
+    wall: tuple[int, int, int] | None = None
 
 
 def read_job(folder: Path) -> Job:
@@ -93,6 +96,10 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
         settings=dict(raw.get("settings") or {}),
         processes={name: dict(told) for name, told in (imported.get("processes") or {}).items()},
         imported=imported,
+        node=sound_text(raw.get("node", "")),
+        wall=cast("tuple[int, int, int]", tuple(map(_fitting, raw["wall"][:3])))
+        if len(raw.get("wall") or ()) == 3
+        else None,
     )
 
 

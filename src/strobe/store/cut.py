@@ -16,8 +16,8 @@ import pyarrow as pa
 from strobe.errors import StrobeError, TraceError
 from strobe.model.kinds import LOCATION_KINDS
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
-from strobe.store import anonymous
-from strobe.store.archive import FORMAT_VERSION
+from strobe.store import anonymous, symbols
+from strobe.store.archive import FORMAT_VERSION, process_files
 from strobe.store.parts import PartReader
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
     if folder.exists():
         raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
     work = folder.with_name(f".{folder.name}.cutting-{os.getpid()}")
-    notes, beside = [], {}
+    notes: list[str] = []
+    beside: dict[str, dict[str, object]] = {}
     try:
         work.mkdir(parents=True)
         for process, reader in enumerate(trace.readers):
@@ -72,16 +73,41 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
                 shutil.copyfile(files.blocks, work / f"{name}.blocks")
                 offset = trace.zero_ns - trace.zero_of(process)
             rank = trace.processes.column("rank")[process]
-            beside[name] = {"rank": rank, "clock_offset_ns": offset}
+            beside[name] = {"rank": rank, "clock_offset_ns": offset, **_of_clock(trace, files.blocks.stem)}
+            if isinstance(reader, PartReader) or files.rings is not None:
+                beside[name].pop("clock_points", None)  # what is written anew is on the trace's axis already
         _write_job(trace, work, beside)
         if anonymise:
             anonymous.rewrite(work)
+        else:
+            _copy_beside(trace, work)
         work.rename(folder)
     except OSError as error:
         raise StrobeError(f"cannot write '{error.filename or folder}': {error.strerror or error}") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return notes
+
+
+def _copy_beside(trace: Trace, work: Path) -> None:
+    """Copy what stands beside the processes: names of C functions, and what is known of processes without a trace."""
+    if not trace.path.is_dir():
+        return
+    for name in (symbols.FILE, "notes.txt"):
+        if (trace.path / name).is_file():
+            shutil.copyfile(trace.path / name, work / name)
+    # Processes that are no part of this are not missing in it.
+    left_out = {files.pid for files in process_files(trace.path)} - {files.pid for files in trace.files}
+    for path in trace.path.glob("started-*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        others = [line for line in lines if not any(b'"pid": %d,' % pid in line for pid in left_out)]
+        (work / path.name).write_bytes(b"".join(others))
+
+
+def _of_clock(trace: Trace, stem: str) -> dict[str, object]:
+    """Return what is noted of the clock of a process."""
+    note = trace.job.processes.get(stem, {})
+    return {key: note[key] for key in ("clock", "clock_error_ns", "clock_points") if key in note}
 
 
 def _left_out(reader: ProcessReader | PartReader) -> int:

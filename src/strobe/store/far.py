@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from strobe.errors import TraceError
+from strobe.store import node_clocks
 from strobe.store.archive import Job, ProcessFiles
 from strobe.store.folded import no_iterations, no_statistics
 from strobe.store.map_combine import (
@@ -83,10 +84,21 @@ class FarProcess:
     def __init__(self, files: ProcessFiles, facts: Facts) -> None:
         self._files, self._facts = files, facts
         self._reader: ProcessReader | None = None
+        self._clock: node_clocks.Columns | None = None
 
     def process(self) -> Mapping[str, object]:
         """Return what is known of the process."""
-        return self._facts.described
+        facts = self._facts.described
+        if self._clock is None:
+            return facts
+        return {
+            **facts,
+            **{name: node_clocks.at(self._clock, cast(int, facts[name])) for name in ("started_ns", "ended_ns")},
+        }
+
+    def use_clock(self, points: node_clocks.Columns) -> None:
+        """Move all times, of what the worker said as of what the files say."""
+        self._clock = points
 
     def iterations(self) -> Mapping[str, Any]:
         """Return the records of iterations."""
@@ -102,6 +114,8 @@ class FarProcess:
     def _opened(self) -> ProcessReader:
         if self._reader is None:
             self._reader = open_process(self._files)
+            if self._clock is not None:
+                self._reader.use_clock(self._clock)
         return self._reader
 
 
@@ -118,6 +132,7 @@ def open_far(folder: Path, job: Job, files: Sequence[ProcessFiles], workers: Wor
         raise TraceError(facts[0].unreadable)
     readable = [files[each.process] for each in there]
     readers = [FarProcess(own, each) for own, each in zip(readable, there, strict=True)]
+    job = node_clocks.apply(cast("list[ProcessReader]", readers), readable, job, folder)
     unreadable = [(files[each.process].pid, each.unreadable) for each in facts if each.unreadable]
     return Trace(folder, job, cast("list[ProcessReader]", readers), readable, unreadable, workers)
 

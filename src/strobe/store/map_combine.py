@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.errors import TraceError
+from strobe.store import node_clocks
 from strobe.store.archive import Job, ProcessFiles
 from strobe.store.raw import NO_REGION, RecordedProcess, open_process
 
@@ -174,7 +175,9 @@ class Task:
         need_folder(self.folder)
         partials = []
         for files, options, known in zip(self.files, self.options, self.known, strict=True):
-            part = Trace(self.folder, self.job, [open_process(files)], [files])
+            reader = open_process(files)
+            node_clocks.use(reader, self.job.processes.get(files.blocks.stem, {}))
+            part = Trace(self.folder, self.job, [reader], [files])
             partials.append(
                 Partial(self.question.rule, _ask(part, self.question, options, known), numbering(part.definitions, 1))
             )

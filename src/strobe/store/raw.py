@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from strobe.errors import TraceError
@@ -14,6 +14,7 @@ from strobe.store.archive import ProcessFiles, sound_text
 
 if TYPE_CHECKING:
     import numpy as np
+    import numpy.typing as npt
 
     from strobe import native
 
@@ -42,7 +43,11 @@ class ProcessReader(Protocol):
 
     def process(self) -> Mapping[str, object]:
         """Return pid, parent_pid, started_ns, ended_ns, end_state, exit_code, argv, host, python, main, rank,
-        ranks, name; and failure, failed_ns where recording had to stop while the process went on."""
+        ranks, name; failure, failed_ns where recording had to stop while the process went on; node, wall,
+        clock_readings: see store/node_clocks.py."""
+
+    def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
+        """Move all times: points (ns on the process's clock, ns on the trace's), in order. Once, before reading."""
 
     def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
         """Return (id, name, paradigm, role, file, line, module) of every region."""
@@ -133,8 +138,13 @@ class RecordedProcess:
         if not self._begun:
             raise ValueError("it ends before its first chunk")
         self._notes: dict[str, Any] = {}
+        self._readings: list[tuple[int, int, int]] = []
         for text in raw["note_json"]:
-            self._notes.update(_facts(text))
+            facts = _facts(text)
+            if "clock" in facts:
+                self._readings.append(_reading(facts.pop("clock")))
+            self._notes.update(facts)
+        self._clock: Callable[[int], int] = int
         self._last_ns = int(raw["last_ns"])
         self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
         self._alive = files.rings is not None and _alive(files.pid)
@@ -150,8 +160,8 @@ class RecordedProcess:
         return {
             "pid": first["pid"],
             "parent_pid": first["parent_pid"],
-            "started_ns": first["started_ns"],
-            "ended_ns": max(first["started_ns"], last.get("ended_ns", 0) or self._last_ns),
+            "started_ns": self._clock(first["started_ns"]),
+            "ended_ns": self._clock(max(first["started_ns"], last.get("ended_ns", 0) or self._last_ns)),
             "end_state": sound_text(last.get("end_state", "lost")),
             "exit_code": exit_code if exit_code >= 0 else None,
             "argv": [sound_text(word) for word in argv] if isinstance(argv, list) else sound_text(argv),
@@ -161,9 +171,17 @@ class RecordedProcess:
             "rank": self._notes.get("rank"),
             "ranks": self._notes.get("ranks"),
             "name": sound_text(self._notes.get("name", "fork" if first.get("forked") else "")),
+            "node": sound_text(first.get("node", "")),
+            "wall": _reading(first["wall"]) if "wall" in first else None,
+            "clock_readings": self._readings,
             "failure": sound_text(last.get("failure", self._failure)),
-            "failed_ns": last.get("failed_ns", self._failed_ns),
+            "failed_ns": self._clock(last.get("failed_ns", self._failed_ns)),
         }
+
+    def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
+        """From now on all times are on the trace's axis: points (ns on our clock, ns on the trace's), in order."""
+        self.core.use_clock(*points)
+        self._clock = lambda ns: self.core.on_axis(int(ns))
 
     def quality(self) -> dict[str, int]:
         """Return the counters of all recordings of the process, and what the recorder probably cost it."""
@@ -188,6 +206,16 @@ class RecordedProcess:
         return getattr(self.core, name)
 
 
+def _reading(value: object) -> tuple[int, int, int]:
+    """Return three numbers that fit. Raises ValueError where it is something else."""
+    if isinstance(value, list) and len(value) == 3:
+        first, second, third = value
+        if all(isinstance(each, int) and abs(each) < 1 << 61 for each in value):
+            return first, second, third
+    raise ValueError("what it says of its clock are no numbers that fit")
+
+
+_EXITING = 0x4  # PF_EXITING of the kernel's flags of a process
 # What is calculated with: numbers that fit.
 _WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
@@ -236,10 +264,16 @@ def recover(files: ProcessFiles) -> int:
 
 
 def _alive(pid: int) -> bool:
+    """Whether a process still runs: one that was killed has its number until somebody has waited for it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
+        pass
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            facts = stream.read().rpartition(b")")[2].split()
+    except OSError:
         return True
-    return True
+    return len(facts) < 7 or not (facts[0] in (b"Z", b"X") or int(facts[6]) & _EXITING)

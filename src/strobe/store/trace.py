@@ -21,7 +21,20 @@ from strobe.model.kinds import RECORDED_WITH
 from strobe.model.losses import sentence
 from strobe.model.plugins import Analysis
 from strobe.model.schema import SPANS, TABLES
-from strobe.store import archive, cut, engine, exports, far, parts, recover, side_tables, sql, started, workers
+from strobe.store import (
+    archive,
+    cut,
+    engine,
+    exports,
+    far,
+    node_clocks,
+    parts,
+    recover,
+    side_tables,
+    sql,
+    started,
+    workers,
+)
 from strobe.store.folded import (
     Folded,
     Iterations,
@@ -183,6 +196,8 @@ class Trace:
                 if "clock" in note:
                     rows.append((process, pid, "clock_error_ns", _whole(note.get("clock_error_ns")), note["clock"]))
         rows.extend((None, pid, "unreadable", None, why) for pid, why in self._unreadable)
+        checked = node_clocks.read_repairs(self.path).checked
+        rows.extend((None, None, what, value, sentence(what, value) or None) for what, value in checked.items())
         notes = archive.notes(self.path)
         rows.extend((None, None, "unrecorded", None, note) for note in notes)
         pythons, others = started.unrecorded(self._starts, self._described, notes)
@@ -698,6 +713,11 @@ class Trace:
     def _path_depth(self) -> npt.NDArray[np.uint16]:
         return np.array(self.definitions.path_depth, dtype=np.uint16)
 
+    @cached_property
+    def clocks(self) -> list[str]:
+        """By process, the name of the clock that its times were taken of: processes of a node share one."""
+        return node_clocks.clock_names(self._described, self.files, self.job) if self.files else []
+
     def zero_of(self, process: int) -> int:
         """The trace's zero on the clock of a process."""
         return self.zero_ns - self._offsets[process]
@@ -854,6 +874,7 @@ def open_trace(
             readable.append(each)
     if not readers:
         raise failures[0][1]
+    job = node_clocks.apply(readers, readable, job, folder)
     return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures], hired)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import io
+import tokenize
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,11 +62,14 @@ def source_of(function: CountedFunction, run_unix_ns: int) -> Source:
     try:
         if run_unix_ns and path.stat().st_mtime_ns > run_unix_ns:
             return Source(changed=True)
-        text = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        # Lines as Python counts them: str.splitlines also splits at a form feed, and more.
+        text = io.StringIO(path.read_text(encoding="utf-8", errors="replace")).readlines()
     except (OSError, ValueError):
         return Source()
     first = function.function_line or min(function.lines, default=1)
     last = max(function.lines, default=first)
     if function.function_line and first <= len(text):
-        last = max(last, first - 1 + len(inspect.getblock(text[first - 1 :])))
+        # Of a file that is not what it was, what was counted is shown.
+        with suppress(tokenize.TokenError, SyntaxError):
+            last = max(last, first - 1 + len(inspect.getblock(text[first - 1 :])))
     return Source({number: text[number - 1].rstrip() for number in range(first, min(last, len(text)) + 1)})

@@ -53,7 +53,7 @@ class SourceLines:
         return ""
 
     def start(self, settings: Session) -> None:
-        """Count the lines of what the option `lines` names; put `profile` where line_profiler's users expect it."""
+        """Count the lines of what the option `lines` names."""
         core.lines_start([each.strip() for each in settings.options["lines"].split(",") if each.strip()])
         self._own_hook = "python_calls" not in settings.adapters
         if self._own_hook:
@@ -61,8 +61,6 @@ class SourceLines:
             core.python_calls_start(["/"], [], strings=False, imports=False, c_functions=False)
         elif sys.version_info >= (3, 12):
             sys.monitoring.restart_events()  # of functions that were seen before, and are chosen now
-        if not hasattr(builtins, "profile"):
-            builtins.profile = profile  # type: ignore[attr-defined]
 
     def stop(self) -> None:
         """Count no more."""
@@ -70,6 +68,15 @@ class SourceLines:
         if self._own_hook:
             core.python_calls_stop()
             self._own_hook = False
+
+    def session_begins(self) -> None:
+        """Put `profile` where line_profiler's users expect it: whole modules may be imported outside of windows."""
+        core.lines_forget()
+        if not hasattr(builtins, "profile"):
+            builtins.profile = profile  # type: ignore[attr-defined]
+
+    def session_ends(self) -> None:
+        """Take it away again."""
         if getattr(builtins, "profile", None) is profile:
             del builtins.profile  # type: ignore[attr-defined]
 

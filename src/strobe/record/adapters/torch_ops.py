@@ -44,9 +44,9 @@ class TorchOps:
 
     def start(self, settings: Session) -> None:
         """Switch on as soon as torch is there."""
-        # torch makes its ITT domain, and so loads the collector, while it is imported.
+        # torch makes its ITT domain, and so loads the collector, while it is imported: without one, it gets ours now.
         late = "torch" in sys.modules and os.environ.get("INTEL_LIBITTNOTIFY64") != library()
-        if late:
+        if late and not self._attached(sys.modules["torch"]):
             raise RuntimeError(
                 "torch was imported before the recording; use `strobe run`, or import torch inside strobe.record()"
             )
@@ -62,6 +62,10 @@ class TorchOps:
         while self._undo:
             owner, name, original = self._undo.pop()
             setattr(owner, name, original)
+
+    def _attached(self, torch: ModuleType) -> bool:
+        folder = os.path.dirname(getattr(torch, "__file__", None) or "")
+        return bool(core.attach_torch(os.path.join(folder, "lib", "libtorch_cpu.so")))
 
     def _torch_imported(self, torch: ModuleType) -> None:
         if not self._on or not hasattr(torch, "_C"):

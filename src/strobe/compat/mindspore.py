@@ -1,0 +1,124 @@
+"""The interface of mindspore.Profiler: `from strobe.compat.mindspore import Profiler`. MindSpore need not be there.
+
+What strobe records of a MindSpore program are its Python functions and its steps; operators that MindSpore itself runs
+do not say anything to strobe. Of programs for PyTorch, operators are there as well.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import strobe
+from strobe.errors import UsageError
+from strobe.record.folder import default_name
+
+if TYPE_CHECKING:
+    from strobe.store.trace import Trace
+
+__all__ = ["Profiler"]
+
+
+class Profiler:
+    """Records from `start` to `stop`, any number of times, until `analyse`: all of it is one trace, `profiler.trace`.
+
+    It begins at once unless `start_profile` is False. The trace is a folder in `output_path`, named after the script.
+    Other keywords of MindSpore's Profiler are taken, and what has no meaning here is said once on stderr. In a process
+    that is recorded already (`strobe run`) `start` and `stop` are its windows, and answers raise strobe.StrobeError.
+    Raises strobe.StrobeError for `schedule` and `on_trace_ready`: strobe.integrations.mindspore.StopAtStep chooses
+    steps.
+    """
+
+    def __init__(self, *, start_profile: bool = True, output_path: str = "./data", **options: Any) -> None:
+        if options.get("schedule") is not None or options.get("on_trace_ready") is not None:
+            raise UsageError(
+                "strobe.compat.mindspore.Profiler has no schedule",
+                do="Use strobe.integrations.mindspore.StopAtStep(start_step, stop_step).",
+            )
+        if options:
+            print(f"strobe: Profiler has no use for {', '.join(sorted(options))}", file=sys.stderr)
+        self.path: str | None = None
+        self._output_path = output_path
+        self._own = self._started = False
+        self._trace: Trace | None = None
+        if start_profile:
+            self.start()
+        else:
+            strobe.pause()
+
+    @property
+    def trace(self) -> Trace:
+        """The trace, after `analyse`. Raises strobe.StrobeError before, and in a process that is recorded already."""
+        if self._trace is None:
+            raise UsageError(
+                "this profiler has no trace",
+                do="There is one after start(), stop() and analyse(); under `strobe run`, look at the trace of that.",
+            )
+        return self._trace
+
+    def start(self) -> None:
+        """Begin to record. Raises RuntimeError where it does so already, as MindSpore does."""
+        if self._started:
+            raise RuntimeError("The profiler has already started. Do not turn on again in the open state.")
+        self._started = True
+        if strobe.current() is not None:
+            strobe.resume()
+            return
+        os.makedirs(self._output_path, exist_ok=True)
+        folder = os.path.join(self._output_path, default_name([sys.executable, *sys.argv]))
+        recorder = strobe.start(folder, keep="all")
+        if recorder is not None:  # STROBE_DISABLE=1
+            self._own, self.path, self._trace = True, recorder.path, None
+            atexit.register(self._finish)
+
+    def stop(self) -> None:
+        """Record no more. Raises RuntimeError where nothing is recorded, as MindSpore does."""
+        if not self._started:
+            raise RuntimeError("The profiler has not started, so can not stop. Please call the start() method before.")
+        self._started = False
+        strobe.pause()
+
+    def step(self) -> None:
+        """Say that a step ends here."""
+        strobe.step()
+
+    def analyse(
+        self,
+        offline_path: str | None = None,
+        pretty: bool = False,
+        step_list: Sequence[int] | None = None,
+        mode: str = "sync",
+    ) -> None:
+        """End the recording and open the trace, or that of `offline_path`. The others have no meaning here."""
+        if offline_path is not None:
+            self._trace = strobe.open(offline_path)
+            return
+        if self._started:
+            self.stop()
+        self._finish()
+        if self.path is not None:
+            self._trace = strobe.open(self.path)
+
+    def op_analyse(self, op_name: str | Sequence[str], device_id: int | None = None) -> str:
+        """Return JSON: what operators cost by the shapes of their inputs; see strobe.Trace.op_analyse."""
+        return self.trace.op_analyse(op_name, device_id)
+
+    op_analyze = op_analyse
+
+    def _finish(self) -> None:
+        if self._own:
+            self._own = False
+            atexit.unregister(self._finish)
+            strobe.stop()
+
+    def __enter__(self) -> Profiler:
+        if not self._started:
+            self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._started:
+            self.stop()

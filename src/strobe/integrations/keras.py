@@ -1,0 +1,69 @@
+"""Callbacks for Keras 3, on any backend: `model.fit(..., callbacks=[StrobeCallback()])`.
+
+Steps are batches of the training (`steps_per_execution` of them where the model has it), counted from 0 from the
+beginning of `fit`, through all epochs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from strobe.integrations.training import TrainingRecorder, framework
+
+__all__ = ["StopAtStep", "StrobeCallback"]
+
+_Callback: Any = framework("Keras", "keras", "keras.callbacks").Callback
+
+
+class StrobeCallback(_Callback):
+    """Records a training, or its steps `start_step` to `stop_step` (both included), and tells where each step ends.
+
+    `path` is the trace folder, `options` are those of `strobe.record()`. Under `strobe run` they do not count: the
+    steps are in that trace. `trace_path` names the trace that this callback made.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        keep: int | str = 10,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        **options: object,
+    ) -> None:
+        super().__init__()
+        self._recorder = TrainingRecorder(path, start_step, stop_step, {"keep": keep, **options})
+        self._step = 0
+
+    @property
+    def trace_path(self) -> str | None:
+        """The trace folder that this callback made; None where there is none yet, and under `strobe run`."""
+        return self._recorder.trace_path
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Begin, or wait for the first step."""
+        self._step = 0
+        self._recorder.training_begins()
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Begin with the first step."""
+        self._recorder.step_begins(self._step)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """End a step."""
+        self._recorder.step_ends(self._step)
+        self._step += 1
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """End the recording."""
+        self._recorder.training_ends()
+
+
+class StopAtStep(StrobeCallback):
+    """Records the steps `start_step` to `stop_step`, both included, all of them in detail."""
+
+    def __init__(
+        self, start_step: int, stop_step: int, path: str | os.PathLike[str] | None = None, **options: Any
+    ) -> None:
+        super().__init__(path, start_step=start_step, stop_step=stop_step, **{"keep": "all", **options})

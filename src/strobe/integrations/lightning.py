@@ -1,0 +1,96 @@
+"""Callbacks for Lightning (`lightning` or `pytorch_lightning`): `Trainer(callbacks=[StrobeCallback()])`.
+
+Steps are batches of the training, counted from 0 from the beginning of `fit`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from strobe.integrations.training import TrainingRecorder, framework
+
+__all__ = ["StopAtStep", "StrobeCallback"]
+
+_Callback: Any = framework("Lightning", "lightning", "lightning.pytorch", "pytorch_lightning").Callback
+
+
+class StrobeCallback(_Callback):
+    """Records a training, or its steps `start_step` to `stop_step` (both included), and tells where each step ends.
+
+    `path` is the trace folder, `options` are those of `strobe.record()`. Under `strobe run` they do not count: the
+    steps are in that trace. With `log_to_logger` the trainer's loggers are told `strobe/step_ms` (median) and
+    `strobe/data_wait_pct` of the trace that this callback made. `trace_path` names it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        keep: int | str = 10,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        log_to_logger: bool = True,
+        **options: object,
+    ) -> None:
+        super().__init__()
+        self._recorder = TrainingRecorder(path, start_step, stop_step, {"keep": keep, **options})
+        self._log = log_to_logger
+        self._step = 0
+
+    @property
+    def trace_path(self) -> str | None:
+        """The trace folder that this callback made; None where there is none yet, and under `strobe run`."""
+        return self._recorder.trace_path
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Begin, or wait for the first step."""
+        self._step = 0
+        self._recorder.training_begins()
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """Begin with the first step."""
+        self._recorder.step_begins(self._step)
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """End a step."""
+        self._recorder.step_ends(self._step)
+        self._step += 1
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """End the recording, and tell the loggers."""
+        self._recorder.training_ends()
+        if self._log and self.trace_path is not None and trainer.loggers:
+            try:
+                _tell(trainer, self.trace_path)
+            except Exception as error:
+                print(f"strobe: the loggers are not told about {self.trace_path}: {error}", file=sys.stderr)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """End the recording."""
+        self._recorder.training_ends()
+
+
+class StopAtStep(StrobeCallback):
+    """Records the steps `start_step` to `stop_step`, both included, all of them in detail."""
+
+    def __init__(
+        self, start_step: int, stop_step: int, path: str | os.PathLike[str] | None = None, **options: Any
+    ) -> None:
+        super().__init__(path, start_step=start_step, stop_step=stop_step, **{"keep": "all", **options})
+
+
+def _tell(trainer: Any, path: str) -> None:
+    from strobe.present.summary import summarise_soon
+    from strobe.store.trace import open_trace
+
+    with open_trace(path) as trace:
+        summary = summarise_soon(trace)
+    if summary.step is None:
+        return
+    waits = sum(part.share for part in summary.step.parts if part.name == "data_wait")
+    figures = {"strobe/step_ms": summary.step.median_ns / 1e6, "strobe/data_wait_pct": 100 * waits}
+    for logger in trainer.loggers:
+        logger.log_metrics(figures, step=trainer.global_step)
+        logger.save()

@@ -1,0 +1,65 @@
+"""Callbacks for MindSpore: `model.train(epochs, data, callbacks=[StopAtStep(10, 20)], dataset_sink_mode=False)`.
+
+Steps are MindSpore's own, `cur_step_num`: they count from 1. With data sinking MindSpore tells of whole epochs only.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from strobe.integrations.training import TrainingRecorder, framework
+
+__all__ = ["StopAtStep", "StrobeCallback"]
+
+_Callback: Any = framework("MindSpore", "mindspore", "mindspore.train").Callback
+
+
+class StrobeCallback(_Callback):
+    """Records a training, or its steps `start_step` to `stop_step` (both included), and tells where each step ends.
+
+    `path` is the trace folder, `options` are those of `strobe.record()`. Under `strobe run` they do not count: the
+    steps are in that trace. `trace_path` names the trace that this callback made.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        keep: int | str = 10,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        **options: object,
+    ) -> None:
+        super().__init__()
+        self._recorder = TrainingRecorder(path, start_step, stop_step, {"keep": keep, **options})
+
+    @property
+    def trace_path(self) -> str | None:
+        """The trace folder that this callback made; None where there is none yet, and under `strobe run`."""
+        return self._recorder.trace_path
+
+    def on_train_begin(self, run_context: Any) -> None:
+        """Begin, or wait for the first step."""
+        self._recorder.training_begins()
+
+    def on_train_step_begin(self, run_context: Any) -> None:
+        """Begin with the first step."""
+        self._recorder.step_begins(run_context.original_args().cur_step_num)
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        """End a step."""
+        self._recorder.step_ends(run_context.original_args().cur_step_num)
+
+    def on_train_end(self, run_context: Any) -> None:
+        """End the recording."""
+        self._recorder.training_ends()
+
+
+class StopAtStep(StrobeCallback):
+    """Records the steps `start_step` to `stop_step`, both included, all of them in detail."""
+
+    def __init__(
+        self, start_step: int, stop_step: int, path: str | os.PathLike[str] | None = None, **options: Any
+    ) -> None:
+        super().__init__(path, start_step=start_step, stop_step=stop_step, **{"keep": "all", **options})
