@@ -105,6 +105,8 @@ LOSSES = {
     "functions_throttled": "functions not recorded any more: called often, and short (--throttle off records all)",
     "c_functions_hidden_by_a_profiler": "times that a profiler of the program hid C functions from the recorder",
     "functions_folded": "calls of C and C++ functions looked up slowly (too many different ones)",
+    "functions_inside_the_recorder": "calls of C and C++ functions inside the recorder (allocators, signal handlers)",
+    "threads_without_hardware_counters": "threads without hardware counters (too many of the program's descriptors)",
     "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
     "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
     "windows_not_shared": "processes whose children do not hear of strobe.pause() (no room on the disk)",
