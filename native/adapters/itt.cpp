@@ -13,7 +13,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
+#include "adapters/torch_collectives.h"
 #include "core/ring.h"
 #include "core/session.h"
 #include "include/strobe.h"
@@ -67,6 +69,8 @@ constexpr size_t kMaxDepth = 128;
 struct Ranges {  // open ITT tasks of this thread: task_end names none
   uint32_t depth = 0;
   uint32_t regions[kMaxDepth];
+  std::shared_ptr<CollectiveFacts> collective;  // of the range at collective_depth
+  uint32_t collective_depth = 0;
 };
 // A pointer: the library's thread-locals share glibc's small surplus of static TLS (512 bytes for all dlopened
 // libraries).
@@ -165,11 +169,14 @@ void task_begin(const ___itt_domain* domain, ___itt_id, ___itt_id, ___itt_string
   if (r.depth < kMaxDepth) r.regions[r.depth] = region;
   r.depth++;
   if (region && r.depth <= kMaxDepth) put(kEnter, region);
+  if (name && runs_collective(name->strA) && !r.collective && (r.collective = take_collective()))
+    r.collective_depth = r.depth;
 }
 
 void task_end(const ___itt_domain*) {
   Ranges& r = ranges();
   if (r.depth == 0) return;  // began before we were asked to look
+  if (r.collective && r.depth == r.collective_depth) collective_over(*std::exchange(r.collective, nullptr));
   r.depth--;
   if (r.depth < kMaxDepth && r.regions[r.depth]) put(kLeave, r.regions[r.depth]);
 }

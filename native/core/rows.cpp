@@ -13,7 +13,7 @@ static_assert(kRowValues == STROBE_ROW_VALUES);
 
 namespace {
 
-constexpr uint8_t kWhole = 64, kHalf = 32;
+constexpr uint8_t kWhole = 64, kHalf = 32, kThird = 21;
 constexpr auto kNumber = CellType::integer, kText = CellType::text;
 
 // The layouts of strobe.h, value by value.
@@ -31,11 +31,12 @@ constexpr RowColumn kCollectiveColumns[] = {
     {"pending_ns", kNumber, 5, 0, kWhole},
 };
 constexpr RowColumn kGroupColumns[] = {
-    {"collective", kText, 0, 0, kHalf},    {"dtype", kText, 0, 32, kHalf},
-    {"group", kText, 1, 0, kHalf},         {"group_ranks", kText, 1, 32, kHalf},
-    {"rank", kNumber, 2, 0, kHalf},        {"group_size", kNumber, 2, 32, kHalf},
+    {"collective", kText, 0, 0, kThird},   {"dtype", kText, 0, 21, kThird},
+    {"group", kText, 0, 42, kThird},       {"group_ranks", kText, 1, 0, kThird},
+    {"root", kNumber, 1, 21, kThird},      {"bucket", kNumber, 1, 42, kThird},
+    {"sequence", kNumber, 2, 0, kHalf},    {"group_size", kNumber, 2, 32, kHalf},
     {"sent_bytes", kNumber, 3, 0, kWhole}, {"received_bytes", kNumber, 4, 0, kWhole},
-    {"sequence", kNumber, 5, 0, kHalf},    {"root", kNumber, 5, 32, kHalf},
+    {"pending_ns", kNumber, 5, 0, kWhole},
 };
 constexpr RowColumn kSampleColumns[] = {
     {"call_stack", kText, 0, 32, kHalf}, {"state", kText, 1, 0, kHalf},  {"cpu", kNumber, 1, 32, kHalf},
@@ -72,10 +73,11 @@ void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& reco
   for (const RowColumn& column : kind.columns) {
     int64_t value = record.values[column.value];
     int64_t nothing = STROBE_NOTHING;
-    if (column.bits == kHalf) {
-      const auto half = uint32_t(uint64_t(value) >> column.shift);
-      value = column.type == kText ? int64_t(half) : int64_t(int32_t(half));
-      nothing = STROBE_NOTHING_32;
+    if (column.bits != kWhole) {
+      const int unused = kWhole - column.bits;
+      const uint64_t part = uint64_t(value) >> column.shift << unused;
+      value = column.type == kText ? int64_t(part >> unused) : int64_t(part) >> unused;
+      nothing = -(int64_t(1) << (column.bits - 1));
     }
     if (value != (column.type == kText ? 0 : nothing)) cells[n++] = uint64_t(value), present |= 1u << bit;
     bit++;

@@ -51,7 +51,8 @@ inline void write_row(RowProducer& r, uint32_t kind, uint64_t at_ticks, uint64_t
 }
 
 // A column of a kind: where in the six values its cells lie. Nothing is there where all bits say the smallest number of
-// their width (STROBE_NOTHING, STROBE_NOTHING_32); of texts where they are 0.
+// their width (STROBE_NOTHING, STROBE_NOTHING_32, STROBE_NOTHING_21); of texts where they are 0. Numbers of texts fit
+// into 21 bits (texts.h).
 struct RowColumn {
   const char* name;
   CellType type;

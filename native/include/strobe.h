@@ -118,16 +118,18 @@ STROBE_API void strobe_note_throttled(uint32_t region);
 // --- rows: what one event knows beside its time; they become rows of the trace's side tables
 // A text of a row (a name, a call stack): the same text gives the same number. 0 is no text; NULL and "" give 0.
 STROBE_API uint32_t strobe_text(const char* utf8);
-// What a row is of. The six values are numbers of 64 bits, or two of 32 bits each: STROBE_TWO(first, second).
-// STROBE_NOTHING and STROBE_NOTHING_32 stand for a number that is not known, 0 for a text that is not.
+// What a row is of. The six values are numbers of 64 bits, or two of 32 bits each: STROBE_TWO(first, second), or three
+// of 21 bits: STROBE_THREE(first, second, third); texts fit into them.
+// STROBE_NOTHING, STROBE_NOTHING_32 and STROBE_NOTHING_21 stand for a number that is not known, 0 for a text that is
+// not.
 enum strobe_row_kind {
   // messages: (direction text, communicator text), (peer_rank, communicator_rank), tag, size_bytes, request, pending_ns
   STROBE_ROW_MESSAGE = 1,
   // collective_spans of MPI: (collective text, communicator text), (root, group_size), sent_bytes, received_bytes,
   // (own rank in the communicator, request), pending_ns
   STROBE_ROW_COLLECTIVE = 2,
-  // collective_spans of torch.distributed: (collective text, dtype text), (group text, group_ranks text),
-  // (rank, group_size), sent_bytes, received_bytes, (sequence, root)
+  // collective_spans of torch.distributed: (collective text, dtype text, group text), (group_ranks text, root, bucket),
+  // (sequence, group_size), sent_bytes, received_bytes, pending_ns
   STROBE_ROW_GROUP_COLLECTIVE = 3,
   // samples: (location, call_stack text), (state text, cpu), weight, (line, 0), period_ns, cpu_ns
   STROBE_ROW_SAMPLE = 4,
@@ -137,6 +139,10 @@ enum strobe_row_kind {
 #define STROBE_NOTHING INT64_MIN
 #define STROBE_NOTHING_32 INT32_MIN
 #define STROBE_TWO(first, second) ((int64_t)((uint64_t)(uint32_t)(second) << 32 | (uint32_t)(first)))
+#define STROBE_NOTHING_21 (-(1 << 20))
+#define STROBE_21(number) ((uint64_t)(uint32_t)(number) & 0x1FFFFF)
+#define STROBE_THREE(first, second, third) \
+  ((int64_t)(STROBE_21(third) << 42 | STROBE_21(second) << 21 | STROBE_21(first)))
 // Record a row. One of a table of spans belongs to the innermost span that this thread has open; without any it is
 // counted and left out. One of another table has the time of now. A full ring waits for half a second, then counts what
 // it loses.

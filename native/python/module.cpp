@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "adapters/sampler.h"
+#include "adapters/torch_collectives.h"
 #include "core/clock.h"
 #include "core/node_clock.h"
 #include "include/strobe.h"
@@ -136,6 +137,20 @@ PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef row_def = {"row", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(row)), METH_FASTCALL,
                        "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h says what the values are"};
 
+// A collective is asked for: adapters/torch_distributed.py calls this around PyTorch's own kernel.
+void collective_begin(uint32_t collective, uint32_t dtype, uint32_t group, uint32_t group_ranks, int32_t group_size,
+                      int32_t sequence, int32_t root, int32_t bucket, int64_t sent_bytes, int64_t received_bytes,
+                      uint32_t region, int32_t peer_rank, bool later) {
+  const strobe_collective facts{collective, dtype,  group,      group_ranks,    group_size, sequence,
+                                root,       bucket, sent_bytes, received_bytes, region,     peer_rank};
+  strobe_collective_begin(&facts, later);
+}
+
+std::string collectives_start(const std::string& libc10) {
+  const char* missing = strobe_collectives_start(libc10.c_str());
+  return missing ? missing : "";
+}
+
 // enter and leave are called around user code, so they are plain METH_O functions: a tenth of a bound call's dispatch.
 PyObject* enter(PyObject*, PyObject* id) {
   strobe_enter(uint32_t(PyLong_AsUnsignedLongMask(id)));
@@ -245,6 +260,13 @@ NB_MODULE(_native, m) {
   m.def("total", &total, nb::arg("region"), nb::arg("communicator"), nb::arg("peer_rank"), nb::arg("size_exponent"),
         nb::arg("calls"), nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("ns"));
   m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
+  m.def("collectives_start", &collectives_start, nb::arg("libc10"), "What is missing in that library, or nothing.");
+  m.def("collectives_stop", &strobe_collectives_stop);
+  m.def("collective_begin", &collective_begin, nb::arg("collective"), nb::arg("dtype"), nb::arg("group"),
+        nb::arg("group_ranks"), nb::arg("group_size"), nb::arg("sequence"), nb::arg("root"), nb::arg("bucket"),
+        nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("region"), nb::arg("peer_rank"), nb::arg("later"));
+  m.def("collective_end", &strobe_collective_end);
+  m.def("note_rank", &strobe_note_rank, nb::arg("rank"), nb::arg("size"));
   m.attr("NOTHING") = STROBE_NOTHING;
   m.attr("NOTHING_32") = STROBE_NOTHING_32;
   m.def("sampler_start", &sampler_start, nb::arg("samples_per_s"));

@@ -40,6 +40,25 @@ NOTHING: int
 NOTHING_32: int
 
 def text(value: str) -> int: ...
+def collectives_start(libc10: str) -> str: ...
+def collectives_stop() -> None: ...
+def collective_begin(
+    collective: int,
+    dtype: int,
+    group: int,
+    group_ranks: int,
+    group_size: int,
+    sequence: int,
+    root: int,
+    bucket: int,
+    sent_bytes: int,
+    received_bytes: int,
+    region: int,
+    peer_rank: int,
+    later: bool,
+) -> None: ...
+def collective_end() -> None: ...
+def note_rank(rank: int, size: int) -> None: ...
 def row(kind: int, a: int, b: int, c: int, d: int, e: int, f: int, /) -> None: ...
 def total(
     region: int,

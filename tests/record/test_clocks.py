@@ -119,6 +119,27 @@ def test_steps_pictures_and_sums_are_on_the_same_axis_as_spans(shifted: Outcome)
         assert len(own) == 0 or (own.min() >= begin and own.max() <= end)
 
 
+def test_parts_copies_and_workers_are_on_the_same_axis(shifted: Outcome, tmp_path: Path) -> None:
+    trace = strobe.open(shifted.trace)
+    trace.cut(tmp_path / "whole.strobe", anonymise=True)
+    half = trace.part(time_ns=(0, trace.info.duration_ns // 2))
+    half.cut(tmp_path / "half.strobe")
+    whole, part = strobe.open(tmp_path / "whole.strobe"), strobe.open(tmp_path / "half.strobe")
+    assert errors(whole) == errors(part) == errors(trace)
+    with strobe.open(shifted.trace, jobs=2) as by_workers:
+        assert by_workers.profile().to_pylist() == trace.profile().to_pylist()
+    own, of_whole, of_part = trace.locations.to_pylist(), whole.locations.to_pylist(), part.locations.to_pylist()
+    assert len(own) == len(of_whole)
+    for number, location in enumerate(own):
+        start = trace.span_arrays(number)["start_ns"] + trace.zero_ns
+        assert (whole.span_arrays(number)["start_ns"] + whole.zero_ns).tolist() == start.tolist()
+        (same,) = [n for n, each in enumerate(of_part) if (each["process"], each["name"]) ==
+                   (location["process"], location["name"])] or [None]  # fmt: skip
+        if same is not None and location["span_count"]:
+            kept = half.span_arrays(number)["start_ns"] + half.zero_ns
+            assert (part.span_arrays(same)["start_ns"] + part.zero_ns).tolist() == kept.tolist()
+
+
 def blind(shifted: Outcome, to: Path) -> Path:
     """The same trace as if nobody had measured anything: the manifest does not say whose clock is the trace's."""
     shutil.copytree(shifted.trace, to, ignore=shutil.ignore_patterns("clocks.json", "*.tiles"))

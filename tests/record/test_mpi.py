@@ -11,7 +11,7 @@ import pytest
 
 import strobe
 from strobe import native
-from strobe.record import ranks
+from strobe.record import folder, ranks
 from tests.record.workshop import STROBE, TIMEOUT_S, Outcome, Workshop, environment, quality_of
 
 ROOT = Path(__file__).parents[2]
@@ -358,12 +358,45 @@ def test_when_mpi_is_recorded_without_being_asked(mpi: Mpi) -> None:
         ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "b", "PMIX_RANK": "1"}, (1, 2)),
         ({"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "9"}, (5, 8)),
         ({"PMI_RANK": "x", "PMI_SIZE": "4"}, None),
+        ({"RANK": "3", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}, (3, 4)),
+        ({"RANK": "3", "WORLD_SIZE": "4"}, None),  # of a job script
         ({}, None),
     ],
 )
 def test_the_launcher_says_which_rank_we_are(variables: dict[str, str], expected: tuple[int, int] | None) -> None:
     rank = ranks.rank_of(variables)
     assert (None if rank is None else (rank.number, rank.size)) == expected
+
+
+def test_torchruns_of_one_job_on_several_nodes_have_one_name() -> None:
+    meeting = {"MASTER_ADDR": "node1", "MASTER_PORT": "29400", "TORCHELASTIC_RUN_ID": "a", "WORLD_SIZE": "4"}
+    jobs = []
+    for number in ("0", "3"):
+        for again in ("0", "1"):
+            own = {"LOCAL_WORLD_SIZE": "2", "RANK": number, "TORCHELASTIC_RESTART_COUNT": again}
+            rank = ranks.rank_of({**meeting, **own})
+            assert rank is not None
+            jobs.append(rank.job)
+    assert jobs[0] == jobs[2] != jobs[1] == jobs[3]
+    assert not ranks.calls_mpi({**meeting, "RANK": "0"}, [sys.executable])
+
+
+def test_a_trace_that_is_complete_takes_no_more_ranks(tmp_path: Path) -> None:
+    trace = folder.create(tmp_path / "out", ["solver"], {"job": "a"})
+    assert folder.job_of(trace) == "a"
+    folder.finish(trace, {"exit_code": 0})
+    assert folder.job_of(trace) == ""
+
+
+def test_eight_ranks_of_a_launcher_on_the_path_are_one_trace(mpi: Mpi) -> None:
+    path = f"{mpi.home / 'bin'}:/usr/bin:/bin"
+    done = mpi.run(mpi.workshop.command("mpirun", "-n", "8", sys.executable, str(PROGRAMS / "solver.py")), PATH=path)
+    assert done.returncode == 4
+    assert sorted(re.findall(r"rank \d of 8", done.stdout)) == [f"rank {rank} of 8" for rank in range(8)]
+    assert [each.name for each in mpi.workshop.folder.glob("*.strobe")] == ["out.strobe"]
+    found = calls(done.trace)
+    assert sorted(found) == list(range(8))
+    assert all(own["MPI_Isend"] == 80 for own in found.values())
 
 
 def test_ranks_of_one_launch_have_one_job_and_other_launches_another(mpi: Mpi) -> None:

@@ -20,16 +20,17 @@ _NOTHING = (
 )
 _NO_SIZE = (
     "{} of {} collectives have no bandwidth: the trace does not say how much they move in a group of how many ranks;"
-    " profiles of newer versions of PyTorch with NCCL do, and Score-P's of MPI"
+    " recordings do, profiles of newer versions of PyTorch with NCCL, and Score-P's of MPI"
 )
 
 
 def run(trace: Trace, *, rank: int | None = None) -> Table:
     """Sum the collectives of every rank by group, kind and type of elements: times, bytes, bandwidths.
 
-    A collective takes from the start to the end of its kernel (NCCL, RCCL) or call (MPI, gloo), or from its request to
-    its completion (MPI, not blocking). That includes waiting for ranks that come later: bandwidths are what the program
-    saw, and the peak, of the fastest single collective, is nearer to what the network can do.
+    A collective takes from the start to the end of its kernel (NCCL, RCCL), call (MPI) or execution on a thread of its
+    own (gloo), or from its request to its completion (MPI, not blocking). That includes waiting for ranks that come
+    later: bandwidths are what the program saw, and the peak, of the fastest single collective, is nearer to what the
+    network can do.
 
     in, out = elements times the size of their type (PyTorch), or bytes sent to all and received from all (MPI, as
     Score-P counts). size: as nccl-tests defines it (doc/PERFORMANCE.md): the buffer of an all-reduce, broadcast or

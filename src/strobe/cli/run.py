@@ -20,10 +20,11 @@ Record a program as it is: its output, exit code, signals, sys.argv and working 
 _WHAT = """\
 what to run (options of strobe come before it):
   SCRIPT [arguments]      -m MODULE [arguments]      -c CODE [arguments]      -- COMMAND [arguments]
+  mpirun, torchrun and other commands on the path need no --, where no file here has that name
 
 examples:
   strobe run train.py --epochs 1
-  strobe run -o runs/%n-%t --trace -python -- torchrun --nproc-per-node 2 train.py
+  strobe run -o runs/%n-%t --trace=-python torchrun --nproc-per-node 2 train.py
 
 Each option is also STROBE_NAME in the environment and a key of [tool.strobe] in pyproject.toml; strobe config shows
 what counts here. STROBE_DISABLE=1 in the environment: the program runs, nothing is recorded.
@@ -80,7 +81,9 @@ def _program_at(words: list[str], parser: Parser) -> int:
 
 def _check_script(program: list[str]) -> None:
     """Refuse a script that is not there: no trace is made of nothing."""
-    if program[0] not in ("--", "-m", "-c") and not os.path.exists(program[0]):
+    from strobe.record.launch import is_command
+
+    if program[0] not in ("--", "-m", "-c") and not os.path.exists(program[0]) and not is_command(program[0]):
         raise RecordError(
             f"no such script: '{program[0]}'",
             do="To run a command that is no Python script: strobe run -- COMMAND",

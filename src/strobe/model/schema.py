@@ -322,11 +322,18 @@ COLLECTIVE_SPANS = (
     Column("communicator", "string", "", "communicator", extra=True),
     Column("source_rank", "int64", "", "rank that it came from", extra=True),
     Column("destination_rank", "int64", "", "rank that it went to", extra=True),
-    Column("root", "int64", "", "rank in the communicator that data comes from or goes to, null where there is none"),
-    Column("sent_bytes", "int64", "bytes", "bytes that this rank sent"),
-    Column("received_bytes", "int64", "bytes", "bytes that this rank received"),
+    Column("root", "int64", "", "rank in the communicator or group that data comes from or goes to, else null"),
+    Column("sent_bytes", "int64", "bytes", "bytes that this rank sent (MPI: to all; PyTorch: what it puts in)"),
+    Column("received_bytes", "int64", "bytes", "bytes that this rank received (MPI: from all; PyTorch: what it gets)"),
     Column("request", "int64", "", "number of the request, null for a blocking collective", extra=True),
-    Column("pending_ns", "int64", "ns", "from the request to its completion, null for a blocking one", extra=True),
+    Column(
+        "pending_ns",
+        "int64",
+        "ns",
+        "from the request to its completion, null where the call or the kernel is all of it",
+        extra=True,
+    ),
+    Column("bucket", "int64", "", "number of the bucket of gradients (DDP) in its backward pass, or null", extra=True),
 )
 RANGE_SPANS = (
     *_OF_SPAN,

@@ -52,7 +52,9 @@ def expand(pattern: str, command: Sequence[str]) -> str:
 
 
 def job_of(folder: str) -> str | None:
-    """Return the name of the parallel job that a trace belongs to, "" for none; None while there is no manifest."""
+    """Return the name of the parallel job whose ranks may still come to a trace, "" for none (more); None while there
+    is no manifest.
+    """
     try:
         with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
             text = stream.read()
@@ -61,7 +63,8 @@ def job_of(folder: str) -> str | None:
     import json
 
     try:
-        return str(json.loads(text)["settings"].get("job", ""))
+        job = json.loads(text)
+        return "" if "ended" in job else str(job["settings"].get("job", ""))
     except (ValueError, KeyError, AttributeError):
         return ""
 

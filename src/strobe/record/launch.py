@@ -44,10 +44,20 @@ class RunResult:
 
 
 def python_command(words: Sequence[str]) -> list[str]:
-    """Return the command behind `strobe run WORDS`: a script, `-m` or `-c` for this Python, or what follows `--`."""
+    """Return the command behind `strobe run WORDS`: a script, `-m` or `-c` for this Python, or what follows `--`.
+
+    A name that is no file here, but a command (mpirun, torchrun), is that command.
+    """
     if words and words[0] == "--":
         return list(words[1:])
+    if words and is_command(words[0]):
+        return list(words)
     return [sys.executable, *words]
+
+
+def is_command(word: str) -> bool:
+    """Whether the first word of a program means a command on the path: no option, no path, no file of that name."""
+    return not word.startswith("-") and "/" not in word and not os.path.exists(word) and shutil.which(word) is not None
 
 
 def run(

@@ -28,15 +28,19 @@ SHORT_NAMES = {
     "samples": "python_samples",
     "lines": "source_lines",
     "torch": "torch_ops",
+    "distributed": "torch_distributed",
     "loader": "data_loader",
     "metrics": "counters",
 }
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
-    "auto": {"trace": "python_calls,torch_ops,data_loader,itt,nvtx,functions,counters"},
-    "light": {"trace": "torch_ops,data_loader,itt,nvtx,functions,counters"},
-    "sampling": {"trace": "python_samples,torch_ops,data_loader,itt,nvtx,functions,counters", "sample": "1000"},
+    "auto": {"trace": "python_calls,torch_ops,torch_distributed,data_loader,itt,nvtx,functions,counters"},
+    "light": {"trace": "torch_ops,torch_distributed,data_loader,itt,nvtx,functions,counters"},
+    "sampling": {
+        "trace": "python_samples,torch_ops,torch_distributed,data_loader,itt,nvtx,functions,counters",
+        "sample": "1000",
+    },
 }
 
 

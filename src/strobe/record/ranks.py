@@ -2,7 +2,7 @@
 
 `strobe run -- mpirun -n 4 ./solver` has one `strobe run`, whose session all ranks inherit. In `mpirun -n 4 strobe run
 solver.py` there are four: the first rank makes the trace folder, the others find it by the name of the job, and the
-first one completes it when all have ended.
+first one completes it when all have ended. The same holds for torchrun.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _VARIABLES = (
     ("PMIX_RANK", "SLURM_STEP_NUM_TASKS", "PMIX_NAMESPACE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"),
 )
+# The same of torchrun, whose ranks need not know MPI.
+_TORCHRUN = ("RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID")
 _FOLDER_S = 30  # to wait for the first rank's folder
 _ENDS_S = 60  # to wait for the other ranks' ends: MPI_Finalize ends them together
 _STRANGERS_S = 5  # and for ranks that never came: `mpirun -n 1 strobe run a.py : -n 3 ./b`
@@ -34,7 +36,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Rank:
-    """A process that an MPI launcher started: its number, how many there are, and the name of the job."""
+    """A process that a launcher (of MPI, or torchrun) started: its number, how many there are, the name of the job."""
 
     number: int
     size: int
@@ -42,7 +44,22 @@ class Rank:
 
 
 def rank_of(environment: Mapping[str, str]) -> Rank | None:
-    """Return which rank the environment says that we are; None where no MPI launcher started us."""
+    """Return which rank the environment says that we are; None where no launcher of ranks started us."""
+    rank = _rank_of_mpi(environment)
+    if rank is not None or _TORCHRUN[2] not in environment:
+        return rank
+    try:
+        number, size = (int(environment[name]) for name in _TORCHRUN[:2])
+    except (KeyError, ValueError):
+        return None
+    # One torchrun for all ranks has a name of its own; those of several nodes have agreed on a place to meet.
+    alone = environment.get("LOCAL_WORLD_SIZE") == environment[_TORCHRUN[1]]
+    meeting = [environment.get(name, "") for name in (_TORCHRUN[2], "MASTER_ADDR", "MASTER_PORT")]
+    job = _launcher(_TORCHRUN[0]) if alone else ".".join(meeting)
+    return Rank(number, size, f"torchrun.{job}.{environment.get('TORCHELASTIC_RESTART_COUNT', '')}")
+
+
+def _rank_of_mpi(environment: Mapping[str, str]) -> Rank | None:
     for number, size, job in _VARIABLES:
         try:
             rank, ranks = int(environment[number]), int(environment[size])
@@ -55,7 +72,7 @@ def rank_of(environment: Mapping[str, str]) -> Rank | None:
 
 def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
     """Return whether the command will call MPI: started by an MPI launcher, one itself, or linked with MPI."""
-    if rank_of(environment) is not None:
+    if _rank_of_mpi(environment) is not None:
         return True
     executable = shutil.which(command[0]) if command else None
     return executable is not None and (os.path.basename(command[0]) in LAUNCHERS or _is_linked_with_mpi(executable))

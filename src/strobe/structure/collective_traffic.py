@@ -40,7 +40,10 @@ _NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
 
 @dataclass(frozen=True)
 class Line:
-    """What is summed up: who ran which collective in which group, on elements of which type; None where unknown."""
+    """What is summed up: who ran which collective in which group, on elements of which type; None where unknown.
+
+    of_group: the group is one of PyTorch, whose bytes are those of a rank's own buffers, not a communicator of MPI.
+    """
 
     party: Party
     kind: str | None
@@ -49,6 +52,7 @@ class Line:
     group_ranks: str | None
     group_size: int | None
     dtype: str | None
+    of_group: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def traffic(trace: Trace) -> Traffic:
         numbers = {column: np.maximum(integers(said.column(column)), -1) for column in _NUMBERS}
         group = np.where(named["group"] >= 0, named["group"], named["communicator"])
         key = (where, kind, group, named["group_description"], named["group_ranks"], numbers["group_size"])
-        line = groups.numbers([*key, named["dtype"]])
+        line = groups.numbers([*key, named["dtype"], (named["group"] >= 0).astype(np.int64)])
         parts.append(np.stack((line, duration, *_bytes(numbers, named["dtype"], texts))))
     columns = np.concatenate(parts, axis=1)
     line, duration, in_bytes, out_bytes = columns[:, np.argsort(columns[0], kind="stable")]
@@ -95,7 +99,7 @@ def traffic(trace: Trace) -> Traffic:
 
 
 def _line(key: tuple[int, ...], parties: list[Party], texts: Texts) -> Line:
-    party, kind, group, description, ranks, size, dtype = key
+    party, kind, group, description, ranks, size, dtype, of_group = key
     return Line(
         parties[party],
         texts.text(kind),
@@ -104,11 +108,13 @@ def _line(key: tuple[int, ...], parties: list[Party], texts: Texts) -> Line:
         texts.text(ranks),
         size if size > 0 else None,
         texts.text(dtype),
+        of_group=bool(of_group),
     )
 
 
 def _size(line: Line, in_bytes: Ints, out_bytes: Ints) -> Ints:
-    if line.party.on_gpu:
+    # Of a gather and a scatter, ranks that are not the root have only their own part.
+    if line.party.on_gpu or (line.of_group and line.kind not in ("gather", "scatter")):
         return size_of_buffers(line.kind, in_bytes, out_bytes)
     return size_of_messages(line.kind, line.group_size or 0, in_bytes, out_bytes)
 
@@ -163,7 +169,9 @@ def _on_hosts(trace: Trace, texts: Texts) -> Iterator[_Part]:
         own = Attributes(trace, "collective_spans", location, (*_TEXTS, *_NUMBERS))
         for spans in trace.span_batches(location):
             said = own.between(int(spans["row"][0]), int(spans["row"][-1]))
-            pending = integers(said.column("pending_ns"))
+            # Gloo's time is that of the span, which is the execution; until then it waited its turn.
+            is_group = texts.numbers(said.column("group")) >= 0
+            pending = np.where(is_group, -1, integers(said.column("pending_ns")))
             done = said.filter(pa.array(pending >= 0))
             if done.num_rows:
                 nothing = np.full(done.num_rows, -1, dtype=np.int64)

@@ -1,0 +1,46 @@
+// torch_collectives.h - what a collective of torch.distributed moves, carried from the thread that asks for it to the
+// one that runs it. Gloo runs collectives on threads of its own, under ranges (`gloo:all_reduce`) that say their name
+// and nothing else; PyTorch hands its thread-local debug information on to them, and that is where the facts travel.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "include/strobe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+struct strobe_collective {
+  uint32_t collective, dtype, group, group_ranks;  // texts
+  int32_t group_size, sequence, root, bucket;      // or STROBE_NOTHING_32
+  int64_t sent_bytes, received_bytes;
+  uint32_t region;    // the function that asks, for the sums of message_totals
+  int32_t peer_rank;  // in the job, of a send or receive; or STROBE_NOTHING_32
+};
+// Finds what is needed in libc10, loaded before. 0, or what is missing there.
+STROBE_API const char* strobe_collectives_start(const char* libc10);
+STROBE_API void strobe_collectives_stop(void);
+// Around the call that asks. `later`: a range on another thread will take the facts. Otherwise they become a row of the
+// span that is open at the end, unless a range within has taken them.
+STROBE_API void strobe_collective_begin(const strobe_collective* facts, int later);
+STROBE_API void strobe_collective_end(void);
+#ifdef __cplusplus
+}
+#endif
+
+namespace strobe {
+
+struct CollectiveFacts;
+extern std::atomic<bool> collectives_on;
+
+// Whether a range of this name runs a collective.
+inline bool runs_collective(const char* name) {
+  return collectives_on.load(std::memory_order_relaxed) &&
+         (!__builtin_strncmp(name, "gloo:", 5) || !__builtin_strncmp(name, "nccl:", 5));
+}
+// The facts that came to this thread, if nobody has taken them.
+std::shared_ptr<CollectiveFacts> take_collective();
+// The range of these facts is about to end, and its span is the innermost one.
+void collective_over(const CollectiveFacts& facts);
+
+}  // namespace strobe
