@@ -160,3 +160,63 @@ def test_nvtx_ranges_and_marks_of_anybody_are_recorded(workshop: Workshop) -> No
         "aten::conv2d": 1,
         "moment": 1,
     }
+
+
+def test_odd_names_and_values_pass_as_they_do_without_a_recorder(workshop: Workshop) -> None:
+    workshop.write(
+        "odd.py",
+        """
+        import strobe
+
+        def odd():
+            strobe.counter("loss", None)
+            strobe.counter("loss", "high")
+            strobe.counter("a\\ud800", 1)
+            strobe.mark(5)
+            strobe.mark("b\\ud800", 10**400)
+            with strobe.region("x", n=None), strobe.region(7), strobe.region("load"), strobe.region("step-1"):
+                pass
+
+        odd()
+        strobe.start("first.strobe", trace="nvtx", counters_per_region="other, step-*")
+        odd()
+        strobe.stop()
+        strobe.start("second.strobe", trace="nvtx", counters_per_region="load")
+        odd()                               # and the program forgets to stop
+        """,
+    )
+    assert workshop.plain("odd.py").visible == ("", "", 0)
+    for name, counted in (("first", "step-1"), ("second", "load")):
+        with strobe.open(workshop.folder / f"{name}.strobe") as trace:
+            metrics = {str(row["name"]) for row in trace.sql("select distinct metric as name from metrics").to_pylist()}
+            lost = {row["what"]: row["value"] for row in trace.quality.to_pylist()}
+            ended = trace.job.ended
+        assert {metric.partition(": ")[0] for metric in metrics if ": cpu time" in metric} == {counted}
+        assert "a\\ud800" in metrics
+        assert lost["values_not_recorded"] == 4
+        assert ended
+
+
+def test_a_recording_that_cannot_start_leaves_nothing(workshop: Workshop) -> None:
+    workshop.write(
+        "fails.py",
+        """
+        import os
+        import strobe
+        from strobe.record import session
+
+        real = session._start_adapters
+        session._start_adapters = lambda settings: {}["nothing"]
+        try:
+            with strobe.record("a.strobe"):
+                pass
+        except strobe.StrobeError as error:
+            print(type(error).__name__, os.path.exists("a.strobe"), session.active())
+        session._start_adapters = real
+        with strobe.record("a.strobe"):
+            pass
+        """,
+    )
+    assert workshop.plain("fails.py").visible == ("RecordError False False\n", "", 0)
+    wrong = {"STROBE_KEEP": "much", "STROBE_DISABLE": "1"}
+    assert workshop.plain("-c", "import strobe\nwith strobe.record(): pass", env=wrong).visible == ("", "", 0)

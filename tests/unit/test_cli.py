@@ -17,6 +17,7 @@ import pytest
 
 import strobe as strobe_package
 from strobe.cli.main import main
+from strobe.record.launch import RunResult
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM = """
@@ -182,6 +183,7 @@ def test_an_empty_answer_says_what_would_have_recorded_it(ask):
         (("profile", "--form", "nosuch"), 2, "nosuch"),
         (("profile", "-o", "/proc/nowhere/file"), 1, "cannot write '/proc/nowhere/file'"),
         (("info", "--format", "nvprof"), 2, "calls"),
+        (("export", "--to", "line_profiler"), 3, "no lines were counted"),
         (("run",), 2, "nothing to run"),
         (("run", "--preset", "nosuch", "program.py"), 2, "nosuch"),
         (("run", "--trace", "+nosuch", "program.py"), 2, "nosuch"),
@@ -323,3 +325,35 @@ def test_the_first_answer_of_a_page_does_not_wait_for_pandas(run, no_pandas):
         with urllib.request.urlopen(f"{address}api/tree", timeout=60) as answer:
             assert answer.status == 200
         page.terminate()
+
+
+def test_a_folder_that_has_been_removed_is_one_sentence(tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for words in (["config"], ["doctor"], ["run", "-c", "pass"]):
+        assert main(words) == 1
+        assert "the folder that you are in has been removed" in capsys.readouterr().err
+
+
+def test_a_path_that_may_not_be_looked_at_is_one_sentence(monkeypatch, capsys):
+    def refused(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.stat", refused)
+    assert main(["info", "secret/a.strobe"]) == 4
+    assert capsys.readouterr().err == "strobe: cannot look at 'secret/a.strobe': Permission denied\n"
+
+
+def test_words_of_trace_may_begin_with_a_dash(monkeypatch):
+    seen = []
+
+    def run(program, **settings):
+        seen.append((program, "python_calls" in settings["adapters"]))
+        return RunResult(None, 0, None)
+
+    monkeypatch.setattr("strobe.record.launch.run", run)
+    for words in (["--trace", "-python"], ["-t", "-python"], ["--trace=-python"], ["-o", "x", "-t", "-python"]):
+        assert main(["run", *words, "--", "true", "-t", "-x"]) == 0
+    assert seen == [(["--", "true", "-t", "-x"], False)] * 4

@@ -7,6 +7,7 @@ import pytest
 
 from strobe.cli.main import main
 from strobe.record.config import Session
+from strobe.record.filters import anchored_options
 from strobe.record.option_layers import settle
 from strobe.record.options import (
     OPTIONS,
@@ -160,7 +161,7 @@ def test_moments_sizes_and_shares_are_read() -> None:
         *(("start", text) for text in ("step:", "step:-1", "call:", "call:f:0", "later", "sec:x", "-5s")),
         *(("for", text) for text in ("5 hours", "nan", "-1")),
         *(("max-size", text) for text in ("2", "64K", "big", "-2G", "2X", "nan")),
-        *(("max-overhead", text) for text in ("0", "-5%", "many", "nan")),
+        *(("max-overhead", text) for text in ("0", "-5%", "many", "nan", "0.05", "5%%")),
         ("counters", "cpu,gpu"),
         ("signal", "KILL"),
     ],
@@ -168,3 +169,21 @@ def test_moments_sizes_and_shares_are_read() -> None:
 def test_what_is_no_value_is_refused_in_a_sentence(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=f"'{text}'|'gpu'|'x'"):
         OPTIONS[name].parse(text)
+
+
+def test_a_word_that_is_no_moment_is_told_what_there_is() -> None:
+    with pytest.raises(ValueError, match=r"step:100, sec:30 .*call:module.function, paused"):
+        OPTIONS["start"].parse("nonsense")
+
+
+def test_a_filter_file_is_looked_for_where_its_name_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "SCOREP_REGION_NAMES_BEGIN\nEXCLUDE x\nSCOREP_REGION_NAMES_END\n"
+    for folder in ("project/inner", "home"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for where, name in (("project", "f.filt"), ("home", "~/f.filt")):
+        (tmp_path / where / "f.filt").write_text(text)
+        (tmp_path / "project/strobe.toml").write_text(f'filter = "{name}"\n')
+        setting = settle({}, {}, str(tmp_path / "project/inner"))["filter"]
+        assert setting.text == str(tmp_path / where / "f.filt")
+        assert anchored_options({"filter": name}, str(tmp_path / "project"))["filter"] == setting.text

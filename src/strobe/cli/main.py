@@ -52,6 +52,13 @@ def main(words: list[str]) -> int:
     except StrobeError as error:
         print(f"strobe: {error}", file=sys.stderr)
         return error.exit_code
+    except FileNotFoundError:
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            print("strobe: the folder that you are in has been removed: change into another one", file=sys.stderr)
+            return StrobeError.exit_code
+        raise
     except BrokenPipeError:
         # The reader of our output has left (`strobe ... | head`): nothing is wrong, and Python must not complain at
         # exit.

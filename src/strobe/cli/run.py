@@ -35,6 +35,12 @@ def run(words: list[str]) -> int:
     """Parse the command line, run the program, complete its trace, talk about it, end as it ended."""
     parser = _parser()
     split = _program_at(words, parser)
+    for at, word in enumerate(words[: split - 1]):
+        if word in ("-t", "--trace") and words[at + 1][:1] == "-" and words[at + 1][:2] != "--":
+            # argparse takes `-python` for an option.
+            words = [*words[:at], f"--trace={words[at + 1]}", *words[at + 2 :]]
+            split -= 1
+            break
     options, program = parser.parse_args(words[:split]), words[split:]
     if not program or program in (["--"], ["-m"], ["-c"]):
         raise UsageError("nothing to run", do="strobe run SCRIPT [arguments]; more: strobe run --help")

@@ -14,6 +14,7 @@ import pickletools
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from strobe.errors import InconclusiveError
 from strobe.model.plugins import Format, Imported
 from strobe.store.profile_import import ROOT, ProfileProcess, read_whole
 from strobe.structure.source_lines import summed_lines
@@ -239,10 +240,12 @@ def pickled(functions: Iterable[CountedFunction]) -> bytes:
 
 
 def write(trace: Trace, path: Path) -> list[str]:
-    """Write the counted lines of all threads and processes together."""
+    """Write the counted lines of all threads and processes together. Raises InconclusiveError where there are none."""
     functions = summed_lines(trace.side_table("lines"))
+    if not functions:
+        raise InconclusiveError("no lines were counted in this run", do="Record it again: strobe run --lines PATTERN")
     path.write_bytes(pickled(functions))
-    return [] if functions else [trace.missing(("lines",)) or "no lines were counted"]
+    return []
 
 
 FORMAT = Format(

@@ -110,6 +110,7 @@ LOSSES = {
     "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
     "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
     "windows_not_shared": "processes whose children do not hear of strobe.pause() (no room on the disk)",
+    "values_not_recorded": "values of strobe.counter() and the like that are no numbers, not recorded",
     "rows_lost": "details of events lost (buffers were full)",
     "rows_outside_spans": "details of events lost with their spans",
     "texts_folded": "texts kept as `<other texts>` (too many different ones)",

@@ -43,13 +43,13 @@ class region:  # noqa: N801 - used like a function, in `with` and as a decorator
     def __enter__(self) -> region:
         core = switch.core
         if core is not None:
-            self._id = self._id or core.region(self.name, USER, RANGE)
+            self._id = self._id or _region(core, self.name, RANGE)
             core.enter(self._id)
             self._entered += 1
             if self.attributes:
                 for name, value in self.attributes.items():
                     counter(f"{self.name}.{name}", value)
-            if switch.counted and _is_counted(self.name):
+            if switch.counted and _is_counted(_readable(self.name)):
                 self._used.append(core.thread_usage(_hardware()))
         return self
 
@@ -93,11 +93,29 @@ _USAGE = (
     ("branch-misses", "1"),
 )
 _counted: dict[str, bool] = {}
+_counted_for: tuple[str, ...] = ()  # the patterns that these are answers to
 _metrics: dict[tuple[str, str], int] = {}
 _with_hardware: bool | None = None
 
 
+def _region(core: Any, name: object, role: int) -> int:
+    """Number of a region, whatever it is called: what records never raises where nothing is recorded does not."""
+    try:
+        return int(core.region(name, USER, role))
+    except (TypeError, UnicodeError):
+        return int(core.region(_readable(name), USER, role))
+
+
+def _readable(name: object) -> str:
+    """A name that is no text as text; lone surrogates as escapes."""
+    return str(name).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _is_counted(name: str) -> bool:
+    global _counted_for
+    if _counted_for is not switch.counted:  # another recording
+        _counted.clear()
+        _counted_for = switch.counted
     known = _counted.get(name)
     if known is None:
         from fnmatch import fnmatchcase
@@ -122,10 +140,13 @@ def _sample(name: str, unit: str, value: float) -> None:
     core = switch.core
     if core is None:
         return
-    number = _metrics.get((name, unit))
-    if number is None:
-        number = _metrics[name, unit] = core.metric(name, unit)
-    core.sample(number, value)
+    try:
+        number = _metrics.get((name, unit))
+        if number is None:
+            number = _metrics[name, unit] = core.metric(_readable(name), _readable(unit))
+        core.sample(number, float(value))
+    except (TypeError, ValueError, OverflowError):  # it passes where nothing is recorded, so it passes here
+        core.count("values_not_recorded", 1)
 
 
 def counter(name: str, value: float, unit: str = "") -> None:
@@ -139,7 +160,7 @@ def mark(name: str, value: float | None = None) -> None:
     core = switch.core
     if core is None:
         return
-    number = core.region(name, USER, RANGE)
+    number = _region(core, name, RANGE)
     core.enter(number)
     core.leave(number)
     if value is not None:
@@ -175,7 +196,8 @@ class record:  # noqa: N801
         from strobe.record.options import Setting, combined, given_in_environment, given_in_python, traced_adapters
 
         whole = {"keep": Setting("all", "strobe.record()")}
-        self._settings = combined([given_in_python(options), given_in_environment(os.environ), whole])
+        environment = {} if disabled() else given_in_environment(os.environ)
+        self._settings = combined([given_in_python(options), environment, whole])
         self._adapters = traced_adapters(self._settings)
         self._wanted, self._given = path, options
         self.path: str | None = None
@@ -187,7 +209,7 @@ class record:  # noqa: N801
         from strobe.record import session, windows
         from strobe.record.config import Session
         from strobe.record.filters import anchored_options
-        from strobe.record.folder import create, default_name, expand
+        from strobe.record.folder import create, default_name, expand, remove
         from strobe.record.options import job_settings
 
         if session.active():
@@ -203,8 +225,11 @@ class record:  # noqa: N801
         try:
             options = anchored_options({name: setting.text for name, setting in self._settings.items()}, os.getcwd())
             windows.begin(Session(self.path, self._adapters, options, began_ns=_now_ns()), main=True)
-        except OSError as error:
-            raise RecordError(f"recording cannot start: {error.args[-1]}") from error
+        except Exception as error:
+            remove(self.path)
+            self.path = None
+            reason = getattr(error, "strerror", None) or error.args[-1] if error.args else type(error).__name__
+            raise RecordError(f"recording cannot start: {reason}") from error
         return self
 
     def __exit__(
@@ -264,6 +289,11 @@ def start(path: str | os.PathLike[str] | None = None, **options: object) -> Reco
     else:
         begun = record(path, **options)
         begun.__enter__()
+        if _started is None and begun.path is not None:
+            import atexit
+
+            atexit.unregister(_stop_at_exit)
+            atexit.register(_stop_at_exit)
         _started = begun
     return current()
 
@@ -276,6 +306,12 @@ def stop() -> None:
         _started = None
     else:
         pause()
+
+
+def _stop_at_exit() -> None:
+    """A program that forgets to stop has its trace all the same."""
+    if _started is not None:
+        stop()
 
 
 def pause() -> None:

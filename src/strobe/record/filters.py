@@ -36,8 +36,13 @@ def anchored_options(options: Mapping[str, str], folder: str) -> dict[str, str]:
     for name in SEVERAL:
         made[name] = os.pathsep.join(anchored(each, folder) for each in options.get(name, "").split(os.pathsep) if each)
     if options.get("filter"):
-        made["filter"] = os.path.join(folder, options["filter"])
+        made["filter"] = in_folder(options["filter"], folder)
     return made
+
+
+def in_folder(path: str, folder: str) -> str:
+    """Return the path of a file that was named in `folder`; `~` is the user's home."""
+    return os.path.join(folder, os.path.expanduser(path))
 
 
 def rules_of(options: Mapping[str, str]) -> list[Rule]:

@@ -118,6 +118,16 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
     return folder
 
 
+def remove(folder: str) -> None:
+    """Remove a trace folder in which nothing was recorded, with what was made at its begin."""
+    try:
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
+    except OSError:
+        pass  # whoever cannot write there cannot remove it either
+
+
 def finish(folder: str, ended: Mapping[str, object]) -> None:
     """Note in the manifest how the run ended: `exit_code` or `signal`.
 

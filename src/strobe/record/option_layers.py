@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from strobe.record.filters import anchored
+from strobe.record.filters import anchored, in_folder
 from strobe.record.options import OPTIONS, Option, Setting, combined, given_in_environment, text_of
 
 
@@ -93,11 +93,11 @@ def _of_file(path: str) -> dict[str, Setting]:
             raise ValueError(f"{path}: there is no option '{key}'; there are: {', '.join(OPTIONS)}")
         option = OPTIONS[name]
         try:
-            text = text_of(option, value)
+            text = _from_folder(option, text_of(option, value), os.path.dirname(path))
             option.parse(text)
         except ValueError as error:
             raise ValueError(f"{path}: {key}: {error}") from None
-        found[name] = Setting(_from_folder(option, text, os.path.dirname(path)), path)
+        found[name] = Setting(text, path)
     return found
 
 
@@ -106,5 +106,5 @@ def _from_folder(option: Option, text: str, folder: str) -> str:
         return text
     parts = text.split(option.many) if option.many else [text]
     return option.many.join(
-        anchored(part, folder) if option.many else os.path.join(folder, part) for part in parts if part
+        anchored(part, folder) if option.many else in_folder(part, folder) for part in parts if part
     )

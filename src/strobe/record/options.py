@@ -194,7 +194,7 @@ def moment(text: str) -> Moment:
     kind, colon, rest = text.partition(":")
     if text == "paused":
         return Moment("paused")
-    if not colon or kind == "sec":
+    if kind == "sec" or (not colon and text[:1] in "0123456789."):
         return Moment("sec", int(seconds(rest if colon else text) * 1e9))
     if kind == "step" and rest.isascii() and rest.isdigit():
         return Moment("step", int(rest))
@@ -236,14 +236,14 @@ def size(text: str) -> int:
 
 
 def share(text: str) -> float:
-    """Read a share: `5%`. Raises ValueError."""
-    number = text.strip().removesuffix("%")
+    """Read a share: `5%`; the sign is needed, 0.05 may mean either. Raises ValueError."""
+    number, percent, rest = text.strip().partition("%")
     try:
-        value = float(number) / 100
+        value = float(number) / 100 if percent and not rest else 0
     except ValueError:
         value = 0
     if not 0 < value <= 10:
-        raise ValueError(f"'{text}' is no share; there are: 5%, 0.5%")
+        raise ValueError(f"'{text}' is no share; there are: 5%, 0.5%, with the percent sign")
     return value
 
 

@@ -16,7 +16,6 @@ from strobe.record.imports import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import ModuleType
 
 # Started by multiprocessing with `-c` and a line of code that begins like this.
@@ -25,7 +24,6 @@ _HELPERS = {
     "from multiprocessing.forkserver ": "fork server of multiprocessing",
 }
 _named = (0, "")
-_after_fork: list[Callable[[], None]] = []
 
 
 def start(settings: Session) -> None:
@@ -49,21 +47,6 @@ def start(settings: Session) -> None:
         if code.startswith(beginning):
             core.name_process(name)
     threads.at_begin(_name_worker)
-
-
-def after_fork(call: Callable[[], None]) -> None:
-    """Call `call` in every forked child from now on, before the program's own code goes on there.
-
-    Adapters that hold what belongs to one process (a timer, a socket, counts) start it anew there.
-    """
-    if not _after_fork:
-        os.register_at_fork(after_in_child=_forked)
-    _after_fork.append(call)
-
-
-def _forked() -> None:
-    for call in _after_fork:
-        call()
 
 
 def stop() -> None:

@@ -56,7 +56,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         silent=not main,
         clock_server=settings.clock,
     )
-    switch.counted = tuple(filter(None, options["counters-per-region"].split(",")))
+    switch.counted = tuple(filter(None, (name.strip() for name in options["counters-per-region"].split(","))))
     _settings = settings
     for adapter in _adapters(settings):
         if hasattr(adapter, "session_begins"):

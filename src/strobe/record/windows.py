@@ -272,9 +272,9 @@ def begin(settings: Session, main: bool) -> None:
     """
     global _current
     windows = Windows(settings)
-    session.start(settings, main, recording=windows.start is None)
     _current = windows
     try:
+        session.start(settings, main, recording=windows.start is None)
         windows.begin()
     except BaseException:
         end()

@@ -152,7 +152,14 @@ def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> 
 
     A file inside of a trace folder means the folder; any other file is returned as it is: see `is_trace`.
     """
-    match = re.fullmatch(r"last(?:~(\d+))?", os.fspath(name))
+    try:
+        return _find(os.fspath(name), folder)
+    except OSError as error:
+        raise TraceError(f"cannot look at '{name}': {error.strerror or error}") from error
+
+
+def _find(name: str, folder: str | os.PathLike[str]) -> Path:
+    match = re.fullmatch(r"last(?:~(\d+))?", name)
     path = Path(name)
     if match and not path.exists():
         found, back = runs(folder), int(match[1] or 0)

@@ -93,7 +93,7 @@ def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, Pl
         return {}
     places: dict[str, Place] = {}
     for address, name, where in zip(addresses, lines[::2], lines[1::2], strict=True):
-        file, _, line = where.partition(" (")[0].rpartition(":")
+        file, _, line = where.partition(" (discriminator")[0].rpartition(":")
         if not name.startswith("??"):
             known_file = not file.startswith("??")
             places[address] = (name, file if known_file else "", int(line) if known_file and line.isdigit() else 0)
