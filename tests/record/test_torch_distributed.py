@@ -163,7 +163,7 @@ def test_the_commands_of_the_guide_answer(run: Run, beginning: str, capsys: pyte
 
 
 def test_ranks_that_each_run_strobe_share_one_trace(workshop: Workshop) -> None:
-    workshop.write("program.py", "import os\nprint(os.environ['RANK'], 6 * 7, flush=True)\n")
+    workshop.write("program.py", "import os\nos.write(1, (os.environ['RANK'] + ' 42\\n').encode())\n")
     strobe_run = workshop.command("program.py")
     launcher, _, _ = said("torchrun").partition(" strobe run")
     done = workshop.plain("--", str(TORCHRUN), *shlex.split(launcher)[1:], *strobe_run, env=ONE_THREAD)

@@ -73,7 +73,7 @@ def test_runs_are_shown_behind_a_proxy(browser: Browser, trace: Path, other: Pat
             page.goto(f"{public}/{token}/")
             page.get_by_role("link", name="program").click()
             page.wait_for_url(f"{public}/{token}/t/program/**")
-            page.get_by_role("button", name="Timeline").click()
+            page.get_by_role("navigation").get_by_role("button", name="Timeline").click()
             wait_for_picture(page)
             expect(page.get_by_role("button", name="main thread")).to_be_visible()
             page.get_by_label("Run", exact=True).select_option("other")

@@ -23,12 +23,17 @@ def two(first, second):
     value = (second & 0xFFFFFFFF) << 32 | first & 0xFFFFFFFF
     return value - (1 << 64) if value >> 63 else value
 
+def three(first, second, third):
+    return sum((value & 0x1FFFFF) << 21 * place for place, value in enumerate((first, second, third)))
+
+unknown = -(1 << 20)
 send, world, reduce, dtype, group = (core.text(t) for t in ("send", "MPI_COMM_WORLD", "all_reduce", "float32", "dp"))
 outer, inner = core.region("outer", 5, 3), core.region("inner", 5, 10)
 for step in range(1000):
     core.enter(outer)
     core.enter(inner)
-    core.row(3, two(reduce, dtype), two(group, 0), two(2, 8), step * 4, step * 8, two(step, half))
+    named, about = three(reduce, dtype, group), three(0, unknown, step % 5)
+    core.row(3, named, about, two(step, 8), step * 4, step * 8, nothing)
     core.leave(inner)
     core.row(1, two(send, world), two(step % 7, half), step, 100 + step, nothing, 5)
     core.total(inner, world, step % 7, -1, 1, 100 + step, 0, 10)
@@ -67,7 +72,7 @@ def test_rows_of_spans_belong_to_the_span_that_was_open(trace: strobe.Trace) -> 
     spans = listed(trace.spans())
     names = trace.regions.column("name")
     assert {names[spans[row["row"]]["region"]] for row in rows} == {"inner"}
-    assert rows[7] | {"sequence": 7, "sent_bytes": 28, "received_bytes": 56, "rank": 2, "group_size": 8} == rows[7]
+    assert rows[7] | {"sequence": 7, "sent_bytes": 28, "received_bytes": 56, "bucket": 2, "group_size": 8} == rows[7]
     assert (rows[7]["collective"], rows[7]["dtype"], rows[7]["group"]) == ("all_reduce", "float32", "dp")
     assert rows[7]["root"] is None
     assert rows[7]["group_ranks"] is None
