@@ -27,9 +27,9 @@ def skip_without_what_it_needs(program: Program) -> None:
 # Left to `./dev bench corpus`: the sets for judging only, `judged` and `sealed`, and programs that are near to others.
 # This sees that nothing breaks, within the time that all tests may take.
 NEAR_TO_OTHERS = {
-    "amp_bf16", "cg_restart", "checkpointing", "epidemic", "forest_fire", "gauss_seidel", "heat_implicit", "jacobi_numpy",
-    "kmeans", "lightning_module", "manual_sgd", "mixture_em", "monte_carlo_pi", "neighbours", "predator_prey", "reinforce",
-    "short_epochs", "swarm", "tbptt", "trainer_class", "two_phases",
+    "amp_bf16", "cg_restart", "checkpointing", "epidemic", "forest_fire", "gauss_seidel", "heat_implicit",
+    "jacobi_numpy", "kmeans", "lightning_module", "manual_sgd", "mixture_em", "monte_carlo_pi", "neighbours", "predator_prey",
+    "reinforce", "short_epochs", "swarm", "tbptt", "trainer_class", "two_phases",
 }  # fmt: skip
 PROGRAMS = [program for program in programs("design") if program.name not in NEAR_TO_OTHERS]
 

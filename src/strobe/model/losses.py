@@ -20,7 +20,7 @@ LOSSES = {
     "paths_folded": "call paths folded (too many different ones)",
     "regions_folded": "regions folded (too many different names)",
     "statistics_folded": "executions counted without their call path (too many different ones)",
-    "collectives_without_row": "collectives of torch.distributed that are known as spans only (they never ran, or torch lacks what tells of them)",
+    "collectives_without_row": "collectives of torch.distributed known as spans only",
     "mpi_call_paths_folded": "MPI calls recorded without their call path (too many different ones)",
     "itt_names_folded": "ITT names folded (too many different ones)",
     "deep_recursion_not_recorded": "recursions too deep for the C stack recorded in part",
