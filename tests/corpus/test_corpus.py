@@ -28,8 +28,8 @@ def skip_without_what_it_needs(program: Program) -> None:
 # This sees that nothing breaks, within the time that all tests may take.
 NEAR_TO_OTHERS = {
     "amp_bf16", "cg_restart", "checkpointing", "epidemic", "forest_fire", "gauss_seidel", "heat_implicit",
-    "jacobi_numpy", "kmeans", "lightning_module", "manual_sgd", "mixture_em", "monte_carlo_pi", "neighbours", "predator_prey",
-    "reinforce", "short_epochs", "swarm", "tbptt", "trainer_class", "two_phases",
+    "jacobi_numpy", "kmeans", "lightning_module", "manual_sgd", "mixture_em", "monte_carlo_pi", "neighbours",
+    "predator_prey", "reinforce", "short_epochs", "swarm", "tbptt", "trainer_class", "two_phases",
 }  # fmt: skip
 PROGRAMS = [program for program in programs("design") if program.name not in NEAR_TO_OTHERS]
 
