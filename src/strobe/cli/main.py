@@ -52,7 +52,7 @@ def main(words: list[str]) -> int:
     except StrobeError as error:
         print(f"strobe: {error}", file=sys.stderr)
         return error.exit_code
-    except FileNotFoundError:
+    except (FileNotFoundError, SystemError):  # 3.13.0 raises SystemError for a module's missing attribute there
         try:
             os.getcwd()
         except FileNotFoundError:
