@@ -6,40 +6,21 @@ beginning of `fit`, through all epochs.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from strobe.integrations.training import TrainingRecorder, framework
+from strobe.integrations.training import StopAtStepOf, TrainingCallback, framework
 
 __all__ = ["StopAtStep", "StrobeCallback"]
 
 _Callback: Any = framework("Keras", "keras", "keras.callbacks").Callback
 
 
-class StrobeCallback(_Callback):
+class StrobeCallback(TrainingCallback, _Callback):
     """Records a training, or its steps `start_step` to `stop_step` (both included), and tells where each step ends.
 
     `path` is the trace folder, `options` are those of `strobe.record()`. Under `strobe run` they do not count: the
     steps are in that trace. `trace_path` names the trace that this callback made.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        keep: int | str = 10,
-        start_step: int | None = None,
-        stop_step: int | None = None,
-        **options: object,
-    ) -> None:
-        super().__init__()
-        self._recorder = TrainingRecorder(path, start_step, stop_step, {"keep": keep, **options})
-        self._step = 0
-
-    @property
-    def trace_path(self) -> str | None:
-        """The trace folder that this callback made; None where there is none yet, and under `strobe run`."""
-        return self._recorder.trace_path
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Begin, or wait for the first step."""
@@ -60,10 +41,5 @@ class StrobeCallback(_Callback):
         self._recorder.training_ends()
 
 
-class StopAtStep(StrobeCallback):
+class StopAtStep(StopAtStepOf, StrobeCallback):
     """Records the steps `start_step` to `stop_step`, both included, all of them in detail."""
-
-    def __init__(
-        self, start_step: int, stop_step: int, path: str | os.PathLike[str] | None = None, **options: Any
-    ) -> None:
-        super().__init__(path, start_step=start_step, stop_step=stop_step, **{"keep": "all", **options})

@@ -79,6 +79,38 @@ class TrainingRecorder:
             strobe.pause()
 
 
+class TrainingCallback:
+    """What the `StrobeCallback` of every framework is beside its framework's own callback, which comes after it."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        keep: int | str = 10,
+        start_step: int | None = None,
+        stop_step: int | None = None,
+        **options: object,
+    ) -> None:
+        super().__init__()
+        self._recorder = TrainingRecorder(path, start_step, stop_step, {"keep": keep, **options})
+        self._step = 0  # batches or updates since the training began, where the framework does not count itself
+
+    @property
+    def trace_path(self) -> str | None:
+        """The trace folder that this callback made; None where there is none yet, and under `strobe run`."""
+        return self._recorder.trace_path
+
+
+class StopAtStepOf:
+    """What every `StopAtStep` is beside its framework's `StrobeCallback`, which comes after it."""
+
+    def __init__(
+        self, start_step: int, stop_step: int, path: str | os.PathLike[str] | None = None, **options: Any
+    ) -> None:
+        callback: Any = super()
+        callback.__init__(path, start_step=start_step, stop_step=stop_step, **{"keep": "all", **options})
+
+
 def framework(title: str, package: str, *modules: str) -> Any:
     """Import the first of some modules that there is, those first that the program has imported already.
 
