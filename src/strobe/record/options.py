@@ -416,6 +416,28 @@ _ROWS = (
 OPTIONS: dict[str, Option] = {option.name: option for option in _ROWS}
 
 
+_NONE = 0xFFFFFFFF  # UINT32_MAX
+
+
+def core_settings(options: Mapping[str, str], adapters: Iterable[str]) -> dict[str, int | float | str]:
+    """What the core itself keeps to in every process, with Python or without.
+
+    The names are those of the fields of `strobe_options` (native/include/strobe.h). Raises ValueError for a text that
+    is no value.
+    """
+    kept = kept_iterations(options["keep"])
+    throttle_calls, throttle_ns = throttle(options["throttle"])
+    return {
+        "metrics_period_ms": 0 if "counters" in adapters else _NONE,
+        "counters": ",".join(counters(options["counters"])),
+        "keep": 0 if kept is None else kept or _NONE,  # 0 keeps all
+        "throttle_calls": throttle_calls,
+        "throttle_ns": throttle_ns,
+        "max_bytes": size(options["max-size"]) if options["max-size"] else 0,
+        "max_overhead": share(options["max-overhead"]) if options["max-overhead"] else 0.0,
+    }
+
+
 def text_of(option: Option, value: object) -> str:
     """Return the text of a value as Python or TOML has it. Raises ValueError for a kind that no option takes."""
     if isinstance(value, bool):
