@@ -100,6 +100,7 @@ void Session::write_snapshot(const std::string& bytes, uint64_t sequence) {
 }
 
 int Session::open_files() {
+  std::lock_guard lock(file_mutex_);  // a note for the session before may still be on its way
   char name[64];
   std::string rings_path;
   for (int attempt = 1;; attempt++) {  // a process that exec'ed itself has the same pid again

@@ -167,6 +167,7 @@ def test_the_legend_has_every_key_and_its_line_can_be_hidden(page: Page, address
     for what in lines:
         expect(card.get_by_text(what, exact=True).first).to_be_attached()
     page.keyboard.press("Escape")
+    expect(card).to_be_hidden()  # a key that is pressed before that is the card's
     hints = page.locator(".key-hints")
     expect(hints).to_contain_text("zoom in, out")
     page.keyboard.press("h")
