@@ -208,6 +208,7 @@ void Session::name_thread(const char* name) {
 }
 
 void Session::thread_ended(Producer* owner) {
+  owner->busy = true;  // a hook that fires from here on in this thread's end waits for no lock and makes no ring
   std::lock_guard lock(slots_mutex_);
   for (auto& slot : slots_)
     if (slot->owner == owner) {
@@ -225,7 +226,6 @@ void Session::thread_ended(Producer* owner) {
   row_producer.header = nullptr;
   free(owner->name);
   owner->name = nullptr;
-  owner->busy = true;  // a hook that fires later in this thread's end finds no ring and makes none
 }
 
 }  // namespace strobe
