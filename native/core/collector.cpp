@@ -263,8 +263,7 @@ void Collector::accept(const Choice& choice, int64_t ns, const Mark& here) {
   const std::vector<uint32_t> usage = detector_.usage(choice.times_ns);
   node_usage_.assign(usage.begin(), usage.end());
   all_ = {};
-  for (size_t i = 1; i < choice.times_ns.size(); i++)
-    all_.add(choice.times_ns[i] - choice.times_ns[i - 1]);
+  for (size_t i = 1; i < choice.times_ns.size(); i++) all_.add(choice.times_ns[i] - choice.times_ns[i - 1]);
 }
 
 // --- iterations
