@@ -2,10 +2,11 @@
 
     ./dev bench presets [--rounds 5] [--programs training numpy server mpi]
 
-Four programs: a PyTorch training, a NumPy program, an asyncio server with its clients, and 8 ranks of mpi4py. Each
-takes the CPU time of its own process (all its threads, the recorder's too) from after its imports to its end; those of
-ranks are summed. plain, `--start paused` (loaded, off) and the default preset run in turn in every round; the figures
-are medians of the rounds' own ratios. Starting up is apart: it is paid once.
+Four programs: a PyTorch training, a NumPy program, an asyncio server with its clients, and 8 ranks of mpi4py. plain,
+`--start paused` (loaded, off) and the default preset run in turn in every round, each with its work done once and
+three times; what is compared is the difference, so that starting and ending are apart: they are paid once. `perf stat`
+counts the program's own processes (all their threads, the recorder's too), ranks summed: CPU time, and in user mode
+instructions and cycles. Instructions hardly depend on what else the machine does; CPU time and cycles do.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from statistics import median
 
 from measure import ROOT, STROBE, checked, folder, interleaved, table
 
-TIMED = """
-import os, sys, time
-def timed(work):
-    began = time.process_time()
-    work()
-    with open(f"cpu-{os.getpid()}", "w") as out:
-        out.write(str(time.process_time() - began))
+EVENTS = {"CPU time": "task-clock", "instructions": "instructions:u", "cycles": "cycles:u"}
+UNITS = {"s": 1e3, "e9": 1e9}
+TIMES = 1, 3  # how often a program does its work
+# Counts one process, and each rank of a program, from its start to its end.
+COUNTED = f"""
+exec perf stat -x, -o counted-$$ -e {",".join(EVENTS.values())} "$@"
 """
 TRAINING = """
 import torch
@@ -109,10 +109,10 @@ PROGRAMS = {"training": TRAINING, "numpy": NUMPY, "server": SERVER, "mpi": RANKS
 WAYS = {"plain": None, "off": ["--start", "paused"], "default": []}
 
 
-def command(program: str, way: str) -> list[str]:
+def command(program: str, way: str, times: int) -> list[str]:
     """How a program is started; ranks by MPICH's launcher."""
     options = WAYS[way]
-    run = [sys.executable, "program.py"]
+    run = ["sh", "counted.sh", sys.executable, "program.py", str(times)]
     if program == "mpi":
         launcher = ROOT / ".venv/mpich/bin/mpirun"
         if not launcher.exists():
@@ -121,17 +121,22 @@ def command(program: str, way: str) -> list[str]:
     return run if options is None else [STROBE, "run", "-q", "-o", "trace", *options, "--", *run]
 
 
-def cpu_of(program: str, way: str, place: Path) -> float:
-    """CPU seconds of the work of one run, all ranks together."""
+def counts_of(program: str, way: str, times: int, place: Path) -> list[float]:
+    """What perf counted in one run, all ranks together: CPU milliseconds, instructions, cycles."""
     library = str(ROOT / ".venv/mpich/lib/libmpi.so.12")
-    checked(command(program, way), place, {"MPI4PY_LIBMPI": library} if program == "mpi" else None)
-    files = list(place.glob("cpu-*"))
+    checked(command(program, way, times), place, {"MPI4PY_LIBMPI": library} if program == "mpi" else None)
+    files = list(place.glob("counted-*"))
     assert len(files) == (8 if program == "mpi" else 1), files
-    seconds = sum(float(file.read_text()) for file in files)
+    sums = [0.0] * len(EVENTS)
     for file in files:
+        lines = [line.split(",") for line in file.read_text().splitlines() if "," in line]
+        for number, line in enumerate(lines):
+            if not line[0].replace(".", "", 1).isdigit():
+                raise SystemExit(f"perf cannot count {line[2]} here: {line[0]}")
+            sums[number] += float(line[0])
         file.unlink()
     shutil.rmtree(place / "trace.strobe", ignore_errors=True)
-    return seconds
+    return sums
 
 
 def main() -> None:
@@ -140,22 +145,34 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
     options = parser.parse_args()
+    if not shutil.which("perf"):
+        raise SystemExit("presets needs perf (Debian: linux-perf)")
     rows = []
     for program in options.programs:
-        found: dict[str, list[float]] = {way: [] for way in WAYS}
+        found: dict[str, list[list[float]]] = {way: [] for way in WAYS}
         with folder() as place:
-            (place / "program.py").write_text(TIMED + PROGRAMS[program] + "timed(work)\n")
+            (place / "counted.sh").write_text(COUNTED)
+            (place / "program.py").write_text(
+                PROGRAMS[program] + "import sys\nfor _ in range(int(sys.argv[1])): work()\n"
+            )
             for _, way in interleaved(options.rounds, list(WAYS)):
-                found[way].append(cpu_of(program, way, place))
-        plain = found["plain"]
-        row: dict[str, object] = {"program": program, "plain": f"{median(plain):.2f} s"}
-        # How far two runs of the same lie apart: a ratio closer to 1 than that says nothing.
-        row["spread of plain"] = f"{(max(plain) - min(plain)) / median(plain):.1%}"
-        for way in ("off", "default"):
-            ratios = [mine / its - 1 for mine, its in zip(found[way], plain, strict=True)]
-            least = min(found[way]) / min(plain) - 1
-            row[f"added, {way}"] = f"{median(ratios):+.1%} (of minima {least:+.1%})"
-        rows.append(row)
+                once, thrice = (counts_of(program, way, times, place) for times in TIMES)
+                found[way].append([more - less for more, less in zip(thrice, once, strict=True)])
+        for number, what in enumerate(EVENTS):
+            plain = [counts[number] for counts in found["plain"]]
+            unit = "s" if what == "CPU time" else "e9"
+            row: dict[str, object] = {
+                "program": program,
+                "of": what,
+                "plain": f"{median(plain) / UNITS[unit]:.2f} {unit}",
+            }
+            # How far two runs of the same lie apart: a ratio closer to 1 than that says nothing.
+            row["spread of plain"] = f"{(max(plain) - min(plain)) / median(plain):.1%}"
+            for way in ("off", "default"):
+                mine = [counts[number] for counts in found[way]]
+                least = min(mine) / min(plain) - 1
+                row[f"added, {way}"] = f"{median(mine) / median(plain) - 1:+.1%} (of minima {least:+.1%})"
+            rows.append(row)
         print(json.dumps({"program": program, **found}), file=sys.stderr)
     print(table(rows))
 

@@ -89,12 +89,15 @@ class Collector::Place final : public SpanObserver {
   std::vector<Open> open_;
 };
 
-int64_t Collector::ClassFacts::median() const {
-  if (latest_ns.empty()) return 0;
-  std::vector<int64_t> sorted = latest_ns;
-  const auto middle = sorted.begin() + std::ptrdiff_t(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
+void Collector::ClassFacts::add(int64_t duration_ns) {
+  if (latest_ns_.size() < kLatest) {
+    latest_ns_.push_back(duration_ns);
+  } else {
+    const int64_t gone = std::exchange(latest_ns_[oldest_], duration_ns);
+    oldest_ = (oldest_ + 1) % kLatest;
+    sorted_ns_.erase(std::lower_bound(sorted_ns_.begin(), sorted_ns_.end(), gone));
+  }
+  sorted_ns_.insert(std::upper_bound(sorted_ns_.begin(), sorted_ns_.end(), duration_ns), duration_ns);
 }
 
 Collector::Collector(uint32_t keep, RegionTable& regions, PathTable& paths, std::function<void()> commit)
@@ -260,9 +263,7 @@ void Collector::accept(const Choice& choice, int64_t ns, const Mark& here) {
   const std::vector<uint32_t> usage = detector_.usage(choice.times_ns);
   node_usage_.assign(usage.begin(), usage.end());
   all_ = {};
-  for (size_t i = 1; i < choice.times_ns.size(); i++)
-    all_.latest_ns.push_back(choice.times_ns[i] - choice.times_ns[i - 1]);
-  if (all_.latest_ns.size() > kLatest) all_.latest_ns.resize(kLatest);
+  for (size_t i = 1; i < choice.times_ns.size(); i++) all_.add(choice.times_ns[i] - choice.times_ns[i - 1]);
 }
 
 // --- iterations
@@ -466,10 +467,7 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
   else
     outlier_factor_ = std::max(kOutlier, outlier_factor_ * 0.99);
   for (ClassFacts* each : {&c, &all_}) {
-    if (each->latest_ns.size() < kLatest)
-      each->latest_ns.push_back(record.duration_ns);
-    else
-      each->latest_ns[each->iterations % kLatest] = record.duration_ns;
+    each->add(record.duration_ns);
     each->iterations++;
   }
   record.detail = !kept ? structure::kNoDetail : pended_ ? structure::kPartDetail : structure::kAllDetail;

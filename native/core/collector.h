@@ -92,8 +92,12 @@ class Collector {
   };
   struct ClassFacts {
     uint64_t iterations = 0, kept = 0;
-    std::vector<int64_t> latest_ns;  // durations of its latest iterations, a ring
-    int64_t median() const;
+    void add(int64_t duration_ns);
+    int64_t median() const { return sorted_ns_.empty() ? 0 : sorted_ns_[sorted_ns_.size() / 2]; }
+
+   private:
+    std::vector<int64_t> latest_ns_, sorted_ns_;  // durations of its latest iterations: a ring, and the same by size
+    size_t oldest_ = 0;                           // in the ring
   };
 
   // Memory stays bounded: of a program with more paths the later ones are no part of any loop.

@@ -69,7 +69,9 @@ int Session::start(const strobe_options& options) {
   }
   guard_nothing();
   // What another thread still writes for the session before is written before the files of this one are there.
-  { const std::scoped_lock tables(regions_.mutex(), texts_.mutex(), samples_mutex_); }
+  {
+    const std::scoped_lock tables(regions_.mutex(), texts_.mutex(), samples_mutex_);
+  }
   if (int error = open_files()) return error;
   paths_ = std::make_unique<PathTable>();
   collector_.reset();

@@ -1,13 +1,15 @@
 // starts.cpp - the ways in which a Python program starts others: each start is a line of `started-HOST.jsonl` in the
 // trace, so that the trace can tell which of them was not recorded.
 //
-// Functions of C take the place of functions of C: no frame of ours stands in a traceback, and the program's own
+// Functions of C stand behind functions of C: no frame of ours stands in a traceback, and the program's own
 // profile hook sees what it saw before. What goes wrong while noting is nobody's business: the start comes first.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,7 +95,7 @@ struct Start {
   const char* how;  // start, exec, shell, exec failed
   long pid = 0;
   std::string executable, arguments;
-  bool records = false;
+  bool records = false, possible = true;
   int64_t at_ns = now_ns();
 };
 
@@ -114,7 +116,8 @@ void note(const Start& start) {
   std::string line = "{\"how\": ";
   strobe::append_json_text(line, start.how);
   line += ", \"pid\": " + std::to_string(start.pid) + ", \"parent\": " + std::to_string(getpid());
-  line += ", \"at_ns\": " + std::to_string(start.at_ns) + ", \"records\": " + (start.records ? "true" : "false");
+  line += ", \"at_ns\": " + std::to_string(start.at_ns) + ", \"records\": ";
+  line += inject.empty() ? "null" : start.records ? "true" : "false";  // null: no child records itself
   line += ", \"executable\": ";
   strobe::append_json_text(line, start.executable.substr(0, kWord));
   line += ", \"interpreter\": ";
@@ -146,6 +149,39 @@ PyObject* argument(PyObject* const* args, Py_ssize_t n, PyObject* names, Py_ssiz
   return nullptr;
 }
 
+bool can_run(const std::string& path) {
+  struct stat facts;
+  return !stat(path.c_str(), &facts) && S_ISREG(facts.st_mode) && !access(path.c_str(), X_OK);
+}
+
+// fork_exec(args, candidates for the executable, close_fds, pass_fds, cwd, env, six pipes, read end of the pipe on
+// which a child says that it could not become the program, ...)
+enum { kArgs = 0, kCandidates = 1, kCwd = 4, kEnv = 5, kErrors = 12 };
+
+// By vfork the child has said so before the call returns. Where it is forked (preexec_fn, another user) it may say so
+// later; then `possible` is all that is known.
+bool has_failed(PyObject* errors) {
+  pollfd pipe{errors ? int(PyLong_AsLong(errors)) : -1, POLLIN, 0};
+  PyErr_Clear();
+  return pipe.fd >= 0 && poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLIN);
+}
+
+// The first of the candidates that the child can become, from the folder in which it will be.
+void find_executable(Start& start, PyObject* candidates, PyObject* cwd) {
+  const std::string folder = cwd && cwd != Py_None ? text_of(cwd) + "/" : "";
+  Py_ssize_t count = candidates && PySequence_Check(candidates) ? PySequence_Size(candidates) : 0;
+  start.possible = false;
+  for (Py_ssize_t i = 0; i < count && !start.possible; i++) {
+    PyObject* item = PySequence_GetItem(candidates, i);
+    std::string path = text_of(item);
+    Py_XDECREF(item);
+    if (path.compare(0, 1, "/")) path = folder + path;
+    start.possible = can_run(path);
+    if (i == 0 || start.possible) start.executable = path;
+  }
+  if (!folder.empty() && access(folder.c_str(), X_OK)) start.possible = false;
+}
+
 // What a call is about to start.
 Start describe(int which, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   Start start{which == kExecv || which == kExecve ? "exec" : which == kSystem ? "shell" : "start", 0, {}, {}};
@@ -154,19 +190,10 @@ Start describe(int which, PyObject* const* args, Py_ssize_t n, PyObject* names) 
     start.arguments = "\"sh\", \"-c\", ";
     strobe::append_json_text(start.arguments, text_of(argument(args, n, names, 0, "command")).substr(0, kWord));
     start.records = records(nullptr);
-  } else if (which == kForkExec) {  // args, candidates for the executable, close_fds, pass_fds, cwd, env, ...
-    append_words(start.arguments, argument(args, n, names, 0, ""));
-    PyObject* candidates = argument(args, n, names, 1, "");
-    Py_ssize_t count = candidates && PySequence_Check(candidates) ? PySequence_Size(candidates) : 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-      PyObject* item = PySequence_GetItem(candidates, i);
-      std::string path = text_of(item);
-      Py_XDECREF(item);
-      if (i > 0 && access(path.c_str(), X_OK) != 0) continue;
-      start.executable = path;
-      if (access(path.c_str(), X_OK) == 0) break;
-    }
-    start.records = records(argument(args, n, names, 5, ""));
+  } else if (which == kForkExec) {
+    append_words(start.arguments, argument(args, n, names, kArgs, ""));
+    find_executable(start, argument(args, n, names, kCandidates, ""), argument(args, n, names, kCwd, ""));
+    start.records = records(argument(args, n, names, kEnv, ""));
   } else {
     start.executable = text_of(argument(args, n, names, 0, "path"));
     append_words(start.arguments, argument(args, n, names, 1, "argv"));
@@ -198,7 +225,8 @@ PyObject* call(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) 
   } else if (result) {
     start.pid = PyLong_AsLong(result);
     PyErr_Clear();
-    if (start.pid > 0) note(start);
+    const bool failed = which == kForkExec && (!start.possible || has_failed(argument(args, n, names, kErrors, "")));
+    if (start.pid > 0 && !failed) note(start);
   }
   PyErr_Restore(type, value, trace);
   return result;
@@ -214,20 +242,23 @@ void watch(const std::string& to, const std::string& inject_folder) {
   define(std::make_integer_sequence<int, kFunctions>());
 }
 
-// Puts our functions in place of those of a module; `os` has those of `posix` under the same names.
+// Puts our functions behind those of a module. The function itself stays what it is: who has it under a name of its own
+// (`os`, a module that imported it before us) calls ours, too.
 void replace(nb::module_ module) {
   std::string name = nb::cast<std::string>(module.attr("__name__"));
   for (Function& function : functions) {
     if (name != function.module || !nb::hasattr(module, function.name)) continue;
     nb::object found = module.attr(function.name);
-    if (!PyCFunction_Check(found.ptr()) || function.original) continue;
+    if (!PyCFunction_CheckExact(found.ptr()) || function.original) continue;
     auto* of = reinterpret_cast<PyCFunctionObject*>(found.ptr());
-    function.original = found.inc_ref().ptr();
     function.definition.ml_name = of->m_ml->ml_name;
     function.definition.ml_doc = of->m_ml->ml_doc;
     function.definition.ml_flags = METH_FASTCALL | METH_KEYWORDS;
     nb::object ours = nb::steal(PyCFunction_NewEx(&function.definition, of->m_self, of->m_module));
-    nb::setattr(module, function.name, ours);
+    function.original = PyCFunction_NewEx(of->m_ml, of->m_self, of->m_module);
+    if (!ours || !function.original) throw nb::python_error();
+    of->m_ml = &function.definition;
+    of->vectorcall = reinterpret_cast<PyCFunctionObject*>(ours.ptr())->vectorcall;
   }
 }
 

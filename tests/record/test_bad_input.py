@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,22 @@ def test_a_command_that_does_not_exist_is_named(workshop: Workshop) -> None:
     assert len(strobe_lines(outcome.stderr)) == 1
     assert "no-such-command" in outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+def test_what_is_no_python_script_is_refused_with_the_way_to_run_it(workshop: Workshop) -> None:
+    program = workshop.folder / "program"
+    shutil.copy("/bin/true", program)
+    for refused, words in (
+        (workshop.recorded("./program"), "strobe run -- ./program"),
+        (workshop.recorded("torchrun.nowhere", "program.py"), "no such script or command: 'torchrun.nowhere'"),
+    ):
+        assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
+    assert workshop.recorded("--", "./program").returncode == 0
+    workshop.write("script.py", "")
+    reading = subprocess.run(
+        [STROBE, "script.py"], cwd=workshop.folder, capture_output=True, text=True, env=environment()
+    )
+    assert (reading.returncode, "strobe run script.py" in reading.stderr) == (2, True), reading.stderr
 
 
 def test_nothing_to_run_is_said(workshop: Workshop) -> None:

@@ -159,7 +159,7 @@ def test_moments_sizes_and_shares_are_read() -> None:
     ("name", "text"),
     [
         *(("start", text) for text in ("step:", "step:-1", "call:", "call:f:0", "later", "sec:x", "-5s")),
-        *(("for", text) for text in ("5 hours", "nan", "-1")),
+        *(("for", text) for text in ("5 hours", "nan", "-1", "0s")),
         *(("max-size", text) for text in ("2", "64K", "big", "-2G", "2X", "nan")),
         *(("max-overhead", text) for text in ("0", "-5%", "many", "nan", "0.05", "5%%")),
         ("counters", "cpu,gpu"),
@@ -169,6 +169,16 @@ def test_moments_sizes_and_shares_are_read() -> None:
 def test_what_is_no_value_is_refused_in_a_sentence(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=f"'{text}'|'gpu'|'x'"):
         OPTIONS[name].parse(text)
+
+
+def test_a_window_that_ends_before_it_begins_is_refused() -> None:
+    def window(start: str, stop: str) -> dict[str, str]:
+        return texts(combined([given_in_python({"start": start, "stop": stop})]))
+
+    for start, stop in (("step:10", "step:5"), ("step:5", "step:5"), ("sec:1", "500ms")):
+        with pytest.raises(ValueError, match=f"--stop {stop} does not come after --start {start}"):
+            window(start, stop)
+    assert window("step:9", "sec:5")["stop"] == "sec:5"
 
 
 def test_a_word_that_is_no_moment_is_told_what_there_is() -> None:

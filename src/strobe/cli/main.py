@@ -88,6 +88,8 @@ def _dispatch(words: list[str]) -> int:
                 f"no verb or trace '{first}'{_did_you_mean(first, [*verbs, *analyses])}", do="strobe --help"
             )
         # `strobe FILE` is its summary, and `strobe FILE VERB ...` reads as well as `strobe VERB FILE ...`.
+        if first.endswith(".py") and os.path.isfile(first):
+            raise UsageError(f"'{first}' is a Python script, no trace", do=f"To record it: strobe run {first}")
         verb = rest.pop(0) if rest and rest[0] in {*verbs, *analyses} - {"run"} else "summary"
         first, rest = verb, [first, *rest]
     if first in verbs:

@@ -42,7 +42,7 @@ def run(words: list[str]) -> int:
             split -= 1
             break
     options, program = parser.parse_args(words[:split]), words[split:]
-    if not program or program in (["--"], ["-m"], ["-c"]):
+    if not program or program in (["--"], ["-m"], ["-c"], ["-m", ""]):
         raise UsageError("nothing to run", do="strobe run SCRIPT [arguments]; more: strobe run --help")
     from strobe.record import launch, ranks
 
@@ -80,15 +80,33 @@ def _program_at(words: list[str], parser: Parser) -> int:
 
 
 def _check_script(program: list[str]) -> None:
-    """Refuse a script that is not there: no trace is made of nothing."""
+    """Refuse what is not there, and what no Python can run: no trace is made of nothing."""
     from strobe.record.launch import is_command
 
-    if program[0] not in ("--", "-m", "-c") and not os.path.exists(program[0]) and not is_command(program[0]):
+    script = program[0]
+    if script in ("--", "-m", "-c") or is_command(script):
+        return
+    if not os.path.exists(script):
+        near = f"{script}.py" if os.path.isfile(f"{script}.py") else "SCRIPT [arguments]"
         raise RecordError(
-            f"no such script: '{program[0]}'",
-            do="To run a command that is no Python script: strobe run -- COMMAND",
+            f"no such script or command: '{script}'",
+            do=f"strobe run {near}; -m MODULE; -- COMMAND, which is a path or on PATH",
             exit_code=2,
         )
+    if _is_machine_code(script) or script.endswith(".sh"):
+        path = script if "/" in script else f"./{script}"
+        raise RecordError(f"'{script}' is no Python script", do=f"To run it: strobe run -- {path}", exit_code=2)
+
+
+def _is_machine_code(path: str) -> bool:
+    """Whether a file is a program for Linux. Pipes (`<(...)`) are not read: they are read once."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(4) == b"\x7fELF"
+    except OSError:  # Python says what is wrong
+        return False
 
 
 def _complete(folder: str, settings: Mapping[str, Setting]) -> None:

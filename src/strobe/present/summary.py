@@ -220,10 +220,11 @@ def summarise(trace: Trace) -> Summary:
 
 def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: tuple[Gpu, ...]) -> Verdict:
     if not trace.span_count + trace.folded_count:
-        closed_ms = _counted(trace)["unrecorded_ms"]
-        if closed_ms:
+        counted = _counted(trace)
+        if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond
+            closed = max(1, counted["unrecorded_ms"]) * 10**6
             text = "nothing was recorded: the recording window never opened, or nothing ran in it"
-            return Verdict("empty", f"{text} (it was closed for {format_ns(closed_ms * 10**6)})")
+            return Verdict("empty", f"{text} (it was closed for {format_ns(closed)})")
         return Verdict("empty", "nothing was recorded: the program ran no Python function and no operator of its own")
     if usual is None:
         busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
@@ -309,8 +310,9 @@ def _quality(trace: Trace) -> Quality:
     recorded_ns = sum(int(str(row["ended_ns"])) - int(str(row["started_ns"])) for row in trace.processes.to_pylist())
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
-    losses += [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] in ("unreadable", "unrecorded")]
-    remarks = [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "other_programs"]
+    said = [(row["what"], str(row["text"])) for row in trace.quality.to_pylist()]
+    losses += [text for what, text in said if what in ("unreadable", "unrecorded")]
+    remarks = [text for what, text in said if what in ("other_pythons", "other_programs")]
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(
         complete=not losses and ends <= {"closed", "exited"},

@@ -219,6 +219,14 @@ def seconds(text: str) -> float:
     return value
 
 
+def length(text: str) -> float:
+    """Read a duration that is more than nothing. Raises ValueError."""
+    value = seconds(text)
+    if not value:
+        raise ValueError(f"'{text}' is no time to record; there are: 10s, 500ms, 5min, 1h")
+    return value
+
+
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -376,7 +384,7 @@ _ROWS = (
         "and up to there: step:110 (before that step), sec:60, call:module.function (after that call)",
         metavar="WHEN",
     ),
-    Option("for", "how much", "", or_nothing(seconds), "so long from the start on: 60s, 5min", metavar="TIME"),
+    Option("for", "how much", "", or_nothing(length), "so long from the start on: 60s, 5min", metavar="TIME"),
     Option(
         "signal",
         "how much",
@@ -491,7 +499,10 @@ def given_in_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
 
 
 def combined(layers: Iterable[Mapping[str, Setting]]) -> dict[str, Setting]:
-    """Return the value of every option: of the first layer that has one, else of the preset, else the default."""
+    """Return the value of every option: of the first layer that has one, else of the preset, else the default.
+
+    Raises ValueError for a window that ends before it begins.
+    """
     said: dict[str, Setting] = {}
     for layer in layers:
         for name, setting in layer.items():
@@ -499,7 +510,13 @@ def combined(layers: Iterable[Mapping[str, Setting]]) -> dict[str, Setting]:
     chosen = said["preset"].text if "preset" in said else OPTIONS["preset"].default
     # What a preset traces is no value of --trace, which changes it.
     of_preset = {name: Setting(text, f"preset {chosen}") for name, text in PRESETS[chosen].items() if name != "trace"}
-    return {name: Setting(option.default, "default") for name, option in OPTIONS.items()} | of_preset | said
+    settings = {name: Setting(option.default, "default") for name, option in OPTIONS.items()} | of_preset | said
+    start, stop = settings["start"], settings["stop"]
+    if start.text and stop.text:
+        begin, end = moment(start.text), moment(stop.text)
+        if begin.kind == end.kind in ("step", "sec") and end.number <= begin.number:
+            raise ValueError(f"--stop {stop.text} does not come after --start {start.text}")
+    return settings
 
 
 def job_settings(settings: Mapping[str, Setting]) -> dict[str, dict[str, str]]:

@@ -1,6 +1,6 @@
 """The processes that a program starts: what each is called, and which of them cannot be recorded.
 
-Every start is a line in the trace (`started-HOST.jsonl`), written by functions of the core in place of those of the
+Every start is a line in the trace (`started-HOST.jsonl`), written by functions of the core behind those of the
 standard library. Whoever reads the trace compares them with the processes that are in it (store/started.py).
 """
 
@@ -13,10 +13,6 @@ from strobe.native import core
 from strobe.record import threads
 from strobe.record.config import Session
 from strobe.record.imports import after_import
-
-TYPE_CHECKING = False  # typing itself is not imported into the measured program
-if TYPE_CHECKING:
-    from types import ModuleType
 
 # Started by multiprocessing with `-c` and a line of code that begins like this.
 _HELPERS = {
@@ -31,17 +27,17 @@ def start(settings: Session) -> None:
     core.watch_starts(os.path.join(settings.folder, f"started-{os.uname().nodename}.jsonl"), settings.inject)
     import posix
 
-    before = {name: getattr(posix, name) for name in dir(posix) if name.startswith(("exec", "posix_spawn", "system"))}
+    takes_fd = posix.execve in os.supports_fd
+    os.supports_fd.discard(posix.execve)
     core.replace_starts(posix)
-    for name, function in before.items():
-        if getattr(os, name, None) is function:
-            setattr(os, name, getattr(posix, name))
+    if takes_fd:  # its hash is another now
+        os.supports_fd.add(posix.execve)
     if "_posixsubprocess" in sys.builtin_module_names:
         import _posixsubprocess
 
-        _replace(_posixsubprocess)
+        core.replace_starts(_posixsubprocess)
     else:
-        after_import("_posixsubprocess", _replace)
+        after_import("_posixsubprocess", core.replace_starts)
     code = sys.orig_argv[sys.orig_argv.index("-c") + 1] if "-c" in sys.orig_argv[:-1] else ""
     for beginning, name in _HELPERS.items():
         if code.startswith(beginning):
@@ -52,10 +48,6 @@ def start(settings: Session) -> None:
 def stop() -> None:
     """Note no more starts."""
     core.watch_starts("", "")
-
-
-def _replace(module: ModuleType) -> None:
-    core.replace_starts(module)
 
 
 def _name_worker() -> None:

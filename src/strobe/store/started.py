@@ -6,12 +6,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[a-z]?$")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+# They start what follows with an environment of their own.
+_OTHER_ENVIRONMENT = ("env", "sudo", "doas", "runuser", "pkexec")
 _MOST_BYTES = 64 << 20
 # Of several commands only so many are named, each so long.
 _MOST_NAMES, _MOST_LETTERS = 5, 80
@@ -25,7 +27,7 @@ class Start:
     pid: int
     parent: int
     at_ns: int
-    records: bool
+    records: bool | None  # whether its environment makes a Python record itself; None: this recording takes none along
     executable: str
     interpreter: str
     argv: tuple[str, ...]
@@ -43,6 +45,28 @@ class Start:
         interpreter = self.interpreter.split() or [""]
         words = [Path(self.executable).name, Path(interpreter[0]).name, *interpreter[1:]]
         return any(_PYTHON.match(word) for word in words)
+
+    @property
+    def python(self) -> Start | None:
+        """The Python that this is, or that `env` and the like start; None where there is none."""
+        if self.is_python:
+            return self
+        name = Path(self.executable).name
+        if name in _OTHER_ENVIRONMENT:
+            keeps = self.records and name == "env" and not any(word.startswith("-") for word in self.argv[1:2])
+            for at, word in enumerate(self.argv[1:], 1):
+                if not word.startswith("-") and _PYTHON.match(Path(word).name):
+                    return replace(self, records=keeps, executable=word, argv=self.argv[at:])
+        return None
+
+
+@dataclass
+class Missing:
+    """What a trace does not have."""
+
+    pythons: list[str] = field(default_factory=list)  # a sentence each: they should be there
+    left_out: Counter[str] = field(default_factory=Counter)  # Pythons that the recording takes not along: how often
+    others: Counter[str] = field(default_factory=Counter)  # commands that are no Python: how often
 
 
 def starts(folder: Path) -> list[Start]:
@@ -69,7 +93,7 @@ def _start(facts: Mapping[str, Any], host: str) -> Start:
         pid=int(facts["pid"]),
         parent=int(facts["parent"]),
         at_ns=int(facts["at_ns"]),
-        records=bool(facts["records"]),
+        records=None if facts["records"] is None else bool(facts["records"]),
         executable=str(facts["executable"]),
         interpreter=str(facts["interpreter"]),
         argv=tuple(str(word) for word in facts["argv"]),
@@ -88,43 +112,62 @@ def replaced_by(found: Iterable[Start]) -> dict[tuple[str, int], Start]:
     return became
 
 
-def unrecorded(
-    found: Iterable[Start], processes: Iterable[Mapping[str, object]], notes: Iterable[str]
-) -> tuple[list[str], dict[str, int]]:
-    """Compare starts with the processes of a trace.
-
-    Returns a sentence for every Python that is not among them (those that `notes` tell of are left out), and how often
-    each other command was started.
-    """
+def unrecorded(found: Iterable[Start], processes: Iterable[Mapping[str, object]], notes: Iterable[str]) -> Missing:
+    """Compare starts with the processes of a trace; what `notes` tell of is left out."""
     began: dict[tuple[str, int], int] = {}
+    parents = set()
     for process in processes:
-        key = (str(process["host"]), int(str(process["pid"])))
+        host = str(process["host"])
+        key = (host, int(str(process["pid"])))
         began[key] = max(began.get(key, 0), int(str(process["started_ns"])))
+        parents.add((host, int(str(process["parent_pid"]))))
     told = {int(pid) for note in notes for pid in re.findall(r"\(process (\d+)\)", note)}
-    pythons: list[str] = []
-    others: Counter[str] = Counter()
+    missing = Missing()
     found = list(found)
-    failed = {(start.host, start.pid, start.executable) for start in found if start.how == "exec failed"}
+    failed = {(start.host, start.pid, start.at_ns) for start in found if start.how == "exec failed"}
     for start in found:
-        if start.how == "exec failed" or (start.how == "exec" and (start.host, start.pid, start.executable) in failed):
+        if start.how == "exec failed" or (start.how == "exec" and (start.host, start.pid, start.at_ns) in failed):
             continue
         if start.pid and began.get((start.host, start.pid), -1) >= start.at_ns:
             continue
-        if not start.is_python:
-            others[Path(start.executable).name or start.executable] += 1
-        elif start.pid not in told and not _shows_only(start.argv):
-            pythons.append(f"{start.command} (process {start.pid}) was not recorded: {_reason(start)}")
-    return pythons, dict(others)
+        python = start.python
+        if python is None or (python is not start and (start.host, start.pid) in parents):
+            missing.others[Path(start.executable).name or start.executable] += 1
+        elif start.pid in told or _shows_only(python.argv):
+            continue
+        elif start.records is None:
+            missing.left_out[start.command] += 1
+        else:
+            missing.pythons.append(f"{start.command} (process {start.pid}) was not recorded: {_reason(python)}")
+    return missing
+
+
+def command_not_recorded(command: tuple[str, ...]) -> str:
+    """Say why a trace without any process has none, by the command of `strobe run`."""
+    start = Start("start", 0, 0, 0, True, command[0] if command else "", "", command, "")
+    if start.python:
+        return f"{start.command} was not recorded: {_reason(start.python)}."
+    return "The program was no Python, and called no MPI; or it ended before recording began."
+
+
+def names_of_left_out(left_out: Mapping[str, int]) -> str:
+    """Name Pythons that the recording does not take along, and say what does."""
+    advice = "strobe.record() records this process and its forks, `strobe run` records what it starts, too"
+    return f"{_names(left_out)}: not recorded ({advice})"
 
 
 def names_of(others: Mapping[str, int]) -> str:
     """Name commands that are no Python, the most frequent ones first, and say what that means."""
-    ordered = sorted(others.items(), key=lambda item: (-item[1], item[0]))
+    shells = " (Pythons that a shell starts are recorded)" if any(name in _SHELLS for name in others) else ""
+    return f"{_names(others)}: no Python, not recorded{shells}"
+
+
+def _names(commands: Mapping[str, int]) -> str:
+    ordered = sorted(commands.items(), key=lambda item: (-item[1], item[0]))
     names = [f"{name} ({count} times)" if count > 1 else name for name, count in ordered[:_MOST_NAMES]]
     if len(ordered) > _MOST_NAMES:
         names.append(f"{len(ordered) - _MOST_NAMES} others")
-    shells = " (Pythons that a shell starts are recorded)" if any(name in _SHELLS for name in others) else ""
-    return f"{', '.join(names)}: no Python, not recorded{shells}"
+    return ", ".join(names)
 
 
 def _options(argv: tuple[str, ...]) -> Iterator[str]:

@@ -14,6 +14,7 @@ import subprocess
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 FILE = "symbols.json"
@@ -38,7 +39,7 @@ def resolve(folder: Path, regions: Iterable[Region]) -> None:
             wanted.setdefault(region[6], set()).add(region[1])
     if not wanted:
         return
-    found = dict(known(folder))
+    found: dict[str, Mapping[str, Place]] = dict(known(folder))
     for module, addresses in wanted.items():
         new = sorted(addresses - found.get(module, {}).keys(), key=lambda text: int(text, 16))
         if new:
@@ -48,10 +49,20 @@ def resolve(folder: Path, regions: Iterable[Region]) -> None:
     (folder / (FILE + ".tmp")).replace(folder / FILE)
 
 
-def known(folder: Path) -> Mapping[str, dict[str, Place]]:
+def known(folder: Path) -> Mapping[str, Mapping[str, Place]]:
     """Return what is known of addresses, by file and address. A damaged file counts as none."""
+    path = folder / FILE
+    try:
+        facts = path.stat()
+    except OSError:
+        return {}
+    return _read(path, facts.st_ino, facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=2)  # every process of a trace asks
+def _read(path: Path, *_: int) -> Mapping[str, Mapping[str, Place]]:
     with suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-        read = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        read = json.loads(path.read_text(encoding="utf-8"))
         return {
             str(module): {str(at): (str(name), str(file), int(line)) for at, (name, file, line) in places.items()}
             for module, places in read.items()

@@ -200,10 +200,14 @@ class Trace:
         rows.extend((None, None, what, value, sentence(what, value) or None) for what, value in checked.items())
         notes = archive.notes(self.path)
         rows.extend((None, None, "unrecorded", None, note) for note in notes)
-        pythons, others = started.unrecorded(self._starts, self._described, notes)
-        rows.extend((None, None, "unrecorded", None, sentence) for sentence in pythons)
-        if others:
-            rows.append((None, None, "other_programs", sum(others.values()), started.names_of(others)))
+        missing = started.unrecorded(self._starts, self._described, notes)
+        rows.extend((None, None, "unrecorded", None, sentence) for sentence in missing.pythons)
+        for what, commands, say in (
+            ("other_pythons", missing.left_out, started.names_of_left_out),
+            ("other_programs", missing.others, started.names_of),
+        ):
+            if commands:
+                rows.append((None, None, what, sum(commands.values()), say(commands)))
         return make_table("quality", rows)
 
     @cached_property
@@ -858,7 +862,7 @@ def open_trace(
     job = archive.read_job(folder)
     files = archive.process_files(folder)
     if not files:
-        why = "The program was no Python, and called no MPI; or it ended before recording began."
+        why = started.command_not_recorded(job.command)
         if notes := archive.notes(folder):
             why = f"{notes[0]}. Install strobe with the Python that runs the program."
         raise TraceError(f"'{folder}' holds no recorded process", do=why)
