@@ -45,9 +45,9 @@ struct Open {
 struct Thread {  // begins as zeroes
   uint32_t depth, too_deep;
   std::atomic<uint32_t> left_out;
-  std::atomic<uintptr_t> working;              // a hook is at work: the frame that it is for
-  uint32_t generation;                         // of the session that `stopped` is of
-  uint64_t stopped[Throttle::kRegions / 64];   // a bit each: throttled functions that this thread records no more
+  std::atomic<uintptr_t> working;             // a hook is at work: the frame that it is for
+  uint32_t generation;                        // of the session that `stopped` is of
+  uint64_t stopped[Throttle::kRegions / 64];  // a bit each: throttled functions that this thread records no more
   Open open[kDeepest];
 };
 
@@ -199,8 +199,7 @@ __attribute__((noinline)) void rarely(Thread& t) {
 const uint8_t* throttled;  // strobe_throttle_flags()
 
 inline bool is_throttled(uint32_t region) {
-  return __builtin_expect(
-      region < Throttle::kRegions && __atomic_load_n(&throttled[region], __ATOMIC_RELAXED), 0);
+  return __builtin_expect(region < Throttle::kRegions && __atomic_load_n(&throttled[region], __ATOMIC_RELAXED), 0);
 }
 
 // Whether this thread records the function no more: from a moment on at which no call of it is open here, so that each

@@ -27,7 +27,7 @@ namespace {
 
 // Address space; what was never used costs nothing. Where a limit (ulimit -v) does not allow it: less.
 constexpr size_t kReserve = size_t(4) << 30, kLeastReserve = size_t(64) << 20;
-constexpr size_t kStep = 1 << 20;        // so much becomes usable at a time
+constexpr size_t kStep = 1 << 20;         // so much becomes usable at a time
 constexpr size_t kGivenBack = 256 << 10;  // free blocks of this size and more keep their address, not their memory
 constexpr size_t kPageBytes = 4096;
 

@@ -1,7 +1,8 @@
 // own_memory.h - memory of the recorder that does not come from the program's malloc.
 //
-// A hook in a function of the program may run inside of malloc: one of the program's own, or any that a signal's handler
-// has interrupted. Whatever the recorder needed from malloc there would wait for a lock that its own thread holds.
+// A hook in a function of the program may run inside of malloc: one of the program's own, or any that a signal's
+// handler has interrupted. Whatever the recorder needed from malloc there would wait for a lock that its own thread
+// holds.
 #pragma once
 
 namespace strobe {

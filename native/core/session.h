@@ -137,8 +137,8 @@ class Session {
   static pthread_key_t thread_key();  // its destructor tells of a thread's end
 
   std::atomic<int> state_{kIdle};
-  // Taken in this order where one holds several: control, adapters, slots, regions, file, counters, throttle, own memory.
-  // A fork takes them all, so that none is held in the child by a thread that is not there.
+  // Taken in this order where one holds several: control, adapters, slots, regions, file, counters, throttle, own
+  // memory. A fork takes them all, so that none is held in the child by a thread that is not there.
   std::mutex windows_;  // mute, unmute; before control
   std::mutex control_;  // start, stop, restart
   std::mutex adapters_mutex_;

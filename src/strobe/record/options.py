@@ -15,6 +15,18 @@ from strobe.record.filters import filter_file
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import TypedDict
+
+    class CoreSettings(TypedDict):
+        """Fields of `strobe_options`."""
+
+        metrics_period_ms: int
+        counters: str
+        keep: int
+        throttle_calls: int
+        throttle_ns: int
+        max_bytes: int
+        max_overhead: float
 
 GROUPS = {
     "what": "what to record",
@@ -427,7 +439,7 @@ OPTIONS: dict[str, Option] = {option.name: option for option in _ROWS}
 _NONE = 0xFFFFFFFF  # UINT32_MAX
 
 
-def core_settings(options: Mapping[str, str], adapters: Iterable[str]) -> dict[str, int | float | str]:
+def core_settings(options: Mapping[str, str], adapters: Iterable[str]) -> CoreSettings:
     """What the core itself keeps to in every process, with Python or without.
 
     The names are those of the fields of `strobe_options` (native/include/strobe.h). Raises ValueError for a text that
