@@ -53,7 +53,8 @@ else:
     ranks = [subprocess.Popen([sys.executable, __file__, str(rank), *sys.argv[1:]], stdout=subprocess.PIPE, text=True)
              for rank in range(2)]
     first, second = [json.loads(rank.communicate()[0]) for rank in ranks]
-    os.unlink("meet")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink("meet")
     print(json.dumps([[(a + b) / 2 for a, b in zip(*both)] for both in zip(first, second)]))
 """
 PROFILER = "torch.profiler"

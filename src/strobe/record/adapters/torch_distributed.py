@@ -70,6 +70,7 @@ class TorchDistributed:
     def __init__(self) -> None:
         self._library: Any = None  # of torch.library: our kernels live as long as it does
         self._groups: dict[str, Group] = {}
+        self._types: dict[Any, int] = {}  # of elements: their text in this recording
         self._on = False
         self._torch: Any = None
         self._c10d: Any = None
@@ -95,6 +96,7 @@ class TorchDistributed:
         if library is not None:
             library._destroy()
         self._groups.clear()
+        self._types.clear()
 
     def _c10d_imported(self, c10d: ModuleType) -> None:
         if not self._on or not hasattr(c10d, "_new_process_group_helper"):
@@ -164,9 +166,11 @@ class TorchDistributed:
                 own = unbox(args[group_at])
                 group = self._group(own)
                 inputs = _tensors(args[sends_at]) if sends_at is not None else []
-                outputs = _tensors(args[receives_at]) if receives_at is not None else []
+                same = receives_at == sends_at
+                outputs = inputs if same else _tensors(args[receives_at]) if receives_at is not None else []
                 root = args[root_at] if root_at is not None else args[peer_at] if peer_at is not None else NONE
-                sent, received = _bytes(inputs), _bytes(outputs)
+                sent = _bytes(inputs)
+                received = sent if same else _bytes(outputs)
                 # The same tensor goes in at one rank and comes out at others.
                 if collective == "broadcast":
                     sent, received = (sent, 0) if root == group.rank else (0, received)
@@ -175,7 +179,7 @@ class TorchDistributed:
                 numbered = collective not in _NOT_COLLECTIVE
                 before = counted(own)
                 bucket = group.bucket(inputs, backward(), _caller()) if may_be_bucket else NONE
-                dtype = _type_text(inputs or outputs)
+                dtype = self._type_text(inputs or outputs)
                 on_host = (inputs or outputs or args)[0].device.type == "cpu"
                 # Gloo's threads have ranges if PyTorch's observer is on in the thread that asks.
                 is_observed = observed().value == itt
@@ -206,6 +210,17 @@ class TorchDistributed:
                     group.leave_out(own, before)
 
         return kernel
+
+    def _type_text(self, tensors: list[Any]) -> int:
+        types = {tensor.dtype for tensor in tensors}
+        if len(types) != 1:
+            return 0
+        type_ = types.pop()
+        known = self._types.get(type_)
+        if known is None:
+            name = str(type_).rpartition(".")[2]
+            known = self._types[type_] = core.text(_TYPES.get(name, name.capitalize()))
+        return known
 
     def _group(self, own: Any) -> Group:
         name = str(own.group_name)
@@ -281,14 +296,6 @@ def _bytes(tensors: list[Any]) -> int:
             tensor = tensor._values()
         total += tensor.numel() * tensor.element_size()
     return total
-
-
-def _type_text(tensors: list[Any]) -> int:
-    types = {tensor.dtype for tensor in tensors}
-    if len(types) != 1:
-        return 0
-    name = str(types.pop()).rpartition(".")[2]
-    return core.text(_TYPES.get(name, name.capitalize()))
 
 
 def _caller() -> FrameType | None:
