@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         max_bytes: int
         max_overhead: float
 
+
 GROUPS = {
     "what": "what to record",
     "how much": "how much of it",
