@@ -64,6 +64,16 @@ def test_what_is_no_python_script_is_refused_with_the_way_to_run_it(workshop: Wo
     assert (reading.returncode, "strobe run script.py" in reading.stderr) == (2, True), reading.stderr
 
 
+def test_options_that_had_no_effect_are_told_at_the_end(workshop: Workshop) -> None:
+    workshop.write("program.py", "print('result')")
+    words = [STROBE, "run", "--lines", "nowhere.f", "program.py"]
+    named = environment({"STROBE_SAMPEL": "100"})
+    done = subprocess.run(words, cwd=workshop.folder, capture_output=True, text=True, env=named)
+    assert (done.stdout, done.returncode) == ("result\n", 0)
+    assert "STROBE_SAMPEL in the environment is no option of strobe" in done.stderr
+    assert "--lines nowhere.f: no line was counted, no function of that name ran" in " ".join(done.stderr.split())
+
+
 def test_nothing_to_run_is_said(workshop: Workshop) -> None:
     done = subprocess.run([STROBE, "run"], cwd=workshop.folder, capture_output=True, text=True, env=environment())
     assert done.returncode == 2

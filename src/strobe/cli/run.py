@@ -12,7 +12,7 @@ from strobe.errors import RecordError, StrobeError, UsageError
 from strobe.model.verb import Verb
 from strobe.record.folder import expand
 from strobe.record.option_layers import settle
-from strobe.record.options import Setting, traced_adapters, yes_or_no
+from strobe.record.options import Setting, traced_adapters, unknown_variables, yes_or_no
 
 _DESCRIPTION = """\
 Record a program as it is: its output, exit code, signals, sys.argv and working directory stay what they are.
@@ -128,6 +128,8 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         from strobe.present.text import supports
         from strobe.store.trace import open_trace
 
+        for name in unknown_variables(os.environ):
+            _talk(f"{name} in the environment is no option of strobe")
         summary = summarise_soon(open_trace(folder))
         (Path(folder) / "summary.json").write_text(summary.to_json() + "\n", encoding="utf-8")
         if yes_or_no(settings["json"].text):

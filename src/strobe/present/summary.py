@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -313,6 +314,9 @@ def _quality(trace: Trace) -> Quality:
     said = [(row["what"], str(row["text"])) for row in trace.quality.to_pylist()]
     losses += [text for what, text in said if what in ("unreadable", "unrecorded")]
     remarks = [text for what, text in said if what in ("other_pythons", "other_programs")]
+    lines = _asked_for(trace, "lines")
+    if lines and not len(trace.side_table("lines")):
+        remarks.append(f"--lines {lines}: no line was counted, no function of that name ran")
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(
         complete=not losses and ends <= {"closed", "exited"},
@@ -335,6 +339,13 @@ def _counted(trace: Trace) -> Counter[str]:
         if isinstance(row["value"], int):
             total[str(row["what"])] += row["value"]
     return total
+
+
+def _asked_for(trace: Trace, option: str) -> str:
+    """Return the text of an option that the trace was recorded with."""
+    options = trace.job.settings.get("options")
+    setting = options.get(option) if isinstance(options, Mapping) else None
+    return str(setting.get("value", "")) if isinstance(setting, Mapping) else ""
 
 
 def _reported_spans(trace: Trace) -> int:
