@@ -92,7 +92,7 @@ import numpy as np
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 rank, size = world.rank, world.size
-field = np.random.default_rng(rank).random((258, 256))
+field = np.random.default_rng(rank).random((514, 512))
 def exchange(a):
     up, down = (rank - 1) % size, (rank + 1) % size
     world.Sendrecv(a[1], up, 1, a[-1], down, 1)

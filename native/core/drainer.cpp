@@ -1,5 +1,4 @@
 // The drainer: one thread a process that pairs records, seals blocks, and samples the process metrics.
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -30,14 +29,10 @@ void Session::stop_drainer() {
 void Session::pause() {
   std::lock_guard control(control_);
   if (!active() || paused_) return;
-  resume_after_ns_ = INT64_MAX;
   paused_ = true;
   stop_producers();  // the next record of any thread comes to slow_put, which resumes
   stop_drainer();
-  // A joined thread is counted in /proc/self/stat for a moment longer.
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%u", drainer_id_.load());
-  for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++) sched_yield();
+  wait_until_gone(drainer_id_);
 }
 
 void Session::resume() {
@@ -189,6 +184,7 @@ void Session::release(Slot& slot) {
   std::lock_guard lock(slots_mutex_);
   unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
   slot.builder.reset();
+  live_.erase(std::find(live_.begin(), live_.end(), &slot));
   slot.watched = false;
   for (Slot* each : {slot.rows.load(), &slot})
     if (each) each->header->state.store(kRingFree);
@@ -218,10 +214,7 @@ void Session::collect(const std::vector<Work>& work, int64_t now_ns, bool last) 
     return;
   }
   for (const Work& w : work)
-    if (w.ended) {
-      live_.erase(std::find(live_.begin(), live_.end(), w.slot));
-      release(*w.slot);
-    }
+    if (w.ended) release(*w.slot);
 }
 
 void Session::commit() {

@@ -108,7 +108,7 @@ bool Session::make_recordable(Producer& p) {
     if (start(strobe_options{}) != 0 && !active()) state_.store(kStopped);
   }
   if (!active()) return false;
-  if (paused_ && monotonic_ns() >= resume_after_ns_) resume();
+  if (paused_ && !forks_) resume();
   return (p.header && p.generation == generation_.load()) || new_ring(p);
 }
 

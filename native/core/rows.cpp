@@ -141,7 +141,14 @@ void PendingRows::add(const RowRecord& record, int64_t ns, uint64_t span_row) {
 
 void PendingRows::fold(uint64_t base_row, uint64_t from, uint64_t to, const std::vector<uint32_t>& stays,
                        uint64_t removed) {
-  for (size_t i = first_; i < rows_.size(); i++) {
+  // Iterations end far more often than rows are written: each row is looked at while its iteration is near, not at
+  // every end.
+  const auto settled = [from](const Pending& row) {
+    return row.fate != Fate::waits || (row.span_row != kNoSpan && row.span_row < from);
+  };
+  settled_ = std::max(settled_, first_);
+  while (settled_ < rows_.size() && settled(rows_[settled_])) settled_++;
+  for (size_t i = settled_; i < rows_.size(); i++) {
     Pending& row = rows_[i];
     if (row.span_row == kNoSpan || row.span_row < from) continue;
     if (row.span_row >= to) {
@@ -158,9 +165,12 @@ void PendingRows::fold(uint64_t base_row, uint64_t from, uint64_t to, const std:
 }
 
 void PendingRows::decide(int64_t ns, bool keep) {
-  for (size_t i = first_; i < rows_.size(); i++) {
+  const auto waits = [](const Pending& row) { return row.fate == Fate::waits && row.span_row == kNoSpan; };
+  decided_ = std::max(decided_, first_);
+  while (decided_ < rows_.size() && !waits(rows_[decided_])) decided_++;
+  for (size_t i = decided_; i < rows_.size(); i++) {
     Pending& row = rows_[i];
-    if (row.fate != Fate::waits || row.span_row != kNoSpan || row.ns >= ns) continue;
+    if (!waits(row) || row.ns >= ns) continue;
     row.fate = keep ? Fate::stays : Fate::goes;
     folded_ += !keep;
   }
@@ -194,8 +204,11 @@ void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_posit
     if (columns.rows()) write(columns, key.first, key.second, position);
   sums.write([&](TableColumns& columns, uint32_t location) { write(columns, STROBE_ROW_SAMPLE, location, position); });
   first_ = end;
-  if (first_ == rows_.size()) rows_.clear(), first_ = 0;
-  if (first_ > 4096) rows_.erase(rows_.begin(), rows_.begin() + ptrdiff_t(first_)), first_ = 0;
+  if (first_ < rows_.size() && first_ <= 4096) return;
+  rows_.erase(rows_.begin(), rows_.begin() + ptrdiff_t(first_));
+  settled_ -= std::min(settled_, first_);
+  decided_ -= std::min(decided_, first_);
+  first_ = 0;
 }
 
 }  // namespace strobe

@@ -112,7 +112,9 @@ class PendingRows {
     return row.fate != Fate::waits || (row.span_row != kNoSpan && row.span_row < final_row);
   }
   std::vector<Pending> rows_;
-  size_t first_ = 0;  // rows before it are written
+  size_t first_ = 0;    // rows before it are written
+  size_t settled_ = 0;  // no fold changes rows before it any more
+  size_t decided_ = 0;  // of no row before it decide() has still to say anything
   uint64_t next_ = 0;
   uint64_t folded_ = 0, outside_ = 0;
 };

@@ -127,7 +127,8 @@ int Session::start(const strobe_options& options) {
     remove_files();
     return ENOSPC;
   }
-  if (int error = start_drainer()) {
+  paused_ = forks_.load();
+  if (int error = paused_ ? 0 : start_drainer()) {
     snprintf(error_, sizeof error_, "cannot start the recorder's thread: %s", strerror(error));
     remove_files();
     return error;
@@ -234,6 +235,7 @@ void Session::after_fork_in_parent() {
 
 void Session::after_fork_in_child() {
   after_fork_in_parent();
+  forks_ = false;
   if (!active()) return;
   // The child records into files of its own, opened when its first record comes: most children exec at once and never
   // need any.
@@ -299,9 +301,9 @@ void strobe_unmute(void) {
 const char* strobe_error(void) { return session().error(); }
 void strobe_pause(void) {
   const Inside inside;
-  session().pause();
+  session().fork_begins();
 }
-void strobe_resume(void) { session().resume_in(5000000); }
+void strobe_resume(void) { session().fork_ends(); }
 void strobe_note_exit(int exit_code) {
   const Inside inside;
   session().stop(exit_code & 0xFF);

@@ -81,8 +81,8 @@ STROBE_API int strobe_begin(void);
 // Seal everything, write the end chunk, remove the rings. Safe to call twice.
 STROBE_API void strobe_stop(void);
 // For a fork whose caller counts threads (CPython 3.12 and later warn of several, once the program's own fork handlers
-// have run): pause ends the recorder's own thread, and after resume it starts again with the first record that comes
-// more than 5 ms later. Records wait in their rings.
+// have run): pause ends the recorder's own thread, and the first record after resume starts it again. Records wait in
+// their rings.
 STROBE_API void strobe_pause(void);
 STROBE_API void strobe_resume(void);
 // Between two recording windows: after mute nothing is recorded and no thread of the recorder runs, until unmute.

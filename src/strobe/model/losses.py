@@ -119,6 +119,7 @@ LOSSES = {
     "mpi_requests_that_failed": "MPI requests that ended with an error",
     "samples_not_read": "samples without a call stack (their thread went on while it was read)",
     "sampling_stopped_file_closed": "times that sampling ended early, as the program closed the sampler's file",
+    "not_resumed_after_fork": "times that sampling did not go on after a fork",
     "calls_without_lines_while_traced": "calls without counted lines, as the program was traced (debugger, coverage)",
     "functions_without_lines_counted": "functions whose lines were not counted (no room)",
     "lines_not_understood": "lines of the imported profile that could not be read",
