@@ -75,11 +75,13 @@ class Sampler {
     quit_ = true;
     futex_wake(wake_);
     pthread_join(thread_, nullptr);
+    wait_until_gone(thread_id_);
   }
 
  private:
   void run() {
     pthread_setname_np(pthread_self(), "strobe-samples");
+    thread_id_ = uint32_t(thread_id());
     strobe_hide_thread();
     for (int i = 0; i < 4; i++) state_text_[i] = strobe_text(kStateNames[i]);
     uint64_t random = uint64_t(monotonic_ns()) | 1;
@@ -275,6 +277,7 @@ class Sampler {
   size_t text_bytes_ = 0;
   uint32_t state_text_[4] = {};
   pthread_t thread_{};
+  std::atomic<uint32_t> thread_id_{0};
   std::atomic<uint32_t> wake_{0};
   std::atomic<bool> quit_{false};
 };

@@ -1,5 +1,4 @@
 // The drainer: one thread a process that pairs records, seals blocks, and samples the process metrics.
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -31,14 +30,10 @@ void Session::stop_drainer() {
 void Session::pause() {
   std::lock_guard control(control_);
   if (!active() || paused_) return;
-  resume_after_ns_ = INT64_MAX;
   paused_ = true;
   stop_producers();  // the next record of any thread comes to slow_put, which resumes
   stop_drainer();
-  // A joined thread is counted in /proc/self/stat for a moment longer.
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/task/%u", drainer_id_.load());
-  for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++) sched_yield();
+  wait_until_gone(drainer_id_);
 }
 
 void Session::resume() {
@@ -186,11 +181,12 @@ void Session::release(Slot& slot) {
     const uint32_t location = slot.builder->location();
     if (std::string graph = collector_->remove(*slot.builder); !graph.empty())
       append_chunk(chunk, kGraphChunk, location, 1, graph);
-    append(chunk);
+    append(chunk + collector_->take_ended());
   }
   std::lock_guard lock(slots_mutex_);
   unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
   slot.builder.reset();
+  live_.erase(std::find(live_.begin(), live_.end(), &slot));
   slot.watched = false;
   for (Slot* each : {slot.rows.load(), &slot})
     if (each) each->header->state.store(kRingFree);
@@ -211,19 +207,22 @@ void Session::collect(const std::vector<Work>& work, int64_t now_ns, bool last) 
       collector.press(*slot->builder, used > capacity / 4 * 3 || rows_press(*slot));
       write = true;
     }
-    for (const Work& w : work)
-      if (w.ended) collector.end(*w.slot->builder), write = true;
   }
-  if (write) commit();
-  if (last) {
-    append(collector.last_chunks());
-    return;
+  std::vector<Slot*> ended;
+  const auto release_ended = [&] {
+    if (write) commit();
+    write = false;
+    for (Slot* slot : ended) release(*slot);
+    ended.clear();
+  };
+  for (const Work& w : work) {
+    if (last || !w.ended) continue;
+    if (!collector.plain()) collector.end(*w.slot->builder), write = true;
+    ended.push_back(w.slot);
+    if (collector.crowded()) release_ended();  // many may end between two rounds
   }
-  for (const Work& w : work)
-    if (w.ended) {
-      live_.erase(std::find(live_.begin(), live_.end(), w.slot));
-      release(*w.slot);
-    }
+  release_ended();
+  if (last) append(collector.last_chunks());
 }
 
 void Session::commit() {

@@ -87,6 +87,7 @@ bool start_from_environment(const char* adapter) {
   options.counters = counters.c_str();
   set(options.metrics_period_ms, session, "core.metrics_period_ms");
   set(options.keep, session, "core.keep");
+  set(options.min_duration_ns, session, "core.min_duration_ns");
   set(options.throttle_calls, session, "core.throttle_calls");
   set(options.throttle_ns, session, "core.throttle_ns");
   set(options.max_bytes, session, "core.max_bytes");

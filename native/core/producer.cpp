@@ -105,7 +105,7 @@ bool Session::make_recordable(Producer& p) {
   const int state = state_.load();
   if (muted_ || (state != kActive && state != kForked)) return false;
   const bool has_ring = p.header && p.generation == generation_.load();
-  const bool resumes = paused_ && monotonic_ns() >= resume_after_ns_;
+  const bool resumes = paused_ && !forks_;
   if (state == kActive && !resumes && (has_ring || failed_)) return has_ring;
   const WithoutSignals whole;
   if (state_.load() == kForked) {

@@ -77,9 +77,9 @@ int Session::start(const strobe_options& options) {
   collector_.reset();
   live_.clear();
   const bool budget = options_.max_bytes || options_.max_overhead > 0;
-  if (options_.keep || budget) {
+  if (options_.keep || budget || options_.min_duration_ns) {
     const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep ? options_.keep : Collector::kAll;
-    collector_ = std::make_unique<Collector>(keep, regions_, *paths_, [this] { commit(); });
+    collector_ = std::make_unique<Collector>(keep, options_.min_duration_ns, regions_, *paths_, [this] { commit(); });
   }
   if (!child_) throttle_.forget();
   throttle_.begin(options_.throttle_calls, int64_t(options_.throttle_ns));
@@ -128,7 +128,8 @@ int Session::start(const strobe_options& options) {
     remove_files();
     return ENOSPC;
   }
-  if (int error = start_drainer()) {
+  paused_ = forks_.load();
+  if (int error = paused_ ? 0 : start_drainer()) {
     snprintf(error_, sizeof error_, "cannot start the recorder's thread: %s", strerror(error));
     remove_files();
     return error;
@@ -155,6 +156,7 @@ void Session::stop(int exit_code) {
   paused_ = false;
   measure_clock();
   if (muted_.exchange(false)) count("unrecorded_ms", uint64_t((monotonic_ns() - muted_since_ns_) / 1000000));
+  if (collector_) round(false);  // threads that have ended make room in its tables
   round(true);
   if (!failed_) {
     std::string chunks;
@@ -239,6 +241,7 @@ void Session::after_fork_in_parent() {
 
 void Session::after_fork_in_child() {
   after_fork_in_parent();
+  forks_ = false;
   if (!active()) return;
   // The child records into files of its own, opened when its first record comes: most children exec at once and never
   // need any.
@@ -304,9 +307,9 @@ void strobe_unmute(void) {
 const char* strobe_error(void) { return session().error(); }
 void strobe_pause(void) {
   const Inside inside;
-  session().pause();
+  session().fork_begins();
 }
-void strobe_resume(void) { session().resume_in(5000000); }
+void strobe_resume(void) { session().fork_ends(); }
 void strobe_note_exit(int exit_code) {
   const Inside inside;
   session().stop(exit_code & 0xFF);

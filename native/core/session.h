@@ -49,9 +49,10 @@ class Session {
   void stop_at_exit();
   bool stops_at_exit() const { return stops_at_exit_; }
   bool active() const { return state_.load(std::memory_order_acquire) == kActive; }
-  // Ends the drainer, for a fork. After resume_in the first record that comes later than `delay_ns` starts it again.
+  // Ends the drainer. The first record starts it again, in a fork the first after its end.
   void pause();
-  void resume_in(int64_t delay_ns) { resume_after_ns_ = monotonic_ns() + delay_ns; }
+  void fork_begins() { forks_ = true, pause(); }
+  void fork_ends() { forks_ = false; }
   // Between recording windows nothing is recorded: spans that are open end now, and what comes is dropped until unmute.
   void mute();
   void unmute();
@@ -179,7 +180,7 @@ class Session {
   std::atomic<bool> paused_{false}, muted_{false};
   int64_t muted_since_ns_ = 0;
   bool was_muted_ = false;  // spans that began outside of a window end in it
-  std::atomic<int64_t> resume_after_ns_{0};
+  std::atomic<bool> forks_{false};
   std::atomic<uint32_t> drainer_id_{0};
   std::atomic<bool> failed_{false}, stops_at_exit_{false};
   std::atomic<uint32_t> generation_{0};  // of the session: a ring of an earlier one is no ring of ours

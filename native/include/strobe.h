@@ -69,6 +69,7 @@ typedef struct strobe_options {
   uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
   uint64_t throttle_calls;   // a function of Python, C or C++ called so often ... 0: never
   uint64_t throttle_ns;      // ... that takes less than this on average is not recorded any more
+  uint64_t min_duration_ns;  // functions that take less are counted and summed up, not kept in detail; 0: all are kept
   uint32_t silent;           // not 0: recording that has to stop says nothing on stderr, only in the trace
   const char* clock_server;  // who tells the time of the trace to processes of other nodes (core/node_clock.h); or NULL
 } strobe_options;
@@ -81,8 +82,8 @@ STROBE_API int strobe_begin(void);
 // Seal everything, write the end chunk, remove the rings. Safe to call twice.
 STROBE_API void strobe_stop(void);
 // For a fork whose caller counts threads (CPython 3.12 and later warn of several, once the program's own fork handlers
-// have run): pause ends the recorder's own thread, and after resume it starts again with the first record that comes
-// more than 5 ms later. Records wait in their rings.
+// have run): pause ends the recorder's own thread, and the first record after resume starts it again. Records wait in
+// their rings.
 STROBE_API void strobe_pause(void);
 STROBE_API void strobe_resume(void);
 // Between two recording windows: after mute nothing is recorded and no thread of the recorder runs, until unmute.

@@ -4,10 +4,12 @@
 #include "python/greenlets.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "include/strobe.h"
 extern "C" {
 #include "python/code_regions.h"
+#include "python/lines.h"
 }
 
 namespace {
@@ -15,6 +17,7 @@ namespace {
 struct Stack {
   uint32_t number = 0;  // 0: the one that a thread begins with
   int importing = 0;
+  LineStack* lines = nullptr;  // while it does not run
 };
 std::unordered_map<PyObject*, Stack> stacks;  // guarded by the GIL, as all here
 uint32_t last_number = 0;
@@ -34,13 +37,23 @@ Stack& stack_of(PyObject* greenlet) {
   return at->second;
 }
 
+void follow(PyObject* from, PyObject* to) {
+  Stack& next = stack_of(to);
+  Stack& left = stack_of(from);
+  left.importing = python_calls_importing(next.importing);
+  lines_stack_free(left.lines);  // of a time when nobody followed
+  left.lines = lines_switch(std::exchange(next.lines, nullptr));
+  strobe_switch_stack(next.number);
+  if (is_true(from, "dead", false)) {
+    lines_stack_free(left.lines);
+    stacks.erase(from);
+  }
+}
+
 PyObject* switched(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n == 2 && PyTuple_Check(args[1]) && PyTuple_GET_SIZE(args[1]) == 2) {
-    PyObject* from = PyTuple_GET_ITEM(args[1], 0);
-    const Stack to = stack_of(PyTuple_GET_ITEM(args[1], 1));
-    stack_of(from).importing = python_calls_importing(to.importing);
-    strobe_switch_stack(to.number);
-    if (is_true(from, "dead", false)) stacks.erase(from);
+    PyObject *from = PyTuple_GET_ITEM(args[1], 0), *to = PyTuple_GET_ITEM(args[1], 1);
+    if (from != to) follow(from, to);  // a greenlet may switch to itself
   }
   if (!guest || n != 2) Py_RETURN_NONE;
   PyObject* function = Py_NewRef(guest);

@@ -6,6 +6,7 @@
 
 #include "code_extra.h"
 #include "lines_events.h"
+#include "lines_stack.h"
 
 /* Never freed: an execution of the function may still hold it. */
 struct LineCode {
@@ -19,7 +20,8 @@ struct LineCode {
 };
 
 /* The slot of a code object holds a LineCode, or, of one that was never chosen, the start that decided it: 2 N + 1. */
-static uint32_t starts = 1, session = 1;
+uint32_t lines_starts = 1;
+static uint32_t session = 1;
 static Py_ssize_t lines_extra_index = -1;
 static char** patterns;
 static size_t pattern_count;
@@ -84,10 +86,10 @@ static LineCode* choose(PyCodeObject* code, int named) {
   for (size_t i = 0; name && !wanted && i < pattern_count; i++) wanted = matches(patterns[i], file, name);
   if (name && wanted && !known) known = make(code, file, name);
   if (known) {
-    known->start = starts, known->chosen = wanted;
+    known->start = lines_starts, known->chosen = wanted;
     if (named) known->named_in = session;
   }
-  void* now = known ? (void*)known : (void*)((uintptr_t)starts * 2 + 1);
+  void* now = known ? (void*)known : (void*)((uintptr_t)lines_starts * 2 + 1);
   if (now != before && set_extra((PyObject*)code, lines_extra_index, now) != 0) return PyErr_Clear(), NULL;
   if (!known || !wanted) return NULL;
 #if PY_VERSION_HEX >= 0x030C0000
@@ -99,9 +101,9 @@ static LineCode* choose(PyCodeObject* code, int named) {
 LineCode* lines_of(PyCodeObject* code) {
   void* extra = decision_of(code);
   const uintptr_t bits = (uintptr_t)extra;
-  if (__builtin_expect(bits == (uintptr_t)starts * 2 + 1, 1)) return NULL;
+  if (__builtin_expect(bits == (uintptr_t)lines_starts * 2 + 1, 1)) return NULL;
   LineCode* known = extra;
-  if (bits && !(bits & 1) && known->start == starts) return known->chosen ? known : NULL;
+  if (bits && !(bits & 1) && known->start == lines_starts) return known->chosen ? known : NULL;
   /* An exception may be set already: a generator that is resumed by throw. */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -127,7 +129,7 @@ static void add(LineActivation* activation, uint64_t now) {
 }
 
 void lines_line(LineActivation* activation, int line) {
-  uint64_t now = strobe_ticks();
+  uint64_t now = lines_ticks();
   add(activation, now);
   activation->open = line_of(activation->code, line);
   if (activation->open) activation->open->hits++;
@@ -136,11 +138,11 @@ void lines_line(LineActivation* activation, int line) {
 
 void lines_resume(LineActivation* activation, int line) {
   activation->open = line_of(activation->code, line);
-  activation->since = strobe_ticks();
+  activation->since = lines_ticks();
 }
 
 void lines_close(LineActivation* activation) {
-  add(activation, strobe_ticks());
+  add(activation, lines_ticks());
   activation->open = NULL;
 }
 
@@ -171,7 +173,7 @@ int lines_start(PyObject* list) {
     if (!copy) return -1;
     patterns[pattern_count++] = copy;
   }
-  starts++;
+  lines_starts++;
   lines_running = 1;
   return 0;
 }

@@ -3,7 +3,7 @@
  * Both ways of hooking Python calls (frame_hook.c on 3.11, monitoring.c from 3.12 on) ask `lines_of` what a code object
  * is while `lines_running`; code that was not chosen pays for that question, and its lines for nothing. A line's time
  * is as line_profiler counts it: from its begin to the begin of the function's next line, with everything that it
- * calls. Time in which a generator rests is nobody's. */
+ * calls. Time in which a generator rests is nobody's, and so is time in which the thread runs another greenlet. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -25,6 +25,15 @@ void lines_forget(void);
 /* Choose this code object, now and at later starts of this session. Returns 0, or -1 with a Python exception set. */
 int lines_add(PyObject* code);
 extern int lines_running;
+extern uint32_t lines_starts; /* how often lines_start was called */
+
+/* What is open on one stack of frames of a thread. */
+typedef struct LineStack LineStack;
+/* The thread goes on with another greenlet: with what is open in there, NULL: nothing. Returns what was open in the one
+ * that it leaves, for when it comes back. */
+LineStack* lines_switch(LineStack* to);
+/* Of a greenlet that has ended. */
+void lines_stack_free(LineStack* stack);
 
 typedef struct LineCode LineCode;
 
@@ -35,9 +44,9 @@ LineCode* lines_of(PyCodeObject* code);
 /* One execution of a chosen function, or the part of it between two rests of a generator. */
 typedef struct LineActivation {
   LineCode* code;
-  void* frame;       /* 3.11: whose lines these are */
+  void* frame;       /* whose lines these are: an address to compare */
   strobe_line* open; /* that is being executed; NULL: none yet */
-  uint64_t since;    /* ticks */
+  uint64_t since;    /* lines_ticks */
 } LineActivation;
 
 /* A line begins. */

@@ -1,59 +1,32 @@
 /* lines_events.c - source lines on CPython 3.12 and later: LINE events of sys.monitoring, for the chosen code only.
- *
- * monitoring.c tells of begins and ends; what is open in a thread is a stack of activations here. */
+ * monitoring.c tells of begins and ends. */
 #include "lines.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
-#include <pthread.h>
-
+#include "innermost_frame.h"
 #include "lines_events.h"
+#include "lines_stack.h"
 
-#define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
-typedef struct {
-  size_t depth, room;
-  LineActivation activations[];
-} Stack;
-static FAST_TLS Stack* stack;
-static pthread_key_t stack_key; /* its destructor frees the stack of a thread that ends */
-static pthread_once_t stack_key_made = PTHREAD_ONCE_INIT;
 static PyObject *monitoring, *tool; /* sys.monitoring, the number of the tool */
 static long line_event;
 
-static void make_key(void) { pthread_key_create(&stack_key, free); }
-
-static int grow(void) {
-  size_t room = stack ? stack->room * 2 : 64;
-  Stack* grown = realloc(stack, sizeof *grown + room * sizeof(LineActivation));
-  if (!grown) return -1;
-  if (!stack) grown->depth = 0;
-  grown->room = room;
-  stack = grown;
-  pthread_once(&stack_key_made, make_key);
-  pthread_setspecific(stack_key, stack);
-  return 0;
+void lines_begin(LineCode* code, PyObject* py_code, PyObject* offset, int goes_on) {
+  LineActivation* activation = lines_push(code, innermost_frame(PyThreadState_Get()));
+  if (activation && goes_on)
+    lines_resume(activation, PyCode_Addr2Line((PyCodeObject*)py_code, (int)PyLong_AsLong(offset)));
 }
 
-void lines_push(LineCode* code, PyObject* py_code, PyObject* offset, int goes_on) {
-  if ((!stack || stack->depth == stack->room) && grow() != 0) return;
-  LineActivation* activation = &stack->activations[stack->depth++];
-  *activation = (LineActivation){.code = code};
-  if (goes_on) lines_resume(activation, PyCode_Addr2Line((PyCodeObject*)py_code, (int)PyLong_AsLong(offset)));
-}
-
-void lines_pop(LineCode* code) {
-  /* Executions that were open when counting began are not on the stack. */
-  if (!stack || !stack->depth || stack->activations[stack->depth - 1].code != code) return;
-  lines_close(&stack->activations[--stack->depth]);
-}
+void lines_end(LineCode* code) { lines_pop(code, innermost_frame(PyThreadState_Get())); }
 
 static PyObject* on_line(PyObject* self, PyObject* const* args, Py_ssize_t n) {
   (void)self, (void)n;
   if (!lines_running) Py_RETURN_NONE;
   LineCode* code = lines_of((PyCodeObject*)args[0]);
   if (!code) Py_RETURN_NONE;
-  if (!stack || !stack->depth || stack->activations[stack->depth - 1].code != code)
-    lines_push(code, args[0], NULL, 0); /* it was running when counting began */
-  if (stack && stack->depth) lines_line(&stack->activations[stack->depth - 1], (int)PyLong_AsLong(args[1]));
+  void* frame = innermost_frame(PyThreadState_Get());
+  LineActivation* activation = lines_find(code, frame);
+  if (!activation) activation = lines_push(code, frame); /* it was running when counting began */
+  if (activation) lines_line(activation, (int)PyLong_AsLong(args[1]));
   Py_RETURN_NONE;
 }
 static PyMethodDef on_line_definition = {"LINE", (PyCFunction)(void (*)(void))on_line, METH_FASTCALL, NULL};

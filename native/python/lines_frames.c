@@ -10,19 +10,29 @@
 #include <internal/pycore_frame.h>
 #undef Py_BUILD_CORE
 #include "lines_frames.h"
-
-#define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
-static FAST_TLS LineActivation* innermost;
+#include "lines_stack.h"
 
 static int on_event(PyObject* self, PyFrameObject* frame, int what, PyObject* argument) {
   (void)self, (void)argument;
-  LineActivation* activation = innermost;
-  if (!activation || activation->frame != frame->f_frame) return 0;
+  if ((what != PyTrace_LINE && what != PyTrace_CALL) || !lines_running) return 0;
+  LineCode* code = lines_of(frame->f_frame->f_code);
+  if (!code) return 0;
+  LineActivation* activation = lines_find(code, frame->f_frame);
+  if (!activation) activation = lines_push(code, frame->f_frame); /* it was running when counting began */
+  if (!activation) return 0;
   if (what == PyTrace_LINE) lines_line(activation, frame->f_lineno);
   /* A generator goes on where it rested. At its begin this is the line of its `def`, which is no line that runs. */
   if (what == PyTrace_CALL && frame->f_lineno != frame->f_frame->f_code->co_firstlineno)
     lines_resume(activation, frame->f_lineno);
   return 0;
+}
+
+int lines_tracing(int on) {
+  PyThreadState* tstate = PyThreadState_Get();
+  const int was = tstate->c_tracefunc == on_event;
+  if (was && !on) tstate->c_tracefunc = NULL;
+  if (on && !tstate->c_tracefunc) tstate->c_tracefunc = on_event;
+  return was;
 }
 
 static inline void set_tracing(PyThreadState* tstate, int lines) {
@@ -46,17 +56,14 @@ PyObject* lines_evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* fram
   }
   /* While a trace or profile function of the program itself runs, nothing is traced. */
   if (tstate->tracing) return evaluate(tstate, frame, throwing);
-  LineActivation here = {.code = code, .frame = frame};
-  LineActivation* outer = innermost;
-  innermost = &here;
+  lines_push(code, frame);
   tstate->c_tracefunc = on_event;
   set_tracing(tstate, 1);
   PyObject* result = evaluate(tstate, frame, throwing);
-  lines_close(&here);
-  innermost = outer;
+  lines_pop(code, frame);
   if (tstate->c_tracefunc == on_event) { /* else the program began to trace itself meanwhile */
     if (!ours) tstate->c_tracefunc = NULL;
-    set_tracing(tstate, ours && outer != NULL);
+    set_tracing(tstate, ours);
   }
   return result;
 }

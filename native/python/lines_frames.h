@@ -5,3 +5,6 @@
 /* Evaluates a frame by `evaluate`, and counts its lines if its function was chosen. */
 PyObject* lines_evaluate(PyThreadState* tstate, struct _PyInterpreterFrame* frame, int throwing,
                          _PyFrameEvalFunction evaluate);
+
+/* The trace function of this thread is ours, or not; returns whether it was. One of the program stays. */
+int lines_tracing(int on);

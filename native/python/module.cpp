@@ -7,17 +7,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "adapters/sampler.h"
 #include "adapters/torch_collectives.h"
-#include "core/clock.h"
 #include "core/node_clock.h"
 #include "include/strobe.h"
+#include "python/after_fork.h"
 #include "python/greenlets.h"
 extern "C" {
 #include "python/call_watch.h"
 #include "python/code_regions.h"
 #include "python/lines.h"
 }
+#include "python/sampling.h"
 
 namespace nb = nanobind;
 
@@ -34,7 +34,7 @@ namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
            uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns,
-           const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent,
+           uint64_t min_duration_ns, const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent,
            const std::string& clock_server) {
   strobe_options options{};
   options.folder = folder.c_str();
@@ -45,6 +45,7 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.keep = keep;
   options.throttle_calls = throttle_calls;
   options.throttle_ns = throttle_ns;
+  options.min_duration_ns = min_duration_ns;
   options.counters = counters.c_str();
   options.max_bytes = max_bytes;
   options.max_overhead = max_overhead;
@@ -87,32 +88,11 @@ uint32_t region(const std::string& name, int paradigm, int role, const std::stri
 uint32_t text(const std::string& value) { return strobe_text(value.c_str()); }
 
 void sampler_start(double samples_per_s) {
-  frame_layout layout;
-  void* interpreter = frame_layout_fill(&layout);
-  if (int error = strobe_sampler_start(&layout, interpreter, samples_per_s)) {
+  if (int error = sampling_start(samples_per_s)) {
     errno = error;
     PyErr_SetFromErrno(PyExc_OSError);
     throw nb::python_error();
   }
-}
-
-// After a fork, once os.fork() has counted the threads of this process (CPython 3.12 and later warn of several): some
-// milliseconds later, which the main thread notices by asking again and again.
-double wanted_samples_per_s;
-int64_t sampler_due_ns;
-
-int start_sampler_when_due(void*) {
-  if (strobe::monotonic_ns() < sampler_due_ns) return Py_AddPendingCall(start_sampler_when_due, nullptr), 0;
-  frame_layout layout;
-  void* interpreter = frame_layout_fill(&layout);
-  strobe_sampler_start(&layout, interpreter, wanted_samples_per_s);
-  return 0;
-}
-
-void sampler_start_soon(double samples_per_s) {
-  wanted_samples_per_s = samples_per_s;
-  sampler_due_ns = strobe::monotonic_ns() + 5000000;
-  Py_AddPendingCall(start_sampler_when_due, nullptr);
 }
 
 void total(uint32_t region, uint32_t communicator, int32_t peer_rank, int32_t size_exponent, uint64_t calls,
@@ -193,8 +173,8 @@ class AtEnd {
 // pending for the program.
 void stop_at_exit() {
   python_calls_stop();
+  sampling_stop();
   nb::gil_scoped_release release;
-  strobe_sampler_stop();
   if (!strobe_stops_at_exit()) strobe_stop();
 }
 
@@ -213,11 +193,12 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
-        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("counters") = "", nb::arg("max_bytes") = 0,
-        nb::arg("max_overhead") = 0.0, nb::arg("silent") = false, nb::arg("clock_server") = "");
+        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("min_duration_ns") = 0,
+        nb::arg("counters") = "", nb::arg("max_bytes") = 0, nb::arg("max_overhead") = 0.0, nb::arg("silent") = false,
+        nb::arg("clock_server") = "");
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
-  m.def("resume", &strobe_resume);
+  m.def("resume", [] { after_fork_call(strobe_resume); });
   m.def("mute", &strobe_mute, nb::call_guard<nb::gil_scoped_release>());
   m.def("unmute", &strobe_unmute, nb::call_guard<nb::gil_scoped_release>());
   m.def("stop_at_exit", &stop_at_exit);
@@ -270,8 +251,10 @@ NB_MODULE(_native, m) {
   m.attr("NOTHING") = STROBE_NOTHING;
   m.attr("NOTHING_32") = STROBE_NOTHING_32;
   m.def("sampler_start", &sampler_start, nb::arg("samples_per_s"));
-  m.def("sampler_start_soon", &sampler_start_soon, nb::arg("samples_per_s"));
-  m.def("sampler_stop", &strobe_sampler_stop, nb::call_guard<nb::gil_scoped_release>());
+  m.def("sampler_stop", &sampling_stop);
+  m.def("sampler_before_fork", &sampling_before_fork);
+  m.def("sampler_after_fork", &sampling_after_fork);
+  m.def("sampler_forked", &sampling_forked);
   m.def("call_watch_start", &call_watch, nb::arg("name"), nb::arg("at_begin").none(), nb::arg("at_end").none());
   m.def("call_watch_stop", &call_watch_stop);
   m.def("lines_start", &lines_choose, nb::arg("patterns"));

@@ -27,7 +27,7 @@ enum { REGION_LIMIT = 1 << 22 };
 static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disable) {
   PyCodeObject* code = (PyCodeObject*)args[0];
   LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of(code) : NULL;
-  if (lines) lines_push(lines, args[0], args[1], goes_on), may_disable = 0;
+  if (lines) lines_begin(lines, args[0], args[1], goes_on), may_disable = 0;
   uintptr_t region = code_region(code, NULL);
   if (__builtin_expect(region >= CODE_FIRST, 1)) {
     region -= CODE_FIRST;
@@ -50,7 +50,7 @@ static inline PyObject* begin(PyObject* const* args, int goes_on, int may_disabl
 static inline PyObject* end(PyObject* const* args, int may_disable) {
   PyCodeObject* code = (PyCodeObject*)args[0];
   LineCode* lines = __builtin_expect(lines_running, 0) ? lines_of(code) : NULL;
-  if (lines) lines_pop(lines), may_disable = 0;
+  if (lines) lines_end(lines), may_disable = 0;
   uintptr_t region = code_region(code, NULL);
   if (__builtin_expect(region >= CODE_FIRST, 1)) {
     region -= CODE_FIRST;

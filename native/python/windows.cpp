@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/own_thread.h"
 #include "core/system_calls.h"
+#include "python/after_fork.h"
 
 namespace nb = nanobind;
 
@@ -32,7 +34,9 @@ struct Watch {
   std::atomic<int64_t> due_ns{INT64_MAX};
   std::atomic<bool> quit{false};
   bool runs = false, follows = false;
+  bool rests = false;  // while the process forks
   pthread_t thread{};
+  std::atomic<uint32_t> thread_id{0};
   PyObject* call = nullptr;
 };
 Watch watch;
@@ -54,6 +58,7 @@ void wake() { syscall(SYS_futex, watch.word, FUTEX_WAKE, INT32_MAX, nullptr, nul
 
 void* sleep_and_tell(void*) {
   pthread_setname_np(pthread_self(), "strobe window");
+  watch.thread_id = uint32_t(strobe::thread_id());
   uint32_t seen = watch.word->load();
   while (!watch.quit) {
     const int64_t due = watch.due_ns.load();
@@ -90,8 +95,18 @@ void end_thread() {
     nb::gil_scoped_release release;
     // Between its look at `quit` and its sleep a wake would be missed: it is repeated until the thread has gone.
     while (pthread_tryjoin_np(watch.thread, nullptr) == EBUSY) wake(), usleep(200);
+    strobe::wait_until_gone(watch.thread_id);
   }
   watch.runs = false;
+}
+
+void rest() {
+  watch.rests = watch.rests || watch.runs;
+  end_thread();
+}
+
+void go_on() {
+  if (std::exchange(watch.rests, false)) begin_thread();
 }
 
 // `file` holds the shared word. Who leads makes it; who follows is told of its changes.
@@ -126,11 +141,12 @@ void register_windows(nb::module_& m) {
   m.def("watch_tell", [](uint32_t value) { watch.word->store(value), wake(); });
   // The callback is called soon after this moment of CLOCK_MONOTONIC; below 0: never.
   m.def("watch_due", [](int64_t ns) { watch.due_ns = ns < 0 ? INT64_MAX : ns, wake(); });
-  // Whether the thread is to run; returns whether it did.
+  // Whether the thread is to run.
   m.def("watch_run", [](bool on) {
-    const bool ran = watch.runs;
+    watch.rests = false;
     on ? begin_thread() : end_thread();
-    return ran;
   });
-  m.def("watch_forked", [] { watch.runs = false, watch.follows = true; });  // in a child
+  m.def("watch_before_fork", &rest);
+  m.def("watch_after_fork", [] { after_fork_call(go_on); });
+  m.def("watch_forked", [] { watch.runs = watch.rests = false, watch.follows = true; });  // in a child
 }

@@ -326,3 +326,91 @@ def test_decorators_choose_outside_of_windows_and_each_recording_chooses_anew(tm
     for name, function in (("f", "f"), ("g", "g"), ("f-2", "f")):
         rows = strobe.open(tmp_path / f"{name}.strobe").lines().to_pylist()
         assert [(row["function"], row["hits"]) for row in rows] == [(function, 1)]
+
+
+GREENLETS = """
+import json, threading, time
+begun, imported = threading.Event(), threading.Event()
+
+def early():
+    begun.set()
+    imported.wait()
+    switch_often(20_000)
+
+thread = threading.Thread(target=early)  # before greenlet is there: nobody follows its greenlets
+thread.start()
+begun.wait()
+import greenlet
+
+def ping(n, other):
+    for _ in range(n):
+        other.switch()
+    return n
+
+def pong(n, main):
+    for _ in range(n):
+        time.sleep(0.001)
+        main.switch()
+
+def both(n):
+    greenlet.getcurrent().switch()  # to itself
+    ping(n, greenlet.greenlet(pong_of(n)))
+    return n
+
+def pong_of(n):
+    main = greenlet.getcurrent()
+    return lambda: pong(n, main)
+
+def there(n, other):
+    for _ in range(n):
+        other.switch()
+
+def back(n, main):
+    for _ in range(n):
+        main.switch()
+
+def switch_often(n):
+    main = greenlet.getcurrent()
+    there(n, greenlet.greenlet(lambda: back(n, main)))
+
+def own_kib():
+    for line in open("/proc/self/status"):
+        if line.startswith("RssAnon"):
+            return int(line.split()[1])
+
+begin = time.monotonic_ns()
+both(50)
+elapsed_ns = time.monotonic_ns() - begin
+imported.set()
+thread.join()
+switch_often(20_000)
+before = own_kib()
+switch_often(100_000)
+print(json.dumps([elapsed_ns, own_kib() - before]))
+"""
+
+
+def test_lines_of_greenlets_have_their_own_time_and_leave_nothing_behind(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.write("program.py", GREENLETS)
+    outcome = workshop.recorded("-t", "source_lines", "--lines", "ping,pong,both,there,back", "program.py")
+    assert outcome.stderr == ""
+    elapsed_ns, grown_kib = json.loads(outcome.stdout)
+    hits: dict[str, list[int]] = {}
+    ns: dict[str, list[int]] = {}
+    for row in strobe.open(outcome.trace).lines().to_pylist():
+        hits.setdefault(str(row["function"]), []).append(row["hits"])
+        ns.setdefault(str(row["function"]), []).append(row["total_ns"])
+    assert hits == {
+        "ping": [51, 50, 1],
+        "pong": [50, 50, 50],
+        "both": [1, 1, 1],
+        # 20 000 in a thread that nobody follows, 120 000 in the main thread
+        "there": [140_003, 140_000],
+        "back": [140_000, 140_000],
+    }
+    # A sleep lasts as long as it was asked for, or longer, and belongs to nobody else.
+    assert ns["pong"][1] >= 50_000_000
+    assert sum(ns["ping"]) <= sum(ns["both"])
+    assert sum(ns["both"]) + sum(ns["pong"]) <= elapsed_ns
+    assert grown_kib < 1000  # an entry that stayed for each switch would take 6 MiB

@@ -158,3 +158,106 @@ def test_a_program_that_closes_every_file_and_forks_is_left_alone(workshop: Work
     )
     assert len(of_process) == 2
     assert min(of_process.values()) > 10
+
+
+def cpu_by_process(trace: strobe.Trace, function: str) -> dict[int, float]:
+    """Seconds of CPU time of samples with this function in their stack, by process."""
+    of_location = cast("list[int]", trace.locations.column("process"))
+    found = Counter[int]()
+    for row in listed(trace.side_table("samples")):
+        if f"{function} (" in (row["call_stack"] or ""):
+            found[of_location[row["location"]]] += row["cpu_ns"]
+    return {process: ns / 1e9 for process, ns in found.items()}
+
+
+def test_parent_and_child_are_sampled_while_their_main_threads_stay_in_c_code(workshop: Workshop) -> None:
+    program = workshop.write(
+        "threads.py",
+        """
+        import _thread, os, time
+
+        def spin(seconds):
+            end = time.thread_time() + seconds
+            while time.thread_time() < end:
+                pass
+
+        def in_parent():
+            spin(0.2)
+
+        def in_child(done):
+            spin(0.2)
+            done.release()
+
+        def forks(done):
+            child = os.fork()
+            if child:
+                in_parent()
+                os.waitpid(child, 0)
+                done.release()
+                return
+            in_c_until(in_child)
+            os._exit(0)
+
+        def in_c_until(function):
+            done = _thread.allocate_lock()
+            done.acquire()
+            _thread.start_new_thread(function, (done,))
+            done.acquire()
+
+        in_c_until(forks)
+        """,
+    )
+    recorded = workshop.recorded("--trace", "metrics", "--sample", "1000", str(program))
+    assert (recorded.stdout, recorded.returncode) == ("", 0)
+    trace = strobe.open(recorded.trace)
+    parent, child = cpu_by_process(trace, "in_parent"), cpu_by_process(trace, "in_child")
+    assert len(parent) == len(child) == 1
+    assert parent.keys() != child.keys()
+    assert min(*parent.values(), *child.values()) > 0.1
+
+
+def test_forks_raise_no_warning_and_sampling_that_was_stopped_in_one_stays_stopped(workshop: Workshop) -> None:
+    program = workshop.write(
+        "forks.py",
+        """
+        import os, time, warnings
+        import strobe
+        warnings.simplefilter("always")  # of a fork in a process of several threads, from 3.12 on
+
+        def slow():
+            for _ in range(300):
+                pass
+
+        def fork():
+            if os.fork():
+                return os.wait()[1]
+            time.sleep(0.001)
+            os._exit(fork_once_more())
+
+        def fork_once_more():
+            if os.fork():
+                return os.wait()[1]
+            os._exit(0)
+
+        def sampled(within_s=5):
+            end = time.monotonic() + within_s
+            while time.monotonic() < end:
+                for task in os.listdir("/proc/self/task"):
+                    with open(f"/proc/self/task/{task}/comm") as name:
+                        if name.read().strip() == "strobe-samples":
+                            return True
+                time.sleep(0.001)
+            return False
+
+        os.register_at_fork(after_in_parent=slow)
+        print([fork() for _ in range(10)], sampled())
+        warnings.simplefilter("ignore")
+        os.register_at_fork(after_in_parent=strobe.pause)
+        fork()
+        print(sampled(within_s=0.02))
+        strobe.resume()
+        print(sampled())
+        """,
+    )
+    recorded = workshop.recorded("--trace", "metrics", "--sample", "1000", str(program))
+    assert recorded.visible == (f"{[0] * 10} True\nFalse\nTrue\n", "", 0)

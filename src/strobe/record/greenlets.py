@@ -15,16 +15,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 _patched: list[tuple[Any, Any, Any]] = []
+_followers = 0  # adapters that need it
 
 
 def start() -> None:
     """Follow greenlets as soon as the program imports them."""
-    after_import("greenlet", _patch)
+    global _followers
+    _followers += 1
+    if _followers == 1:
+        after_import("greenlet", _patch)
 
 
 def stop() -> None:
-    """Give `greenlet.settrace` back, and take our function out of this thread."""
-    while _patched:
+    """Give `greenlet.settrace` back, and take our function out of this thread, once no adapter needs it."""
+    global _followers
+    _followers -= 1
+    while _patched and not _followers:
         module, settrace, gettrace = _patched.pop()
         mine = module.gettrace()
         module.settrace, module.gettrace = settrace, gettrace

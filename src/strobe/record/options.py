@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         metrics_period_ms: int
         counters: str
         keep: int
+        min_duration_ns: int
         throttle_calls: int
         throttle_ns: int
         max_bytes: int
@@ -338,6 +339,14 @@ _ROWS = (
         metavar="N:TIME|off",
     ),
     Option(
+        "min-duration",
+        "how much",
+        "",
+        or_nothing(nanoseconds),
+        "functions that take less are counted and summed up, not kept in detail: 10us, 1ms",
+        metavar="TIME",
+    ),
+    Option(
         "sample",
         "what",
         "",
@@ -452,6 +461,7 @@ def core_settings(options: Mapping[str, str], adapters: Iterable[str]) -> CoreSe
         "metrics_period_ms": 0 if "counters" in adapters else _NONE,
         "counters": ",".join(counters(options["counters"])),
         "keep": 0 if kept is None else kept or _NONE,  # 0 keeps all
+        "min_duration_ns": nanoseconds(options["min-duration"]) if options["min-duration"] else 0,
         "throttle_calls": throttle_calls,
         "throttle_ns": throttle_ns,
         "max_bytes": size(options["max-size"]) if options["max-size"] else 0,

@@ -125,8 +125,7 @@ def rest_while_forking() -> None:
     """Keep the core's own thread out of the way of forks.
 
     CPython 3.12 and later warn after a fork in a process of several threads, and count them in /proc; the program has
-    done nothing to deserve it. The thread starts again with the first record
-    that comes a moment later.
+    done nothing to deserve it. The thread starts again with the first record that comes after the fork.
     """
     if sys.version_info >= (3, 12):
         os.register_at_fork(before=core.pause, after_in_parent=core.resume)

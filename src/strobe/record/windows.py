@@ -321,25 +321,16 @@ def _number(name: str) -> int:
 
 
 _watches_forks = False
-_rested = False
 
 
 def _watch_forks() -> None:
     global _watches_forks
     if not _watches_forks:
-        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_forked)
+        os.register_at_fork(
+            before=core.watch_before_fork, after_in_parent=core.watch_after_fork, after_in_child=_forked
+        )
         atexit.register(core.watch_run, False)  # of forked children, too
         _watches_forks = True
-
-
-def _before_fork() -> None:
-    global _rested
-    _rested = core.watch_run(False)
-
-
-def _after_fork() -> None:
-    if _rested:
-        core.watch_run(True)
 
 
 def _forked() -> None:

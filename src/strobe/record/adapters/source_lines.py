@@ -6,6 +6,7 @@ import builtins
 import sys
 
 from strobe.native import core
+from strobe.record import greenlets
 from strobe.record.config import Session
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
@@ -61,9 +62,11 @@ class SourceLines:
             core.python_calls_start(["/"], [], strings=False, imports=False, c_functions=False)
         elif sys.version_info >= (3, 12):
             sys.monitoring.restart_events()  # of functions that were seen before, and are chosen now
+        greenlets.start()
 
     def stop(self) -> None:
         """Count no more."""
+        greenlets.stop()
         core.lines_stop()
         if self._own_hook:
             core.python_calls_stop()
