@@ -99,7 +99,7 @@ int ends(const std::function<void()>& work) {
 }
 
 bool by_bus_error(int status) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return WIFEXITED(status) ? WEXITSTATUS(status) != 0 : true;  // its own handler came before, and reports
 #else
   return WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS;
