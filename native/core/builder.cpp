@@ -254,12 +254,15 @@ uint32_t LocationBuilder::stack_at(uint64_t position) const {
   return later == switches_.begin() ? base_stack_ : std::prev(later)->stack;
 }
 
-void LocationBuilder::resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns, uint32_t current) {
+void LocationBuilder::resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns, uint32_t current,
+                             uint64_t ring_position, uint64_t ring_epoch) {
   base_row_ = next_row;
   stack_ = std::move(stack);
   carry_ = stack_;
   last_ns_ = last_ns;
-  current_stack_ = current;
+  current_stack_ = base_stack_ = current;
+  base_position_ = next_position_ = ring_position;
+  epochs_.assign(1, {ring_position, ring_epoch});
 }
 
 }  // namespace strobe

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/blocks.h"
@@ -75,8 +76,10 @@ class LocationBuilder {
   void seal(std::string& out, uint64_t ring_position, uint64_t ring_epoch);
   // The recording rests from now on: what is open ends here, and its later ends are expected.
   void end_open(int64_t ns, uint64_t position);
-  // Recovery: continue behind the last sealed block, where the thread was on stack `current`.
-  void resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns, uint32_t current = 0);
+  // Recovery: continue behind the last sealed block, which ends at `ring_position`, where the thread was on stack
+  // `current`.
+  void resume(uint64_t next_row, std::vector<OpenSpan> stack, int64_t last_ns, uint32_t current = 0,
+              uint64_t ring_position = 0, uint64_t ring_epoch = 0);
 
   // --- what a collector needs: rows that wait until it is decided whether they are kept or folded
   // --------------------- Rows [0, settled) are decided and stay; those behind them wait. A block ends at the *enter*
@@ -98,6 +101,15 @@ class LocationBuilder {
   // stays, with the path of the latter.
   template <class Folded, class Inside>
   void fold(size_t n, Folded&& folded, Inside&& inside);
+  // The same for the short ones of them, the others are settled: those that have ended, of which
+  // is_short(path, duration_ns) is true, that no row of a side table belongs to, and that nothing lies inside of but
+  // such. Ends before what would be the `most` + 1st row that stays; returns how many rows before row n still wait.
+  template <class IsShort, class Folded, class Inside>
+  size_t fold_short(size_t n, size_t most, IsShort&& is_short, Folded&& folded, Inside&& inside);
+  // The first waiting row before row n of which it is not known yet whether it lasts `min_ns`; n if there is none.
+  // may_go(region): only of such it matters.
+  template <class MayGo>
+  size_t first_undecided(size_t n, int64_t min_ns, MayGo&& may_go) const;
   // Appends blocks with all settled rows; returns the position in the ring up to which records are in blocks then.
   // `ring_position` and `ring_epoch` are those behind the last record fed.
   uint64_t seal_settled(std::string& out, uint64_t ring_position, uint64_t ring_epoch);
@@ -121,6 +133,8 @@ class LocationBuilder {
   bool forked = false;  // leaves of the parent's open spans are expected and not counted
 
  private:
+  template <class Folded, class Inside>
+  void fold_others(size_t n, Folded&& folded, Inside&& inside);  // than those in stay_
   void close_top(int64_t ns, uint64_t position);
   void save_paths(std::string& out);
   void seal_prefix(std::string& out, size_t n, uint64_t ring_position, uint64_t ring_epoch);
@@ -155,6 +169,7 @@ class LocationBuilder {
   uint32_t base_stack_ = 0;                // at base_position_
   std::vector<uint32_t> stay_, at_depth_;  // scratch of fold
   std::vector<int64_t> own_;
+  std::vector<uint8_t> stays_, around_;  // ... and of fold_short
 };
 
 template <class Folded, class Inside>
@@ -162,6 +177,57 @@ void LocationBuilder::fold(size_t n, Folded&& folded, Inside&& inside) {
   if (n <= settled_) return;
   ancestors_of(n, stay_);
   std::erase_if(stay_, [this](uint32_t row) { return row < settled_; });
+  fold_others(n, folded, inside);
+}
+
+template <class IsShort, class Folded, class Inside>
+size_t LocationBuilder::fold_short(size_t n, size_t most, IsShort&& is_short, Folded&& folded, Inside&& inside) {
+  if (n <= settled_) return 0;
+  stays_.assign(n - settled_, 0);
+  attached.each_span(base_row_ + settled_, base_row_ + n,
+                     [this](uint64_t row) { stays_[row - base_row_ - settled_] = 1; });
+  ancestors_of(n, stay_);
+  for (uint32_t row : stay_)
+    if (row >= settled_) stays_[row - settled_] = 1;
+  // From the end on: around a row is the last one before it that is one level less deep.
+  around_.clear();
+  for (size_t i = n; i-- > settled_;) {
+    const size_t depth = depth_[i];
+    if (around_.size() <= depth) around_.resize(depth + 1, 0);
+    const bool holds = std::exchange(around_[depth], uint8_t(0));  // something that stays
+    const int64_t duration = columns_.duration_ns[i];
+    uint8_t& stays = stays_[i - settled_];
+    if (holds || duration == kOpen || !is_short(columns_.path[i], duration)) stays = 1;
+    if (stays && depth > 0) around_[depth - 1] = 1;
+  }
+  stay_.clear();
+  size_t end = settled_;
+  for (; end < n; end++) {
+    if (!stays_[end - settled_]) continue;
+    if (stay_.size() == most) break;
+    stay_.push_back(uint32_t(end));
+  }
+  const size_t left = n - end;
+  if (stay_.size() == end - settled_)
+    settled_ = end;
+  else
+    fold_others(end, folded, inside);
+  return left;
+}
+
+template <class MayGo>
+size_t LocationBuilder::first_undecided(size_t n, int64_t min_ns, MayGo&& may_go) const {
+  for (const OpenSpan& open : stack_) {
+    if (open.row < base_row_ + settled_) continue;
+    const size_t row = size_t(open.row - base_row_);
+    if (row >= n) break;
+    if (last_ns_ - open.start_ns < min_ns && may_go(open.region)) return row;
+  }
+  return n;
+}
+
+template <class Folded, class Inside>
+void LocationBuilder::fold_others(size_t n, Folded&& folded, Inside&& inside) {
   own_.resize(n);
   at_depth_.clear();
   constexpr uint32_t kNone = 0xFFFFFFFF;

@@ -31,6 +31,8 @@ constexpr size_t kMostTransitions = 1u << 14;  // of one iteration that its hash
 constexpr size_t kMostTouched = 1u << 14;      // functions of one iteration that may tell its class
 // Less than usual: the detector's windows and what is known of paths take memory, too. 7.2 MB.
 constexpr structure::GraphLimits kOnlineLimits{.nodes = 32768, .edges = 57344, .partition_bytes = 3u << 18};
+constexpr size_t kEndedAtOnce = 256;                          // threads whose statistics are written together ...
+constexpr size_t kRowsAtOnce = StatisticsTable::kLimit / 16;  // ... or rows, where the table is half full
 constexpr double kUnusual = 0.5;       // share of the iterations that call an unusual function at most
 constexpr double kWorthAClass = 0.02;  // share of a usual iteration that it costs at least
 
@@ -100,8 +102,13 @@ void Collector::ClassFacts::add(int64_t duration_ns) {
   sorted_ns_.insert(std::upper_bound(sorted_ns_.begin(), sorted_ns_.end(), duration_ns), duration_ns);
 }
 
-Collector::Collector(uint32_t keep, RegionTable& regions, PathTable& paths, std::function<void()> commit)
-    : keep_(keep), regions_(regions), paths_(paths), commit_(std::move(commit)) {
+Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
+                     std::function<void()> commit)
+    : keep_(keep),
+      regions_(regions),
+      paths_(paths),
+      short_(min_duration_ns, [&regions](uint32_t region) { return regions.kind_of(region); }),
+      commit_(std::move(commit)) {
   facts_of_others_.signature = structure::Signature::of_region(kOverflowRegion);
 }
 Collector::~Collector() = default;
@@ -483,7 +490,7 @@ void Collector::settle(const Cut& until, bool keep_them, uint32_t class_id) {
   for (auto& [location, place] : places_) {
     const size_t n = rows_until(*place, until);
     if (keep_them)
-      keep(*place, n);
+      keep(*place, n, false, class_id);
     else
       fold(*place, n, false, class_id);
     place->builder.attached.decide(until.ns, keep_them);
@@ -491,10 +498,39 @@ void Collector::settle(const Cut& until, bool keep_them, uint32_t class_id) {
   if (has_blocks()) commit_();
 }
 
-void Collector::keep(Place& place, size_t n) {
-  if (n <= place.builder.settled()) return;
-  place.builder.keep(n);
+void Collector::keep(Place& place, size_t n, bool pending, uint32_t class_id) {
+  LocationBuilder& builder = place.builder;
+  if (n <= builder.settled()) return;
+  if (!short_.on()) builder.keep(n);
+  while (builder.settled() < n) {
+    // A kill cuts between two blocks: what is left out must not lie behind the first one of a commit.
+    const size_t waiting = n - builder.settled();
+    if (builder.settled() >= kBlockSpans) commit_();
+    const size_t left = leave_out_short(place, builder.settled() + waiting, pending, class_id);
+    n = builder.settled() + left;
+  }
   place.kept = true;
+}
+
+// Rows before row n are settled, the short ones are summed up; up to where a block is full. Returns how many are left.
+size_t Collector::leave_out_short(Place& place, size_t n, bool pending, uint32_t class_id) {
+  LocationBuilder& builder = place.builder;
+  StatisticsTable& table = pending ? pending_ : statistics_;
+  const uint32_t location = builder.location(), left_out = short_class(class_id);
+  const uint64_t before = short_spans_;
+  const size_t left = builder.fold_short(
+      n, kBlockSpans - builder.settled(),
+      [&](uint32_t path, int64_t duration) { return short_.is_short(paths_.region(path), duration); },
+      [&](uint32_t path, int64_t duration, int64_t own) {
+        table.add(room_for(table, {location, path, left_out}), duration, own);
+        short_spans_++;
+      },
+      [&](uint32_t path, int64_t duration) { table.add_own(room_for(table, {location, path, left_out}), -duration); });
+  if (short_spans_ == before) return left;
+  const size_t behind = builder.settled();
+  place.folded_until = behind < builder.rows() ? builder.position_of(behind) : builder.next_position();
+  place.folded = folded_ = true;
+  return left;
 }
 
 void Collector::fold(Place& place, size_t n, bool pending, uint32_t class_id) {
@@ -526,9 +562,10 @@ StatisticsKey Collector::room_for(const StatisticsTable& table, const Statistics
   if (rows < StatisticsTable::kLimit || table.has(key)) return key;
   statistics_folded_++;
   const uint32_t location = main_ ? main_->builder.location() : key.location;
-  const StatisticsKey of_region{location, paths_.child(kNoPath, paths_.region(key.path)), kNoClass};
+  const uint32_t none = is_short_class(key.class_id) ? short_class(kNoClass) : kNoClass;
+  const StatisticsKey of_region{location, paths_.child(kNoPath, paths_.region(key.path)), none};
   if (rows < StatisticsTable::kFoldedLimit || table.has(of_region)) return of_region;
-  return {location, paths_.child(kNoPath, kOverflowRegion), kNoClass};
+  return {location, paths_.child(kNoPath, kOverflowRegion), none};
 }
 
 void Collector::release_pending(uint32_t class_id) {
@@ -536,7 +573,7 @@ void Collector::release_pending(uint32_t class_id) {
   const StatisticsTable pending = std::exchange(pending_, {});
   for (size_t i = 0; i < pending.size(); i++) {
     StatisticsKey key = pending.key(i);
-    key.class_id = class_id;
+    key.class_id = is_short_class(key.class_id) ? short_class(class_id) : class_id;
     statistics_.add(room_for(statistics_, key), pending.entry(i));
   }
   folded_ = true;
@@ -559,10 +596,17 @@ void Collector::press(LocationBuilder& builder, bool nearly) {
     if (!nearly) return;
     n = builder.rows();
   }
+  if (short_.on() && keeping()) {
+    // What may turn out to be short waits, unless there is hardly any room left.
+    const size_t decided =
+        builder.first_undecided(n, short_.min_ns(), [this](uint32_t region) { return short_.may_go(region); });
+    if (decided <= builder.settled() && !nearly) return;
+    if (decided > builder.settled()) n = decided;
+  }
   const int64_t until_ns = n < builder.rows() ? builder.columns().start_ns[n] : INT64_MAX;
   if (place.main()) scan(n, INT64_MAX);
   if (keeping()) {
-    keep(place, n);
+    keep(place, n, in_iteration_, kNoClass);
     kept_part_ = in_iteration_;
   } else {
     if (place.main() && in_iteration_) {
@@ -579,7 +623,7 @@ void Collector::end(LocationBuilder& builder) {
   Place& place = *places_.at(builder.location());
   place.over = true;
   if (plain() || keeping())
-    keep(place, builder.rows());
+    keep(place, builder.rows(), in_iteration_, kNoClass);
   else
     fold(place, builder.rows(), in_iteration_, kNoClass);
   builder.attached.decide(INT64_MAX, plain() || keeping());
@@ -591,7 +635,37 @@ std::string Collector::remove(LocationBuilder& builder) {
   std::string payload = last_graph(found->second->graph);
   if (main_ == found->second.get()) main_ = nullptr, loop_.reset();
   places_.erase(found);
+  ended_.insert(builder.location());
   return payload;
+}
+
+bool Collector::crowded() const {
+  const size_t rows = statistics_.size() + pending_.size();
+  return rows >= std::max<size_t>(StatisticsTable::kLimit / 2, rows_not_taken_ + kRowsAtOnce);
+}
+
+// The rows of a thread are written at once, or none of them: recovery takes them from the file where it finds any.
+std::string Collector::take_ended() {
+  const bool many = crowded();
+  if (ended_.size() < ended_not_taken_ + kEndedAtOnce && !many) return {};
+  const auto has_ended = [this](const StatisticsKey& key) { return ended_.count(key.location) > 0; };
+  std::set<uint32_t> waiting;  // for the class of the iteration, unless it lasts too long
+  if (many) {
+    const StatisticsTable of_ended = take_statistics(pending_, has_ended);
+    for (size_t i = 0; i < of_ended.size(); i++) statistics_.add(of_ended.key(i), of_ended.entry(i));
+  }
+  for (size_t i = 0; i < pending_.size(); i++)
+    if (has_ended(pending_.key(i))) waiting.insert(pending_.key(i).location);
+  const StatisticsTable rows = take_statistics(
+      statistics_, [&](const StatisticsKey& key) { return has_ended(key) && !waiting.count(key.location); });
+  ended_ = std::move(waiting);
+  ended_not_taken_ = ended_.size();
+  rows_not_taken_ = statistics_.size() + pending_.size();
+  uint32_t count = 0;
+  std::string chunk;
+  const std::string payload = encode_statistics(rows, [](uint32_t) { return true; }, count);
+  if (count) append_chunk(chunk, kStatisticsChunk, 0, count, payload);
+  return chunk;
 }
 
 bool Collector::has_settled(const LocationBuilder& builder) const {
@@ -677,7 +751,7 @@ void Collector::finish(int64_t now_ns) {
   for (auto& [location, place] : places_) {
     place->over = true;
     if (keep_ > 0)
-      keep(*place, place->builder.rows());
+      keep(*place, place->builder.rows(), false, kNoClass);
     else
       fold(*place, place->builder.rows(), false, kNoClass);
     place->builder.attached.decide(INT64_MAX, keep_ > 0);

@@ -12,12 +12,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/builder.h"
 #include "core/regions.h"
 #include "core/ring.h"
+#include "core/short_spans.h"
 #include "core/statistics.h"
 #include "structure/cutter.h"
 #include "structure/detector.h"
@@ -29,9 +31,10 @@ namespace strobe {
 
 class Collector {
  public:
-  // `keep`: iterations to keep in detail, spread over the run; 0: none, only statistics. `commit` writes all that is
-  // decided (see Session::commit).
-  Collector(uint32_t keep, RegionTable& regions, PathTable& paths, std::function<void()> commit);
+  // `keep`: iterations to keep in detail, spread over the run; 0: none, only statistics. Functions shorter than
+  // `min_duration_ns` become statistics there, too. `commit` writes all that is decided (see Session::commit).
+  Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
+            std::function<void()> commit);
   ~Collector();
   Collector(const Collector&) = delete;
 
@@ -41,6 +44,10 @@ class Collector {
   // gives the graph's payload (empty: none).
   void end(LocationBuilder& builder);
   std::string remove(LocationBuilder& builder);
+  // Whether statistics take so much room that those of locations that have ended should be written now.
+  bool crowded() const;
+  // A chunk with the statistics of locations that were removed, once there are some; they are in memory no more.
+  std::string take_ended();
 
   // `keep` of a collector that keeps every iteration, until it is told otherwise.
   static constexpr uint32_t kAll = 0x7FFFFFFF;
@@ -48,7 +55,7 @@ class Collector {
   void shed(uint32_t keep) { keep_ = std::min(keep_, keep); }
 
   // Whether rows are written as they come: nothing waits.
-  bool plain() const { return !loop_ && keep_ > 0; }
+  bool plain() const { return !loop_ && keep_ > 0 && !short_.on(); }
   // Decides about what the marks fed since the last call tell.
   void decide(int64_t now_ns);
   // The ring of this location is half full (`nearly`: three quarters) of rows that wait: makes room.
@@ -68,6 +75,7 @@ class Collector {
   void finish(int64_t now_ns);
   std::string last_chunks();
   uint64_t statistics_folded() const { return statistics_folded_; }
+  uint64_t short_spans() const { return short_spans_; }  // left out of what is kept in detail
 
  private:
   struct PathFacts {
@@ -128,7 +136,8 @@ class Collector {
   void settle(const structure::Cut& until, bool keep, uint32_t class_id);
   size_t rows_until(const Place& place, const structure::Cut& cut) const;
   void fold(Place& place, size_t n, bool pending, uint32_t class_id);
-  void keep(Place& place, size_t n);
+  void keep(Place& place, size_t n, bool pending, uint32_t class_id);
+  size_t leave_out_short(Place& place, size_t n, bool pending, uint32_t class_id);
   StatisticsKey room_for(const StatisticsTable& table, const StatisticsKey& key);
   void release_pending(uint32_t class_id);
   std::string definitions() const;
@@ -137,6 +146,8 @@ class Collector {
   uint32_t keep_;
   RegionTable& regions_;
   PathTable& paths_;
+  ShortSpans short_;
+  uint64_t short_spans_ = 0;
   std::function<void()> commit_;
   std::map<uint32_t, std::unique_ptr<Place>> places_;  // by location
   Place* main_ = nullptr;
@@ -194,6 +205,9 @@ class Collector {
   uint64_t written_iterations_ = 0;
 
   StatisticsTable statistics_, pending_;
+  std::set<uint32_t> ended_;    // locations that were removed and may have statistics
+  size_t ended_not_taken_ = 0;  // of these, and of all rows, when it was last tried to write some
+  size_t rows_not_taken_ = 0;
   bool folded_ = false;
   uint64_t statistics_folded_ = 0;
   uint64_t sequence_ = 0;

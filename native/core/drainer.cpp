@@ -179,7 +179,7 @@ void Session::release(Slot& slot) {
     const uint32_t location = slot.builder->location();
     if (std::string graph = collector_->remove(*slot.builder); !graph.empty())
       append_chunk(chunk, kGraphChunk, location, 1, graph);
-    append(chunk);
+    append(chunk + collector_->take_ended());
   }
   std::lock_guard lock(slots_mutex_);
   unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
@@ -205,16 +205,22 @@ void Session::collect(const std::vector<Work>& work, int64_t now_ns, bool last) 
       collector.press(*slot->builder, used > capacity / 4 * 3 || rows_press(*slot));
       write = true;
     }
-    for (const Work& w : work)
-      if (w.ended) collector.end(*w.slot->builder), write = true;
   }
-  if (write) commit();
-  if (last) {
-    append(collector.last_chunks());
-    return;
+  std::vector<Slot*> ended;
+  const auto release_ended = [&] {
+    if (write) commit();
+    write = false;
+    for (Slot* slot : ended) release(*slot);
+    ended.clear();
+  };
+  for (const Work& w : work) {
+    if (last || !w.ended) continue;
+    if (!collector.plain()) collector.end(*w.slot->builder), write = true;
+    ended.push_back(w.slot);
+    if (collector.crowded()) release_ended();  // many may end between two rounds
   }
-  for (const Work& w : work)
-    if (w.ended) release(*w.slot);
+  release_ended();
+  if (last) append(collector.last_chunks());
 }
 
 void Session::commit() {

@@ -8,8 +8,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/json_text.h"
 #include "include/strobe.h"
@@ -65,6 +67,18 @@ uint32_t kept(std::string_view text) {
   return n == 0 || n > 0x7FFFFFFF ? UINT32_MAX : uint32_t(n);
 }
 
+// A time with its unit, as record/options.py reads it and has checked it: 10us. Not strtod: its decimal point is that
+// of the program's locale.
+uint64_t nanoseconds(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = text.substr(size_t(end - text.data()));
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+  for (const auto& [name, size] : kUnits)
+    if (unit == name) return uint64_t(value * size + 0.5);
+  return 0;
+}
+
 }  // namespace
 
 bool start_from_environment(const char* adapter) {
@@ -84,6 +98,7 @@ bool start_from_environment(const char* adapter) {
   options.metrics_period_ms = lists(adapters, "counters") ? 0 : UINT32_MAX;
   options.silent = !main;
   options.keep = kept(field(session, "--keep"));
+  options.min_duration_ns = nanoseconds(field(session, "--min-duration"));
   options.clock_server = clock_server.c_str();
   if (int error = strobe_start(&options)) {
     // Between two recording windows; or what was called here until now (an allocator with hooks) was faster.

@@ -88,6 +88,12 @@ std::pair<std::string, uint8_t> RegionTable::name_of(uint32_t region) {
   return {regions_[region].name, regions_[region].paradigm};
 }
 
+std::pair<uint8_t, uint8_t> RegionTable::kind_of(uint32_t region) {
+  std::lock_guard lock(mutex_);
+  if (region >= regions_.size()) return {};
+  return {regions_[region].paradigm, regions_[region].role};
+}
+
 std::string RegionTable::all(uint32_t& count) const {
   Writer w;
   for (uint32_t i = 1; i < regions_.size(); i++) write_region(w, i, regions_[i]);

@@ -24,6 +24,7 @@ class RegionTable {
   // `save` gets the payload of a regions chunk for a region seen for the first time, before its number is handed out.
   uint32_t intern(const strobe_region_info& info, void (*save)(std::string_view payload));
   std::pair<std::string, uint8_t> name_of(uint32_t region);  // name and paradigm
+  std::pair<uint8_t, uint8_t> kind_of(uint32_t region);      // paradigm and role
   std::string place_of(uint32_t region);                     // "name (file.py:3)"
   // Payload for every region (a forked child's new file). With mutex() held: what is interned later writes itself.
   std::string all(uint32_t& count) const;

@@ -66,6 +66,7 @@ struct RingsHeader {  // page 0..; everything here survives kill -9
   MetricSample staged[kStagedSamples];
   char failure[256];               // why recording stopped while the program went on
   std::atomic<int64_t> failed_ns;  // and when; 0: it did not
+  uint64_t min_duration_ns;        // as in strobe_options
 };
 constexpr uint32_t kRingsHeaderBytes = 4 * kPage;
 static_assert(sizeof(RingsHeader) <= kRingsHeaderBytes);

@@ -90,6 +90,12 @@ class PendingRows {
   // Spans [from, to) of the location are folded, but for those in `stays` (ascending, from base_row on); later spans
   // get numbers that are `removed` smaller.
   void fold(uint64_t base_row, uint64_t from, uint64_t to, const std::vector<uint32_t>& stays, uint64_t removed);
+  // Calls each(span_row) for the spans in [from, to) that rows belong to.
+  template <class Each>
+  void each_span(uint64_t from, uint64_t to, Each&& each) const {
+    for (size_t i = first_; i < rows_.size(); i++)
+      if (rows_[i].span_row >= from && rows_[i].span_row < to) each(rows_[i].span_row);
+  }
   // Rows that have a time of their own and are older than `ns`: they stay, or are left out.
   void decide(int64_t ns, bool keep);
   // Whether the next row can be written, with spans before `final_row` written or about to be.

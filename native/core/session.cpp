@@ -76,9 +76,9 @@ int Session::start(const strobe_options& options) {
   collector_.reset();
   live_.clear();
   const bool budget = options_.max_bytes || options_.max_overhead > 0;
-  if (options_.keep || budget) {
+  if (options_.keep || budget || options_.min_duration_ns) {
     const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep ? options_.keep : Collector::kAll;
-    collector_ = std::make_unique<Collector>(keep, regions_, *paths_, [this] { commit(); });
+    collector_ = std::make_unique<Collector>(keep, options_.min_duration_ns, regions_, *paths_, [this] { commit(); });
   }
   if (!child_) throttle_.forget();
   throttle_.begin(options_.throttle_calls, int64_t(options_.throttle_ns));
@@ -155,6 +155,7 @@ void Session::stop(int exit_code) {
   paused_ = false;
   measure_clock();
   if (muted_.exchange(false)) count("unrecorded_ms", uint64_t((monotonic_ns() - muted_since_ns_) / 1000000));
+  if (collector_) round(false);  // threads that have ended make room in its tables
   round(true);
   if (!failed_) {
     std::string chunks;

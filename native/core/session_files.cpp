@@ -138,6 +138,7 @@ int Session::open_files() {
   header()->version = kFormatVersion;
   header()->pid = uint32_t(getpid());
   header()->ring_bytes = options_.ring_bytes;
+  header()->min_duration_ns = options_.min_duration_ns;
   header()->state.store(kRunning);
   header()->first_pair = header()->last_pair = clock_pair();
   return 0;
@@ -182,6 +183,7 @@ std::string Session::end_json(int exit_code) {
   add("spans_cut", cut);
   add("paths_folded", paths_->folded());
   if (collector_) add("statistics_folded", collector_->statistics_folded());
+  if (options_.min_duration_ns) add("short_spans", collector_->short_spans());
   for (uint32_t region : throttle_.throttled()) {
     const std::string name = "throttled_after: " + regions_.place_of(region);
     out +=

@@ -69,6 +69,13 @@ StatisticsTable::Row& StatisticsTable::look_up(const StatisticsKey& key) {
   return rows_[last_];
 }
 
+uint64_t StatisticsTable::short_spans() const {
+  uint64_t count = 0;
+  for (size_t i = 0; i < keys_.size(); i++)
+    if (is_short_class(keys_[i].class_id)) count += rows_[i].totals.count;
+  return count;
+}
+
 void StatisticsTable::grow() {
   slots_.assign(std::max<size_t>(256, slots_.size() * 2), 0);
   for (uint32_t i = 0; i < keys_.size(); i++) slots_[slot_of(keys_[i])] = i + 1;

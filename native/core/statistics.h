@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/blocks.h"
@@ -15,6 +16,14 @@ namespace strobe {
 
 constexpr uint32_t kNoClass = 0xFFFFFFFF;  // folded outside of any iteration
 constexpr uint32_t kHistogramBuckets = 64;
+
+// Classes of what was left out because it is short (short_spans.h), in iterations that are kept: the class of the
+// iteration, with a bit. Classes are few.
+constexpr uint32_t kShortBit = 0x80000000;
+inline uint32_t short_class(uint32_t class_id) { return class_id == kNoClass ? kNoClass - 1 : class_id | kShortBit; }
+inline bool is_short_class(uint32_t class_id) { return class_id != kNoClass && (class_id & kShortBit); }
+// The class that an entry belongs to, whatever it was left out for.
+inline uint32_t plain_class(uint32_t class_id) { return class_id >= kNoClass - 1 ? kNoClass : class_id & ~kShortBit; }
 
 // Half octaves: bucket 2e holds durations from 2^e ns, bucket 2e + 1 those from sqrt(2) * 2^e ns. Bucket 0 also holds
 // zero, the last one everything from 3 s on.
@@ -70,6 +79,7 @@ class StatisticsTable {
   SpanStatistics entry(size_t i) const;
   size_t bytes() const;  // memory held
   void clear();
+  uint64_t short_spans() const;  // executions in entries of short classes
 
  private:
   static constexpr uint32_t kPart = 8;  // buckets
@@ -119,6 +129,18 @@ std::string encode_snapshot(const Snapshot& snapshot);
 std::vector<Snapshot> read_snapshots(const std::string& path);
 
 std::string encode_statistics_rows(const StatisticsTable& table, const std::vector<uint32_t>& rows);
+
+// Moves the entries for which `chosen(key)` is true out of a table.
+template <class Chosen>
+StatisticsTable take_statistics(StatisticsTable& from, Chosen&& chosen);
+
+template <class Chosen>
+StatisticsTable take_statistics(StatisticsTable& from, Chosen&& chosen) {
+  StatisticsTable taken, left;
+  for (size_t i = 0; i < from.size(); i++) (chosen(from.key(i)) ? taken : left).add(from.key(i), from.entry(i));
+  from = std::move(left);
+  return taken;
+}
 
 template <class Chosen>
 std::string encode_statistics(const StatisticsTable& table, Chosen&& chosen, uint32_t& count) {

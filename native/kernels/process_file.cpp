@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
@@ -18,6 +19,7 @@
 #include "core/json_text.h"
 #include "core/line_counts.h"
 #include "core/ring.h"
+#include "core/short_spans.h"
 #include "core/totals.h"
 #include "kernels/side_tables.h"
 
@@ -48,6 +50,26 @@ std::string beside(const std::string& blocks_path, const char* suffix) {
 }
 
 std::string statistics_path(const std::string& blocks_path) { return beside(blocks_path, ".statistics"); }
+
+struct Nobody final : SpanObserver {
+  void entered(uint32_t, int64_t, uint64_t) override {}
+  void closed(uint32_t, size_t, int64_t, int64_t, uint64_t) override {}
+};
+
+// As Collector::keep: all waiting rows go into blocks, but for the short ones, which are added to `left_out`.
+void seal_without_short(LocationBuilder& builder, ShortSpans& short_spans, PathTable& paths, StatisticsTable& left_out,
+                        std::string& chunks, uint64_t position, uint64_t epoch) {
+  const uint32_t location = builder.location(), of_none = short_class(kNoClass);
+  size_t left = 0;
+  do {
+    left = builder.fold_short(
+        builder.rows(), kBlockSpans,
+        [&](uint32_t path, int64_t duration) { return short_spans.is_short(paths.region(path), duration); },
+        [&](uint32_t path, int64_t duration, int64_t own) { left_out.add({location, path, of_none}, duration, own); },
+        [&](uint32_t path, int64_t duration) { left_out.add_own({location, path, of_none}, -duration); });
+    builder.seal_settled(chunks, position, epoch);
+  } while (left > 0);
+}
 
 }  // namespace
 
@@ -295,7 +317,7 @@ void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload
 }
 
 // What was folded is in the newest snapshot whose position the blocks of the location reach: the blocks were written
-// after it. What came later is replayed from the ring.
+// after it. What came later is replayed from the ring. Of a thread that had ended it may be in the file already.
 void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
   auto newest_for = [&](uint32_t location) -> const Snapshot* {
     const auto known = ring_positions_.find(location);
@@ -305,6 +327,11 @@ void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
       if (folded == s.folded_until.end() || folded->second <= reached) return &s;
     }
     return nullptr;
+  };
+  std::set<uint32_t> in_file;
+  for (size_t i = 0; i < statistics.size(); i++) in_file.insert(statistics.key(i).location);
+  const auto counts = [&](uint32_t location, const Snapshot& snapshot) {
+    return !in_file.count(location) && newest_for(location) == &snapshot;
   };
   for (const Snapshot& snapshot : snapshots) {
     const bool of_main = newest_for(snapshot.main_location) == &snapshot;
@@ -324,7 +351,7 @@ void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
     }
     uint32_t count = 0;
     const std::string rows =
-        encode_statistics(table, [&](uint32_t location) { return newest_for(location) == &snapshot; }, count);
+        encode_statistics(table, [&](uint32_t location) { return counts(location, snapshot); }, count);
     if (count) append_chunk(recovered_.chunks, kStatisticsChunk, 0, count, rows);
   }
 }
@@ -369,6 +396,15 @@ void ProcessFile::recover(const std::string& rings_path) {
     counters["own_cpu_ns"] = uint64_t(header.own_cpu_ns.load());
     PathTable paths;
     for (size_t i = 0; i < path_parent.size(); i++) paths.add(path_parent[i], path_region[i]);
+    std::unordered_map<uint32_t, std::pair<uint8_t, uint8_t>> kinds;
+    if (header.min_duration_ns)
+      for (const Region& r : regions) kinds[r.id] = {r.paradigm, r.role};
+    ShortSpans short_spans(header.min_duration_ns, [&](uint32_t region) {
+      const auto known = kinds.find(region);
+      return known == kinds.end() ? std::pair<uint8_t, uint8_t>{} : known->second;
+    });
+    StatisticsTable left_out;
+    Nobody nobody;
     bool overwritten = false;  // records that were written down, and are in neither place now
     // One line over the whole run: what the drainer knew of the clock between its rounds died with it.
     ClockLine line = clock_line(header.first_pair, header.last_pair);
@@ -406,6 +442,7 @@ void ProcessFile::recover(const std::string& rings_path) {
         continue;
       counters["records_lost"] += ring.lost.load();
       LocationBuilder builder(ring.location, paths);
+      if (short_spans.on()) builder.observe(&nobody);
       builder.forked = true;  // what is unmatched here was counted, or not, while the program ran
       RecordDecoder decoder;
       uint64_t position = 0, head = ring.head.load(std::memory_order_acquire);
@@ -430,7 +467,7 @@ void ProcessFile::recover(const std::string& rings_path) {
             if (columns.duration_ns[k] == kOpen && columns.path[k] < path_region.size())
               stack.push_back({last.first_row + k, columns.start_ns[k], columns.path[k], path_region[columns.path[k]]});
         }
-        builder.resume(location.spans, std::move(stack), location.last_ns, current);
+        builder.resume(location.spans, std::move(stack), location.last_ns, current, position, decoder.epoch);
       }
       if (ring.tail.load() > position) overwritten = true;
       if (head < position || head - position > ring.capacity) continue;  // nothing new, or a header that makes no sense
@@ -463,14 +500,20 @@ void ProcessFile::recover(const std::string& rings_path) {
       };
       for (uint64_t at = position; at < head; at++) {
         feed_rows_until(at);
-        decoder.feed(data[at & (ring.capacity - 1)], builder, [&](uint64_t t) { return line.at(t); });
+        decoder.feed(data[at & (ring.capacity - 1)], builder, [&](uint64_t t) { return line.at(t); }, at);
         recovered_.records++;
-        if (builder.full()) builder.seal(recovered_.chunks, at + 1, decoder.epoch), emit_rows();
+        if (builder.full() && !short_spans.on()) builder.seal(recovered_.chunks, at + 1, decoder.epoch), emit_rows();
       }
       feed_rows_until(head);
-      if (builder.dirty()) builder.seal(recovered_.chunks, head, decoder.epoch);
+      if (builder.dirty() && short_spans.on())
+        seal_without_short(builder, short_spans, paths, left_out, recovered_.chunks, head, decoder.epoch);
+      else if (builder.dirty())
+        builder.seal(recovered_.chunks, head, decoder.epoch);
       emit_rows();
     }
+    uint32_t entries = 0;
+    const std::string rows = encode_statistics(left_out, [](uint32_t) { return true; }, entries);
+    if (entries) append_chunk(recovered_.chunks, kStatisticsChunk, 0, entries, rows);
     if (uint32_t n = header.staged_count.load(); n > 0 && n <= kStagedSamples) {
       Writer w;
       for (uint32_t i = 0; i < n; i++) {
@@ -486,6 +529,7 @@ void ProcessFile::recover(const std::string& rings_path) {
   munmap(map, file.bytes);
   recovered_records = recovered_.records;
   read_chunks(recovered_.chunks, false);
+  if (const uint64_t count = statistics.short_spans()) counters["short_spans"] = count;
   for (auto& [id, location] : locations) location.ends.sort();
 }
 

@@ -34,7 +34,7 @@ namespace {
 
 void start(const std::string& folder, const std::string& description, uint32_t ring_bytes, uint32_t drain_period_us,
            uint32_t metrics_period_ms, uint32_t keep, uint64_t throttle_calls, uint64_t throttle_ns,
-           const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent,
+           uint64_t min_duration_ns, const std::string& counters, uint64_t max_bytes, double max_overhead, bool silent,
            const std::string& clock_server) {
   strobe_options options{};
   options.folder = folder.c_str();
@@ -45,6 +45,7 @@ void start(const std::string& folder, const std::string& description, uint32_t r
   options.keep = keep;
   options.throttle_calls = throttle_calls;
   options.throttle_ns = throttle_ns;
+  options.min_duration_ns = min_duration_ns;
   options.counters = counters.c_str();
   options.max_bytes = max_bytes;
   options.max_overhead = max_overhead;
@@ -192,8 +193,9 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
-        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("counters") = "", nb::arg("max_bytes") = 0,
-        nb::arg("max_overhead") = 0.0, nb::arg("silent") = false, nb::arg("clock_server") = "");
+        nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("min_duration_ns") = 0,
+        nb::arg("counters") = "", nb::arg("max_bytes") = 0, nb::arg("max_overhead") = 0.0, nb::arg("silent") = false,
+        nb::arg("clock_server") = "");
   m.def("stop", &strobe_stop, nb::call_guard<nb::gil_scoped_release>());
   m.def("pause", &strobe_pause, nb::call_guard<nb::gil_scoped_release>());
   m.def("resume", [] { after_fork_call(strobe_resume); });

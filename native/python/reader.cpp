@@ -221,13 +221,15 @@ class Reader {
   nb::dict statistics() const {
     const StatisticsTable& table = file_->statistics;
     std::vector<uint32_t> location, path, class_id, histogram;
+    std::vector<uint8_t> is_short;
     std::vector<uint64_t> count;
     std::vector<int64_t> total, own, least, most;
     std::vector<double> squares;
     for (size_t i = 0; i < table.size(); i++) {
       const StatisticsKey& key = table.key(i);
       const SpanStatistics s = table.entry(i);
-      location.push_back(key.location), path.push_back(key.path), class_id.push_back(key.class_id);
+      location.push_back(key.location), path.push_back(key.path), class_id.push_back(plain_class(key.class_id));
+      is_short.push_back(is_short_class(key.class_id));
       count.push_back(s.count), total.push_back(s.total_ns), own.push_back(s.own_ns);
       least.push_back(s.count ? s.min_ns : 0), most.push_back(s.count ? s.max_ns : 0);
       squares.push_back(s.sum_squares);
@@ -237,6 +239,7 @@ class Reader {
     out["location"] = array(std::move(location));
     out["call_path"] = array(std::move(path));
     out["class_id"] = array(std::move(class_id));
+    out["is_short"] = array(std::move(is_short));
     out["count"] = array(std::move(count));
     out["total_ns"] = array(std::move(total));
     out["own_ns"] = array(std::move(own));

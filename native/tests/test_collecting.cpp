@@ -43,6 +43,7 @@ void make_regions() {
     info.name = names[i];
     const bool user = i == kTrain || i == kValidate || i >= kWork;
     info.paradigm = user ? STROBE_USER : STROBE_TORCH;
+    info.role = user || i == kMul || i == kEval ? STROBE_ROLE_FUNCTION : STROBE_ROLE_OPERATOR;
     regions[i] = strobe_region(&info);
   }
 }
@@ -108,21 +109,23 @@ void beside(Told* told, const std::atomic<bool>& done) {
   }
 }
 
-void start_collecting(const Folder& folder, uint32_t keep) {
+void start_collecting(const Folder& folder, uint32_t keep, uint64_t min_duration_ns = 0) {
   strobe_options options{};
   options.folder = folder.path.c_str();
   options.description = "{}";
   options.ring_bytes = 64 << 10;  // small: what waits is under pressure, and much is written
   options.keep = keep;
+  options.min_duration_ns = min_duration_ns;
   CHECK(strobe_start(&options) == 0);
 }
 
 struct Seen {
   std::map<uint32_t, uint64_t> begun, ended;
   uint64_t folded = 0;
+  uint64_t short_ones = 0;  // that stayed in detail, of functions that call nothing
 };
 
-Seen see(const std::string& blocks) {
+Seen see(const std::string& blocks, int64_t min_duration_ns = 0) {
   const auto file = open_process(blocks);
   CHECK(file->bytes_lost == 0 && file->chunks_damaged == 0);
   Seen seen;
@@ -133,6 +136,8 @@ Seen see(const std::string& blocks) {
       const uint32_t region = file->path_region[spans.path[i]];
       seen.begun[region]++;
       seen.ended[region] += spans.complete[i];
+      const bool calls_nothing = region == regions[kMul] || region == regions[kEval] || region == regions[kInner];
+      seen.short_ones += calls_nothing && spans.complete[i] && spans.duration_ns[i] < min_duration_ns;
       own[{id, spans.path[i]}] += spans.self_ns[i];
     }
   }
@@ -178,15 +183,21 @@ void check_counts(const Seen& seen, const Told& told, uint64_t uncounted) {
   CHECK(more <= uncounted);
 }
 
+size_t blocks_of(const ProcessFile& file) {
+  size_t n = 0;
+  for (const auto& [id, location] : file.locations) n += location.blocks.size();
+  return n;
+}
+
 void clear(Told* told) {
   for (int i = 0; i < kRegions; i++) told->entered[i] = told->left[i] = 0;
   told->steps = 0;
 }
 
-uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = true) {
+uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = true, int64_t min_duration_ns = 0) {
   Folder folder;
   clear(told);
-  start_collecting(folder, keep);
+  start_collecting(folder, keep, uint64_t(min_duration_ns));
   std::atomic<bool> done{false};
   std::thread other([&] { beside(told, done); });
   train(told, steps, 3, size, loader);
@@ -195,9 +206,12 @@ uint64_t orderly(Told* told, uint32_t keep, int steps, int size, bool loader = t
   strobe_stop();
   CHECK(folder.files(".rings").empty() && folder.files(".statistics").empty());
   const std::string blocks = folder.files(".blocks")[0];
-  const Seen seen = see(blocks);
+  const Seen seen = see(blocks, min_duration_ns);
   check_counts(seen, *told, 0);
   const auto file = open_process(blocks);
+  // Of a thread one span at a time can be open when it is settled, and turn out to be short afterwards.
+  CHECK(seen.short_ones <= blocks_of(*file) + file->iterations.size());
+  CHECK((file->statistics.short_spans() > 0) == (min_duration_ns > 0));
   CHECK(file->end_json[0].find("\"records_lost\": 0,") != std::string::npos);
   CHECK(file->loops.size() == 1 && file->loops[0].kind == structure::LoopKind::optimizer);
   CHECK(file->loops[0].accepted_iteration <= 15);
@@ -235,10 +249,11 @@ void killed(Told* told, uint32_t seed) {
   std::mt19937 random(seed);
   const int size = random() % 4 ? int(random() % 60) : int(random() % 3000);
   const int after_us = 1000 + int(random() % 150000);
-  const uint32_t keep = random() % 5 ? 10 : UINT32_MAX;
+  const uint64_t min_duration_ns = random() % 2 ? 0 : 100 << random() % 20;
+  const uint32_t keep = random() % 5 ? min_duration_ns && random() % 2 ? 0 : 10 : UINT32_MAX;
   pid_t pid = fork();
   if (pid == 0) {
-    start_collecting(folder, keep);
+    start_collecting(folder, keep, min_duration_ns);
     static std::atomic<bool> never{false};
     std::thread other([&] { beside(told, never); });
     train(told, 1 << 30, seed, size, seed % 4 != 0);
@@ -258,6 +273,71 @@ void killed(Told* told, uint32_t seed) {
   CHECK(again.begun == seen.begun && again.ended == seen.ended && again.folded == seen.folded);
 }
 
+// More threads that call more functions than the table of statistics holds, a few at a time: what those that have ended
+// leave is in the file, so that none counts without its call path. Killed (`after_us`), or not.
+void many_threads(Told* told, int after_us) {
+  constexpr int kThreads = 600, kAtOnce = 4, kFunctions = 60, kCalls = 3;
+  Folder folder;
+  clear(told);
+  static uint32_t functions[kFunctions];
+  for (int i = 0; i < kFunctions; i++) functions[i] = region(("function " + std::to_string(i)).c_str());
+  const auto threads = [&] {
+    const auto body = [&] {
+      Span all(told, kBeside);
+      for (int i = 0; i < kFunctions * kCalls; i++) {
+        strobe_enter(functions[i % kFunctions]);
+        {
+          Span work(told, kWork);
+        }
+        strobe_leave(functions[i % kFunctions]);
+      }
+    };
+    for (int i = 0; i < kThreads / kAtOnce; i++) {
+      std::vector<std::thread> some;
+      for (int k = 0; k < kAtOnce; k++) some.emplace_back(body);
+      for (std::thread& each : some) each.join();
+      told->steps.fetch_add(1);
+    }
+  };
+  if (!after_us) {
+    start_collecting(folder, UINT32_MAX);
+    threads();
+    strobe_stop();
+  } else {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      start_collecting(folder, UINT32_MAX);
+      while (true) threads();
+    }
+    while (told->steps.load() < 80) usleep(100);  // 320 threads: some are in the file
+    usleep(useconds_t(after_us));
+    kill(pid, SIGKILL);
+    int status;
+    waitpid(pid, &status, 0);
+  }
+  const std::string blocks = folder.files(".blocks")[0];
+  const auto seen = see(blocks);
+  check_counts(seen, *told, after_us ? kAtOnce : 0);
+  const auto file = open_process(blocks);
+  uint64_t with_path = 0;
+  std::map<uint32_t, uint64_t> calls_of;  // by location
+  for (size_t i = 0; i < file->statistics.size(); i++) {
+    const StatisticsKey& key = file->statistics.key(i);
+    if (file->path_region[key.path] != regions[kWork]) continue;
+    with_path += file->path_depth[key.path] == 2 ? file->statistics.entry(i).count : 0;
+    calls_of[key.location] += file->statistics.entry(i).count;
+  }
+  if (after_us) {
+    recover_process(blocks, folder.files(".rings")[0]);
+    const Seen again = see(blocks);
+    CHECK(again.begun == seen.begun && again.ended == seen.ended && again.folded == seen.folded);
+    return;
+  }
+  CHECK(with_path == told->left[kWork]);
+  CHECK(calls_of.size() == kThreads);
+  for (const auto& [location, calls] : calls_of) CHECK(calls == kFunctions * kCalls);
+}
+
 }  // namespace
 
 int main() {
@@ -271,9 +351,14 @@ int main() {
     orderly(told, 10, 100, 700, loader);  // an iteration is larger than half of the ring
     orderly(told, 10, 60, 5000, loader);  // ... and than all of it
   }
+  CHECK(orderly(told, 10, 1000, 20, true, 20'000) > 10000);
+  CHECK(orderly(told, 0, 1000, 20, true, 20'000) > 10000);  // all steps stay, but for what is short
+  orderly(told, 10, 60, 5000, true, 20'000);
+  many_threads(told, 0);
 #if defined(__SANITIZE_THREAD__)
   fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: killed\n");
 #else
   for (uint32_t seed = 0; seed < 40; seed++) killed(told, seed);
+  for (const int after_us : {100, 3000, 12000}) many_threads(told, after_us);
 #endif
 }

@@ -1,5 +1,6 @@
 // Folding against counting: random nested calls, random decisions which of them are kept. What is in the blocks and
-// what was folded add up to all of it, exactly.
+// what was folded add up to all of it, exactly. Of the short ones none stays that may go.
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -118,6 +119,7 @@ void check_one(uint64_t seed, const Folder& folder) {
   std::string chunks;
   auto folded = [&](uint32_t path, int64_t duration, int64_t own) { table.add({0, path, 0}, duration, own); };
   auto inside = [&](uint32_t path, int64_t duration) { table.add_own({0, path, 0}, -duration); };
+  auto is_short = [&](uint32_t path, int64_t duration) { return paths.region(path) % 2 && duration < 200; };
   const bool only_folds = random() % 5 == 0;
   const size_t pace = 1 + random() % 3000;
   for (size_t at = 0; at < records.size(); at++) {
@@ -128,8 +130,11 @@ void check_one(uint64_t seed, const Folder& folder) {
     if (random() % pace) continue;
     const size_t waiting = builder.rows() - builder.settled();
     const size_t n = builder.settled() + (waiting ? random() % (waiting + 1) : 0);
-    if (only_folds || random() % 4)
+    const auto decision = only_folds ? 0 : random() % 6;
+    if (decision < 3)
       builder.fold(n, folded, inside);
+    else if (decision < 5)
+      builder.fold_short(n, 1 + random() % 5000, is_short, folded, inside);
     else
       builder.keep(n);
     if (random() % 3) continue;
@@ -142,11 +147,93 @@ void check_one(uint64_t seed, const Folder& folder) {
   CHECK(read(folder.path + "/process-1.blocks", chunks, table) == expected);
 }
 
+struct Row {
+  int64_t start, duration;
+  uint32_t path;
+  bool operator==(const Row&) const = default;
+};
+
+std::vector<Row> rows_of(const LocationBuilder& builder) {
+  std::vector<Row> rows;
+  const SpanColumns& columns = builder.columns();
+  for (size_t i = 0; i < builder.rows(); i++)
+    rows.push_back({columns.start_ns[i], columns.duration_ns[i], columns.path[i]});
+  return rows;
+}
+
+// fold_short against its description, row by row.
+void check_short(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Record> records = random_calls(random, 1 + random() % 400);
+  records.resize(1 + random() % records.size());  // some are open
+  PathTable paths;
+  LocationBuilder builder(0, paths);
+  Ignore ignore;
+  builder.observe(&ignore);
+  std::vector<uint64_t> attached;
+  for (size_t at = 0; at < records.size(); at++) {
+    if (records[at].enter)
+      builder.enter(records[at].region, records[at].ns, at);
+    else
+      builder.leave(records[at].region, records[at].ns, at + 1);
+    if (random() % 40 || builder.innermost() == PendingRows::kNoSpan) continue;
+    builder.attached.add({0, uint64_t(STROBE_ROW_COLLECTIVE) << 48, {}}, records[at].ns, builder.innermost());
+    attached.push_back(builder.innermost());
+  }
+  const size_t n = random() % (builder.rows() + 1);
+  const int64_t least = int64_t(random() % 2000);
+  const auto is_short = [&](uint32_t path, int64_t duration) { return paths.region(path) % 4 && duration < least; };
+
+  const std::vector<Row> before = rows_of(builder);
+  std::vector<bool> stays(before.size(), true);
+  const auto lies_in = [&](size_t row, size_t other) {  // other < row
+    for (size_t i = other + 1; i <= row; i++)
+      if (builder.depth_of(i) <= builder.depth_of(other)) return false;
+    return true;
+  };
+  for (size_t row = n; row-- > 0;) {
+    stays[row] = before[row].duration == kOpen || !is_short(before[row].path, before[row].duration) ||
+                 std::count(attached.begin(), attached.end(), row);
+    for (size_t inside = row + 1; inside < before.size() && inside <= n && lies_in(inside, row); inside++)
+      if (stays[inside]) stays[row] = true;  // row n is one of those that wait: they may stay
+  }
+  std::vector<Row> expected;
+  std::vector<uint64_t> expected_attached;
+  std::map<uint32_t, uint64_t> gone, folded;  // executions by path
+  size_t settled = 0;
+  for (size_t row = 0; row < before.size(); row++) {
+    if (!stays[row]) {
+      gone[before[row].path]++;
+      continue;
+    }
+    for (auto k = std::count(attached.begin(), attached.end(), row); k > 0; k--)
+      expected_attached.push_back(expected.size());
+    expected.push_back(before[row]);
+    settled += row < n;
+  }
+
+  const size_t most = 1 + random() % 50;
+  size_t until = n;
+  for (size_t left = 1; left > 0; until = builder.settled() + left) {
+    const size_t had = builder.settled();
+    left = builder.fold_short(
+        until, most, is_short, [&](uint32_t path, int64_t, int64_t) { folded[path]++; }, [](uint32_t, int64_t) {});
+    CHECK(builder.settled() - had <= most && (left == 0 || builder.settled() == had + most));
+  }
+  CHECK(rows_of(builder) == expected && builder.settled() == settled);
+  CHECK(folded == gone);
+  std::vector<uint64_t> now;
+  builder.attached.each_span(0, expected.size(), [&](uint64_t row) { now.push_back(row); });
+  std::sort(now.begin(), now.end());
+  CHECK(now == expected_attached);
+}
+
 }  // namespace
 
 int main() {
   Folder folder;
   for (uint64_t seed = 0; seed < 300; seed++) check_one(seed, folder);
+  for (uint64_t seed = 0; seed < 2000; seed++) check_short(seed);
 
   // Half octaves: from 2^e, and from sqrt(2) * 2^e on.
   CHECK(histogram_bucket(0) == 0 && histogram_bucket(1) == 0 && histogram_bucket(2) == 2 && histogram_bucket(3) == 3);

@@ -17,6 +17,7 @@ def start(
     keep: int = 0,
     throttle_calls: int = 0,
     throttle_ns: int = 0,
+    min_duration_ns: int = 0,
     counters: str = "",
     max_bytes: int = 0,
     max_overhead: float = 0.0,

@@ -126,6 +126,17 @@ def test_functions_of_a_c_program_are_recorded_with_threads_forks_and_jumps(work
     assert regions["branch"]["module"] == "c_program"
 
 
+def test_short_functions_of_a_c_program_are_in_sums_only(workshop: Workshop, built: Path) -> None:
+    """Every call lasts less than that, those of the thread and of the child, too."""
+    outcome = workshop.recorded("--min-duration", "1.5e3s", "--", str(built / "c_program"))
+    assert outcome.visible == ("10208 3\n", "", 5)
+    with strobe.open(workshop.trace) as trace:
+        assert trace.span_count == 0
+        counts = trace.sql("select name, sum(count)::bigint from totals group by 1").rows()
+    counted = {"main": 1, "branch": 101, "leaf": 204, "jumper": 1, "deep": 6, "in_thread": 1, "in_child": 1}
+    assert dict(counts) == counted
+
+
 def test_functions_of_a_cxx_program_end_where_an_exception_leaves_them(workshop: Workshop, built: Path) -> None:
     outcome = workshop.recorded("--", str(built / "shop"))
     assert outcome.visible == ("206\n", "", 0)

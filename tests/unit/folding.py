@@ -159,9 +159,10 @@ class FoldedProcess(HandMadeProcess):
                     max(durations, default=0),
                     float(sum(duration**2 for duration in durations)),
                     histogram,
+                    False,
                 )
             )
-        kinds = (np.uint32, np.uint32, np.uint32, np.uint64, *(np.int64,) * 4, np.float64, np.uint32)
+        kinds = (np.uint32, np.uint32, np.uint32, np.uint64, *(np.int64,) * 4, np.float64, np.uint32, np.uint8)
         names = super().statistics()
         return {
             name: np.array([row[i] for row in rows], dtype=kind) if rows else names[name]

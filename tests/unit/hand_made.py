@@ -227,7 +227,7 @@ class HandMadeProcess:
     def statistics(self) -> dict[str, np.ndarray]:
         sums = ("location", "call_path", "class_id", "count", "total_ns", "own_ns", "min_ns", "max_ns", "sum_squares")
         none = {name: np.empty(0, dtype=np.int64) for name in sums}
-        return {**none, "histogram": np.empty((0, 64), dtype=np.uint32)}
+        return {**none, "histogram": np.empty((0, 64), dtype=np.uint32), "is_short": np.empty(0, dtype=np.uint8)}
 
     def graph(self, location: int) -> dict[str, object] | None:
         return None

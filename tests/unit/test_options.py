@@ -162,6 +162,7 @@ def test_moments_sizes_and_shares_are_read() -> None:
         *(("for", text) for text in ("5 hours", "nan", "-1", "0s")),
         *(("max-size", text) for text in ("2", "64K", "big", "-2G", "2X", "nan")),
         *(("max-overhead", text) for text in ("0", "-5%", "many", "nan", "0.05", "5%%")),
+        *(("min-duration", text) for text in ("10", "-1us", "us")),
         ("counters", "cpu,gpu"),
         ("signal", "KILL"),
     ],

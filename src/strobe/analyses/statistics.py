@@ -1,4 +1,4 @@
-"""Statistics: what remains of the steps that were folded while the program ran."""
+"""Statistics: what remains of the steps that were folded while the program ran, and of calls that were too short."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ def run(trace: Trace) -> Table:
             "max_ns": folded.max_ns,
             "sum_squares": folded.sum_squares,
             "histogram": folded.histogram.tolist(),
+            "short": folded.is_short,
         }
         tables.append(make_table("statistics", values, source="statistics").to_arrow())
     if not tables:
-        return make_table("statistics", [], note="every step was kept in detail", source="statistics")
+        return make_table("statistics", [], note="everything was kept in detail", source="statistics")
     return Table(pa.concat_tables(tables), name="statistics")
 
 
-ANALYSIS = Analysis("statistics", "What remains of the steps that were not kept in detail?", run, needs=("spans",))
+ANALYSIS = Analysis("statistics", "What remains of what was not kept in detail?", run, needs=("spans",))

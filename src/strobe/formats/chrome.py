@@ -67,14 +67,14 @@ def write(trace: Trace, path: Path) -> list[str]:
 
     Metadata events `strobe_process`, `strobe_region`, `strobe_row`, `strobe_metric` and `strobe_stack` hold what
     Chrome's format has no place for; viewers skip them, and strobe reads with them what it wrote: all of it is equal.
-    Steps that were folded into statistics have no events, and are left out, as are tables without times.
+    Executions that were folded into statistics have no events, and are left out, as are tables without times.
     """
     from strobe.store.chrome_export import Writer
 
     notes = []
     if trace.folded_count:
-        steps = "steps that were folded into statistics"
-        notes.append(f"{trace.folded_count} executions of {steps} are left out: Chrome's format has no place for sums")
+        folded = f"{trace.folded_count} executions that were folded into statistics"
+        notes.append(f"{folded} are left out: Chrome's format has no place for sums")
     for name in _NO_PLACE:
         rows = sum(reader.tables().get(name, 0) for reader in trace.readers)
         if rows:

@@ -97,7 +97,7 @@ def write(trace: Trace, path: Path, *, otf2_version: int = 3) -> list[str]:
         raise UsageError(f"no version {otf2_version} of OTF2 can be written", do="--otf2-version 2 or 3")
     notes = []
     if trace.folded_count:
-        what = "executions of steps that were folded into statistics"
+        what = "executions that were folded into statistics"
         notes.append(f"{trace.folded_count} {what} are left out: OTF2 has no place for sums")
     for name in _NO_PLACE:
         rows = sum(reader.tables().get(name, 0) for reader in trace.readers)

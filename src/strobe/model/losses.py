@@ -17,6 +17,7 @@ LOSSES = {
     "budget_statistics_only": "processes that recorded statistics only, from some moment on, to stay in the budget",
     "metrics_folded": "metrics of the program left out (too many different ones)",
     "signal_taken_over": "signals for recording windows that the program took for itself",
+    "short_spans": "calls below --min-duration, in sums only",
     "paths_folded": "call paths folded (too many different ones)",
     "regions_folded": "regions folded (too many different names)",
     "statistics_folded": "executions counted without their call path (too many different ones)",

@@ -185,7 +185,7 @@ LOOPS = (
 STATISTICS = (
     Column("location", "uint32", "", "where it ran"),
     Column("call_path", "uint32", "", "what was executed, and all regions around it"),
-    Column("class", "string", "", "class of the folded steps that it ran in, null outside of every step"),
+    Column("class", "string", "", "class of the steps that it ran in, null outside of every step"),
     Column("count", "uint64", "", "executions that were folded; 0 where only what ran directly inside of spans was"),
     Column("total_ns", "int64", "ns", "sum of their durations"),
     Column(
@@ -201,6 +201,7 @@ STATISTICS = (
         "executions by duration in 64 buckets, two an octave: from 2^(i/2) ns on",
         extra=True,
     ),
+    Column("short", "bool", "", "left out of steps in detail, by --min-duration; else the whole step was folded"),
 )
 
 QUALITY = (

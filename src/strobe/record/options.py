@@ -325,6 +325,14 @@ _ROWS = (
         metavar="N:TIME|off",
     ),
     Option(
+        "min-duration",
+        "how much",
+        "",
+        or_nothing(nanoseconds),
+        "functions that take less are counted and summed up, not kept in detail: 10us, 1ms",
+        metavar="TIME",
+    ),
+    Option(
         "sample",
         "what",
         "",

@@ -10,7 +10,7 @@ from importlib import import_module
 from strobe.native import core
 from strobe.record import imports, processes, threads
 from strobe.record.config import Session, json_text, switch
-from strobe.record.options import share, size, throttle
+from strobe.record.options import nanoseconds, share, size, throttle
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         keep=keep,
         throttle_calls=throttle_calls,
         throttle_ns=throttle_ns,
+        min_duration_ns=nanoseconds(options["min-duration"]) if options["min-duration"] else 0,
         counters=options["counters"].replace(" ", ""),
         max_bytes=size(options["max-size"]) if options["max-size"] else 0,
         max_overhead=share(options["max-overhead"]) if options["max-overhead"] else 0.0,

@@ -195,7 +195,7 @@ def _statistics(
     """Return the statistics that belong to a part, and, by process and location, when it is not known what ran."""
     if part.window is None:
         return list(selected_statistics(part.trace, part.selection)), {}
-    folded, unknown, most = [], {}, 0
+    folded, unknown, most, short = [], {}, 0, 0
     for process in facts.trace.folded:
         one = folded_process(facts, process)
         if one.whole_in(facts, *part.window):
@@ -203,8 +203,11 @@ def _statistics(
         else:
             unknown[process] = partial(one.of_location, facts)
             most = max(most, len(one.stretches.overlapping(*part.window)))
+            short += int(one.statistics.count[one.statistics.is_short].sum())
     if most:
         notes.append(f"what {format_count(most)} folded steps here called is only known of all folded steps together")
+    if short:
+        notes.append(f"{format_count(short)} calls below --min-duration are only known of the whole run")
     return folded, unknown
 
 

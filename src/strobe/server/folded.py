@@ -32,9 +32,10 @@ class FoldedProcess:
         """Whether everything that the statistics hold ran in [start_ns, end_ns): then they belong to it as they are."""
         if len(self.stretches) and (self.stretches.begin_ns[0] < start_ns or self.stretches.end_ns[-1] > end_ns):
             return False
-        # What other threads did follows the steps only roughly, and what was folded outside of steps not at all.
-        loose = (self.statistics.location != self.main) | (self.statistics.class_id == NO_CLASS)
-        for location in np.unique(self.statistics.location[loose]).tolist():
+        # What other threads did follows the steps only roughly, and what was folded by itself not at all.
+        sums = self.statistics
+        loose = (sums.location != self.main) | (sums.class_id == NO_CLASS) | sums.is_short
+        for location in np.unique(sums.location[loose]).tolist():
             row = facts.locations.slice(location, 1).to_pylist()[0]
             if (row["first_ns"] or 0) < start_ns or (row["last_ns"] or 0) > end_ns:
                 return False
@@ -42,8 +43,9 @@ class FoldedProcess:
 
     @property
     def unplaced(self) -> int:
-        """Executions that were folded outside of all steps: it is not known when they ran."""
-        return int(self.statistics.count[self.statistics.class_id == NO_CLASS].sum())
+        """Executions that were folded by themselves, not with their step: it is not known when they ran."""
+        sums = self.statistics
+        return int(sums.count[(sums.class_id == NO_CLASS) | sums.is_short].sum())
 
     def of_location(self, facts: Facts, location: int) -> Stretches:
         """Return when it is not known what a thread of the process did."""

@@ -43,7 +43,7 @@ class Sums:
     # Steps whose statistics are in the sums, and steps of which only the time is known.
     counted_steps: int = 0
     folded_steps: int = 0
-    # What was folded outside of all steps, and may have run at any time.
+    # What was folded outside of all steps, or as too short, and may have run at any time.
     unplaced: int = 0
 
     def add_folded(self, name: str, time_ns: int) -> None:
@@ -173,7 +173,7 @@ def window_table(facts: Facts, start_ns: int, end_ns: int, limit: int) -> pa.Tab
     `kind` folded: time of steps of which it is not known what they called, by part of a step; `cut`: of steps of which
     only a part is in the window; `meanwhile`: of other threads and processes. Metadata: how many steps these are
     (`folded_steps`), of how many the statistics are in the other rows (`counted_steps`), and how many executions were
-    folded outside of all steps and are in no row (`unplaced`).
+    folded outside of all steps, or as too short, and are in no row (`unplaced`).
     """
     sums = summed(facts, start_ns, end_ns)
     rows = [*_rows(facts, sums, limit), *(("folded", name, "", ns, 0) for name, ns in sums.folded.items())]

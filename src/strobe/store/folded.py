@@ -75,7 +75,8 @@ class Folded:
 
     own_ns is the time without direct children. It is negative, and count 0, for a call path whose spans are in the
     trace while what ran directly inside of them was folded: their own time holds too much. histogram: array (rows, 64)
-    of counts per bucket of the duration, see `bucket_edges_ns`.
+    of counts per bucket of the duration, see `bucket_edges_ns`. is_short: the row is of functions shorter than
+    `--min-duration`, which were left out of what was kept of the class; other rows are of folded iterations.
     """
 
     location: Ints
@@ -88,6 +89,7 @@ class Folded:
     max_ns: Ints
     sum_squares: npt.NDArray[np.float64]
     histogram: Ints
+    is_short: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.count)
@@ -191,4 +193,5 @@ def read_statistics(
         max_ns=number["max_ns"],
         sum_squares=raw["sum_squares"].astype(np.float64),
         histogram=number["histogram"],
+        is_short=raw["is_short"].astype(np.bool_),
     )

@@ -205,7 +205,8 @@ def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> _Fetching:
     if not workers:
         return _Fetching(None, None, None)
     mean = float((ends - starts).mean())
-    if any(each in trace.folded for each in workers):  # what was folded has no times
+    # What was folded has no times; fetches are never left out as short.
+    if any(each in trace.folded and not trace.folded[each].is_short.all() for each in workers):
         return _Fetching(len(workers), mean, None)
     return _Fetching(len(workers), mean, count_empty(begin, end, np.sort(ends)))
 

@@ -140,7 +140,7 @@ class FoldedTime:
 
 def folded_time(trace: Trace, process: int) -> FoldedTime | None:
     """Return when iterations of a process were folded; None where all of it is in detail."""
-    if process not in trace.folded:
+    if process not in trace.folded or trace.folded[process].is_short.all():
         return None
     iterations = trace.iterations(process)
     return FoldedTime(iterations, stretches_of(iterations))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.units import format_count
-from strobe.store.folded import ALL, Iterations
+from strobe.store.folded import ALL, NONE, Iterations
 
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
@@ -100,7 +100,8 @@ class Selection:
 
     stretches: by location, begin and end of the stretches of time whose spans (by their start) belong to it, in order
     and without overlap; None for all. classes: by process, the classes whose statistics belong to it; None for all of
-    them, also of what ran outside of steps. note: what cannot be answered. source: what tables of it are computed from.
+    them, also of what ran outside of steps. short_classes: those of which what was left out as too short belongs to it.
+    note: what cannot be answered. source: what tables of it are computed from.
     """
 
     about: str
@@ -109,11 +110,13 @@ class Selection:
     classes: Mapping[int, frozenset[int]] | None = field(default_factory=dict)
     note: str = ""
     source: str = "spans"
+    short_classes: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     def of_process(self, process: int) -> Selection:
         """Return the same for one process as a trace of its own."""
         own = None if self.classes is None else {0: self.classes.get(process, frozenset())}
-        return replace(self, stretches=self.stretches.of_process(process), classes=own)
+        short = {0: self.short_classes.get(process, frozenset())}
+        return replace(self, stretches=self.stretches.of_process(process), classes=own, short_classes=short)
 
     def keep(self, location: int, start_ns: Ints) -> Bools | None:
         """Return which spans of a location belong to it, by their starts; None for all."""
@@ -162,11 +165,15 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
     # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
     stand_in = min(chosen)
     answered, classes, notes = dict(chosen), dict[int, frozenset[int]](), list[str]()
-    for process in trace.folded:
+    short_classes, short = dict[int, frozenset[int]](), 0
+    for process, sums in trace.folded.items():
         wanted = chosen.get(process, chosen[stand_in])
         iterations, step = _with_steps(trace, process, process_of.index(process))
         taken, near = _classes(iterations, np.isin(step, wanted), exact=process in chosen)
         classes[process] = frozenset(taken)
+        whole = _classes_kept(iterations, np.isin(step, wanted))
+        short_classes[process] = frozenset(whole)
+        short += int(sums.count[sums.is_short & ~np.isin(sums.class_id, whole)].sum())
         if process in chosen:
             lost = step[(iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)]
             answered[process] = wanted[~np.isin(wanted, lost)]
@@ -190,8 +197,10 @@ def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Se
         kept = len(answered[most]) - folded
         about += f", from spans of {format_count(kept)} and statistics of {format_count(folded)}"
     notes = [*_lost(chosen, answered), *notes]
-    source = _source(any(classes.values()))
-    return Selection(about, len(answered[most]), stretches, classes, "; ".join(notes), source)
+    if short:
+        notes.append(f"{format_count(short)} calls below --min-duration are counted in the whole run only (--step all)")
+    source = _source(any(classes.values()) or any(short_classes.values()))
+    return Selection(about, len(answered[most]), stretches, classes, "; ".join(notes), source, short_classes)
 
 
 def _lost(chosen: Mapping[int, Ints], answered: Mapping[int, Ints]) -> Iterator[str]:
@@ -233,6 +242,14 @@ def _classes(iterations: Iterations, wanted: npt.NDArray[np.bool_], *, exact: bo
             taken.append(each)
             near += int((~inside).sum())
     return taken, near
+
+
+def _classes_kept(iterations: Iterations, wanted: Bools) -> list[int]:
+    """Return the classes of which all iterations that are in detail are wanted."""
+    kept = iterations.detail != NONE
+    left = np.unique(iterations.class_id[kept & ~wanted])
+    found: list[int] = np.setdiff1d(iterations.class_id[kept], left).tolist()
+    return found
 
 
 def _folded_steps(trace: Trace, process: int, classes: frozenset[int]) -> int:

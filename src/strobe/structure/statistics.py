@@ -113,8 +113,11 @@ def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:
         if selection.classes is None:
             yield folded
             continue
-        corrections = folded.count == 0
-        yield folded.some(~corrections & np.isin(folded.class_id, list(selection.classes.get(process, ()))))
+        of_short = np.isin(folded.class_id, list(selection.short_classes.get(process, ())))
+        yield folded.some(folded.is_short & of_short)
+        corrections = ~folded.is_short & (folded.count == 0)
+        of_steps = np.isin(folded.class_id, list(selection.classes.get(process, ())))
+        yield folded.some(~folded.is_short & ~corrections & of_steps)
         yield _corrections(trace, selection, process, folded.some(corrections))
 
 

@@ -127,7 +127,7 @@ export type WindowFacts = {
   /** How many steps these are, and of how many the statistics are in the groups and names. */
   readonly foldedSteps: number;
   readonly countedSteps: number;
-  /** Calls that were folded outside of all steps and are in none of the numbers. */
+  /** Calls that were folded outside of all steps, or as too short, and are in none of the numbers. */
   readonly unplaced: number;
 };
 

@@ -64,15 +64,17 @@ export function WindowStatistics({ range, onName }: Props) {
 
 /** What the numbers are made from, where that is not the spans alone. */
 function Source({ facts: { foldedSteps, countedSteps, unplaced } }: { facts: WindowFacts }) {
-  if (!foldedSteps && !countedSteps) return null;
+  if (!foldedSteps && !countedSteps && !unplaced) return null;
   return (
     <p class="weak source-note">
       {foldedSteps > 0
         ? `From spans. Of ${plural(foldedSteps, "step")} here only the time and its parts are known: what folded steps call is counted over all of them. ` +
           "The whole run shows it."
-        : `Exact: from spans, and from the statistics of ${plural(countedSteps, "folded step")}.`}
+        : countedSteps > 0
+          ? `Exact: from spans, and from the statistics of ${plural(countedSteps, "folded step")}.`
+          : "From spans."}
       {unplaced > 0 &&
-        ` ${plural(unplaced, "call")} outside of all steps ${unplaced === 1 ? "was" : "were"} folded too, and may be in here as own time of what is around.`}
+        ` ${plural(unplaced, "call")} outside of all steps, or too short, ${unplaced === 1 ? "was" : "were"} folded too, and may be in here as own time of what is around.`}
     </p>
   );
 }
