@@ -2,10 +2,13 @@
 //
 // An address is looked up in a table without locks; what it is called is found out after the run, from the module's
 // file and the address in it. A thread keeps the functions that are open, with their frames: where a longjmp leaves
-// functions without their hook, the next hook finds their frames at or below its own, and ends them.
+// functions without their hook, the next hook finds their frames at or below its own, and ends them. What a signal's
+// handler runs while it has interrupted a hook is left out, and counted: the hook's work would be half done.
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +19,10 @@
 #include <string>
 
 #include "core/from_environment.h"
+#include "core/own_memory.h"
 #include "core/session.h"
+#include "core/throttle.h"
+#include "core/without_signals.h"
 #include "include/strobe.h"
 #include "include/strobe_functions.h"
 
@@ -36,8 +42,12 @@ struct Open {
   uint32_t region;
 };
 
-struct Thread {
-  uint32_t depth, too_deep, left_out;
+struct Thread {  // begins as zeroes
+  uint32_t depth, too_deep;
+  std::atomic<uint32_t> left_out;
+  std::atomic<uintptr_t> working;             // a hook is at work: the frame that it is for
+  uint32_t generation;                        // of the session that `stopped` is of
+  uint64_t stopped[Throttle::kRegions / 64];  // a bit each: throttled functions that this thread records no more
   Open open[kDeepest];
 };
 
@@ -68,13 +78,13 @@ int find_module(dl_phdr_info* object, size_t, void* argument) {
 }
 
 std::string absolute(std::string path) {
-  char buffer[4096];
+  char buffer[PATH_MAX];
   if (path.empty()) {  // the program itself
     ssize_t n = readlink("/proc/self/exe", buffer, sizeof buffer - 1);
     return n > 0 ? std::string(buffer, size_t(n)) : "";
   }
   if (path[0] != '/')
-    if (char* real = realpath(path.c_str(), nullptr)) path = real, free(real);
+    if (realpath(path.c_str(), buffer)) path = buffer;
   return path;
 }
 
@@ -97,6 +107,7 @@ uint32_t hash_of(uintptr_t address) { return uint32_t((uint64_t(address) * 0x9E3
 
 __attribute__((noinline)) uint32_t learn(uintptr_t address) {
   const Inside inside;
+  const WithoutSignals whole;
   uint32_t region = make_region(address);
   std::lock_guard lock(session().adapters_mutex());
   uint32_t at = hash_of(address);
@@ -136,6 +147,28 @@ __attribute__((noinline)) Thread* new_thread() {
   return mine;
 }
 
+class Working {
+ public:
+  Working(Thread& t, uintptr_t frame) : t_(t) {
+    t_.working.store(frame, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Working() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    t_.working.store(0, std::memory_order_relaxed);
+  }
+  Working(const Working&) = delete;
+
+ private:
+  Thread& t_;
+};
+
+// A handler of a signal runs there: frames say nothing about what is inside of what.
+__attribute__((noinline)) bool on_alternate_stack() {
+  stack_t stack;
+  return sigaltstack(nullptr, &stack) == 0 && stack.ss_flags & SS_ONSTACK;
+}
+
 // It was left without its hook.
 inline void close_top(Thread& t) {
   t.depth--;
@@ -144,44 +177,81 @@ inline void close_top(Thread& t) {
 
 // What runs inside of the recorder records nothing: an allocator of the program that the recorder calls, a signal's
 // handler that comes meanwhile. Counted later, as nothing here may take a lock now.
-inline bool inside_the_recorder() { return __builtin_expect(producer.busy || producer.hidden, 0); }
+__attribute__((noinline)) bool really_inside(Thread* t, uintptr_t frame) {
+  // A handler has left the hook that it interrupted by siglongjmp: nothing that the hook was doing goes on.
+  if (const uintptr_t left = t ? t->working.load() : 0; left && frame >= left && !on_alternate_stack()) {
+    t->working = 0;
+    producer.busy = producer.writing = false;
+    return false;
+  }
+  return true;
+}
+inline bool inside_the_recorder(Thread* t, uintptr_t frame) {
+  const bool at_work = t && t->working.load(std::memory_order_relaxed);
+  return __builtin_expect(producer.busy | producer.hidden | producer.writing | at_work, 0) && really_inside(t, frame);
+}
 
 __attribute__((noinline)) void rarely(Thread& t) {
-  strobe_count("functions_inside_the_recorder", t.left_out);
-  t.left_out = 0;
+  const WithoutSignals whole;
+  strobe_count("functions_inside_the_recorder", t.left_out.exchange(0));
+}
+
+const uint8_t* throttled;  // strobe_throttle_flags()
+
+inline bool is_throttled(uint32_t region) {
+  return __builtin_expect(region < Throttle::kRegions && __atomic_load_n(&throttled[region], __ATOMIC_RELAXED), 0);
+}
+
+// Whether this thread records the function no more: from a moment on at which no call of it is open here, so that each
+// leave has its enter.
+__attribute__((noinline)) bool stops(Thread& t, uint32_t region) {
+  if (const uint32_t generation = session().generation(); t.generation != generation) {
+    memset(t.stopped, 0, sizeof t.stopped);
+    t.generation = generation;
+  }
+  uint64_t& stopped = t.stopped[region / 64];
+  const uint64_t bit = uint64_t(1) << region % 64;
+  if (stopped & bit) return true;
+  for (uint32_t i = t.depth; i-- > 0;)
+    if (t.open[i].region == region) return false;
+  stopped |= bit;
+  const WithoutSignals whole;
+  strobe_note_throttled(region);
+  return true;
 }
 
 void enter(void* function, void* call_site, uintptr_t frame) {
-  if (inside_the_recorder()) {
-    if (mine) mine->left_out++;
+  Thread* t = mine;
+  if (inside_the_recorder(t, frame)) {
+    if (t) t->left_out++;
     return;
   }
-  Thread* t = mine;
   if (__builtin_expect(!t, 0) && !(t = new_thread())) return;
+  const Working working(*t, frame);
   const auto address = reinterpret_cast<uintptr_t>(function), site = reinterpret_cast<uintptr_t>(call_site);
   while (t->depth) {
     const Open& top = t->open[t->depth - 1];
     // A function that was inlined has the frame and the caller of the one around it.
     const bool inlined = top.frame == frame && top.call_site == site && top.function != address;
-    if (__builtin_expect(top.frame > frame || inlined, 1)) break;
+    if (__builtin_expect(top.frame > frame || inlined, 1) || on_alternate_stack()) break;
     close_top(*t);
   }
+  const uint32_t region = region_of(address);
+  if (is_throttled(region) && stops(*t, region)) return;
   if (__builtin_expect(t->depth == kDeepest, 0)) {
     if (!t->too_deep++) strobe_count("functions_too_deep", 1);
     return;
   }
-  const uint32_t region = region_of(address);
-  t->open[t->depth] = {address, site, frame, region};
-  std::atomic_signal_fence(std::memory_order_release);
-  t->depth++;
+  t->open[t->depth++] = {address, site, frame, region};
   strobe_enter(region);
 }
 
 void leave(void* function, uintptr_t frame) {
   Thread* t = mine;
-  if (!t || inside_the_recorder()) return;
+  if (!t || inside_the_recorder(t, frame)) return;
+  const Working working(*t, frame);
   const auto address = reinterpret_cast<uintptr_t>(function);
-  if (__builtin_expect(t->left_out, 0)) rarely(*t);
+  if (__builtin_expect(t->left_out.load(std::memory_order_relaxed), 0)) rarely(*t);
   if (__builtin_expect(t->too_deep, 0)) {
     if (frame <= t->open[kDeepest - 1].frame && t->too_deep--) return;
     t->too_deep = 0;
@@ -191,7 +261,7 @@ void leave(void* function, uintptr_t frame) {
     // The hook may be the last jump of its function, and then runs in the frame of the caller.
     const uintptr_t around = t->depth > 1 ? t->open[t->depth - 2].frame : UINTPTR_MAX;
     if (__builtin_expect(top.function == address && frame <= around, 1)) return close_top(*t);
-    if (top.frame >= frame) return;  // it began before it could be recorded
+    if (top.frame >= frame || on_alternate_stack()) return;  // its begin was not recorded
     close_top(*t);
   }
 }
@@ -220,6 +290,8 @@ extern "C" const strobe_functions* strobe_functions_begin(void) {
       strobe::mine = nullptr;
       munmap(map, sizeof(strobe::Thread));
     });
+    strobe::throttled = strobe_throttle_flags();
+    strobe::use_own_memory();
   });
   return strobe::start_from_environment("functions") ? &strobe::functions : nullptr;
 }

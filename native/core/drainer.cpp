@@ -10,6 +10,7 @@
 #include "core/own_thread.h"
 #include "core/session.h"
 #include "core/system_calls.h"
+#include "core/without_signals.h"
 
 namespace strobe {
 
@@ -36,6 +37,7 @@ void Session::pause() {
 }
 
 void Session::resume() {
+  const WithoutSignals whole;
   std::lock_guard control(control_);
   if (!active() || !paused_ || muted_) return;
   paused_ = false;

@@ -11,7 +11,6 @@
 #include <charconv>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "core/json_text.h"
 #include "include/strobe.h"
@@ -60,23 +59,12 @@ std::string describe(bool main) {
   return out + ", \"python\": \"\", \"main\": " + (main ? "true}" : "false}");
 }
 
-// As the core counts: 0 keeps all iterations, UINT32_MAX none.
-uint32_t kept(std::string_view text) {
-  if (text.empty() || text == "all") return 0;
-  unsigned long n = strtoul(std::string(text).c_str(), nullptr, 10);
-  return n == 0 || n > 0x7FFFFFFF ? UINT32_MAX : uint32_t(n);
-}
-
-// A time with its unit, as record/options.py reads it and has checked it: 10us. Not strtod: its decimal point is that
-// of the program's locale.
-uint64_t nanoseconds(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit = text.substr(size_t(end - text.data()));
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-  for (const auto& [name, size] : kUnits)
-    if (unit == name) return uint64_t(value * size + 0.5);
-  return 0;
+// The fields of strobe_options that follow from the options of `strobe run` (core_settings in src/strobe/record/
+// options.py reads those; here are numbers only). Not strtod: its decimal point is the program's locale's.
+template <class Number>
+void set(Number& to, std::string_view session, const char* key) {
+  const std::string_view text = field(session, key);
+  std::from_chars(text.data(), text.data() + text.size(), to);
 }
 
 }  // namespace
@@ -95,10 +83,16 @@ bool start_from_environment(const char* adapter) {
   strobe_options options{};
   options.folder = folder.c_str();
   options.description = description.c_str();
-  options.metrics_period_ms = lists(adapters, "counters") ? 0 : UINT32_MAX;
+  const std::string counters(field(session, "core.counters"));
+  options.counters = counters.c_str();
+  set(options.metrics_period_ms, session, "core.metrics_period_ms");
+  set(options.keep, session, "core.keep");
+  set(options.min_duration_ns, session, "core.min_duration_ns");
+  set(options.throttle_calls, session, "core.throttle_calls");
+  set(options.throttle_ns, session, "core.throttle_ns");
+  set(options.max_bytes, session, "core.max_bytes");
+  set(options.max_overhead, session, "core.max_overhead");
   options.silent = !main;
-  options.keep = kept(field(session, "--keep"));
-  options.min_duration_ns = nanoseconds(field(session, "--min-duration"));
   options.clock_server = clock_server.c_str();
   if (int error = strobe_start(&options)) {
     // Between two recording windows; or what was called here until now (an allocator with hooks) was faster.

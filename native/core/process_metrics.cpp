@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <charconv>
+
 namespace strobe {
 
 namespace {
@@ -212,7 +214,10 @@ void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, doub
   }
   if (has("pss") && read_small("/proc/self/smaps_rollup", text, sizeof text))
     out.emplace_back(kPss, field(text, "Pss:") * 1024);
-  if (has("load") && read_small("/proc/loadavg", text, sizeof text)) out.emplace_back(kLoad, strtod(text, nullptr));
+  if (double load = 0; has("load") && read_small("/proc/loadavg", text, sizeof text)) {
+    std::from_chars(text, text + strlen(text), load);  // strtod has the program's decimal point
+    out.emplace_back(kLoad, load);
+  }
   if (has("network")) read_network(now);
   if (!memory_now_.empty() && read_small(memory_now_.c_str(), text, sizeof text))
     out.emplace_back(kCgroupMemory, strtod(text, nullptr));

@@ -11,6 +11,7 @@
 #include "core/guard.h"
 #include "core/session.h"
 #include "core/system_calls.h"
+#include "core/without_signals.h"
 
 namespace strobe {
 
@@ -101,14 +102,19 @@ bool Session::new_ring(Producer& p) {
 
 // Everything that a thread's record needs: files (of a child that was forked), the drainer, a ring of its own.
 bool Session::make_recordable(Producer& p) {
-  if (muted_) return false;
+  const int state = state_.load();
+  if (muted_ || (state != kActive && state != kForked)) return false;
+  const bool has_ring = p.header && p.generation == generation_.load();
+  const bool resumes = paused_ && !forks_;
+  if (state == kActive && !resumes && (has_ring || failed_)) return has_ring;
+  const WithoutSignals whole;
   if (state_.load() == kForked) {
     // First record in a forked child. If its files cannot be made the child runs unrecorded. Another of its threads may
     // have been faster.
     if (start(strobe_options{}) != 0 && !active()) state_.store(kStopped);
   }
   if (!active()) return false;
-  if (paused_ && !forks_) resume();
+  if (resumes) resume();
   return (p.header && p.generation == generation_.load()) || new_ring(p);
 }
 
@@ -202,6 +208,7 @@ void Session::name_thread(const char* name) {
 }
 
 void Session::thread_ended(Producer* owner) {
+  owner->busy = true;  // a hook that fires from here on in this thread's end waits for no lock and makes no ring
   std::lock_guard lock(slots_mutex_);
   for (auto& slot : slots_)
     if (slot->owner == owner) {
@@ -219,7 +226,6 @@ void Session::thread_ended(Producer* owner) {
   row_producer.header = nullptr;
   free(owner->name);
   owner->name = nullptr;
-  owner->busy = true;  // a hook that fires later in this thread's end finds no ring and makes none
 }
 
 }  // namespace strobe

@@ -97,6 +97,7 @@ struct Producer {
   uint32_t window = 0;      // of the session: what was lost in an earlier one has ended with it
   bool hidden = false;      // its ring is no location of the trace: it records about other threads
   bool busy = false;        // inside of the recorder: a hook that fires there is ignored
+  bool writing = false;     // in put_at: a record that a signal's handler makes now would be written over
 };
 
 // Initial-exec: one fs-relative load instead of a call to __tls_get_addr; the few bytes fit glibc's surplus for
@@ -122,12 +123,21 @@ void put_slowly(RecordKind kind, uint32_t region);  // session.cpp
 template <class Ticks>
 inline void put_at(RecordKind kind, uint32_t region, Ticks&& at_ticks) {
   Producer& p = producer;
-  if (__builtin_expect(p.head >= p.limit.load(std::memory_order_relaxed), 0)) return put_slowly(kind, region);
-  uint64_t t = at_ticks();
-  if (__builtin_expect((t >> kTimeBits) != p.epoch, 0)) return put_slowly(kind, region);
-  p.data[p.head & p.mask] = make_record(kind, region, t);
-  p.head++;
-  p.header->head.store(p.head, std::memory_order_release);
+  p.writing = true;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (__builtin_expect(p.head < p.limit.load(std::memory_order_relaxed), 1)) {
+    const uint64_t t = at_ticks();
+    if (__builtin_expect((t >> kTimeBits) == p.epoch, 1)) {
+      p.data[p.head & p.mask] = make_record(kind, region, t);
+      p.head++;
+      p.header->head.store(p.head, std::memory_order_release);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      p.writing = false;
+      return;
+    }
+  }
+  p.writing = false;
+  put_slowly(kind, region);
 }
 
 inline void put(RecordKind kind, uint32_t region) { put_at(kind, region, ticks); }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/session.h"
+#include "core/without_signals.h"
 
 namespace strobe {
 
@@ -17,6 +18,7 @@ void put_row_slowly(uint32_t kind, uint64_t at_ticks, const int64_t* values) {
 }
 
 bool Session::new_row_ring(RowProducer& r) {
+  const WithoutSignals whole;
   std::lock_guard lock(slots_mutex_);
   Slot* of_spans = nullptr;
   for (auto& slot : slots_)

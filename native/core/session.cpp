@@ -12,6 +12,7 @@
 #include <new>
 
 #include "core/guard.h"
+#include "core/own_memory.h"
 
 namespace strobe {
 
@@ -217,12 +218,16 @@ void Session::before_fork() {
   samples_mutex_.lock();
   file_mutex_.lock();
   counters_mutex_.lock();
+  throttle_.mutex().lock();
+  lock_own_memory();
   busy_before_fork_ = producer.busy;
   producer.busy = true;  // what the program's own handlers record now would wait for these locks
 }
 
 void Session::after_fork_in_parent() {
   producer.busy = busy_before_fork_;
+  unlock_own_memory();
+  throttle_.mutex().unlock();
   counters_mutex_.unlock();
   file_mutex_.unlock();
   samples_mutex_.unlock();
@@ -327,11 +332,7 @@ void strobe_switch_stack(uint32_t stack) { strobe::put(strobe::kSwitch, stack & 
 const uint8_t* strobe_throttle_flags(void) { return reinterpret_cast<const uint8_t*>(session().throttle().flags()); }
 void strobe_note_throttled(uint32_t region) {
   const Inside inside;
-  // Functions that are made again and again share a region.
-  const std::vector<uint32_t> known = session().throttle().throttled();
-  if (std::find(known.begin(), known.end(), region) != known.end()) return;
-  session().throttle().note(region);
-  session().count("functions_throttled", 1);
+  if (session().throttle().note(region)) session().count("functions_throttled", 1);
 }
 void strobe_name_process(const char* name) {
   const Inside inside;

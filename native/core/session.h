@@ -72,6 +72,7 @@ class Session {
   void sample(uint32_t metric, double value);
   void note_rank(int rank, int size);
   Throttle& throttle() { return throttle_; }
+  uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
   void name_process(const char* name);
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
@@ -137,8 +138,8 @@ class Session {
   static pthread_key_t thread_key();  // its destructor tells of a thread's end
 
   std::atomic<int> state_{kIdle};
-  // Taken in this order where one holds several: control, adapters, slots, regions, file, counters. A fork takes them
-  // all, so that none is held in the child by a thread that is not there.
+  // Taken in this order where one holds several: control, adapters, slots, regions, file, counters, throttle, own
+  // memory. A fork takes them all, so that none is held in the child by a thread that is not there.
   std::mutex windows_;  // mute, unmute; before control
   std::mutex control_;  // start, stop, restart
   std::mutex adapters_mutex_;

@@ -1,8 +1,8 @@
 // throttle.h - which functions are called so often, and are so short, that recording them costs more than it tells.
 //
 // The rule of TAU and Score-P: after so many calls with a mean duration below a limit, a function is not recorded any
-// more. The drainer counts (it knows durations), the hook that records calls looks at one byte per region and decides
-// when to stop; what was recorded until then is kept.
+// more. The drainer counts (it knows durations), the hooks that record functions (of Python, of C) look at one byte per
+// region and decide when to stop; what was recorded until then is kept.
 #pragma once
 #include <stdint.h>
 #include <algorithm>
@@ -23,6 +23,7 @@ class Throttle {
     mean_ns_ = mean_ns;
     entries_.clear();
     for (auto& flag : flags_) flag.store(0, std::memory_order_relaxed);
+    for (uint32_t region : throttled()) raise(region);
   }
   bool on() const { return calls_ != 0; }
   // The drainer: from now on sooner, and longer ones, too.
@@ -43,14 +44,18 @@ class Throttle {
     e.total_ns += duration_ns;
     if (++e.calls < calls_ || (e.calls & (e.calls - 1) && e.calls != calls_)) return;
     // Looked at again whenever the calls have doubled: a function may become short later.
-    if (e.total_ns / int64_t(e.calls) < mean_ns_) flags_[region].store(1, std::memory_order_relaxed);
+    if (e.total_ns / int64_t(e.calls) < mean_ns_) raise(region);
   }
   uint64_t calls(uint32_t region) const { return region < entries_.size() ? entries_[region].calls : 0; }
 
-  // A hook: this region is not recorded from now on.
-  void note(uint32_t region) {
+  // A hook: this region is not recorded from now on; in a forked child: it was not in the parent. Returns whether that
+  // is new: threads come one after the other, and functions that are made again and again share a region.
+  bool note(uint32_t region) {
+    raise(region);
     std::lock_guard lock(mutex_);
+    if (std::find(throttled_.begin(), throttled_.end(), region) != throttled_.end()) return false;
     throttled_.push_back(region);
+    return true;
   }
   std::vector<uint32_t> throttled() {
     std::lock_guard lock(mutex_);
@@ -61,7 +66,12 @@ class Throttle {
     throttled_.clear();
   }
 
+  std::mutex& mutex() { return mutex_; }
+
  private:
+  void raise(uint32_t region) {
+    if (region < kRegions) flags_[region].store(1, std::memory_order_relaxed);
+  }
   struct Entry {
     uint64_t calls = 0;
     int64_t total_ns = 0;

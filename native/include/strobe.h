@@ -67,7 +67,7 @@ typedef struct strobe_options {
   uint64_t max_bytes;          // of all block files of the folder together; 0: no limit
   double max_overhead;         // CPU time of the recorder, as a share of the program's; 0: no limit
   uint32_t keep;  // iterations of the main loop to keep in detail; 0: all, nothing is folded; UINT32_MAX: none
-  uint64_t throttle_calls;   // a Python or C function called so often ... 0: never
+  uint64_t throttle_calls;   // a function of Python, C or C++ called so often ... 0: never
   uint64_t throttle_ns;      // ... that takes less than this on average is not recorded any more
   uint64_t min_duration_ns;  // functions that take less are counted and summed up, not kept in detail; 0: all are kept
   uint32_t silent;           // not 0: recording that has to stop says nothing on stderr, only in the trace

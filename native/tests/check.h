@@ -1,7 +1,10 @@
 // check.h - the little that the tests need: a check that says where and what, a folder of their own, a reader.
 #pragma once
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -36,11 +39,26 @@ struct Folder {
   }
 };
 
-inline void start(const Folder& folder) {
-  strobe_options options{};
+// `options` without a folder.
+inline void start(const Folder& folder, strobe_options options = {}) {
   options.folder = folder.path.c_str();
   options.description = "{}";
   CHECK(strobe_start(&options) == 0);
+}
+
+// Zeroes that forked children write for us to read. Kept until the end.
+template <class T>
+T* shared_with_children() {
+  void* map = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(map != MAP_FAILED);
+  return static_cast<T*>(map);
+}
+
+// How a child ended, as waitpid tells it.
+inline int status_of(pid_t child) {
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  return status;
 }
 
 inline uint32_t region(const char* name) {

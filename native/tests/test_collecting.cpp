@@ -1,9 +1,5 @@
 // A training that is collected: however it ends, what is in detail and what was folded add up to what the program
 // counted itself, for every region.
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
 #include <atomic>
 #include <map>
 #include <random>
@@ -110,13 +106,8 @@ void beside(Told* told, const std::atomic<bool>& done) {
 }
 
 void start_collecting(const Folder& folder, uint32_t keep, uint64_t min_duration_ns = 0) {
-  strobe_options options{};
-  options.folder = folder.path.c_str();
-  options.description = "{}";
-  options.ring_bytes = 64 << 10;  // small: what waits is under pressure, and much is written
-  options.keep = keep;
-  options.min_duration_ns = min_duration_ns;
-  CHECK(strobe_start(&options) == 0);
+  // Small rings: what waits is under pressure, and much is written.
+  start(folder, {.ring_bytes = 64 << 10, .keep = keep, .min_duration_ns = min_duration_ns});
 }
 
 struct Seen {
@@ -261,9 +252,7 @@ void killed(Told* told, uint32_t seed) {
   while (told->steps.load() < 3) usleep(100);
   usleep(useconds_t(after_us));
   kill(pid, SIGKILL);
-  int status;
-  waitpid(pid, &status, 0);
-  CHECK(WIFSIGNALED(status));
+  CHECK(WIFSIGNALED(status_of(pid)));
   const std::string blocks = folder.files(".blocks")[0];
   const Seen seen = see(blocks);
   check_counts(seen, *told, 2);  // one of each thread
@@ -341,8 +330,7 @@ void many_threads(Told* told, int after_us) {
 }  // namespace
 
 int main() {
-  auto* told =
-      static_cast<Told*>(mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* told = shared_with_children<Told>();
   make_regions();
   CHECK(orderly(told, 10, 2000, 20) > 10000);
   CHECK(orderly(told, UINT32_MAX, 500, 20) > 10000);

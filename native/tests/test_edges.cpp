@@ -2,11 +2,8 @@
 // ring, names before a session, descriptors that become the program's own, tables that grow while a session starts.
 #include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <fstream>
@@ -36,11 +33,7 @@ bool lost_nothing(const ProcessFile& file) {
 void only_switches(uint32_t keep) {
   Folder folder;
   const uint32_t after = region("after");
-  strobe_options options{};
-  options.folder = folder.path.c_str();
-  options.description = "{}";
-  options.keep = keep;
-  CHECK(strobe_start(&options) == 0);
+  start(folder, {.keep = keep});
   for (uint32_t i = 0; i < 300000; i++) strobe_switch_stack(i % 2);
   strobe_enter(after);
   strobe_leave(after);
@@ -53,8 +46,7 @@ void only_switches(uint32_t keep) {
 // A kill while the last block ends on another stack: what the program came back to is no part of what it left.
 void killed_on_another_stack() {
   Folder folder;
-  auto* told =
-      static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* told = shared_with_children<std::atomic<int>>();
   const uint32_t outer = region("outer"), inner = region("inner"), first = region("first");
   const pid_t pid = fork();
   if (pid == 0) {
@@ -74,7 +66,7 @@ void killed_on_another_stack() {
   }
   while (!*told) usleep(1000);
   kill(pid, SIGKILL);
-  waitpid(pid, nullptr, 0);
+  status_of(pid);
   auto file = read(folder);
   CHECK(!file->locations.at(0).blocks.empty());
   const Spans spans = all_spans(*file, 0);
@@ -181,8 +173,7 @@ void first_records_of_a_child_at_once() {
     strobe_note_exit(0);
     _exit(active ? 0 : 1);
   }
-  int status;
-  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  CHECK(status_of(pid) == 0);
   strobe_stop();
 }
 
@@ -210,19 +201,13 @@ void hardware_counters() {
     strobe_thread_usage(1, values);
     _exit(own && values[5] > 1000000 ? 0 : 1);
   }
-  int status;
-  CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+  CHECK(status_of(pid) == 0);
 }
 
 // With counters of the process: daemons close what is not theirs, and open files of their own.
 [[maybe_unused]] void hardware_counters_of_a_daemon() {
   Folder folder;
-  strobe_options options{};
-  options.folder = folder.path.c_str();
-  options.description = "{}";
-  options.metrics_period_ms = 5;
-  options.counters = "hardware";
-  CHECK(strobe_start(&options) == 0);
+  start(folder, {.metrics_period_ms = 5, .counters = "hardware"});
   usleep(50000);
   for (int fd = 3; fd < 4096; fd++) close(fd);
   int ends[2];
@@ -242,18 +227,13 @@ void hardware_counters() {
 // Many threads: only so many of the program's descriptors are taken.
 void hardware_counters_of_many_threads() {
   Folder folder;
-  strobe_options options{};
-  options.folder = folder.path.c_str();
-  options.description = "{}";
-  options.metrics_period_ms = 10;
-  options.counters = "hardware";
   std::atomic<bool> done{false};
   std::vector<std::thread> all;
   for (int i = 0; i < 100; i++)
     all.emplace_back([&] {
       while (!done) usleep(10000);
     });
-  CHECK(strobe_start(&options) == 0);
+  start(folder, {.metrics_period_ms = 10, .counters = "hardware"});
   usleep(200000);
   int open = 0;
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) (void)each, open++;

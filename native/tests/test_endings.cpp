@@ -1,8 +1,4 @@
 // However a process ends, its trace holds every record that it wrote: the last one before the kill included.
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
 #include <atomic>
 #include <fstream>
 
@@ -49,8 +45,7 @@ void killed(Told* told, int after_us, int number, bool cut_a_write = false) {
   while (told->entered.load() < 20) usleep(100);
   usleep(useconds_t(after_us));
   kill(pid, number);
-  int status;
-  waitpid(pid, &status, 0);
+  const int status = status_of(pid);
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == number);
 
   std::string blocks = folder.files(".blocks")[0];
@@ -83,7 +78,7 @@ void killed(Told* told, int after_us, int number, bool cut_a_write = false) {
 }  // namespace
 
 int main() {
-  auto* told = static_cast<Told*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* told = shared_with_children<Told>();
   int rounds = 20;
 #if defined(__SANITIZE_THREAD__)
   rounds = 5;

@@ -2,8 +2,6 @@
 // and with a collector. The difference of the heaps' peaks is the collector's: graph, windows, analyses, call paths,
 // statistics, what waits, and what is encoded at the end.
 #include <malloc.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <atomic>
@@ -99,16 +97,11 @@ void program(size_t functions, size_t operators) {
 
 // The most that the heap has held.
 size_t peak_of(uint32_t keep, int threads, size_t functions, size_t operators) {
-  auto* told =
-      static_cast<size_t*>(mmap(nullptr, sizeof(size_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* told = shared_with_children<size_t>();
   Folder folder;
   const pid_t child = fork();
   if (child == 0) {
-    strobe_options options{};
-    options.folder = folder.path.c_str();
-    options.description = "{}";
-    options.keep = keep;
-    CHECK(strobe_start(&options) == 0);
+    start(folder, {.keep = keep});
     std::vector<std::thread> others;
     for (int t = 1; t < threads; t++) others.emplace_back(program, functions, operators);
     program(functions, operators);
@@ -117,11 +110,8 @@ size_t peak_of(uint32_t keep, int threads, size_t functions, size_t operators) {
     *told = peak;
     _exit(0);
   }
-  int status = 0;
-  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  const size_t found = *told;
-  munmap(told, sizeof(size_t));
-  return found;
+  CHECK(status_of(child) == 0);
+  return *told;
 }
 
 }  // namespace

@@ -1,8 +1,4 @@
 // Rows: each belongs to the span that was open when it was made, or has its own time, in whatever way the process ends.
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -173,6 +169,59 @@ void about_another() {
   CHECK(text(*file, column(samples, "call_stack").value[3]) == "main\nwork");
 }
 
+// Of collectives of torch.distributed: three texts or numbers share a value, and each may be nothing or negative.
+void make_group_rows() {
+  const uint32_t reduce = strobe_text("all_reduce"), bfloat = strobe_text("bfloat16"), pair = strobe_text("pair"),
+                 ranks = strobe_text("0,3");
+  const int64_t whole[STROBE_ROW_VALUES] = {
+      STROBE_THREE(reduce, bfloat, pair), STROBE_THREE(ranks, 3, 7), STROBE_TWO(-1, 2), 1ll << 40, -5, 123};
+  const int64_t nothing[STROBE_ROW_VALUES] = {STROBE_THREE(reduce, 0, 0),
+                                              STROBE_THREE(0, STROBE_NOTHING_21, STROBE_NOTHING_21),
+                                              STROBE_TWO(STROBE_NOTHING_32, 1),
+                                              STROBE_NOTHING,
+                                              0,
+                                              STROBE_NOTHING};
+  // The ends of what 21 bits hold.
+  const int64_t ends[STROBE_ROW_VALUES] = {
+      STROBE_THREE(reduce, 0, pair), STROBE_THREE(0, (1 << 20) - 1, 1 - (1 << 20)), STROBE_TWO(9, 9), 0, 0, 0};
+  for (const int64_t* values : {whole, nothing, ends}) {
+    strobe_enter(regions[3]);
+    strobe_row(STROBE_ROW_GROUP_COLLECTIVE, values);
+    strobe_leave(regions[3]);
+  }
+}
+
+void check_group_rows(const ProcessFile& file) {
+  const Table rows = table(file, "collective_spans");
+  CHECK((rows.row == std::vector<int64_t>{0, 1, 2}));
+  const auto cells = [&](const char* name) {
+    std::string all;
+    const Table::Column& of = column(rows, name);
+    for (size_t i = 0; i < 3; i++) {
+      all += i ? " " : "";
+      if (!of.valid[i])
+        all += "-";
+      else
+        all += of.type == CellType::text ? text(file, of.value[i]) : std::to_string(of.value[i]);
+    }
+    return all;
+  };
+  CHECK(cells("collective") == "all_reduce all_reduce all_reduce");
+  CHECK(cells("dtype") == "bfloat16 - -" && cells("group") == "pair - pair" && cells("group_ranks") == "0,3 - -");
+  CHECK(cells("root") == "3 - 1048575" && cells("bucket") == "7 - -1048575");
+  CHECK(cells("sequence") == "-1 - 9" && cells("group_size") == "2 1 9");
+  CHECK(cells("sent_bytes") == "1099511627776 - 0" && cells("received_bytes") == "-5 0 0");
+  CHECK(cells("pending_ns") == "123 - 0");
+}
+
+void of_groups() {
+  Folder folder;
+  start(folder);
+  make_group_rows();
+  strobe_stop();
+  check_group_rows(*open_process(folder.files(".blocks")[0]));
+}
+
 struct Told {
   std::atomic<int64_t> rows;
 };
@@ -199,8 +248,7 @@ struct Told {
   while (told->rows.load() < 100) usleep(100);
   usleep(useconds_t(after_us));
   kill(pid, SIGKILL);
-  int status;
-  waitpid(pid, &status, 0);
+  status_of(pid);
   const auto n = size_t(told->rows.load());
   const std::string blocks = folder.files(".blocks")[0];
   const auto check = [&] {
@@ -221,6 +269,27 @@ struct Told {
   check();
 }
 
+// Nothing of them was written down: all are read back from the ring.
+[[maybe_unused]] void groups_of_a_killed(Told* told) {
+  Folder folder;
+  told->rows = 0;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    start(folder, {.drain_period_us = 600'000'000});
+    make_group_rows();
+    told->rows = 3;
+    for (;;) pause();
+  }
+  while (told->rows.load() < 3) usleep(100);
+  kill(pid, SIGKILL);
+  status_of(pid);
+  const std::string blocks = folder.files(".blocks")[0], rings = blocks.substr(0, blocks.size() - 7) + ".rings";
+  CHECK(!ProcessFile(blocks, "").tables.count("collective_spans"));
+  check_group_rows(*open_process(blocks));
+  recover_process(blocks, rings);
+  check_group_rows(ProcessFile(blocks, ""));
+}
+
 [[maybe_unused]] void forked() {
   Folder folder;
   start(folder);
@@ -231,8 +300,7 @@ struct Told {
     strobe_stop();
     _exit(0);
   }
-  int status;
-  waitpid(pid, &status, 0);
+  status_of(pid);
   work(10);
   strobe_stop();
   size_t of_child = 0, of_parent = 0;
@@ -293,11 +361,7 @@ void too_many_sums() {
 // Of a loop whose iterations are folded, rows of spans go with their spans, and what has a time with its iteration.
 void folded() {
   Folder folder;
-  strobe_options options{};
-  options.folder = folder.path.c_str();
-  options.description = "{}";
-  options.keep = 3;
-  CHECK(strobe_start(&options) == 0);
+  start(folder, {.keep = 3});
   strobe_region_info info{};
   info.name = "Optimizer.step#Adam.step", info.paradigm = STROBE_TORCH;
   const uint32_t step = strobe_region(&info);
@@ -336,6 +400,7 @@ int main() {
   of_threads();
   without_spans();
   about_another();
+  of_groups();
   sums();
   too_many_sums();
   folded();
@@ -343,8 +408,9 @@ int main() {
   fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: forked, killed\n");
 #else
   forked();
-  auto* told = static_cast<Told*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* told = shared_with_children<Told>();
   for (int i = 0; i < 6; i++) killed(told, i * 4000, i % 2);
+  groups_of_a_killed(told);
 #endif
   return 0;
 }

@@ -1,7 +1,5 @@
 // Recording while many threads write: nothing lost, nothing torn, every thread its own location; again after a stop; in
 // forked children.
-#include <sys/wait.h>
-
 #include <atomic>
 #include <thread>
 
@@ -108,13 +106,12 @@ void forked_children() {
       strobe_note_exit(0);
       _exit(0);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(status_of(pid) == 0);
   }
   if (pid_t idle = fork(); idle == 0) {
     _exit(0);  // a child that records nothing makes no files
   } else {
-    waitpid(idle, nullptr, 0);
+    status_of(idle);
   }
   strobe_leave(outer);
   strobe_stop();
@@ -155,8 +152,7 @@ void forks_while_recording() {
       strobe_note_exit(0);
       _exit(0);
     }
-    int status;
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(status_of(pid) == 0);
   }
   done = true;
   for (auto& thread : threads) thread.join();

@@ -57,16 +57,119 @@ int main() {
   std::printf("%d\\n", sum);
 }
 """
+# An allocator with a lock: a hook in `carve` that allocated would wait for the thread that it runs in.
+ALLOCATOR = """\
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static char heap[1 << 28];
+static size_t used = 4096;
+void* carve(size_t size, size_t alignment) {
+  used = (used + sizeof size + alignment - 1) / alignment * alignment;
+  void* memory = heap + used;
+  ((size_t*)memory)[-1] = size;
+  used += size;
+  return used < sizeof heap ? memory : 0;
+}
+void* reserve(size_t size, size_t alignment) {
+  pthread_mutex_lock(&mutex);
+  void* memory = carve(size, alignment);
+  pthread_mutex_unlock(&mutex);
+  return memory;
+}
+void* malloc(size_t size) { return reserve(size, 64); }
+void* aligned_alloc(size_t alignment, size_t size) { return reserve(size, alignment < 64 ? 64 : alignment); }
+void* memalign(size_t alignment, size_t size) { return aligned_alloc(alignment, size); }
+int posix_memalign(void** memory, size_t alignment, size_t size) {
+  return (*memory = aligned_alloc(alignment, size)) ? 0 : ENOMEM;
+}
+void* calloc(size_t n, size_t size) { return malloc(n * size); } /* never given out before */
+void free(void* memory) { (void)memory; }
+void* realloc(void* old, size_t size) {
+  void* memory = malloc(size);
+  if (old && memory) memcpy(memory, old, ((size_t*)old)[-1] < size ? ((size_t*)old)[-1] : size);
+  return memory;
+}
+char* volatile kept;
+int work(int n) {
+  kept = malloc(n);
+  memset(kept, 1, n);
+  int sum = kept[n - 1];
+  free(kept);
+  return sum;
+}
+void* in_thread(void* sum) { for (int i = 1; i <= 300; i++) *(int*)sum += work(i); return 0; }
+int main(void) {
+  pthread_t thread;
+  int sum = 0, of_thread = 0;
+  pthread_create(&thread, 0, in_thread, &of_thread);
+  for (int i = 1; i <= 300; i++) sum += work(i);
+  pthread_join(thread, 0);
+  printf("%d\\n", sum + of_thread);
+  return 0;
+}
+"""
+# A handler whose functions begin, each for the first time, while malloc has its lock; then one that leaves what it
+# interrupted, hooks included, by siglongjmp.
+HANDLERS, JUMPS = 256, 400
+SIGNALS = f"""\
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+static volatile int alarms, handled, jumping, jumps;
+static sigjmp_buf back;
+#define HANDLER(n) void handler_##n(void) {{ handled++; }}
+#define ALL(M) {"".join(f"M({n})" for n in range(HANDLERS))}
+ALL(HANDLER)
+#define NAME(n) handler_##n,
+static void (*const handlers[])(void) = {{ ALL(NAME) }};
+void jump(void) {{ jumps++; if (jumps % 2) siglongjmp(back, 1); }}
+void on_alarm(int number) {{
+  (void)number;
+  alarms++;
+  if (jumping) jump();
+  else if (handled < {HANDLERS}) handlers[handled]();
+}}
+int leaf(int n) {{ return n + 1; }}
+int branch(int n) {{ return leaf(n) + leaf(n); }}
+void* volatile kept[64];
+void allocate(void) {{
+  for (int i = 0; i < 1000; i++) {{ free(kept[i % 64]); kept[i % 64] = malloc(2000 + 100 * (i % 97)); }}
+}}
+int main(void) {{
+  struct itimerval often = {{{{0, 50}}, {{0, 50}}}}, never = {{{{0, 0}}, {{0, 0}}}};
+  struct sigaction action = {{0}};
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, 0);
+  setitimer(ITIMER_REAL, &often, 0);
+  while (handled < {HANDLERS}) allocate();
+  sigsetjmp(back, 1);
+  jumping = 1;
+  while (jumps < {JUMPS}) branch(1);
+  setitimer(ITIMER_REAL, &never, 0);
+  printf("%d\\n", handled);
+  fprintf(fopen("called", "w"), "%d", alarms + handled + jumps);
+  return 0;
+}}
+"""
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both programs, built by a Makefile that knows nothing of strobe."""
+    """A folder with the programs, built by a Makefile that knows nothing of strobe."""
     folder = tmp_path_factory.mktemp("built")
     (folder / "program.c").write_text(C_PROGRAM)
     (folder / "shop.cpp").write_text(CXX_PROGRAM)
+    (folder / "allocator.c").write_text(ALLOCATOR)
+    (folder / "signals.c").write_text(SIGNALS)
     (folder / "Makefile").write_text(
-        "all: c_program shop\n"
+        "all: c_program shop allocator signals\n"
+        "allocator signals: %: %.c\n\tgcc -O1 -fno-inline -fno-builtin -o $@ $< -lpthread\n"
         "c_program: program.o\n\t$(CC) -o $@ $^ -lpthread\n"
         "program.o: program.c\n\tgcc -O1 -c $<\n"
         "shop: shop.cpp\n\t$(CXX) -O2 -o $@ $^\n"
@@ -150,6 +253,31 @@ def test_functions_of_a_cxx_program_end_where_an_exception_leaves_them(workshop:
             ("int shop::twice<int>(int)", "shop::Till::take(int)"): 3,
         }
     )
+
+
+def test_a_program_with_its_own_malloc_is_recorded_inside_of_it_too(workshop: Workshop, built: Path) -> None:
+    program = str(built / "allocator")
+    plain, recorded = workshop.plain("--", program), workshop.recorded("--", program)
+    assert recorded.visible == plain.visible == ("600\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        found = calls(trace)
+    assert found["malloc", "work"] == found["free", "work"] == found["work", "main"] + found["work", "in_thread"] == 600
+    # What the recorder's own thread allocates is not the program's work.
+    assert found["carve", "reserve"] == found["reserve", "malloc"] + found["reserve", "aligned_alloc"] >= 600
+
+
+def test_handlers_of_signals_are_recorded_wherever_they_come(workshop: Workshop, built: Path) -> None:
+    program = str(built / "signals")
+    plain, recorded = workshop.plain("--", program), workshop.recorded("--", program)
+    assert recorded.visible == plain.visible == (f"{HANDLERS}\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        found = sum((Counter({name: n}) for (name, _), n in calls(trace).items()), Counter())
+        counted = {row["what"]: row["value"] for row in trace.quality.to_pylist()}
+    of_handlers = [n for name, n in found.items() if name in ("on_alarm", "jump") or name.startswith("handler_")]
+    assert sum(name.startswith("handler_") for name in found) > HANDLERS / 2
+    # What interrupted the recorder itself is counted instead.
+    left_out = counted.get("functions_inside_the_recorder", 0)
+    assert sum(of_handlers) + left_out == int((workshop.folder / "called").read_text())
 
 
 def test_names_come_from_the_table_of_symbols_where_binutils_is_missing(workshop: Workshop, built: Path) -> None:

@@ -41,7 +41,7 @@ void made_by_some(const Library& library, const Communicator& parent, int tag, W
 void window_made(const Communicator& of, Word window);
 void file_opened(const Communicator& of, Word file);
 
-// The handle is about to be freed. What was known is handed out, for a row about it; `again` takes it back.
+// The handle is about to be freed. What was known is handed out, for a row about it.
 const Communicator* drop_communicator(const Library& library, Word comm);
 const Communicator* drop_window(const Library& library, Word window);
 const Communicator* drop_file(Word file);

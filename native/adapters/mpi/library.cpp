@@ -75,7 +75,6 @@ const Library* find_library(const void* caller) {
   for (int call = 0; call < kCalls; call++) made->real[call] = dlsym(handle, kNames[call]);
   look_up(handle, "PMPI_Comm_rank", made->comm_rank);
   look_up(handle, "PMPI_Comm_size", made->comm_size);
-  look_up(handle, "PMPI_Comm_remote_size", made->comm_remote_size);
   look_up(handle, "PMPI_Comm_test_inter", made->comm_test_inter);
   look_up(handle, "PMPI_Comm_group", made->comm_group);
   look_up(handle, "PMPI_Comm_remote_group", made->comm_remote_group);
@@ -103,20 +102,20 @@ const Library* find_library(const void* caller) {
     is.type_null = Word(object(handle, "ompi_mpi_datatype_null"));
     is.byte = Word(object(handle, "ompi_mpi_byte"));
     is.cartesian = 1, is.graph = 2, is.distributed_graph = 3;
-    is.status_bytes = 24, is.status_source = 0, is.status_tag = 4, is.status_error = 8;
+    is.status_bytes = 24, is.status_source = 0, is.status_tag = 4;
   } else if (!strncmp(file, "libmpi_abi", 10)) {  // the ABI of MPI 5.0: handles are small numbers as wide as pointers
     made->comm_world = 0x101;
     is.any_source = -1, is.proc_null = -3, is.root = -4;
     is.comm_null = 0x100, is.comm_self = 0x102, is.type_null = 0x200, is.byte = 0x247;
     is.cartesian = 211, is.graph = 212, is.distributed_graph = 213;
-    is.status_bytes = 32, is.status_source = 0, is.status_tag = 4, is.status_error = 8;
+    is.status_bytes = 32, is.status_source = 0, is.status_tag = 4;
   } else {  // MPICH, Intel MPI, MVAPICH, Cray MPICH: handles are ints
     made->comm_world = 0x44000000;
     is.any_source = -2, is.proc_null = -1, is.root = -3;
     is.comm_null = 0x04000000, is.comm_self = 0x44000001, is.type_null = 0x0c000000, is.byte = 0x4c00010d;
     is.in_place = -1, is.status_ignore = 1;
     is.graph = 1, is.cartesian = 2, is.distributed_graph = 3;
-    is.status_bytes = 20, is.status_source = 8, is.status_tag = 12, is.status_error = 16;
+    is.status_bytes = 20, is.status_source = 8, is.status_tag = 12;
     is.handles_are_ints = true;
   }
   redirect_references(*made);

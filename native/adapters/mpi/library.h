@@ -22,10 +22,9 @@ struct Constants {
   int any_source = INT32_MIN, proc_null = INT32_MIN, root = INT32_MIN;  // root: MPI_ROOT
   Word comm_null = 0, comm_self = 0, type_null = 0, byte = 0;
   Word in_place = 1, status_ignore = 0;
-  int cartesian = 0, graph = 0, distributed_graph = 0;  // what MPI_Topo_test says
-  int status_bytes = 0, status_source = 0, status_tag = 0,
-      status_error = 0;           // size of a status, and where it says what
-  bool handles_are_ints = false;  // the upper half of a word holds anything
+  int cartesian = 0, graph = 0, distributed_graph = 0;      // what MPI_Topo_test says
+  int status_bytes = 0, status_source = 0, status_tag = 0;  // size of a status, and where it says what
+  bool handles_are_ints = false;                            // the upper half of a word holds anything
 };
 
 struct Library {
@@ -33,7 +32,6 @@ struct Library {
   Constants constants;
   int (*comm_rank)(Word comm, int* rank) = nullptr;
   int (*comm_size)(Word comm, int* size) = nullptr;
-  int (*comm_remote_size)(Word comm, int* size) = nullptr;
   int (*comm_test_inter)(Word comm, int* flag) = nullptr;
   int (*comm_group)(Word comm, void* group) = nullptr;
   int (*comm_remote_group)(Word comm, void* group) = nullptr;

@@ -5,7 +5,6 @@
 #include "adapters/mpi/record.h"
 #include "adapters/mpi/references.h"
 #include "adapters/mpi/requests.h"
-#include "adapters/mpi/standalone.h"
 #include "include/strobe.h"
 
 #include <utility>
@@ -44,7 +43,7 @@ template <int kCall, class... Words>
   const Library* library = mpi::library(caller);
   if (!library || !library->real[kCall]) return kOtherError;
   if constexpr (kind == kInit) {
-    start_standalone();
+    strobe_begin();  // unless this process records already: a Python has started long before it calls MPI
     if (strobe_active()) strobe_stop_at_exit();
   }
   if (inside || !(strobe_active() || followed(kind)))

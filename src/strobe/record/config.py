@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SESSION_VARIABLE = "STROBE_SESSION"
 KILL_SWITCH = "STROBE_DISABLE"
 _OPTION = "--"  # before the name of an option in the text of a session
+_CORE = "core."  # before what the core itself keeps to
 
 
 def disabled() -> bool:
@@ -63,14 +64,10 @@ class Session:
         self.leader = leader  # record/windows.py
         self.clock = clock  # record/clock_server.py: who tells the time to other nodes
 
-    @property
-    def keep(self) -> int | None:
-        """Iterations of the main loop that stay in detail; None: all."""
-        text = self.options["keep"]
-        return None if text == "all" else int(text)
-
     def to_text(self) -> str:
         """The value of SESSION_VARIABLE."""
+        from strobe.record.options import core_settings
+
         own = {
             "folder": self.folder,
             "adapters": ",".join(self.adapters),
@@ -82,8 +79,10 @@ class Session:
             "leader": self.leader,
             "clock": self.clock,
         }
+        # For processes without Python: they read numbers, not options (native/core/from_environment.cpp).
+        core = {_CORE + name: str(value) for name, value in core_settings(self.options, self.adapters).items()}
         options = {_OPTION + name: _one_line(text) for name, text in self.options.items()}
-        return "\n".join(f"{key}={text}" for key, text in {**own, **options}.items())
+        return "\n".join(f"{key}={text}" for key, text in {**own, **core, **options}.items())
 
     @classmethod
     def from_text(cls, text: str) -> Session:

@@ -15,6 +15,20 @@ from strobe.record.filters import filter_file
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import TypedDict
+
+    class CoreSettings(TypedDict):
+        """Fields of `strobe_options`."""
+
+        metrics_period_ms: int
+        counters: str
+        keep: int
+        min_duration_ns: int
+        throttle_calls: int
+        throttle_ns: int
+        max_bytes: int
+        max_overhead: float
+
 
 GROUPS = {
     "what": "what to record",
@@ -430,6 +444,29 @@ _ROWS = (
     Option("quiet", "say", "no", yes_or_no, "no summary, no talk", flags=("-q",)),
 )
 OPTIONS: dict[str, Option] = {option.name: option for option in _ROWS}
+
+
+_NONE = 0xFFFFFFFF  # UINT32_MAX
+
+
+def core_settings(options: Mapping[str, str], adapters: Iterable[str]) -> CoreSettings:
+    """What the core itself keeps to in every process, with Python or without.
+
+    The names are those of the fields of `strobe_options` (native/include/strobe.h). Raises ValueError for a text that
+    is no value.
+    """
+    kept = kept_iterations(options["keep"])
+    throttle_calls, throttle_ns = throttle(options["throttle"])
+    return {
+        "metrics_period_ms": 0 if "counters" in adapters else _NONE,
+        "counters": ",".join(counters(options["counters"])),
+        "keep": 0 if kept is None else kept or _NONE,  # 0 keeps all
+        "min_duration_ns": nanoseconds(options["min-duration"]) if options["min-duration"] else 0,
+        "throttle_calls": throttle_calls,
+        "throttle_ns": throttle_ns,
+        "max_bytes": size(options["max-size"]) if options["max-size"] else 0,
+        "max_overhead": share(options["max-overhead"]) if options["max-overhead"] else 0.0,
+    }
 
 
 def text_of(option: Option, value: object) -> str:

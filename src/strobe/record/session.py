@@ -10,7 +10,7 @@ from importlib import import_module
 from strobe.native import core
 from strobe.record import imports, processes, threads
 from strobe.record.config import Session, json_text, switch
-from strobe.record.options import nanoseconds, share, size, throttle
+from strobe.record.options import core_settings
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -38,24 +38,13 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         "python": sys.version.split()[0],
         "main": main,
     }
-    period_ms = 0 if "counters" in settings.adapters else 0xFFFFFFFF
-    # As the core counts: 0 keeps all.
-    keep = 0 if settings.keep is None else settings.keep or 0xFFFFFFFF
     options = settings.options
-    throttle_calls, throttle_ns = throttle(options["throttle"])
     core.start(
         settings.folder,
         json_text(description),
-        metrics_period_ms=period_ms,
-        keep=keep,
-        throttle_calls=throttle_calls,
-        throttle_ns=throttle_ns,
-        min_duration_ns=nanoseconds(options["min-duration"]) if options["min-duration"] else 0,
-        counters=options["counters"].replace(" ", ""),
-        max_bytes=size(options["max-size"]) if options["max-size"] else 0,
-        max_overhead=share(options["max-overhead"]) if options["max-overhead"] else 0.0,
         silent=not main,
         clock_server=settings.clock,
+        **core_settings(options, settings.adapters),
     )
     switch.counted = tuple(filter(None, (name.strip() for name in options["counters-per-region"].split(","))))
     _settings = settings
