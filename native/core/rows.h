@@ -2,6 +2,7 @@
 // tables that rows become. Each kind of row is declared once, in rows.cpp; the drainer and recovery encode all alike.
 #pragma once
 #include <stdint.h>
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <span>
@@ -93,7 +94,7 @@ class PendingRows {
   // Calls each(span_row) for the spans in [from, to) that rows belong to.
   template <class Each>
   void each_span(uint64_t from, uint64_t to, Each&& each) const {
-    for (size_t i = first_; i < rows_.size(); i++)
+    for (size_t i = std::max(first_, settled_); i < rows_.size(); i++)
       if (rows_[i].span_row >= from && rows_[i].span_row < to) each(rows_[i].span_row);
   }
   // Rows that have a time of their own and are older than `ns`: they stay, or are left out.

@@ -4,6 +4,7 @@
 void after_fork_call(void (*start)(void)) { start(); }
 #else
 #define Py_BUILD_CORE 1
+#undef _PyGC_FINALIZED /* 3.12 has it as a macro in its open headers, and as a function in those below */
 #include <internal/pycore_ceval.h>
 #undef Py_BUILD_CORE
 #include "include/strobe.h"
