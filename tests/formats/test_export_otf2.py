@@ -147,7 +147,7 @@ def test_what_is_only_there_as_statistics_is_said(tmp_path: Path, capsys: pytest
     assert main(["export", str(path), "--to", "otf2", "-o", str(tmp_path / "run")]) == 0
     out, talk = capsys.readouterr()
     assert out == f"{tmp_path / 'run'}\n"
-    assert f"{trace.folded_count} executions of steps that were folded" in talk
+    assert f"{trace.folded_count} executions that were folded into statistics are left out" in talk
     assert strobe.open(tmp_path / "run" / "traces.otf2").span_count == trace.span_count
 
 
