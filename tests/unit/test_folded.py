@@ -31,8 +31,8 @@ def folded_and_full(**changes):
     full = HandMadeProcess(program())
     iterations = iterations_of(full, since=12, keep=changes.pop("keep", KEPT))
     for number, detail_ns in changes.items():
-        at = int(number.removeprefix("part_"))
-        iterations[at - 12] = part_of(iterations[at - 12], iterations[at - 12].start_ns + detail_ns)
+        each = iterations[at := int(number.removeprefix("part_")) - 12]
+        iterations[at] = part_of(each, min(each.start_ns + detail_ns, each.end_ns))
     folded = FoldedProcess(program(), iterations, extras={"train+validation": ["validate"]})
     return make_trace(folded), make_trace(full)
 
