@@ -1,6 +1,6 @@
 // The budget of a recording: bytes on disk, and CPU time of the recorder beside the program's. What would exceed it
 // makes the recording give up detail, in this order: fewer iterations in detail; hot short functions; everything but
-// statistics.
+// statistics; and, where CPU time is the limit, functions altogether.
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,8 @@ constexpr int64_t kLookEveryNs = 20000000, kOverheadWindowNs = 1000000000;
 constexpr uint64_t kHotCalls = 1000;
 constexpr int64_t kHotNs = 10000;
 constexpr double kLeastProgramNs = 5e7;  // less CPU time than that in a window says nothing about a share
-constexpr const char* kShed[] = {"budget_fewer_iterations", "budget_hot_functions", "budget_statistics_only"};
+constexpr const char* kShed[] = {"budget_fewer_iterations", "budget_hot_functions", "budget_statistics_only",
+                                 "budget_no_functions"};
 
 double clock_now(clockid_t clock) {
   timespec now;
@@ -48,14 +49,25 @@ uint64_t Session::bytes_of_others() const {
   return sum;
 }
 
+void Session::hook_costs(const uint64_t* times, double ns) {
+  hook_ns_ = ns;
+  hook_times_before_ = times ? __atomic_load_n(times, __ATOMIC_RELAXED) : 0;
+  hook_times_ = times;
+}
+
+double Session::hook_cost_ns() const {
+  const uint64_t* times = hook_times_;
+  return times ? hook_ns_ * double(__atomic_load_n(times, __ATOMIC_RELAXED) - hook_times_before_) : 0;
+}
+
 // Whether the recorder took more than its share of CPU time since the last look: its own thread, and what its records
-// cost the program's threads.
+// and hooks cost the program's threads.
 bool Session::too_dear(int64_t now) {
   if (now < next_overhead_ns_) return false;
   next_overhead_ns_ = now + kOverheadWindowNs;
   note_own_cpu();
   const double own = double(header()->own_cpu_ns.load());
-  const double spent = own + put_ns_ * double(records_seen_);
+  const double spent = own + put_ns_ * double(records_seen_) + hook_cost_ns();
   const double program = std::max(0.0, clock_now(CLOCK_PROCESS_CPUTIME_ID) - spent);
   const double spent_now = spent - spent_ns_, program_now = program - program_cpu_ns_;
   spent_ns_ = spent, program_cpu_ns_ = program;
@@ -79,19 +91,19 @@ void Session::keep_budget(int64_t now) {
       return fail("the trace is as large as --max-size allows", EFBIG);
     }
   }
-  if (options_.max_overhead > 0 && too_dear(now)) level = std::max(level, std::min(shed_ + 1, 3u));
+  if (options_.max_overhead > 0 && too_dear(now)) level = std::max(level, std::min(shed_ + 1, 4u));
   while (shed_ < level) shed(shed_ + 1, now);
 }
 
 void Session::shed(uint32_t level, int64_t now) {
   shed_ = level;
-  if (level == 2) {
-    if (!throttle_.on()) return;  // --throttle off: all functions are wanted
-    throttle_.tighten(kHotCalls, kHotNs);
-  }
+  const bool of_functions = level % 2 == 0;
+  if (of_functions && !throttle_.on()) return;  // --throttle off: all functions are wanted
+  if (level == 2) throttle_.tighten(kHotCalls, kHotNs);
+  if (level == 4) throttle_.give_up();
   count(kShed[level - 1], 1);
-  if (level != 2) collector_->shed(level == 1 ? 1 : 0);
-  const uint32_t metric = this->metric("detail given up for the budget", "steps of 3");
+  if (!of_functions) collector_->shed(level == 1 ? 1 : 0);
+  const uint32_t metric = this->metric("detail given up for the budget", "steps of 4");
   std::lock_guard lock(samples_mutex_);
   stage(metric, now, double(level));
 }

@@ -86,6 +86,7 @@ int Session::start(const strobe_options& options) {
   metrics_ = std::make_unique<ProcessMetrics>(counters_);
   thread_metrics_.clear();
   shed_ = 0, records_seen_ = 0, spent_ns_ = 0;
+  hook_costs(hook_times_, hook_ns_);
   next_budget_ns_ = next_folder_ns_ = monotonic_ns();
   node_clock_.begin();
   next_overhead_ns_ = next_budget_ns_ + 1000000000;
@@ -330,6 +331,8 @@ void strobe_enter_at(uint32_t region, uint64_t ticks) {
 }
 void strobe_switch_stack(uint32_t stack) { strobe::put(strobe::kSwitch, stack & (strobe::kRegionLimit - 1)); }
 const uint8_t* strobe_throttle_flags(void) { return reinterpret_cast<const uint8_t*>(session().throttle().flags()); }
+int strobe_functions_given_up(void) { return session().throttle().given_up(); }
+void strobe_hook_cost(const uint64_t* times, double ns) { session().hook_costs(times, ns); }
 void strobe_note_throttled(uint32_t region) {
   const Inside inside;
   if (session().throttle().note(region)) session().count("functions_throttled", 1);

@@ -72,6 +72,7 @@ class Session {
   void sample(uint32_t metric, double value);
   void note_rank(int rank, int size);
   Throttle& throttle() { return throttle_; }
+  void hook_costs(const uint64_t* times, double ns);
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
   void name_process(const char* name);
   const char* error() const { return error_; }
@@ -129,6 +130,7 @@ class Session {
   void keep_budget(int64_t now_ns);
   uint64_t bytes_of_others() const;
   bool too_dear(int64_t now_ns);
+  double hook_cost_ns() const;
   void shed(uint32_t level, int64_t now_ns);
   void save_samples();
   void write_location(uint32_t location, uint64_t thread_id, const char* name);
@@ -176,6 +178,11 @@ class Session {
   uint32_t next_location_ = 0;
   int64_t earlier_cpu_ns_ = 0, started_ns_ = 0, next_sample_ns_ = 0, next_save_ns_ = 0;
   double put_ns_ = 0;
+  // Of hooks that cost even where nothing is recorded: how often they ran, in all and before this recording, and what
+  // they cost each time.
+  std::atomic<const uint64_t*> hook_times_{nullptr};
+  uint64_t hook_times_before_ = 0;
+  double hook_ns_ = 0;
   bool child_ = false, busy_before_fork_ = false;
   std::atomic<bool> paused_{false}, muted_{false};
   int64_t muted_since_ns_ = 0;

@@ -172,6 +172,7 @@ std::string Session::end_json(int exit_code) {
     out += text;
   };
   add("own_cpu_ns", uint64_t(header()->own_cpu_ns.load()));
+  if (const double ns = hook_cost_ns(); ns >= 1) add("hook_cost_ns", uint64_t(ns));
   uint64_t lost = 0, rows_lost = 0, unmatched = unmatched_, cut = cut_;
   for (const auto& slot : slots_) {
     (slot->of_spans() ? lost : rows_lost) += slot->header->lost.load();

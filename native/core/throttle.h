@@ -21,6 +21,7 @@ class Throttle {
   void begin(uint64_t calls, int64_t mean_ns) {
     calls_ = calls;
     mean_ns_ = mean_ns;
+    given_up_.store(false);
     entries_.clear();
     for (auto& flag : flags_) flag.store(0, std::memory_order_relaxed);
     for (uint32_t region : throttled()) raise(region);
@@ -32,6 +33,12 @@ class Throttle {
     calls_ = std::min(calls_, calls);
     mean_ns_ = std::max(mean_ns_, mean_ns);
   }
+  // The drainer: from now on no function is recorded.
+  void give_up() {
+    given_up_.store(true);
+    for (uint32_t region = 0; region < kRegions; region++) raise(region);
+  }
+  bool given_up() const { return given_up_.load(); }
   const std::atomic<uint8_t>* flags() const { return flags_; }
 
   // The drainer: a span has ended.
@@ -51,6 +58,7 @@ class Throttle {
   // A hook: this region is not recorded from now on; in a forked child: it was not in the parent. Returns whether that
   // is new: threads come one after the other, and functions that are made again and again share a region.
   bool note(uint32_t region) {
+    if (given_up()) return false;
     raise(region);
     std::lock_guard lock(mutex_);
     if (std::find(throttled_.begin(), throttled_.end(), region) != throttled_.end()) return false;
@@ -81,6 +89,7 @@ class Throttle {
   std::vector<Entry> entries_;
   std::mutex mutex_;
   std::vector<uint32_t> throttled_;
+  std::atomic<bool> given_up_{false};
   std::atomic<uint8_t> flags_[kRegions] = {};
 };
 

@@ -116,6 +116,11 @@ STROBE_API void strobe_switch_stack(uint32_t stack);
 // hook stops when no call of it is open, and says so. The place never moves.
 STROBE_API const uint8_t* strobe_throttle_flags(void);
 STROBE_API void strobe_note_throttled(uint32_t region);
+// All calls should end, because they cost more than the recording may: a hook can take itself out then.
+STROBE_API int strobe_functions_given_up(void);
+// A hook that costs the program `ns` each time that `times` grows by one, whether it records something or not. It
+// counts as the recorder's own cost. `times` stays where it is.
+STROBE_API void strobe_hook_cost(const uint64_t* times, double ns);
 // --- rows: what one event knows beside its time; they become rows of the trace's side tables
 // A text of a row (a name, a call stack): the same text gives the same number. 0 is no text; NULL and "" give 0.
 STROBE_API uint32_t strobe_text(const char* utf8);

@@ -113,4 +113,5 @@ void code_region_throttle(PyCodeObject* code, uint32_t region) {
     return;
   }
   strobe_note_throttled(region);
+  if (strobe_functions_given_up()) python_calls_give_up();
 }

@@ -56,6 +56,8 @@ static inline int is_throttled(uint32_t region) {
  * later). With `c_functions`, calls of C functions by recorded code, too. 0, or -1 with a Python exception set. */
 int python_calls_start(int c_functions);
 void python_calls_stop(void);
+/* The budget allows no recording of functions any more: the mechanism ends if it costs something nevertheless. */
+void python_calls_give_up(void);
 /* How deep in imports this thread is; for programs that go on with another stack on the same thread. */
 int python_calls_importing(int depth);
 

@@ -78,3 +78,37 @@ def test_a_recorder_that_is_too_dear_gives_up_detail(workshop: Workshop) -> None
     called, quality, _ = counts(workshop.trace)
     assert quality["budget_fewer_iterations"] == 1
     assert called["leaf"] == sum(map(int, done.stdout.split()))
+
+
+ENDLESS = """
+import sys, time
+
+def leaf(n):
+    return n
+
+def main():
+    until = time.monotonic() + 7
+    calls = 0
+    while time.monotonic() < until:
+        for n in range(1000):
+            leaf(n)
+        calls += 1000
+    print(calls)
+
+main()
+"""
+
+
+def test_what_is_too_dear_in_statistics_too_records_no_functions_from_then_on(workshop: Workshop) -> None:
+    workshop.write("program.py", ENDLESS)
+    done = workshop.recorded("--max-overhead", "0.01%", "--throttle", "1000000000:1us", "program.py")
+    assert (done.stderr, done.returncode) == ("", 0)
+    called, quality, _ = counts(workshop.trace)
+    steps = ("fewer_iterations", "hot_functions", "statistics_only", "no_functions")
+    assert [quality.get(f"budget_{step}") for step in steps] == [1] * 4
+    assert 1000 < called["leaf"] < int(done.stdout) * 0.8
+    assert called["main"] == 1
+    assert quality.get("leaves_unmatched", 0) == quality.get("spans_cut", 0) == 0
+    with strobe.open(workshop.trace) as trace:
+        levels = trace.sql("select value from metrics where metric like 'detail given up%' order by time_ns")
+        assert levels.column("value") == [1, 2, 3, 4]

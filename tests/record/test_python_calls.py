@@ -11,7 +11,7 @@ from tests.record.workshop import Outcome, Workshop, quality_of, spans_of
 
 # Everything that enters and leaves a frame in a way of its own.
 PROGRAM = """
-import asyncio, math, sys, threading
+import asyncio, json, math, sys, threading
 
 def leaf(n):
     return abs(n)
@@ -73,6 +73,14 @@ def made():
     exec("def from_text(n): return leaf(n)", globals())
     from_text(1)
 
+def keep(found):
+    len(found)
+    return found
+
+def through_a_library():
+    json.loads('{"a": {"b": 1}}', object_hook=keep)
+    abs(-1)
+
 class Point:
     def __init__(self, x):
         self.x = x
@@ -89,6 +97,7 @@ def main():
     thread.start()
     thread.join()
     made()
+    through_a_library()
     Point(4).far
     list(map(leaf, [1, 2]))
 """

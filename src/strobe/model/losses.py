@@ -15,6 +15,7 @@ LOSSES = {
     "budget_fewer_iterations": "processes that kept fewer iterations in detail to stay in the budget",
     "budget_hot_functions": "processes that left out hot short functions to stay in the budget",
     "budget_statistics_only": "processes that recorded statistics only, from some moment on, to stay in the budget",
+    "budget_no_functions": "processes that recorded no functions, from some moment on, to stay in the budget",
     "metrics_folded": "metrics of the program left out (too many different ones)",
     "signal_taken_over": "signals for recording windows that the program took for itself",
     "short_spans": "calls below --min-duration, in sums only",
@@ -158,6 +159,7 @@ REMARKS = {
     "mpi_polls_that_found_nothing": "MPI calls that asked for a message, and found none: no spans",
     "stepped_aside_for_torch_profiler": "times that a torch.profiler of the program had the operators for itself",
     "own_cpu_ns": "ns of CPU time that the recorder's own thread took",
+    "hook_cost_ns": "ns of CPU time that being watched cost functions, recorded or not (estimated)",
     "sampler_cpu_ns": "ns of CPU time that sampling took",
     "calls_not_counted": "functions whose calls the file does not count (each shown as 1)",
 }

@@ -192,6 +192,7 @@ class RecordedProcess:
         spans = sum(int(location["span_count"]) for location in self.core.locations())
         executions = spans + int(self.statistics()["count"].sum())
         total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
+        total["estimated_cost_ns"] += total["hook_cost_ns"]
         return dict(total)
 
     def regions(self) -> list[symbols.Region]:

@@ -71,6 +71,8 @@ def class_labels(trace: Trace, process: int) -> list[str]:
     from strobe.structure.steps import find_steps
 
     names = [f"class {number}" for number in range(len(trace.extras(process)))]
+    if not names:  # sums without iterations: no steps are needed
+        return names
     for steps in find_steps(trace).processes:
         if steps.process == process and steps.recorded is not None:
             for number, step in zip(*np.unique(steps.recorded.class_id, return_index=True), strict=True):
