@@ -346,7 +346,7 @@ int main() {
 #if defined(__SANITIZE_THREAD__)
   fprintf(stderr, "skipped under TSan, which cannot start threads in a forked child: killed\n");
 #else
-  for (uint32_t seed = 0; seed < 40; seed++) killed(told, seed);
+  for (uint32_t seed = 0; seed < cases(40); seed++) killed(told, seed);
   for (const int after_us : {100, 3000, 12000}) many_threads(told, after_us);
 #endif
 }

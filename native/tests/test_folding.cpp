@@ -234,8 +234,8 @@ void check_short(uint64_t seed) {
 
 int main() {
   Folder folder;
-  for (uint64_t seed = 0; seed < 300; seed++) check_one(seed, folder);
-  for (uint64_t seed = 0; seed < 2000; seed++) check_short(seed);
+  for (uint64_t seed = 0; seed < cases(300); seed++) check_one(seed, folder);
+  for (uint64_t seed = 0; seed < cases(2000); seed++) check_short(seed);
 
   // Half octaves: from 2^e, and from sqrt(2) * 2^e on.
   CHECK(histogram_bucket(0) == 0 && histogram_bucket(1) == 0 && histogram_bucket(2) == 2 && histogram_bucket(3) == 3);

@@ -113,7 +113,7 @@ int main() {
     write_file(path, bytes.substr(0, size));
     CHECK(TilesFile(path, of).empty());
   }
-  for (int i = 0; i < 300; i++) {
+  for (uint32_t i = 0; i < cases(300); i++) {
     std::string damaged = bytes;
     for (size_t k = 1 + random() % 20; k-- > 0;) damaged[random() % damaged.size()] = char(random());
     write_file(path, damaged);

@@ -25,10 +25,7 @@ from tests.deep.ranks import write_ranks
 from tests.deep.test_map_combine import answers, same
 
 distributed = pytest.importorskip("distributed")
-pytestmark = [
-    pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning"),
-    pytest.mark.xdist_group("dask"),  # one cluster is enough
-]
+pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::ResourceWarning")
 
 RANKS = 6
 # Workers hold their next task while the file `hold` is there, and say so by a file named after their process.

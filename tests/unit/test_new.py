@@ -40,6 +40,8 @@ def copy_of_the_tree(folder: Path) -> Path:
                 (folder / "src/strobe" / path.name).symlink_to(path)
     if (ROOT / "web/node_modules").exists():
         (folder / "web/node_modules").symlink_to(ROOT / "web/node_modules")
+    if (ROOT / ".mypy_cache").exists():  # of `./dev check`: only what is new is looked at
+        shutil.copytree(ROOT / ".mypy_cache", folder / ".mypy_cache")
     return folder
 
 
