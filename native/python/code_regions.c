@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "code_extra.h"
 #include "filter.h"
 #include "include/strobe.h"
 
@@ -94,10 +93,6 @@ static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
 }
 
 uintptr_t code_region_slowly(PyCodeObject* code, PyObject* globals) {
-  void* extra = NULL;
-  get_extra((PyObject*)code, code_extra_index, &extra);
-  uint64_t known = (uint64_t)(uintptr_t)extra - code_base;
-  if (known < (UINT64_C(1) << 32)) return (uintptr_t)known;
   /* Classifying allocates and may meet an exception that is already set (a generator resumed by throw). */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);

@@ -6,6 +6,8 @@
 #include <Python.h>
 #include <stdint.h>
 
+#include "code_extra.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -34,18 +36,8 @@ void code_region_throttle(PyCodeObject* code, uint32_t region);
 #ifndef __cplusplus
 /* What is known of `code`. */
 static inline uintptr_t code_region(PyCodeObject* code, PyObject* globals) {
-#if PY_VERSION_HEX < 0x030E0000
-  /* _PyCodeObjectExtra of Objects/codeobject.c, the same from 3.6 to 3.13: spares a checked call per event. */
-  const struct {
-    Py_ssize_t size;
-    void* values[1];
-  }* extra = code->co_extra;
-  if (__builtin_expect(extra != NULL && extra->size > code_extra_index, 1)) {
-    uint64_t known = (uint64_t)(uintptr_t)extra->values[code_extra_index] - code_base;
-    if (__builtin_expect(known < (UINT64_C(1) << 32), 1)) return (uintptr_t)known;
-  }
-#endif
-  return code_region_slowly(code, globals);
+  const uint64_t known = (uint64_t)extra_of(code, code_extra_index) - code_base;
+  return __builtin_expect(known < (UINT64_C(1) << 32), 1) ? (uintptr_t)known : code_region_slowly(code, globals);
 }
 static inline int is_throttled(uint32_t region) {
   return __builtin_expect(region < THROTTLED_REGIONS && ((const volatile uint8_t*)code_throttle)[region], 0);

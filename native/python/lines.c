@@ -68,18 +68,12 @@ static LineCode* make(PyCodeObject* code, const char* file, const char* name) {
   return made;
 }
 
-static void* decision_of(PyCodeObject* code) {
-  void* extra = NULL;
-  get_extra((PyObject*)code, lines_extra_index, &extra);
-  return extra;
-}
-
 /* What a code object is from this start on; NULL: not chosen. */
 static LineCode* choose(PyCodeObject* code, int named) {
   const char* file = PyUnicode_AsUTF8(code->co_filename);
   const char* name = file ? PyUnicode_AsUTF8(code->co_qualname) : NULL;
-  void* before = decision_of(code);
-  LineCode* known = (uintptr_t)before & 1 ? NULL : before;
+  const uintptr_t before = extra_of(code, lines_extra_index);
+  LineCode* known = before & 1 ? NULL : (LineCode*)before;
   if (known && known->named_in == session) named = 1;
   int wanted = named;
   if (!name) PyErr_Clear();
@@ -89,8 +83,8 @@ static LineCode* choose(PyCodeObject* code, int named) {
     known->start = lines_starts, known->chosen = wanted;
     if (named) known->named_in = session;
   }
-  void* now = known ? (void*)known : (void*)((uintptr_t)lines_starts * 2 + 1);
-  if (now != before && set_extra((PyObject*)code, lines_extra_index, now) != 0) return PyErr_Clear(), NULL;
+  const uintptr_t now = known ? (uintptr_t)known : (uintptr_t)lines_starts * 2 + 1;
+  if (now != before && set_extra((PyObject*)code, lines_extra_index, (void*)now) != 0) return PyErr_Clear(), NULL;
   if (!known || !wanted) return NULL;
 #if PY_VERSION_HEX >= 0x030C0000
   if (lines_watch((PyObject*)code) != 0) return PyErr_Clear(), NULL;
@@ -99,10 +93,9 @@ static LineCode* choose(PyCodeObject* code, int named) {
 }
 
 LineCode* lines_of(PyCodeObject* code) {
-  void* extra = decision_of(code);
-  const uintptr_t bits = (uintptr_t)extra;
+  const uintptr_t bits = extra_of(code, lines_extra_index);
   if (__builtin_expect(bits == (uintptr_t)lines_starts * 2 + 1, 1)) return NULL;
-  LineCode* known = extra;
+  LineCode* known = (LineCode*)bits;
   if (bits && !(bits & 1) && known->start == lines_starts) return known->chosen ? known : NULL;
   /* An exception may be set already: a generator that is resumed by throw. */
   PyObject *type, *value, *trace;
