@@ -27,9 +27,9 @@ static FAST_TLS char* stack_limit = (char*)UINTPTR_MAX;
 static FAST_TLS int importing; /* depth of import machinery: code that an import runs is not recorded */
 static int c_functions;        /* are recorded, too */
 /* Python functions that ran while the hook was in, and what each of them pays for that: the interpreter does not inline
- * calls then. By callgrind, 60 instructions or 0.02 us. */
+ * calls then. Measured: 280 instructions, 25 to 30 ns. */
 static uint64_t frames;
-static const double frame_ns = 20;
+static const double frame_ns = 27;
 /* The C function that runs in this thread, innermost, if it is recorded. */
 static FAST_TLS PyObject* running_c_function;
 
