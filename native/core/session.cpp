@@ -81,8 +81,10 @@ int Session::start(const strobe_options& options) {
     const uint32_t keep = options_.keep == UINT32_MAX ? 0 : options_.keep ? options_.keep : Collector::kAll;
     collector_ = std::make_unique<Collector>(keep, options_.min_duration_ns, regions_, *paths_, [this] { commit(); });
   }
+  const bool no_functions = child_ && throttle_.given_up();  // the parent took the hooks out
   if (!child_) throttle_.forget();
   throttle_.begin(options_.throttle_calls, int64_t(options_.throttle_ns));
+  if (no_functions) throttle_.give_up();
   metrics_ = std::make_unique<ProcessMetrics>(counters_);
   thread_metrics_.clear();
   shed_ = 0, records_seen_ = 0, spent_ns_ = 0;
@@ -135,6 +137,7 @@ int Session::start(const strobe_options& options) {
     remove_files();
     return error;
   }
+  if (no_functions) count("budget_no_functions", 1);
   generation_.fetch_add(1);
   state_.store(kActive, std::memory_order_release);
   return 0;
@@ -264,8 +267,10 @@ void Session::after_fork_in_child() {
   }
   slots_.clear();
   const std::vector<uint32_t> throttled = throttle_.throttled();
+  const bool no_functions = throttle_.given_up();
   new (&throttle_) Throttle;
   for (uint32_t region : throttled) throttle_.note(region);  // they are not recorded here either
+  if (no_functions) throttle_.give_up();
   (void)paths_.release();
   if (metrics_) metrics_->forked();
   (void)metrics_.release();

@@ -41,13 +41,16 @@ def classify(stream: Stream, cuts: Cuts, acts: Activities, recurring: Collection
             validated = {step: at for step, at in validated.items() if step not in begun_ns}
     if len(validated) <= _UNUSUAL * len(cuts):
         extras["validation"] = extras.get("validation", {}) | validated
-    base = _base(acts)
-    names = [[(0, base)] for _ in range(len(cuts))]
+    classes = [_base(acts)] * len(cuts)
+    begun: dict[int, list[tuple[int, str]]] = {}
     for name, begun_ns in extras.items():
         for step, at in begun_ns.items():
-            names[step].append((at, name))
-    in_order = ("+".join(name for _, name in sorted(each)) for each in names)
-    return [name if complete else PARTIAL for name, complete in zip(in_order, cuts.complete, strict=True)]
+            begun.setdefault(step, []).append((at, name))
+    for step, each in begun.items():
+        classes[step] = "+".join([classes[step], *(name for _, name in sorted(each))])
+    for step in np.flatnonzero(~cuts.complete).tolist():
+        classes[step] = PARTIAL
+    return classes
 
 
 def _base(acts: Activities) -> str:
@@ -109,13 +112,20 @@ def label(function: str) -> str:
 
 def _validations(acts: Activities, cuts: Cuts) -> Begun:
     """Steps in which, after the last update, data are waited for and run forward."""
-    begun: Begun = {}
     first = np.searchsorted(acts.start_ns, cuts.start_ns)
     end = np.searchsorted(acts.start_ns, cuts.end_ns)
-    for step, (low, high) in enumerate(zip(first.tolist(), end.tolist(), strict=True)):
-        updates = np.flatnonzero(acts.part[low:high] == OPTIMIZER)
-        tail = low + int(updates[-1]) + 1 if len(updates) else high
-        waits = np.flatnonzero(acts.part[tail:high] == DATA_WAIT)
-        if len(waits) and (acts.part[tail + int(waits[0]) : high] == FORWARD).any():
-            begun[step] = int(acts.start_ns[tail + int(waits[0])])
-    return begun
+    updates = np.flatnonzero(acts.part == OPTIMIZER)
+    last = np.searchsorted(updates, end) - 1
+    step = np.flatnonzero(last >= 0)
+    step = step[updates[last[step]] >= first[step]]
+    wait, found = _next(acts.part == DATA_WAIT, updates[last[step]], end[step])
+    step, wait = step[found], wait[found]
+    _, found = _next(acts.part == FORWARD, wait, end[step])
+    return dict(zip(step[found].tolist(), acts.start_ns[wait[found]].tolist(), strict=True))
+
+
+def _next(chosen: Bools, after: Ints, end: Ints) -> tuple[Ints, Bools]:
+    """The first chosen place after each of `after`, and whether it is before `end`."""
+    places = np.append(np.flatnonzero(chosen), len(chosen))
+    found: Ints = places[np.searchsorted(places[:-1], after, side="right")]
+    return found, found < end
