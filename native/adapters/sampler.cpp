@@ -15,6 +15,8 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "adapters/python_stacks.h"
 #include "core/clock.h"
@@ -40,6 +42,12 @@ int64_t cpu_ns(clockid_t clock) {  // -1: the thread is gone
 
 clockid_t clock_of_thread(uint64_t id) { return clockid_t((~unsigned(id) << 3) | 6); }  // as pthread_getcpuclockid
 
+// What has been accounted for of a thread.
+struct Account {
+  uint64_t id;
+  int64_t cpu, since_ns;
+};
+
 struct Thread {
   uint64_t id = 0;
   clockid_t clock = 0;
@@ -57,8 +65,13 @@ struct Thread {
 
 class Sampler {
  public:
-  Sampler(const frame_layout& layout, uintptr_t interpreter, int64_t period_ns)
-      : layout_(layout), interpreter_(interpreter), period_ns_(period_ns), stacks_(layout_, memory_) {}
+  // `accounts`: of the sampler before, where this one goes on.
+  Sampler(const frame_layout& layout, uintptr_t interpreter, int64_t period_ns, std::vector<Account> accounts)
+      : layout_(layout),
+        interpreter_(interpreter),
+        period_ns_(period_ns),
+        accounts_(std::move(accounts)),
+        stacks_(layout_, memory_) {}
 
   int start() {
     if (!memory_.open()) return errno;
@@ -71,11 +84,14 @@ class Sampler {
         this);
   }
 
-  void stop() {
+  std::vector<Account> stop() {
     quit_ = true;
     futex_wake(wake_);
     pthread_join(thread_, nullptr);
     wait_until_gone(thread_id_);
+    std::vector<Account> accounts;
+    for (const auto& [at, thread] : threads_) accounts.push_back({thread->id, thread->cpu, thread->since_ns});
+    return accounts;
   }
 
  private:
@@ -144,7 +160,10 @@ class Sampler {
       thread->location = strobe_location(id, name_of(id).c_str());
       thread->cpu = std::max<int64_t>(cpu_ns(thread->clock), 0);
       thread->since_ns = now;
+      for (const Account& account : accounts_)
+        if (account.id == id) thread->cpu = account.cpu, thread->since_ns = account.since_ns;
     }
+    if (whole) accounts_.clear();
     return true;
   }
 
@@ -266,6 +285,7 @@ class Sampler {
   const frame_layout layout_;
   const uintptr_t interpreter_;
   const int64_t period_ns_;
+  std::vector<Account> accounts_;
   ForeignMemory memory_;
   PythonStacks stacks_;
   std::map<uintptr_t, std::unique_ptr<Thread>> threads_;
@@ -284,6 +304,7 @@ class Sampler {
 
 std::mutex running_mutex;
 Sampler* running = nullptr;
+std::vector<Account> interrupted;  // what the sampler left that a fork interrupted
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
 }  // namespace
@@ -297,22 +318,27 @@ int strobe_sampler_start(const frame_layout* layout, void* interpreter, double s
   // The thread is not there in a forked child: what it held is left as it is.
   pthread_once(&once, [] {
     pthread_atfork([] { running_mutex.lock(); }, [] { running_mutex.unlock(); },
-                   [] { running = nullptr, running_mutex.unlock(); });
+                   [] { running = nullptr, interrupted.clear(), running_mutex.unlock(); });
   });
   std::lock_guard lock(running_mutex);
   if (running) return 0;
-  auto sampler = std::make_unique<Sampler>(*layout, uintptr_t(interpreter), int64_t(1e9 / samples_per_s));
+  auto sampler = std::make_unique<Sampler>(*layout, uintptr_t(interpreter), int64_t(1e9 / samples_per_s),
+                                           std::exchange(interrupted, {}));
   if (const int error = sampler->start()) return error;
   running = sampler.release();
   return 0;
 }
 
-void strobe_sampler_stop(void) {
+void strobe_sampler_stop(int goes_on) {
   using namespace strobe;
   std::lock_guard lock(running_mutex);
-  if (!running) return;
-  running->stop();
+  std::vector<Account> accounts;
+  if (running) accounts = running->stop();
   delete running;
   running = nullptr;
+  if (!goes_on)
+    interrupted.clear();
+  else if (!accounts.empty())
+    interrupted = std::move(accounts);
 }
 }

@@ -10,7 +10,8 @@ extern "C" {
 
 // `interpreter`: whose threads. 0, or an errno value. Does nothing if it runs.
 STROBE_API int strobe_sampler_start(const struct frame_layout* layout, void* interpreter, double samples_per_s);
-STROBE_API void strobe_sampler_stop(void);
+// `goes_on`: it will be started again soon, and the threads' time until then is to be part of their next sample.
+STROBE_API void strobe_sampler_stop(int goes_on);
 
 #ifdef __cplusplus
 }

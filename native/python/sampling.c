@@ -14,9 +14,9 @@ static int start(void) {
 }
 
 /* The sampler never takes the GIL, but may wait for the disk. */
-static void stop(void) {
+static void stop(int goes_on) {
   PyThreadState* saved = PyEval_SaveThread();
-  strobe_sampler_stop();
+  strobe_sampler_stop(goes_on);
   PyEval_RestoreThread(saved);
 }
 
@@ -33,12 +33,12 @@ int sampling_start(double samples_per_s) {
 
 void sampling_stop(void) {
   wanted = 0;
-  stop();
+  stop(0);
 }
 
 void sampling_before_fork(void) {
   forking++;
-  stop();
+  stop(1);
 }
 
 void sampling_after_fork(void) {

@@ -1,4 +1,4 @@
-"""The HTML file in a real browser, from the disk; and in numbers."""
+"""The HTML file in numbers."""
 
 import html
 import json
@@ -9,7 +9,7 @@ import pytest
 
 import strobe
 from strobe.formats.html import FORMAT
-from tests.unit.hand_made import make_trace, span, train_steps
+from tests.unit.hand_made import make_trace, span
 
 
 def tree_of(text: str) -> dict[str, list[object]]:
@@ -49,45 +49,6 @@ def test_the_file_is_bounded(tmp_path: Path) -> None:
     notes = FORMAT.write(make_trace({"main": spans}), tmp_path / "a.html")
     assert (tmp_path / "a.html").stat().st_size < 4_000_000
     assert any("call paths take too little time" in note for note in notes)
-
-
-@pytest.mark.browser
-def test_it_opens_from_the_disk(tmp_path: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
-    from tests.ui.conftest import CHROMIUM, FLAGS
-
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    make_trace({"main": train_steps(20)}).export(tmp_path / "a.html")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1200, "height": 900})
-        troubles: list[str] = []
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("console", lambda message: troubles.append(message.text))
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"file://{tmp_path / 'a.html'}")
-        canvas = page.locator("#icicle")
-        box = canvas.bounding_box()
-        assert box is not None
-        assert box["height"] > 40
-        page.mouse.move(box["x"] + 100, box["y"] + 27)
-        assert "20 calls" in page.locator("#told").inner_text()
-        first = canvas.evaluate("canvas => canvas.toDataURL()")
-        page.mouse.click(box["x"] + 100, box["y"] + 27)
-        assert canvas.evaluate("canvas => canvas.toDataURL()") != first
-        page.keyboard.press("Escape")
-        assert canvas.evaluate("canvas => canvas.toDataURL()") == first
-        page.fill("#find", "conv2d")
-        assert canvas.evaluate("canvas => canvas.toDataURL()") != first
-        assert "One step" in page.locator("pre").inner_text()
-        assert page.locator("#steps").count() == 1
-        page.screenshot(path=str(tmp_path / "page.png"))
-        browser.close()
-    assert troubles == []
-    assert asked == [f"file://{tmp_path / 'a.html'}"]
 
 
 def test_a_file_that_is_there_is_replaced_only_when_the_new_one_is_complete(tmp_path: Path) -> None:

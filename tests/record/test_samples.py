@@ -182,10 +182,10 @@ def test_parent_and_child_are_sampled_while_their_main_threads_stay_in_c_code(wo
                 pass
 
         def in_parent():
-            spin(0.2)
+            spin(0.4)
 
         def in_child(done):
-            spin(0.2)
+            spin(0.4)
             done.release()
 
         def forks(done):
@@ -213,7 +213,38 @@ def test_parent_and_child_are_sampled_while_their_main_threads_stay_in_c_code(wo
     parent, child = cpu_by_process(trace, "in_parent"), cpu_by_process(trace, "in_child")
     assert len(parent) == len(child) == 1
     assert parent.keys() != child.keys()
-    assert min(*parent.values(), *child.values()) > 0.1
+    assert min(*parent.values(), *child.values()) > 0.2
+
+
+def test_the_time_around_a_fork_is_in_the_samples_after_it(workshop: Workshop) -> None:
+    """Sampling pauses for each fork; with one every few milliseconds that is a good part of the time."""
+    program = workshop.write(
+        "forks.py",
+        """
+        import os, time
+
+        def spin(seconds):
+            end = time.thread_time() + seconds
+            while time.thread_time() < end:
+                pass
+
+        def forks():
+            for _ in range(100):
+                spin(0.002)
+                child = os.fork()
+                if not child:
+                    os._exit(0)
+                spin(0.002)
+                os.waitpid(child, 0)
+
+        start = time.thread_time()
+        forks()
+        print(time.thread_time() - start)
+        """,
+    )
+    recorded = workshop.recorded("--trace", "metrics", "--sample", "1000", str(program))
+    assert recorded.returncode == 0
+    assert sum(cpu_by_process(strobe.open(recorded.trace), "forks").values()) > 0.85 * float(recorded.stdout)
 
 
 def test_forks_raise_no_warning_and_sampling_that_was_stopped_in_one_stays_stopped(workshop: Workshop) -> None:
