@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/descriptors.h"
+
 namespace strobe {
 
 class ForeignMemory {
@@ -27,7 +29,7 @@ class ForeignMemory {
 
  private:
   int fd_ = -1;
-  uint64_t device_ = 0, inode_ = 0;
+  FileId id_;
   char* map_ = nullptr;
 };
 

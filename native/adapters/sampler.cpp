@@ -1,7 +1,6 @@
 #include "adapters/sampler.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 
 #include "adapters/python_stacks.h"
 #include "core/clock.h"
+#include "core/descriptors.h"
 #include "core/own_thread.h"
 #include "core/system_calls.h"
 
@@ -170,10 +170,7 @@ class Sampler {
   static std::string small_file(uint64_t id, const char* what) {
     char path[64], bytes[256];
     snprintf(path, sizeof path, "/proc/self/task/%llu/%s", (unsigned long long)id, what);
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return {};
-    const ssize_t n = ::read(fd, bytes, sizeof bytes);
-    ::close(fd);
+    const ssize_t n = read_small(path, bytes, sizeof bytes);
     return n > 0 ? std::string(bytes, size_t(n)) : std::string();
   }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/descriptors.h"
 #include "core/session.h"
 
 namespace strobe {
@@ -37,7 +38,7 @@ double clock_now(clockid_t clock) {
 uint64_t Session::bytes_of_others() const {
   uint64_t sum = 0;
   const std::string_view own = std::string_view(blocks_.name).substr(blocks_.name.rfind('/') + 1);
-  DIR* entries = opendir(folder_.c_str());
+  DIR* entries = open_folder(folder_.c_str());
   if (!entries) return 0;
   while (const dirent* entry = readdir(entries)) {
     const std::string_view name = entry->d_name;

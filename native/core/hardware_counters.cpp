@@ -1,6 +1,5 @@
 #include "core/hardware_counters.h"
 
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/descriptors.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -50,12 +50,7 @@ size_t most_threads() {
 void PerfFile::open(size_t counter, int thread) {
   const int low = open_counter(counter, thread);
   if (low < 0) return;
-  // Far from the numbers that the program's own files get, below the limit that it has.
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const int high = fcntl(low, F_DUPFD_CLOEXEC, int(std::min<rlim_t>(limit.rlim_cur / 2, 900)));
-  if (high >= 0) ::close(low);
-  fd = high >= 0 ? high : low;
+  fd = move_away(low);
   if (ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0) return;
   ::close(fd);
   fd = -1;

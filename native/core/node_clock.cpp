@@ -1,7 +1,6 @@
 #include "core/node_clock.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <sstream>
 
 #include "core/clock.h"
+#include "core/descriptors.h"
 
 namespace strobe {
 
@@ -45,12 +45,7 @@ int64_t ns_of(const timespec& at) { return int64_t(at.tv_sec) * 1000000000 + at.
 
 std::string node_name() {
   char boot[64] = "";
-  if (int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); fd >= 0) {
-    const ssize_t n = read(fd, boot, sizeof boot - 1);
-    boot[n > 0 ? n : 0] = 0;
-    boot[strcspn(boot, "\n")] = 0;
-    close(fd);
-  }
+  if (read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot) > 0) boot[strcspn(boot, "\n")] = 0;
   std::string name(boot);
   if (name.empty()) {
     gethostname(boot, sizeof boot - 1);
@@ -109,8 +104,9 @@ bool NodeClock::measure_at(const std::string& address, ClockReading& reading) co
   sockaddr_in at{};
   at.sin_family = AF_INET, at.sin_port = htons(port_);
   if (inet_pton(AF_INET, address.c_str(), &at.sin_addr) != 1) return false;
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return false;
+  const int low = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (low < 0) return false;
+  const int fd = move_away(low);
   bool found = connect(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0, answers = found;
   if (found) found = false;
   Question question;

@@ -1,7 +1,6 @@
 #include "core/process_metrics.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,8 @@
 #include <unistd.h>
 
 #include <charconv>
+
+#include "core/descriptors.h"
 
 namespace strobe {
 
@@ -38,16 +39,6 @@ enum Metric : uint32_t {
   kLoad,
   kHardware  // and those behind it
 };
-
-bool read_small(const char* path, char* buffer, size_t size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t n = read(fd, buffer, size - 1);
-  close(fd);
-  if (n <= 0) return false;
-  buffer[n] = 0;
-  return true;
-}
 
 double field(const char* text, const char* name) {
   const char* at = strstr(text, name);
@@ -106,7 +97,7 @@ bool ProcessMetrics::has(std::string_view group) const {
 // The files of this process's control group; in a container they often lie at the root whatever /proc says.
 void ProcessMetrics::find_cgroup() {
   char text[4096];
-  if (!read_small("/proc/self/cgroup", text, sizeof text)) return;
+  if (read_small("/proc/self/cgroup", text, sizeof text) <= 0) return;
   auto first_there = [](std::initializer_list<std::string> paths) {
     for (const std::string& path : paths)
       if (access(path.c_str(), R_OK) == 0) return path;
@@ -135,7 +126,7 @@ void ProcessMetrics::find_cgroup() {
 }
 
 void ProcessMetrics::read_threads(Totals& totals) {
-  DIR* tasks = opendir("/proc/self/task");
+  DIR* tasks = open_folder("/proc/self/task");
   if (!tasks) return;
   int main_id = getpid();
   char path[64], text[256];
@@ -146,7 +137,7 @@ void ProcessMetrics::read_threads(Totals& totals) {
     if (id <= 0) continue;
     ids.push_back(id);
     snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", id);
-    if (!read_small(path, text, sizeof text)) continue;
+    if (read_small(path, text, sizeof text) <= 0) continue;
     double cpu_ns = strtod(text, nullptr);
     if (threads_) thread_cpu_ns_[id] = cpu_ns;
     if (groups_of_threads_.size() > 4096) groups_of_threads_.clear();  // a program that makes threads without end
@@ -154,7 +145,7 @@ void ProcessMetrics::read_threads(Totals& totals) {
     if (known == groups_of_threads_.end()) {
       snprintf(path, sizeof path, "/proc/self/task/%d/comm", id);
       char name[64];
-      if (!read_small(path, name, sizeof name)) continue;
+      if (read_small(path, name, sizeof name) <= 0) continue;
       auto begins = [&](const char* prefix) { return !strncmp(name, prefix, strlen(prefix)); };
       double Totals::* group = &Totals::other_cpu_ns;
       if (id == main_id)
@@ -178,7 +169,7 @@ void ProcessMetrics::read_threads(Totals& totals) {
 // Of all interfaces but the machine's own; proc(5) knows no bytes of a single process.
 void ProcessMetrics::read_network(Totals& totals) {
   char text[8192];
-  if (!read_small("/proc/self/net/dev", text, sizeof text)) return;
+  if (read_small("/proc/self/net/dev", text, sizeof text) <= 0) return;
   for (char *rest = nullptr, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(nullptr, "\n", &rest)) {
     char* colon = strchr(line, ':');
     if (!colon || strstr(line, " lo:") || !strncmp(line, "lo:", 3)) continue;
@@ -196,7 +187,7 @@ void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, doub
   Totals now;
   if (has("cpu") || threads_ || hardware_wanted_) read_threads(now);
   char text[4096];
-  if (has("io") && read_small("/proc/self/io", text, sizeof text)) {
+  if (has("io") && read_small("/proc/self/io", text, sizeof text) > 0) {
     now.read_bytes = field(text, "rchar: "), now.write_bytes = field(text, "wchar: ");
     now.disk_read_bytes = field(text, "\nread_bytes: "), now.disk_write_bytes = field(text, "\nwrite_bytes: ");
   }
@@ -206,22 +197,22 @@ void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, doub
   now.minor_faults = double(usage.ru_minflt), now.major_faults = double(usage.ru_majflt);
   if (has("memory")) {
     out.emplace_back(kPeakResident, double(usage.ru_maxrss) * 1024);
-    if (read_small("/proc/self/statm", text, sizeof text)) {
+    if (read_small("/proc/self/statm", text, sizeof text) > 0) {
       char* rest;
       strtod(text, &rest);
       out.emplace_back(kResident, strtod(rest, nullptr) * double(sysconf(_SC_PAGESIZE)));
     }
   }
-  if (has("pss") && read_small("/proc/self/smaps_rollup", text, sizeof text))
+  if (has("pss") && read_small("/proc/self/smaps_rollup", text, sizeof text) > 0)
     out.emplace_back(kPss, field(text, "Pss:") * 1024);
-  if (double load = 0; has("load") && read_small("/proc/loadavg", text, sizeof text)) {
+  if (double load = 0; has("load") && read_small("/proc/loadavg", text, sizeof text) > 0) {
     std::from_chars(text, text + strlen(text), load);  // strtod has the program's decimal point
     out.emplace_back(kLoad, load);
   }
   if (has("network")) read_network(now);
-  if (!memory_now_.empty() && read_small(memory_now_.c_str(), text, sizeof text))
+  if (!memory_now_.empty() && read_small(memory_now_.c_str(), text, sizeof text) > 0)
     out.emplace_back(kCgroupMemory, strtod(text, nullptr));
-  if (!cpu_stat_.empty() && read_small(cpu_stat_.c_str(), text, sizeof text))
+  if (!cpu_stat_.empty() && read_small(cpu_stat_.c_str(), text, sizeof text) > 0)
     now.throttled_ns =
         field(text, throttled_unit_ns_ == 1 ? "throttled_time " : "throttled_usec ") * throttled_unit_ns_;
   if (last_ns_ && now_ns > last_ns_) {

@@ -60,6 +60,15 @@ class Timeline:
         """Until the address matches."""
         expect(self.page).to_have_url(re.compile(pattern))
 
+    def settle(self) -> None:
+        """Until nothing moves any more: address and picture are the same for 0.4 s."""
+        last, same, end = None, 0, time.monotonic() + 30
+        while same < 4:
+            assert time.monotonic() < end, "the timeline never rests"
+            self.page.wait_for_timeout(100)
+            now = self.page.url, self.page.locator(".tracks-canvas").evaluate("canvas => canvas.toDataURL()")
+            same, last = same + 1 if now == last else 0, now
+
     def at(self, x: float, y: float) -> tuple[float, float]:
         """A point on the screen from a share of the tracks' width, and pixels from their top."""
         box = self.box

@@ -290,10 +290,10 @@ def test_a_chosen_region_stands_out_on_the_timeline(page: Page, address: str) ->
     everything = canvas.evaluate(bright)
     page.goto(f"{address}#page=timeline{stretch}&region=forward")
     expect(page.get_by_title(re.compile("^forward stands out"))).to_be_visible()
-    page.wait_for_timeout(300)
+    timeline.settle()
     assert 0 < canvas.evaluate(bright) < everything / 2, "only the chosen one keeps its colour"
     page.keyboard.press("]")
-    page.wait_for_timeout(600)
+    timeline.settle()
     page.mouse.click(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
     page.get_by_role("complementary").get_by_role("button", name="In all iterations").click()
     expect(page).to_have_url(re.compile(r"page=structure.*step=\d+&region=train_step"))

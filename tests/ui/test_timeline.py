@@ -35,10 +35,11 @@ def test_w_and_s_zoom_around_the_pointer(timeline: Timeline) -> None:
     whole = timeline.page.evaluate("fetch('api/meta').then(r => r.json())")
     at = whole["start_ns"] + 0.25 * (whole["end_ns"] - whole["start_ns"])
     assert abs((at - start) / (end - start) - 0.25) < 0.01, "the moment under the pointer stays there"
-    before = timeline.length
+    timeline.settle()
+    before = timeline.window or (0, 0)
     timeline.page.keyboard.press("w")
-    timeline.page.wait_for_timeout(400)
-    assert timeline.length < before
+    timeline.wait_for(rf"time=(?!{before[0]}-{before[1]})")
+    assert timeline.length < before[1] - before[0]
     for _ in range(6):
         timeline.page.keyboard.press("s")
     expect(timeline.page).not_to_have_url(re.compile("time="))
@@ -48,7 +49,7 @@ def test_a_and_d_pan_without_zooming(timeline: Timeline, address: str) -> None:
     open_timeline(timeline.page, address, "&time=100000000-150000000")
     timeline.page.keyboard.press("d")
     timeline.wait_for(r"time=(?!100000000-)")
-    timeline.page.wait_for_timeout(500)
+    timeline.settle()
     start, end = timeline.window or (0, 0)
     assert start > 100_000_000
     assert end - start == 50_000_000
@@ -112,7 +113,7 @@ def test_a_click_selects_a_span_and_says_all_about_it(timeline: Timeline) -> Non
     page = timeline.page
     page.keyboard.press("]")
     timeline.wait_for("time=")
-    page.wait_for_timeout(600)
+    timeline.settle()
     # Depths of the main thread: <module>, main, train_step, then fetch, forward, backward.
     page.mouse.click(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
     details = page.get_by_role("complementary")
@@ -146,12 +147,13 @@ def test_a_double_click_zooms_to_a_span(timeline: Timeline) -> None:
     page = timeline.page
     page.keyboard.press("]")
     timeline.wait_for("time=")
-    page.wait_for_timeout(600)
-    before = timeline.length
+    timeline.settle()
+    before = timeline.window or (0, 0)
     page.mouse.dblclick(*timeline.at(0.75, timeline.row("main thread") + 3 * 17))
     timeline.wait_for("span=")
-    page.wait_for_timeout(600)
-    assert timeline.length < before
+    timeline.wait_for(rf"time=(?!{before[0]}-{before[1]})")
+    timeline.settle()
+    assert timeline.length < before[1] - before[0]
 
 
 def test_a_reload_brings_everything_back(timeline: Timeline) -> None:
@@ -159,7 +161,7 @@ def test_a_reload_brings_everything_back(timeline: Timeline) -> None:
     page.keyboard.press("]")
     timeline.wait_for("time=")
     page.get_by_role("button", name="watcher").click()
-    page.wait_for_timeout(600)
+    timeline.settle()
     page.mouse.click(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
     timeline.wait_for("span=")
     before = page.url
@@ -177,7 +179,7 @@ def test_a_closed_thread_is_one_row(timeline: Timeline) -> None:
     button.click()
     expect(button).to_have_attribute("aria-expanded", "false")
     assert (button.bounding_box() or {})["height"] < tall / 2
-    timeline.page.wait_for_timeout(400)
+    timeline.settle()
     assert timeline.colours() > 5
 
 
@@ -201,7 +203,7 @@ def test_c_outlines_the_critical_path_of_the_step_in_the_middle(timeline: Timeli
     page = timeline.page
     page.keyboard.press("]")
     timeline.wait_for("time=")
-    page.wait_for_timeout(600)
+    timeline.settle()
     (step,) = re.findall(r"step (\d+)", page.locator(".notice").inner_text())
     picture = "document.querySelector('.tracks-canvas').toDataURL()"
     before = page.evaluate(picture)
@@ -233,7 +235,7 @@ def test_the_pointer_tells_what_lies_under_it(timeline: Timeline) -> None:
     page = timeline.page
     page.keyboard.press("]")
     timeline.wait_for("time=")
-    page.wait_for_timeout(600)
+    timeline.settle()
     page.mouse.move(*timeline.at(0.5, timeline.row("main thread") + 2 * 17))
     expect(page.get_by_role("tooltip")).to_contain_text("train_step")
 

@@ -1,0 +1,33 @@
+// descriptors.h - files that we open in a process that is not ours. Programs close descriptors that are not theirs
+// (daemons close all), at any moment of ours; what they open next gets the number, and is none of our business.
+#pragma once
+#include <dirent.h>
+#include <sys/types.h>
+
+namespace strobe {
+
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+
+// Of an open file; of none: FileId{}.
+FileId file_id(int fd);
+bool is_file(int fd, const FileId& id);
+
+// Closes `fd` if it is still that file.
+void close_file(int fd, const FileId& id);
+
+// A file that was just opened gets a number far from those that the program's own files get. Returns it, or `fd` itself
+// where there is none.
+int move_away(int fd);
+
+// Reads up to `size` - 1 bytes from the start of a file of /proc or of a control group, and ends them with a 0.
+// How many, or -1.
+ssize_t read_small(const char* path, char* buffer, size_t size);
+
+// As opendir, with such a number.
+DIR* open_folder(const char* path);
+
+}  // namespace strobe
