@@ -52,8 +52,9 @@ bool PythonStacks::threads(uintptr_t interpreter, std::vector<std::pair<uintptr_
 
 bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
   constexpr size_t word = sizeof(uintptr_t);
+  const uintptr_t before = stack.frames.empty() ? 0 : stack.frames[0].at;
   stack.frames.clear();
-  stack.instruction = 0, stack.cut = false;
+  stack.instruction = 0, stack.cut = stack.moved = false;
   for (int attempt = 0; attempt < 3; attempt++) {
     // Where 3.11 and 3.12 keep the frame is mostly where it was the last time: read along with the thread.
     if (!layout_.holder_is_pointer) stack.holder = thread + layout_.frame_holder;
@@ -62,17 +63,21 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
       if (!pointer || !(stack.holder = load<uintptr_t>(pointer) + layout_.frame_in_holder)) return false;
     }
     // What the stack was the last time is mostly where it is now: read along, before it is known whether that is so.
-    const bool guess = stack.to > stack.from && attempt == 0;
+    // So is the innermost frame: its instruction is read first and last.
+    const bool guess = before && stack.to > stack.from && attempt == 0;
     const size_t guessed = guess ? stack.to - stack.from : 0;
-    const ForeignMemory::Part begin[] = {
-        {thread, layout_.thread_bytes}, {stack.holder, word}, {stack.from, guessed}, {stack.holder, word}};
-    const char* state = memory_.read(begin, guess ? 4 : 2);
+    const ForeignMemory::Part instruction{before + layout_.frame_instruction, word};
+    const ForeignMemory::Part begin[] = {instruction,           {thread, layout_.thread_bytes}, {stack.holder, word},
+                                         {stack.from, guessed}, {stack.holder, word},           instruction};
+    const char* state = memory_.read(begin + (guess ? 0 : 1), guess ? 6 : 2);
     if (!state && attempt == 0) {  // a C stack or a part of the Python stack that is gone
       if (layout_.holder_is_pointer) stack.holder = 0;
       stack.from = stack.to = 0;
       continue;
     }
     if (!state) return false;
+    const char* first = state;
+    if (guess) state += word;
     if (layout_.holder_is_pointer &&
         load<uintptr_t>(state, layout_.frame_holder) + layout_.frame_in_holder != stack.holder) {
       stack.holder = 0;
@@ -89,6 +94,7 @@ bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
     if (guess && stack.from == from && stack.to >= frame + layout_.frame_bytes &&
         load<uintptr_t>(copied, guessed) == frame) {
       to = stack.to;
+      stack.moved = frame == before && load<uintptr_t>(first) != load<uintptr_t>(copied, guessed + word);
     } else {
       const ForeignMemory::Part part[] = {{from, to - from}, {stack.holder, word}};
       copied = memory_.read(part, 2);

@@ -36,6 +36,7 @@ struct PythonStack {
   uintptr_t from = 0, to = 0;       // what was copied of the thread's stack: a guess for the next time
   uintptr_t instruction = 0;        // of the innermost frame
   bool cut = false;                 // deeper than what is read
+  bool moved = false;               // the innermost frame went on to another instruction while it was read
 };
 
 class PythonStacks {

@@ -29,7 +29,9 @@ namespace {
 
 constexpr int kLooks = 5;  // at a call that may be of C code, before it counts as such
 constexpr int kMostUnseen = 4;
-constexpr int kListEvery = 8;                // samples between two looks at the list of threads
+constexpr size_t kListEvery = 8;             // samples between two looks at the list of threads, or as many as threads
+constexpr int kResting = 16;                 // looks in a row at a thread that did nothing
+constexpr uint64_t kRestingEvery = 4;        // samples between two looks at such a thread
 constexpr int64_t kWaitingRowNs = 50000000;  // a thread that does nothing gets a row as seldom as that
 
 enum State : uint8_t { kPython, kNative, kReady, kWaiting };
@@ -57,6 +59,7 @@ struct Thread {
   int64_t cpu = 0, since_ns = 0;  // as of its last row
   int64_t seen_cpu = -1, last_look_ns = 0;
   int unseen = 0;           // looks in a row at which it had run, and did not
+  int resting = 0;          // looks in a row before which it had not run
   uint32_t call_stack = 0;  // text
   int32_t line = 0;
   PythonStack stack;
@@ -102,16 +105,21 @@ class Sampler {
     for (int i = 0; i < 4; i++) state_text_[i] = strobe_text(kStateNames[i]);
     uint64_t random = uint64_t(monotonic_ns()) | 1;
     int64_t next = monotonic_ns(), counted_ns = next, own_cpu = 0;
-    for (uint64_t n = 0; !quit_; n++) {
+    for (uint64_t n = 0, list_at = 0; !quit_; n++) {
       const int64_t now = monotonic_ns();
-      if (n % kListEvery == 0 && !list(now)) break;
+      if (n == list_at) {
+        if (!list(now)) break;
+        list_at = n + std::max(kListEvery, threads_.size());
+      }
       for (auto at = threads_.begin(); at != threads_.end();) {
-        if (look(at->first, *at->second, now)) {
+        if (at->second->listed && at->second->resting >= kResting && (n + at->second->id) % kRestingEvery) {
           ++at;
-          continue;
+        } else if (look(at->first, *at->second, now)) {
+          ++at;
+        } else {
+          strobe_location_over(at->second->id);
+          at = threads_.erase(at);
         }
-        strobe_location_over(at->second->id);
-        at = threads_.erase(at);
       }
       if (now - counted_ns > 1000000000) {
         counted_ns = now;
@@ -198,6 +206,7 @@ class Sampler {
       return false;
     }
     if (cpu == t.seen_cpu) {  // has done nothing since
+      t.resting += t.resting < kResting;
       const State state = t.state == kPython || t.state == kNative ? asleep(t.id) : t.state;
       if (state != t.state || now - t.since_ns >= kWaitingRowNs) {
         t.state = state;
@@ -207,14 +216,14 @@ class Sampler {
       return true;
     }
     if (t.last_look_ns > t.since_ns) row(t, t.last_look_ns, t.cpu);  // what it waited until then
-    t.seen_cpu = cpu;
+    t.seen_cpu = cpu, t.resting = 0;
     const PythonFrame inner = t.stack.frames.empty() ? PythonFrame{} : t.stack.frames[0];
     const uintptr_t instruction = t.stack.instruction;
     if (!read(at, t)) {
       strobe_count("samples_not_read", 1);
       t.call_stack = 0, t.line = 0, t.state = kNative;
     }
-    if (cpu_ns(t.clock) > cpu) {  // it runs at this moment
+    if (t.stack.moved || cpu_ns(t.clock) > cpu) {  // it runs at this moment
       t.unseen = 0;
       row(t, now, cpu);
       return true;
@@ -242,7 +251,7 @@ class Sampler {
       t.checked.clear();
       return true;
     }
-    bool inside = true;
+    bool inside = !t.stack.moved;
     for (int i = 0; inside && i < kLooks; i++) inside = stacks_.still_there(t.stack);
     t.state = inside ? kNative : kPython;
     if (!stacks_.codes(t.stack, t.checked, codes_)) {
