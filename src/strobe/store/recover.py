@@ -53,6 +53,9 @@ def close_trace(folder: Path) -> None:
             state = raw.open_process(files).process()["end_state"]
             if files.rings is not None and state == "lost":
                 raw.recover(files)
+            elif files.rings is not None and state in ("closed", "exited"):  # as another user it may not remove them
+                files.rings.unlink()
+                files.rings.with_suffix(".statistics").unlink(missing_ok=True)
     with suppress(TraceError, OSError):
         symbols.resolve(folder, _regions(folder))
     from strobe.store.trace import open_trace  # which says with `ending` how a process ended
