@@ -53,9 +53,6 @@ def close_trace(folder: Path) -> None:
             raw.open_process(files)  # a file that is not sound stays as it is
             if files.rings is not None and not raw.is_alive(files.pid):
                 raw.recover(files)
-            elif files.rings is not None and state in ("closed", "exited"):  # as another user it may not remove them
-                files.rings.unlink()
-                files.rings.with_suffix(".statistics").unlink(missing_ok=True)
     with suppress(TraceError, OSError):
         symbols.resolve(folder, _regions(folder))
     from strobe.store.trace import open_trace  # which says with `ending` how a process ended
