@@ -48,6 +48,7 @@ size_t most_threads() {
 }  // namespace
 
 void PerfFile::open(size_t counter, int thread) {
+  counted_ = {};
   const int low = open_counter(counter, thread);
   if (low < 0) return;
   fd = move_away(low);
@@ -61,10 +62,17 @@ bool PerfFile::ours() const {
   return fd >= 0 && ioctl(fd, PERF_EVENT_IOC_ID, &there) == 0 && there == id;
 }
 
-double PerfFile::value() const {
-  uint64_t read_out[3];  // value, time enabled, time running
-  if (!ours() || ::read(fd, read_out, sizeof read_out) != sizeof read_out || !read_out[2]) return 0;
-  return double(read_out[0]) * (double(read_out[1]) / double(read_out[2]));
+double SharedCount::after(const uint64_t (&now)[3]) {
+  if (now[2] <= last_[2]) return sum_;  // it was not on since: what it missed is estimated when it was
+  sum_ += double(now[0] - last_[0]) * (double(now[1] - last_[1]) / double(now[2] - last_[2]));
+  std::copy(now, now + 3, last_);
+  return sum_;
+}
+
+double PerfFile::value() {
+  uint64_t read_out[3];
+  if (!ours() || ::read(fd, read_out, sizeof read_out) != sizeof read_out) return counted_.sum();
+  return counted_.after(read_out);
 }
 
 void PerfFile::close() {
@@ -139,7 +147,7 @@ void HardwareCounters::follow(const std::vector<int>& threads) {
 void HardwareCounters::read(double (&sums)[kHardwareCounters]) {
   for (size_t i = 0; i < kHardwareCounters; i++) {
     sums[i] = ended_[i];
-    for (const Followed& each : followed_)
+    for (Followed& each : followed_)
       if (each.thread) sums[i] += each.files[i].value();
   }
 }

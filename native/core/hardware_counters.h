@@ -12,16 +12,30 @@ namespace strobe {
 constexpr size_t kHardwareCounters = 4;
 extern const char* const kHardwareNames[kHardwareCounters];  // instructions, cycles, cache-misses, branch-misses
 
+// The CPU has few counters: where they are shared, the kernel lets each count for a part of the time. What it would
+// have counted in all of it is estimated from one reading to the next, so that sums never go back.
+class SharedCount {
+ public:
+  // The sum since the first time, given what perf_event_open(2) tells: value, ns enabled, ns on the CPU.
+  double after(const uint64_t (&now)[3]);
+  double sum() const { return sum_; }
+
+ private:
+  uint64_t last_[3] = {};
+  double sum_ = 0;
+};
+
 // One counter of one thread. Programs close descriptors that are not theirs; the number may be a file of their own
 // then, of which nothing may be read: the kernel's number of the counter tells whether it is ours.
 struct PerfFile {
   int fd = -1;
   uint64_t id = 0;
   void open(size_t counter, int thread);  // 0: the calling thread
-  double value() const;                   // 0 where it cannot be read
+  double value();                         // where it cannot be read: what it was
   void close();
 
  private:
+  SharedCount counted_;
   bool ours() const;
 };
 using PerfFiles = std::array<PerfFile, kHardwareCounters>;

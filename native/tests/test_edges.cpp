@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "core/hardware_counters.h"
 #include "tests/check.h"
 
 using namespace strobe;
@@ -244,9 +245,19 @@ void hardware_counters_of_many_threads() {
   CHECK(read(folder)->end_json[0].find("threads_without_hardware_counters") != std::string::npos);
 }
 
+void hardware_counters_are_shared() {
+  SharedCount count;
+  CHECK(count.after({100, 10, 10}) == 100);
+  CHECK(count.after({100, 30, 20}) == 100);  // on for half of the time, in which nothing happened
+  CHECK(count.after({100, 50, 20}) == 100);  // not on at all
+  CHECK(count.after({300, 60, 30}) == 700);  // since then on for 10 of 30
+  CHECK(count.sum() == 700);
+}
+
 }  // namespace
 
 int main() {
+  hardware_counters_are_shared();
   names_without_a_session();
   only_switches(0);
   only_switches(UINT32_MAX);

@@ -7,7 +7,7 @@ import pytest
 
 import strobe
 from strobe.record.api import region
-from tests.record.workshop import Workshop
+from tests.record.workshop import Workshop, spans_of
 
 PROGRAM = """
 import json
@@ -85,10 +85,54 @@ def test_a_decorated_function_is_recorded_each_time_and_never_overwrites(worksho
 
 
 def test_two_recordings_at_once_are_refused_with_a_sentence(workshop: Workshop) -> None:
-    workshop.write("program.py", "import strobe\nwith strobe.record('inner.strobe'):\n    pass\n")
-    outcome = workshop.recorded("program.py")
+    workshop.write(
+        "program.py",
+        """
+        import strobe
+        with strobe.record("outer.strobe"):
+            with strobe.record("inner.strobe"):
+                pass
+        """,
+    )
+    outcome = workshop.plain("program.py")
     assert "is being recorded already" in outcome.stderr
     assert outcome.returncode == 1
+
+
+def test_a_program_that_records_itself_goes_on_in_the_trace_of_strobe_run(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import strobe
+
+        def part(number):
+            return number
+
+        with strobe.record("inner.strobe", keep=5) as recording:
+            part(1)
+        assert strobe.record("call.strobe")(part)(2) == 2
+        strobe.stop()
+        part(3)
+        strobe.start("more.strobe", keep=5)
+        part(4)
+        strobe.stop()
+        part(5)
+        print(recording.path)
+        try:
+            strobe.record(kept=5)
+        except TypeError as error:
+            print(type(error).__name__)
+        """,
+    )
+    outcome = workshop.recorded("program.py")
+    assert outcome.returncode == 0
+    assert outcome.stdout == f"{outcome.trace}\nTypeError\n"
+    remark = "strobe: `strobe run` records this program already; what it records itself is in that trace\n"
+    assert outcome.stderr == remark
+    assert [path.name for path in workshop.folder.glob("*.strobe")] == ["out.strobe"]
+    assert spans_of(outcome.trace, "part") == 3
+    blocks = "select count(*) from spans s join regions r using (region) where r.name = 'strobe.record'"
+    assert strobe.open(outcome.trace).sql(blocks).rows() == [(1,)]
 
 
 def test_regions_of_a_program_under_strobe_run_are_recorded(workshop: Workshop) -> None:

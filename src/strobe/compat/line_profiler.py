@@ -91,6 +91,10 @@ class LineProfiler:
         """Begin to count."""
         import strobe
 
+        if session.active():
+            raise strobe.errors.RecordError(
+                "this process is being recorded already", do="Count lines there: `strobe run --lines`."
+            )
         self._folder = tempfile.TemporaryDirectory(prefix="strobe-lines-")
         recording = strobe.record(Path(self._folder.name) / "lines.strobe", trace="source_lines", keep="0")
         recording.__enter__()

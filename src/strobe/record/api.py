@@ -188,8 +188,10 @@ class record:  # noqa: N801
     those of `strobe run`, by the same names (`keep=10`, `trace="+python,-torch"`, `preset="light"`); the environment
     counts, too. Unlike there, everything is kept in detail unless `keep` says otherwise: whoever brackets a piece of
     code wants that piece. After the block `record.path` names the trace; open it with `strobe.open`.
+    Under `strobe run` the block is a region `strobe.record` of that trace, which `record.path` then names; path and
+    options do not count, and one sentence on stderr says so.
     Raises ValueError for a value that is none, TypeError for an option that does not exist, strobe.StrobeError when
-    the folder cannot be made, or when this process is being recorded already.
+    the folder cannot be made, or when the program is recording itself already.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, **options: object) -> None:
@@ -201,9 +203,15 @@ class record:  # noqa: N801
         self._adapters = traced_adapters(self._settings)
         self._wanted, self._given = path, options
         self.path: str | None = None
+        self._within: region | None = None  # the trace of `strobe run`
 
     def __enter__(self) -> record:
         if disabled():
+            return self
+        if _under_strobe_run():
+            self.path = _windows().settings.folder
+            self._within = region("strobe.record").__enter__()
+            _say_where_it_is()
             return self
         from strobe.errors import RecordError
         from strobe.record import session, windows
@@ -214,7 +222,7 @@ class record:  # noqa: N801
 
         if session.active():
             raise RecordError(
-                "this process is being recorded already", do="Remove one of the two: `strobe run`, or strobe.record()."
+                "this process is being recorded already", do="Remove one of the two calls of strobe.record()."
             )
         command = [sys.executable, *sys.argv]
         self.path = create(
@@ -236,6 +244,10 @@ class record:  # noqa: N801
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.path is None:
+            return
+        if self._within is not None:
+            self._within.__exit__()
+            self._within = None
             return
         from strobe.record import windows
         from strobe.record.folder import finish
@@ -260,6 +272,22 @@ class record:  # noqa: N801
         return call  # type: ignore[return-value]
 
 
+def _under_strobe_run() -> bool:
+    windows = _windows()
+    return windows is not None and bool(windows.settings.supervisor)
+
+
+_said = False
+
+
+def _say_where_it_is() -> None:
+    global _said
+    if not _said:
+        _said = True
+        sentence = "`strobe run` records this program already; what it records itself is in that trace"
+        print(f"strobe: {sentence}", file=sys.stderr)
+
+
 class Recorder:
     """The recording of this process, as `strobe.current()` gives it."""
 
@@ -280,11 +308,15 @@ _started: record | None = None
 def start(path: str | os.PathLike[str] | None = None, **options: object) -> Recorder | None:
     """Begin to record, as `with strobe.record(path, **options)` does, until `strobe.stop()`.
 
-    Under `strobe run` it opens the recording window (`--start paused`), and takes no arguments. Returns what `current`
-    returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
+    Under `strobe run` it opens the recording window (`--start paused`); path and options do not count, which is said
+    once on stderr. Returns what `current` returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
     """
     global _started
-    if path is None and not options and _windows() is not None:
+    given = path is not None or bool(options)
+    if _windows() is not None and (not given or _under_strobe_run()):
+        if given:
+            record(path, **options)  # options that are none are refused as without `strobe run`
+            _say_where_it_is()
         resume()
     else:
         begun = record(path, **options)
