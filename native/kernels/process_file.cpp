@@ -186,7 +186,7 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
     }
     if (of_file) {
       bytes_lost += next - at, chunks_damaged++;
-      if (next == bytes.size()) sound_bytes_ = at;
+      if (next == bytes.size()) sound_bytes_ = at, torn_bytes_ = next - at;
     }
     at = next;
   }
@@ -522,7 +522,7 @@ void ProcessFile::recover(const std::string& rings_path) {
       append_chunk(recovered_.chunks, kSamplesChunk, 0, n, w.bytes);
     }
     // A kill can cut a write between two pages. What that chunk was to hold is still in the rings: nothing is lost.
-    if (!overwritten && sound_bytes_ < map_bytes_) bytes_lost -= map_bytes_ - sound_bytes_, chunks_damaged--;
+    if (!overwritten && torn_bytes_) bytes_lost -= torn_bytes_, chunks_damaged--;
   }
   munmap(map, file.bytes);
   recovered_records = recovered_.records;

@@ -152,6 +152,7 @@ class ProcessFile {
   std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables
   mutable std::atomic<uint64_t> damaged_later_ = 0;
   size_t sound_bytes_ = 0;  // up to the chunk that was being written when the process was killed
+  size_t torn_bytes_ = 0;   // behind the last sound chunk: the beginning of one
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   Recovered recovered_;

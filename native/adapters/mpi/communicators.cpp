@@ -127,7 +127,10 @@ const Communicator* discover(const Library& library, Word comm) {
   Members members = members_of(library, comm);
   std::string name;
   if (comm == library.comm_world) {
-    name = "MPI_COMM_WORLD";
+    Word parent = 0;  // who was spawned has a world of its own, with the same ranks as that of the parents
+    const bool spawned =
+        library.comm_get_parent(&parent) == 0 && library.handle_at(&parent) != library.constants.comm_null;
+    name = spawned ? "MPI_COMM_WORLD of spawned" : "MPI_COMM_WORLD";
   } else if (comm == library.constants.comm_self) {
     name = with_first("MPI_COMM_SELF", members.own);
   } else if (members.between) {
