@@ -62,13 +62,6 @@ bool PerfFile::ours() const {
   return fd >= 0 && ioctl(fd, PERF_EVENT_IOC_ID, &there) == 0 && there == id;
 }
 
-double SharedCount::after(const uint64_t (&now)[3]) {
-  if (now[2] <= last_[2]) return sum_;  // it was not on since: what it missed is estimated when it was
-  sum_ += double(now[0] - last_[0]) * (double(now[1] - last_[1]) / double(now[2] - last_[2]));
-  std::copy(now, now + 3, last_);
-  return sum_;
-}
-
 double PerfFile::value() {
   uint64_t read_out[3];
   if (!ours() || ::read(fd, read_out, sizeof read_out) != sizeof read_out) return counted_.sum();

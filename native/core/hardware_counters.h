@@ -17,7 +17,12 @@ extern const char* const kHardwareNames[kHardwareCounters];  // instructions, cy
 class SharedCount {
  public:
   // The sum since the first time, given what perf_event_open(2) tells: value, ns enabled, ns on the CPU.
-  double after(const uint64_t (&now)[3]);
+  double after(const uint64_t (&now)[3]) {
+    if (now[2] <= last_[2]) return sum_;  // it was not on since: what it missed is estimated when it was
+    sum_ += double(now[0] - last_[0]) * (double(now[1] - last_[1]) / double(now[2] - last_[2]));
+    for (int i = 0; i < 3; i++) last_[i] = now[i];
+    return sum_;
+  }
   double sum() const { return sum_; }
 
  private:
