@@ -119,10 +119,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--demo", type=Path, help="demo/ of mpi4py's sources")
     parser.add_argument("--only", default="", help="programs whose names hold this")
+    parser.add_argument("--mpi", nargs="*", default=["mpich", "openmpi"])
     parser.add_argument("--ranks", type=int, nargs="*", default=[2, 4, 8])
     asked = parser.parse_args()
     rows = []
-    for mpi in ("mpich", "openmpi"):
+    for mpi in asked.mpi:
         home = ROOT / ".venv" / mpi
         with folder() as place:
             counter = build(home, "bytes.so", place, "-shared", "-fPIC")

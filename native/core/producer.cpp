@@ -109,9 +109,9 @@ bool Session::make_recordable(Producer& p) {
   if (state == kActive && !resumes && (has_ring || failed_)) return has_ring;
   const WithoutSignals whole;
   if (state_.load() == kForked) {
-    // First record in a forked child. If its files cannot be made the child runs unrecorded. Another of its threads may
-    // have been faster.
-    if (start(strobe_options{}) != 0 && !active()) state_.store(kStopped);
+    // First record in a forked child. If its files cannot be made the child runs unrecorded, which its parent's trace
+    // says. Another of its threads may have been faster.
+    if (start(strobe_options{}) != 0 && !active()) forked_without_files();
   }
   if (!active()) return false;
   if (resumes) resume();

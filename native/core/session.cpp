@@ -138,6 +138,7 @@ int Session::start(const strobe_options& options) {
     return error;
   }
   if (no_functions) count("budget_no_functions", 1);
+  forget_parent();
   generation_.fetch_add(1);
   state_.store(kActive, std::memory_order_release);
   return 0;
@@ -276,7 +277,8 @@ void Session::after_fork_in_child() {
   (void)metrics_.release();
   (void)collector_.release();
   live_.clear();
-  munmap(header(), kRingsHeaderBytes);
+  forget_parent();
+  parent_header_ = header();
   header_ = nullptr;
   for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
   child_ = true;
@@ -316,6 +318,11 @@ void strobe_pause(void) {
   session().fork_begins();
 }
 void strobe_resume(void) { session().fork_ends(); }
+void strobe_before_user_changes(void) {
+  if (strobe::producer.busy) return;
+  const Inside inside;
+  session().open_all_files();
+}
 void strobe_note_exit(int exit_code) {
   const Inside inside;
   session().stop(exit_code & 0xFF);

@@ -71,6 +71,7 @@ class Session {
   uint32_t metric(const char* name, const char* unit);
   void sample(uint32_t metric, double value);
   void note_rank(int rank, int size);
+  void open_all_files();
   Throttle& throttle() { return throttle_; }
   void hook_costs(const uint64_t* times, double ns);
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
@@ -87,6 +88,9 @@ class Session {
  private:
   RingsHeader* header() const { return header_.load(std::memory_order_relaxed); }
   int open_files();
+  int open_statistics();
+  void forked_without_files();
+  void forget_parent();
   void note(std::string_view json);
   void remove_files();
   int start_drainer();
@@ -159,6 +163,7 @@ class Session {
   std::unique_ptr<ProcessMetrics> metrics_;
   NodeClock node_clock_;
   std::atomic<RingsHeader*> header_{nullptr};
+  RingsHeader* parent_header_ = nullptr;  // of a forked child without files of its own: where it says that it gets none
   std::atomic<RingHeader*> totals_{nullptr};
   std::map<uint64_t, uint32_t> early_locations_;      // by thread: of threads that have recorded nothing themselves
   std::map<uint64_t, std::string> names_of_threads_;  // of those, what the program calls them

@@ -77,9 +77,7 @@ void Session::write_snapshot(const std::string& bytes, uint64_t sequence) {
   if (failed_ || blocks_.name.empty() || !rings_are_sound()) return;
   int error = 0;
   if (statistics_.name.empty()) {
-    std::string path = blocks_.name;
-    path.replace(path.rfind(".blocks"), std::string::npos, ".statistics");
-    error = statistics_.open_new(path, O_CREAT | O_TRUNC | O_RDWR);
+    error = open_statistics();
   } else if (!statistics_.ours()) {
     error = errno;
   }
@@ -97,6 +95,37 @@ void Session::write_snapshot(const std::string& bytes, uint64_t sequence) {
   char what[300];
   snprintf(what, sizeof what, "cannot write the statistics beside %.200s", blocks_.name.c_str());
   fail(what, error);
+}
+
+int Session::open_statistics() {
+  std::string path = blocks_.name;
+  path.replace(path.rfind(".blocks"), std::string::npos, ".statistics");
+  return statistics_.open_new(path, O_CREAT | O_TRUNC | O_RDWR);
+}
+
+// The program is about to become a user who may not make files in the trace folder: what it needs there is made now.
+void Session::open_all_files() {
+  make_recordable(producer);
+  std::lock_guard lock(file_mutex_);
+  if (active() && !failed_ && collector_ && statistics_.name.empty()) open_statistics();
+}
+
+// A forked child that gets no files has nothing of its own in the trace: its parent's part of it says so.
+void Session::forked_without_files() {
+  std::lock_guard control(control_);
+  if (state_.exchange(kStopped) != kForked || !parent_header_) return;
+  guard(parent_header_, kRingsHeaderBytes);
+  header_ = parent_header_;
+  count("forks_not_recorded", 1);
+  header_ = nullptr;
+  forget_parent();
+}
+
+void Session::forget_parent() {
+  if (!parent_header_) return;
+  unguard(parent_header_);
+  munmap(parent_header_, kRingsHeaderBytes);
+  parent_header_ = nullptr;
 }
 
 int Session::open_files() {

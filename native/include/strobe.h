@@ -92,6 +92,8 @@ STROBE_API void strobe_unmute(void);
 // Whether what happens now is recorded.
 STROBE_API int strobe_active(void);
 STROBE_API const char* strobe_error(void);
+// The process is about to become another user, or to see another root: what it needs in the trace folder is made now.
+STROBE_API void strobe_before_user_changes(void);
 // Seal everything because the process is about to end by _exit with this code.
 STROBE_API void strobe_note_exit(int exit_code);
 

@@ -135,8 +135,8 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
     read_chunks(bytes, true);
     for (auto& [id, location] : locations) location.ends.sort();
   }
-  if (!rings_path.empty()) {
-    if (end_json.size() < process_json.size()) recover_statistics(snapshots);
+  if (!rings_path.empty() && !ended()) {
+    recover_statistics(snapshots);
     recover(rings_path);
   }
   for (auto& [id, location] : locations)
@@ -186,7 +186,7 @@ void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
     }
     if (of_file) {
       bytes_lost += next - at, chunks_damaged++;
-      if (next == bytes.size()) sound_bytes_ = at;
+      if (next == bytes.size()) sound_bytes_ = at, torn_bytes_ = next - at;
     }
     at = next;
   }
@@ -422,13 +422,11 @@ void ProcessFile::recover(const std::string& rings_path) {
       const auto& ring = *reinterpret_cast<const RingHeader*>(base + kRingsHeaderBytes + i * ring_bytes);
       if (ring.state.load() == kRingFree) continue;
       if (ring.magic == kTotalsMagic && ring.capacity * sizeof(TotalsEntry) <= header.ring_bytes) {
-        if (end_json.size() < process_json.size())
-          append_totals(recovered_.chunks, ring.location, totals_entries(&ring), ring.capacity);
+        append_totals(recovered_.chunks, ring.location, totals_entries(&ring), ring.capacity);
       } else if (ring.magic == kLinesMagic && ring.head.load() * sizeof(strobe_line) <= header.ring_bytes) {
         const char* data = base + kRingsHeaderBytes + i * ring_bytes + kPage;
-        if (end_json.size() < process_json.size())
-          append_lines(recovered_.chunks, ring.location, reinterpret_cast<const strobe_line*>(data), ring.head.load(),
-                       line);
+        append_lines(recovered_.chunks, ring.location, reinterpret_cast<const strobe_line*>(data), ring.head.load(),
+                     line);
       } else if (ring.magic == kRowRingMagic && ring.capacity * sizeof(RowRecord) == header.ring_bytes) {
         counters["rows_lost"] += ring.lost.load();
         row_rings[ring.location] = &ring;
@@ -524,7 +522,7 @@ void ProcessFile::recover(const std::string& rings_path) {
       append_chunk(recovered_.chunks, kSamplesChunk, 0, n, w.bytes);
     }
     // A kill can cut a write between two pages. What that chunk was to hold is still in the rings: nothing is lost.
-    if (!overwritten && sound_bytes_ < map_bytes_) bytes_lost -= map_bytes_ - sound_bytes_, chunks_damaged--;
+    if (!overwritten && torn_bytes_) bytes_lost -= torn_bytes_, chunks_damaged--;
   }
   munmap(map, file.bytes);
   recovered_records = recovered_.records;
@@ -712,8 +710,7 @@ void ProcessFile::spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spa
 
 uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path) {
   uint64_t records = 0;
-  {
-    ProcessFile file(blocks_path, rings_path);
+  if (ProcessFile file(blocks_path, rings_path); !file.ended()) {
     records = file.recovered_records;
     std::string chunks = file.recovered_chunks();
     std::string json = "{\"end_state\": \"lost\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) +

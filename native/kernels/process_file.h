@@ -101,6 +101,8 @@ class ProcessFile {
   int ring_state = 0;
   std::string failure;    // why recording stopped while the program went on, as the rings say
   int64_t failed_ns = 0;  // and when
+  // Whether the last recording wrote its end. Then rings that a kill left behind say nothing that is not in the file.
+  bool ended() const { return !process_json.empty() && end_json.size() >= process_json.size(); }
   const std::string& recovered_chunks() const { return recovered_.chunks; }
   size_t bytes() const { return map_bytes_; }          // of the block file
   size_t sound_bytes() const { return sound_bytes_; }  // recovered chunks go here
@@ -150,6 +152,7 @@ class ProcessFile {
   std::vector<uint64_t> others_;  // offsets of the chunks that are neither blocks nor tables
   mutable std::atomic<uint64_t> damaged_later_ = 0;
   size_t sound_bytes_ = 0;  // up to the chunk that was being written when the process was killed
+  size_t torn_bytes_ = 0;   // behind the last sound chunk: the beginning of one
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   Recovered recovered_;
@@ -208,8 +211,8 @@ void ProcessFile::each(uint32_t location, int64_t start_ns, int64_t end_ns, Visi
   }
 }
 
-// Completes the block file of a process that ended without closing it and removes the rings. Returns records recovered;
-// throws as above.
+// Completes the block file of a process that ended without closing it, and removes the rings of any that ended. Returns
+// records recovered; throws as above.
 uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path);
 
 }  // namespace strobe

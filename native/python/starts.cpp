@@ -1,5 +1,6 @@
 // starts.cpp - the ways in which a Python program starts others: each start is a line of `started-HOST.jsonl` in the
-// trace, so that the trace can tell which of them was not recorded.
+// trace, so that the trace can tell which of them was not recorded. Beside them the ways in which it becomes another
+// user: files of its recording are made before, as it may not make them afterwards.
 //
 // Functions of C stand behind functions of C: no frame of ours stands in a traceback, and the program's own
 // profile hook sees what it saw before. What goes wrong while noting is nobody's business: the start comes first.
@@ -129,7 +130,24 @@ void note(const Start& start) {
   if (fd >= 0) close(fd);
 }
 
-enum Which { kForkExec, kPosixSpawn, kPosixSpawnp, kExecv, kExecve, kSystem, kFunctions };
+enum Which {
+  kForkExec,
+  kPosixSpawn,
+  kPosixSpawnp,
+  kExecv,
+  kExecve,
+  kSystem,
+  kSetuid,  // from here on: what makes the process another user, or hides the trace folder from it
+  kSetgid,
+  kSeteuid,
+  kSetegid,
+  kSetreuid,
+  kSetregid,
+  kSetresuid,
+  kSetresgid,
+  kChroot,
+  kFunctions
+};
 struct Function {
   const char *module, *name;
   PyObject* original = nullptr;
@@ -140,7 +158,16 @@ Function functions[kFunctions] = {{"_posixsubprocess", "fork_exec"},
                                   {"posix", "posix_spawnp"},
                                   {"posix", "execv"},
                                   {"posix", "execve"},
-                                  {"posix", "system"}};
+                                  {"posix", "system"},
+                                  {"posix", "setuid"},
+                                  {"posix", "setgid"},
+                                  {"posix", "seteuid"},
+                                  {"posix", "setegid"},
+                                  {"posix", "setreuid"},
+                                  {"posix", "setregid"},
+                                  {"posix", "setresuid"},
+                                  {"posix", "setresgid"},
+                                  {"posix", "chroot"}};
 
 PyObject* argument(PyObject* const* args, Py_ssize_t n, PyObject* names, Py_ssize_t at, const char* name) {
   if (at < n) return args[at];
@@ -207,6 +234,10 @@ template <int which>
 PyObject* call(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   PyObject* original = functions[which].original;
   if (file.empty()) return PyObject_Vectorcall(original, args, size_t(n), names);
+  if (which >= kSetuid) {
+    strobe_before_user_changes();
+    return PyObject_Vectorcall(original, args, size_t(n), names);
+  }
   Start start = describe(which, args, n, names);
   const bool replaces = which == kExecv || which == kExecve;
   if (which == kSystem) note(start);

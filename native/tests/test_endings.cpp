@@ -88,9 +88,34 @@ void killed(Told* told, int after_us, int number, bool cut_a_write = false) {
   CHECK(open_process(blocks)->end_json.back().find("\"lost\"") != std::string::npos);
 }
 
+// A kill between the last write and the removal of the rings (a launcher that ends all ranks as soon as one has
+// failed).
+void killed_after_the_end() {
+  Folder folder;
+  const uint32_t here = region("here");
+  start(folder);
+  for (int i = 0; i < 100; i++) strobe_enter(here), strobe_leave(here);
+  strobe_count("counted_once", 7);
+  const std::string blocks = folder.files(".blocks")[0], rings = folder.files(".rings")[0];
+  std::filesystem::create_hard_link(rings, rings + ".kept");
+  strobe_stop();
+  CHECK(folder.files(".rings").empty());
+  std::filesystem::rename(rings + ".kept", rings);
+  for (int again = 0; again < 2; again++) {
+    auto file = open_process(blocks);
+    CHECK(file->end_json.size() == 1);
+    CHECK(file->end_json[0].find("\"counted_once\": 7") != std::string::npos);
+    CHECK(file->counters.empty());
+    CHECK(all_spans(*file, file->locations.begin()->first).row.size() == 100);
+    if (!again) CHECK(recover_process(blocks, rings) == 0);
+    CHECK(folder.files(".rings").empty());
+  }
+}
+
 }  // namespace
 
 int main() {
+  killed_after_the_end();
   auto* told = shared_with_children<Told>();
   int rounds = 20;
 #if defined(__SANITIZE_THREAD__)

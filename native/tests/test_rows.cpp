@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -286,6 +287,20 @@ struct Told {
   const std::string blocks = folder.files(".blocks")[0], rings = blocks.substr(0, blocks.size() - 7) + ".rings";
   CHECK(!ProcessFile(blocks, "").tables.count("collective_spans"));
   check_group_rows(*open_process(blocks));
+  // Rows come before the block of their spans: a kill between the two, and one that tore the block.
+  const TableLayout layout{"collective_spans", {{"sent_bytes", CellType::integer}}, true};
+  TableColumns columns(layout);
+  const uint64_t cell = 1;
+  columns.add(0, 1, &cell);
+  const RowTrailer trailer{1, 1000, 0, STROBE_ROW_GROUP_COLLECTIVE, 0, kRowTrailerMagic};
+  std::string chunk;
+  columns.append_to(chunk, 0, {reinterpret_cast<const char*>(&trailer), sizeof trailer});
+  for (const size_t torn : {0, 20}) {
+    std::ofstream(blocks, std::ios::binary | std::ios::app) << chunk << chunk.substr(0, torn);
+    const auto file = open_process(blocks);
+    CHECK(file->bytes_lost == 0 && file->chunks_damaged == 0);
+    check_group_rows(*file);
+  }
   recover_process(blocks, rings);
   check_group_rows(ProcessFile(blocks, ""));
 }

@@ -210,6 +210,45 @@ def test_a_solver_of_four_ranks_moves_what_an_independent_counter_sees(mpi: Mpi)
     assert told[0]["MPI_Irecv"] == (4 * exchanges, 0, 2 * 24 * 8 * exchanges)
 
 
+def test_a_solver_that_keeps_its_own_account_is_told_the_same_by_peer(mpi: Mpi) -> None:
+    # Walls (MPI_PROC_NULL), derived types, a task farm, graphs, windows, file views, partitioned messages.
+    recorded = mpi.recorded(*mpi.mpirun(4, mpi.build("plate", "-w"), "plate.bin", "parts"))
+    assert (recorded.stdout, recorded.returncode) == ("4 ranks\n", 0)
+    table = strobe.open(recorded.trace).sql(
+        """select p.rank as rank, t.function as name, t.peer_rank as peer, sum(t.calls)::bigint as calls,
+        sum(t.sent_bytes)::bigint as sent, sum(t.received_bytes)::bigint as received from message_totals t
+        join locations l on l.location = t.location join processes p on p.process = l.process group by all"""
+    )
+    told = {(row["rank"], row["name"], row["peer"]): tuple(row.values())[3:] for row in table.to_pylist()}
+    account = {}
+    for rank in range(4):
+        for line in (mpi.workshop.folder / f"plate-{rank}.txt").read_text().splitlines():
+            name, peer, *numbers = line.split()
+            account[rank, name, None if peer == "-" else int(peer)] = tuple(map(int, numbers))
+    assert told == account
+    both = messages(recorded.trace)
+    assert sorted(both["send"]) == sorted(both["receive"])
+    assert {tag for communicator, *_, tag, _ in both["send"] if communicator == "MPI_COMM_WORLD.2"} == set(range(41))
+
+
+def test_a_world_that_was_spawned_is_not_taken_for_that_of_its_parents(mpi: Mpi) -> None:
+    recorded = mpi.recorded(*mpi.mpirun(2, mpi.build("spawn")))
+    assert (recorded.stdout, recorded.returncode) == ("2\n", 0)
+    table = strobe.open(recorded.trace).sql(
+        """select t.communicator as communicator, t.function as name, count(*)::bigint as ranks,
+        sum(t.calls)::bigint as calls, sum(t.sent_bytes)::bigint as sent, sum(t.received_bytes)::bigint as received
+        from message_totals t where t.function in ('MPI_Barrier', 'MPI_Send', 'MPI_Recv', 'MPI_Allreduce')
+        group by all"""
+    )
+    assert {tuple(row.values()) for row in table.to_pylist()} == {
+        ("MPI_COMM_WORLD", "MPI_Barrier", 2, 4, 0, 0),
+        ("MPI_COMM_WORLD of spawned", "MPI_Barrier", 2, 6, 0, 0),
+        ("between groups.r0", "MPI_Send", 1, 2, 40, 0),
+        ("between groups.r0", "MPI_Recv", 2, 2, 0, 40),
+        ("between groups.r0", "MPI_Allreduce", 4, 4, 64, 64),
+    }
+
+
 def test_places_say_who_and_from_where(mpi: Mpi) -> None:
     places = calls(mpi.recorded(*mpi.mpirun(4, mpi.build("solver"))).trace, "file")
     for rank in range(4):

@@ -1,5 +1,6 @@
 """Processes that a program starts are recorded too, each as one process of the trace, however it was started."""
 
+import os
 import re
 import subprocess
 import sys
@@ -384,3 +385,54 @@ def test_processes_have_the_names_that_the_program_gives_them(workshop: Workshop
     # A tree: everybody was started by somebody who is in the trace.
     pids = {row["pid"] for row in rows}
     assert all(row["parent_pid"] in pids for row in rows if not row["main"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_processes_that_become_another_user_are_recorded_and_their_own_forks_are_missed(workshop: Workshop) -> None:
+    # As servers do that are started by root: their workers give their rights up before they come to code of the user's.
+    workshop.write(
+        "server.py",
+        """
+        import os, signal
+
+        def serve(times):
+            for _ in range(times):
+                pass
+
+        def fork_and_wait(*numbers):
+            child = os.fork()
+            if child:
+                return os.waitpid(child, 0)[1]
+            os.setgid(65534)
+            os.setuid(65534)
+            for number in range(1000):
+                serve(number % 3)
+            for _ in range(2):                 # it may not make files in the folder of the trace
+                if os.fork() == 0:
+                    serve(1)
+                    os._exit(0)
+                os.wait()
+            for end in numbers:
+                os.kill(os.getpid(), end)
+            os._exit(0)
+
+        print(fork_and_wait(), fork_and_wait(signal.SIGKILL))
+        """,
+    )
+    outcome = workshop.recorded("server.py")
+    assert outcome.visible == ("0 9\n", "", 0)
+    trace = strobe.open(outcome.trace)
+    processes = trace.sql("select process, main from processes").rows()
+    assert sorted(main for _, main in processes) == [False, False, True]
+    for process, main in processes:
+        served = trace.sql(
+            f"select count(*) from spans s join regions r using (region) where r.name = 'serve' and process = {process}"
+        )
+        missed = trace.sql(
+            f"select text from quality where what = 'forks_not_recorded' and value > 0 and process = {process}"
+        )
+        assert served.rows() == [(0 if main else 1000,)]
+        assert [text.partition(" (")[0] for (text,) in missed.rows()] == (
+            [] if main else ["2 forked processes not recorded: they could make no files in the trace folder"]
+        )
+    assert not list(outcome.trace.glob("*.rings"))

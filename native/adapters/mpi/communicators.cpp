@@ -65,8 +65,15 @@ void count_neighbours(const Library& library, Word comm, Communicator& found) {
   const Constants& is = library.constants;
   int kind = 0, dimensions = 0, weighted = 0;
   if (library.topo_test(comm, &kind) != 0) return;
-  if (kind == is.cartesian && library.cartdim_get(comm, &dimensions) == 0)
+  if (kind == is.cartesian && library.cartdim_get(comm, &dimensions) == 0) {
     found.incoming = found.outgoing = 2 * dimensions;
+    for (int i = 0; i < dimensions && i < 32; i++) {
+      int before = 0, after = 0;
+      if (library.cart_shift(comm, i, 1, &before, &after) != 0) continue;
+      if (before == is.proc_null) found.walls |= uint64_t(1) << 2 * i;
+      if (after == is.proc_null) found.walls |= uint64_t(2) << 2 * i;
+    }
+  }
   if (kind == is.graph) {
     library.graph_neighbors_count(comm, found.rank, &found.incoming);
     found.outgoing = found.incoming;
@@ -120,7 +127,10 @@ const Communicator* discover(const Library& library, Word comm) {
   Members members = members_of(library, comm);
   std::string name;
   if (comm == library.comm_world) {
-    name = "MPI_COMM_WORLD";
+    Word parent = 0;  // who was spawned has a world of its own, with the same ranks as that of the parents
+    const bool spawned =
+        library.comm_get_parent(&parent) == 0 && library.handle_at(&parent) != library.constants.comm_null;
+    name = spawned ? "MPI_COMM_WORLD of spawned" : "MPI_COMM_WORLD";
   } else if (comm == library.constants.comm_self) {
     name = with_first("MPI_COMM_SELF", members.own);
   } else if (members.between) {

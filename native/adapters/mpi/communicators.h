@@ -23,6 +23,7 @@ struct Communicator {
   bool between = false;  // it is an inter-communicator
   std::shared_ptr<const std::vector<int>> world;  // by rank of a peer: its rank in MPI_COMM_WORLD, -1 where it has none
   int incoming = 0, outgoing = 0;                 // neighbours, where it has a topology
+  uint64_t walls = 0;                             // bit i: the i-th of them is MPI_PROC_NULL (the edge of a grid)
   mutable std::atomic<uint32_t> children{0};      // communicators made from it
   mutable std::atomic<uint32_t> text{0};          // number of the name among the trace's texts, once there is one
 

@@ -11,6 +11,7 @@ struct Reading {
   bool large;
   const Communicator& communicator;
   const Word* words;
+  bool neighbours = false;  // whether the counts are those of neighbours
 
   int64_t number(int8_t at) const { return large ? int64_t(words[at]) : int64_t(int32_t(words[at])); }
   int64_t number_of(int8_t at, int i) const {  // of an array of counts
@@ -30,15 +31,18 @@ struct Reading {
   int64_t sum(int8_t counts, int n, int without) const {
     int64_t total = 0;
     for (int i = 0; i < n; i++)
-      if (i != without) total += number_of(counts, i);
+      if (i != without && !wall(i)) total += number_of(counts, i);
     return total;
   }
   int64_t bytes_each(int8_t counts, int8_t types, int n, int without = -1) const {
     int64_t total = 0;
     for (int i = 0; i < n; i++)
-      if (i != without && number_of(counts, i)) total += number_of(counts, i) * type_of(types, i);
+      if (i != without && !wall(i) && number_of(counts, i)) total += number_of(counts, i) * type_of(types, i);
     return total;
   }
+  // Of neighbours: nobody is there.
+  bool wall(int i) const { return neighbours && i < 64 && communicator.walls >> i & 1; }
+  int present(int n) const { return n - __builtin_popcountll(communicator.walls); }
 };
 
 void with_root(const Reading& call, Facts& facts) {
@@ -124,15 +128,16 @@ void of_all(const Reading& call, Facts& facts) {
   }
 }
 
-void of_neighbours(const Reading& call, Facts& facts) {
+void of_neighbours(Reading call, Facts& facts) {
+  call.neighbours = true;
   const int in = call.communicator.incoming, out = call.communicator.outgoing;
   switch (facts.traffic) {
     case Traffic::neighbor_allgather:
     case Traffic::neighbor_alltoall:
-      facts.sent = out * call.out(), facts.received = in * call.in();
+      facts.sent = call.present(out) * call.out(), facts.received = call.present(in) * call.in();
       break;
     case Traffic::neighbor_allgatherv:
-      facts.sent = out * call.out(), facts.received = call.ins(in);
+      facts.sent = call.present(out) * call.out(), facts.received = call.ins(in);
       break;
     case Traffic::neighbor_alltoallv:
       facts.sent = call.outs(out), facts.received = call.ins(in);

@@ -89,6 +89,8 @@ const Library* find_library(const void* caller) {
   look_up(handle, "PMPI_Test_cancelled", made->test_cancelled);
   look_up(handle, "PMPI_Topo_test", made->topo_test);
   look_up(handle, "PMPI_Cartdim_get", made->cartdim_get);
+  look_up(handle, "PMPI_Cart_shift", made->cart_shift);
+  look_up(handle, "PMPI_Comm_get_parent", made->comm_get_parent);
   look_up(handle, "PMPI_Graph_neighbors_count", made->graph_neighbors_count);
   look_up(handle, "PMPI_Dist_graph_neighbors_count", made->dist_graph_neighbors_count);
   const char* slash = strrchr(info.dli_fname, '/');

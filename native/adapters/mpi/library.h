@@ -46,6 +46,8 @@ struct Library {
   int (*test_cancelled)(const void* status, int* flag) = nullptr;
   int (*topo_test)(Word comm, int* kind) = nullptr;
   int (*cartdim_get)(Word comm, int* dimensions) = nullptr;
+  int (*comm_get_parent)(void* parent) = nullptr;
+  int (*cart_shift)(Word comm, int dimension, int by, int* from, int* to) = nullptr;
   int (*graph_neighbors_count)(Word comm, int rank, int* count) = nullptr;
   int (*dist_graph_neighbors_count)(Word comm, int* in, int* out, int* weighted) = nullptr;
   Word comm_world = 0;

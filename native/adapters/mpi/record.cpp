@@ -67,6 +67,7 @@ void note_rank(const Library& library) {
   int rank = 0, size = 0;
   if (library.comm_rank(library.comm_world, &rank) == 0 && library.comm_size(library.comm_world, &size) == 0)
     strobe_note_rank(rank, size);
+  communicator_of(library, library.comm_world);  // whether it was spawned is not known for ever
 }
 
 // One call, from before it is made to after it.

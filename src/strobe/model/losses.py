@@ -111,7 +111,10 @@ LOSSES = {
     "functions_inside_the_recorder": "calls of C and C++ functions inside the recorder (allocators, signal handlers)",
     "threads_without_hardware_counters": "threads without hardware counters (too many of the program's descriptors)",
     "functions_too_deep": "threads with C and C++ functions nested too deeply to be recorded",
-    "starts_not_noted": "starts of other processes not noted (too many, or no room on the disk)",
+    "starts_not_noted": "starts of other processes not noted (too many, no room on the disk, or by another user)",
+    "forks_not_recorded": (
+        "forked processes not recorded: they could make no files in the trace folder (another user, or no room)"
+    ),
     "windows_not_shared": "processes whose children do not hear of strobe.pause() (no room on the disk)",
     "values_not_recorded": "values of strobe.counter() and the like that are no numbers, not recorded",
     "rows_lost": "details of events lost (buffers were full)",

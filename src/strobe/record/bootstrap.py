@@ -11,8 +11,9 @@ import sys
 
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
 
-# The trace folder is gone, full or read-only: all processes of the program meet that, and one says so.
-_OF_THE_FOLDER = (errno.ENOENT, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+# The trace folder is gone, full or read-only: all processes of the program meet that, and one says so. Or it is another
+# user's than this process': who started it has noted that.
+_OF_THE_FOLDER = (errno.ENOENT, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 
 
 def start_from_environment() -> str:

@@ -147,7 +147,7 @@ class RecordedProcess:
         self._clock: Callable[[int], int] = int
         self._last_ns = int(raw["last_ns"])
         self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
-        self._alive = files.rings is not None and _alive(files.pid)
+        self._alive = files.rings is not None and is_alive(files.pid)
 
     def process(self) -> Mapping[str, object]:
         """Return the facts about the process; `ended_ns` is the last moment known to be recorded."""
@@ -258,13 +258,16 @@ def open_process(files: ProcessFiles) -> ProcessReader:
 
 
 def recover(files: ProcessFiles) -> int:
-    """Move what the rings of a dead process still hold into its block file; return how many records that were."""
+    """Move what the rings of a dead process still hold into its block file; return how many records that were.
+
+    Rings of one that had written its end are only removed.
+    """
     from strobe import native
 
     return int(native.recover(str(files.blocks), str(files.rings)))
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether a process still runs: one that was killed has its number until somebody has waited for it."""
     try:
         os.kill(pid, 0)

@@ -50,8 +50,8 @@ def close_trace(folder: Path) -> None:
     """
     for files in process_files(folder):
         with suppress(TraceError, OSError):
-            state = raw.open_process(files).process()["end_state"]
-            if files.rings is not None and state == "lost":
+            raw.open_process(files)  # a file that is not sound stays as it is
+            if files.rings is not None and not raw.is_alive(files.pid):
                 raw.recover(files)
     with suppress(TraceError, OSError):
         symbols.resolve(folder, _regions(folder))

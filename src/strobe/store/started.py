@@ -207,4 +207,4 @@ def _reason(start: Start) -> str:
             return why
     if not start.records:
         return "it was started with another environment, without STROBE_SESSION or our part of PYTHONPATH"
-    return "it ended, or was stopped, before recording began"
+    return "it ended or was stopped before recording began, or is another user, who may not write into this folder"

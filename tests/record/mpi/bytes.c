@@ -71,7 +71,13 @@ static int own(M comm) { int rank; PMPI_Comm_rank(comm, &rank); return rank; }
 
 static int inter(M comm) { int flag; PMPI_Comm_test_inter(comm, &flag); return flag; }
 
-static int around(M comm) { int n; PMPI_Cartdim_get(comm, &n); return 2 * n; } /* neighbours: only Cartesian ones are counted */
+/* Neighbours: only Cartesian ones are counted, and not those behind the edge. */
+static int around(M comm) {
+  int n, found = 0, before, after;
+  PMPI_Cartdim_get(comm, &n);
+  for (int i = 0; i < n; i++) PMPI_Cart_shift(comm, i, 1, &before, &after), found += (before >= 0) + (after >= 0);
+  return found;
+}
 
 #define REAL(name, parameters) ((int(*) parameters)next("MPI_" #name))
 #define PLAIN(name, parameters, arguments)                                      \
@@ -201,6 +207,16 @@ RMA(Fetch_and_op, (C b, B c, T t, int p, A d, MPI_Op o, W w), (b, c, t, p, d, o,
 RMA(Compare_and_swap, (C b, C e, B c, T t, int p, A d, W w), (b, e, c, t, p, d, w), size_of(t), size_of(t))
 PLAIN(Win_create, (B b, A n, int d, MPI_Info i, M m, W *w), (b, n, d, i, m, w))
 PLAIN(Win_allocate, (A n, int d, MPI_Info i, M m, B b, W *w), (n, d, i, m, b, w))
+#if MPI_VERSION >= 4
+int MPI_Win_create_c(B b, A n, A d, MPI_Info i, M m, W *w) {
+  count("MPI_Win_create_c", 1, 0, 0);
+  return REAL(Win_create_c, (B, A, A, MPI_Info, M, W *))(b, n, d, i, m, w);
+}
+int MPI_Win_allocate_c(A n, A d, MPI_Info i, M m, B b, W *w) {
+  count("MPI_Win_allocate_c", 1, 0, 0);
+  return REAL(Win_allocate_c, (A, A, MPI_Info, M, B, W *))(n, d, i, m, b, w);
+}
+#endif
 PLAIN(Win_free, (W *w), (w))
 PLAIN(Win_fence, (int a, W w), (a, w))
 PLAIN(Win_lock, (int t, int p, int a, W w), (t, p, a, w))
