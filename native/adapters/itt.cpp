@@ -81,6 +81,16 @@ Ranges& ranges() {
   return *open_ranges;
 }
 
+}  // namespace
+
+bool innermost_range(uint32_t region) {
+  if (!open_ranges) return false;
+  const Ranges& r = *open_ranges;
+  return r.depth && r.depth <= kMaxDepth && r.regions[r.depth - 1] == region;
+}
+
+namespace {
+
 const char* domain_name(const ___itt_domain* domain) { return domain && domain->nameA ? domain->nameA : ""; }
 
 // Roles follow the names that PyTorch gives its own ranges (torch/optim/optimizer.py, torch/utils/data/dataloader.py).

@@ -64,6 +64,7 @@ struct Torch {
 struct Asked {
   std::shared_ptr<CollectiveFacts> facts;
   std::shared_ptr<c10::ThreadLocalDebugInfo> before;
+  bool observed;  // PyTorch's observer has made the span
 };
 // A pointer: static TLS is short (itt.cpp).
 thread_local std::unique_ptr<std::vector<Asked>> asked;
@@ -130,7 +131,10 @@ void strobe_collectives_stop(void) { collectives_on.store(false); }
 
 void strobe_collective_begin(const strobe_collective* facts, int later) {
   if (!asked) asked = std::make_unique<std::vector<Asked>>();
-  Asked now{std::make_shared<CollectiveFacts>(*facts, later != 0), nullptr};
+  // Gloo's threads have ranges if PyTorch's observer is on in the thread that asks.
+  const bool observed = innermost_range(facts->region);
+  if (!observed) strobe_enter(facts->region);
+  Asked now{std::make_shared<CollectiveFacts>(*facts, later && observed), nullptr, observed};
   if (torch.get) {
     now.before = torch.current();
     torch.push(torch.kind, now.facts);
@@ -144,4 +148,5 @@ void strobe_collective_end(void) {
   asked->pop_back();
   if (torch.get) torch.force(std::move(now.before));
   if (!now.facts->later && !now.facts->taken.exchange(true)) tell(*now.facts, STROBE_NOTHING, 0);
+  if (!now.observed) strobe_leave(now.facts->told.region);
 }

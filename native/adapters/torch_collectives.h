@@ -20,8 +20,9 @@ struct strobe_collective {
 // Finds what is needed in libc10, loaded before. 0, or what is missing there.
 STROBE_API const char* strobe_collectives_start(const char* libc10);
 STROBE_API void strobe_collectives_stop(void);
-// Around the call that asks. `later`: a range on another thread will take the facts. Otherwise they become a row of the
-// span that is open at the end, unless a range within has taken them.
+// Around the call that asks. `later`: a range on another thread will take the facts, if PyTorch's observer is on here.
+// Otherwise they become a row of the span that is open at the end, unless a range within has taken them; where there is
+// no observer, that span is made here.
 STROBE_API void strobe_collective_begin(const strobe_collective* facts, int later);
 STROBE_API void strobe_collective_end(void);
 #ifdef __cplusplus
@@ -38,6 +39,8 @@ inline bool runs_collective(const char* name) {
   return collectives_on.load(std::memory_order_relaxed) &&
          (!__builtin_strncmp(name, "gloo:", 5) || !__builtin_strncmp(name, "nccl:", 5));
 }
+// Whether the innermost range of ITT on this thread is of this region: PyTorch's observer is on, and has seen the call.
+bool innermost_range(uint32_t region);
 // The facts that came to this thread, if nobody has taken them.
 std::shared_ptr<CollectiveFacts> take_collective();
 // The range of these facts is about to end, and its span is the innermost one.

@@ -117,14 +117,31 @@ PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
 PyMethodDef row_def = {"row", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(row)), METH_FASTCALL,
                        "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h says what the values are"};
 
-// A collective is asked for: adapters/torch_distributed.py calls this around PyTorch's own kernel.
-void collective_begin(uint32_t collective, uint32_t dtype, uint32_t group, uint32_t group_ranks, int32_t group_size,
-                      int32_t sequence, int32_t root, int32_t bucket, int64_t sent_bytes, int64_t received_bytes,
-                      uint32_t region, int32_t peer_rank, bool later) {
-  const strobe_collective facts{collective, dtype,  group,      group_ranks,    group_size, sequence,
-                                root,       bucket, sent_bytes, received_bytes, region,     peer_rank};
-  strobe_collective_begin(&facts, later);
+// A collective is asked for: adapters/torch_distributed.py calls these two around PyTorch's own kernel. Plain
+// functions, as above: twelve numbers of a bound call cost more than what is done with them.
+PyObject* collective_begin(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 13) {
+    PyErr_SetString(PyExc_TypeError, "a collective has 13 values");
+    return nullptr;
+  }
+  int64_t v[13];
+  for (Py_ssize_t i = 0; i < n; i++)
+    if ((v[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return nullptr;
+  const strobe_collective facts{uint32_t(v[0]), uint32_t(v[1]), uint32_t(v[2]),  uint32_t(v[3]),
+                                int32_t(v[4]),  int32_t(v[5]),  int32_t(v[6]),   int32_t(v[7]),
+                                v[8],           v[9],           uint32_t(v[10]), int32_t(v[11])};
+  strobe_collective_begin(&facts, int(v[12]));
+  Py_RETURN_NONE;
 }
+PyMethodDef collective_begin_def = {
+    "collective_begin", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(collective_begin)), METH_FASTCALL,
+    "collective_begin(collective, dtype, group, group_ranks, group_size, sequence, root, bucket, sent_bytes, "
+    "received_bytes, region, peer_rank, later) -> None"};
+PyObject* collective_end(PyObject*, PyObject*) {
+  strobe_collective_end();
+  Py_RETURN_NONE;
+}
+PyMethodDef collective_end_def = {"collective_end", collective_end, METH_NOARGS, nullptr};
 
 std::string collectives_start(const std::string& libc10) {
   const char* missing = strobe_collectives_start(libc10.c_str());
@@ -243,10 +260,8 @@ NB_MODULE(_native, m) {
   m.attr("row") = nb::steal(PyCFunction_New(&row_def, nullptr));
   m.def("collectives_start", &collectives_start, nb::arg("libc10"), "What is missing in that library, or nothing.");
   m.def("collectives_stop", &strobe_collectives_stop);
-  m.def("collective_begin", &collective_begin, nb::arg("collective"), nb::arg("dtype"), nb::arg("group"),
-        nb::arg("group_ranks"), nb::arg("group_size"), nb::arg("sequence"), nb::arg("root"), nb::arg("bucket"),
-        nb::arg("sent_bytes"), nb::arg("received_bytes"), nb::arg("region"), nb::arg("peer_rank"), nb::arg("later"));
-  m.def("collective_end", &strobe_collective_end);
+  m.attr("collective_begin") = nb::steal(PyCFunction_New(&collective_begin_def, nullptr));
+  m.attr("collective_end") = nb::steal(PyCFunction_New(&collective_end_def, nullptr));
   m.def("note_rank", &strobe_note_rank, nb::arg("rank"), nb::arg("size"));
   m.attr("NOTHING") = STROBE_NOTHING;
   m.attr("NOTHING_32") = STROBE_NOTHING_32;

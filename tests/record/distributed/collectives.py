@@ -95,6 +95,10 @@ reduced = functional.all_reduce(ones, "sum", pair)
 reduced = reduced + 0  # waits
 note("all_reduce", "Float", of(ones), of(ones), None, pair)
 
+values = torch.tensor([1.0, 2.0])
+dist.all_reduce(torch.sparse_coo_tensor(torch.tensor([[0, rank + 1]]), values, (10,), check_invariants=True))
+note("all_reduce", "Float", of(values), of(values))
+
 done = threading.Lock()
 done.acquire()
 

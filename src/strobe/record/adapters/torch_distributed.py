@@ -69,7 +69,7 @@ class TorchDistributed:
 
     def __init__(self) -> None:
         self._library: Any = None  # of torch.library: our kernels live as long as it does
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[int, Group] = {}  # by identity, which another one may have later
         self._types: dict[Any, int] = {}  # of elements: their text in this recording
         self._on = False
         self._torch: Any = None
@@ -145,77 +145,86 @@ class TorchDistributed:
                 self._library.impl(name, self._kernel(packet.default, name, *about), "BackendSelect", with_keyset=True)
 
     def _kernel(self, operator: Any, name: str, collective: str, sends: str, receives: str) -> Callable[..., Any]:
-        """Return what runs instead of an operator: it notes the arguments, and runs the operator."""
-        places = {argument.name: place for place, argument in enumerate(operator._schema.arguments)}
-        group_at, root_at = places["process_group"], places.get("root_rank")
-        peer_at = places.get("dst", places.get("src"))
-        sends_at, receives_at = places.get(sends), places.get(receives)
-        region = core.region(f"c10d::{name}", TORCH, COLLECTIVE)
+        """Return what runs instead of an operator: it notes the arguments, and runs the operator.
+
+        All that the operator's name and types say is decided here, once; each look at a tensor is a call into PyTorch.
+        """
+        arguments = operator._schema.arguments
+        places = {argument.name: place for place, argument in enumerate(arguments)}
+        group_at = places["process_group"]
+        root_at = places.get("root_rank", places.get("dst", places.get("src")))
+        sends_at: Any = places.get(sends)
+        receives_at: Any = places.get(receives)
+        in_place = sends_at == receives_at
+        look_at_sent, look_at_received = (
+            None if at is None else _LOOKS[str(arguments[at].type)] for at in (sends_at, receives_at)
+        )
+        # The range of PyTorch's own observer is of this region.
+        region = core.region(f"c10d::{name}", TORCH, COLLECTIVE, module="PyTorch")
         word = core.text(collective)
         own_key = self._torch._C.DispatchKey.BackendSelect
-        itt = self._torch.autograd.profiler.ProfilerState.ITT.value
-        observed = self._torch._C._autograd._profiler_type
+        run = operator._handle.redispatch_boxed
         unbox = self._c10d.ProcessGroup.unbox
         may_be_bucket = name == "allreduce_"
         backward = getattr(self._torch._C, "_current_graph_task_id", lambda: -1)
+        numbered = collective not in _NOT_COLLECTIVE
+        one_to_all, all_to_one = collective == "broadcast", collective == "reduce"
+        begin, end = core.collective_begin, core.collective_end
+        group_of, type_text = self._group, self._type_text
 
         def kernel(keys: Any, *args: Any) -> Any:
-            run = operator.redispatch
             below = keys.remove(own_key)
             try:
                 own = unbox(args[group_at])
-                group = self._group(own)
-                inputs = _tensors(args[sends_at]) if sends_at is not None else []
-                same = receives_at == sends_at
-                outputs = inputs if same else _tensors(args[receives_at]) if receives_at is not None else []
-                root = args[root_at] if root_at is not None else args[peer_at] if peer_at is not None else NONE
-                sent = _bytes(inputs)
-                received = sent if same else _bytes(outputs)
+                group = group_of(own)
+                first = None
+                sent = received = 0
+                dtype = None
+                if look_at_received is not None:
+                    first, dtype, received = look_at_received(args[receives_at])
+                if in_place:
+                    sent = received
+                elif look_at_sent is not None:
+                    of_sent, type_sent, sent = look_at_sent(args[sends_at])
+                    if of_sent is not None:
+                        first, dtype = of_sent, type_sent
+                root = args[root_at] if root_at is not None else NONE
                 # The same tensor goes in at one rank and comes out at others.
-                if collective == "broadcast":
+                if one_to_all:
                     sent, received = (sent, 0) if root == group.rank else (0, received)
-                elif collective == "reduce" and root != group.rank:
+                elif all_to_one and root != group.rank:
                     received = 0
-                numbered = collective not in _NOT_COLLECTIVE
                 before = counted(own)
-                bucket = group.bucket(inputs, backward(), _caller()) if may_be_bucket else NONE
-                dtype = self._type_text(inputs or outputs)
-                on_host = (inputs or outputs or args)[0].device.type == "cpu"
-                # Gloo's threads have ranges if PyTorch's observer is on in the thread that asks.
-                is_observed = observed().value == itt
+                bucket = NONE
+                if may_be_bucket:
+                    pass_ = backward()
+                    if pass_ >= 0:
+                        bucket = group.bucket(first, pass_, sys._getframe().f_back)
+                first = args[0] if first is None else first  # a barrier has a tensor, too
+                later = first.is_cpu and numbered and group.has_workers and self._workers
+                if collective:
+                    begin(
+                        word, type_text(dtype), group.text, group.ranks_text, group.size,
+                        before + 1 - group.left_out if numbered and before >= 0 else NONE,
+                        root, bucket, sent, received, region,
+                        group.ranks[root] if not numbered and 0 <= root < len(group.ranks) else NONE, later,
+                    )  # fmt: skip
             except Exception as error:  # never into the program
                 core.count(f"collectives_not_read: {type(error).__name__}", 1)
                 return run(below, *args)
-            if not collective:
-                try:
-                    return run(below, *args)
-                finally:
-                    group.leave_out(own, before)
-            later = self._workers and is_observed and group.has_workers and on_host and numbered
-            if not is_observed:
-                core.enter(region)
-            core.collective_begin(
-                word, dtype, group.text, group.ranks_text, group.size,
-                before + 1 - group.left_out if numbered and before >= 0 else NONE,
-                root, bucket, sent, received, region,
-                group.ranks[root] if not numbered and 0 <= root < len(group.ranks) else NONE, later,
-            )  # fmt: skip
             try:
                 return run(below, *args)
             finally:
-                core.collective_end()
-                if not is_observed:
-                    core.leave(region)
+                if collective:
+                    end()
                 if not numbered:
                     group.leave_out(own, before)
 
         return kernel
 
-    def _type_text(self, tensors: list[Any]) -> int:
-        types = {tensor.dtype for tensor in tensors}
-        if len(types) != 1:
+    def _type_text(self, type_: Any) -> int:
+        if type_ is None:
             return 0
-        type_ = types.pop()
         known = self._types.get(type_)
         if known is None:
             name = str(type_).rpartition(".")[2]
@@ -223,10 +232,9 @@ class TorchDistributed:
         return known
 
     def _group(self, own: Any) -> Group:
-        name = str(own.group_name)
-        known = self._groups.get(name)
+        known = self._groups.get(id(own))
         if known is None or known.own() is not own:
-            known = self._groups[name] = Group(own, self._c10d)
+            known = self._groups[id(own)] = Group(own, self._c10d)
             if not self._rank_told:
                 self._rank_told = True
                 core.note_rank(self._c10d.get_rank(), self._c10d.get_world_size())
@@ -252,13 +260,14 @@ class Group:
         except Exception:
             self.has_workers = False
 
-    def bucket(self, tensors: list[Any], backward: int, caller: FrameType | None) -> int:
+    def bucket(self, tensor: Any, backward: int, caller: FrameType | None) -> int:
         """Return which bucket of gradients an all-reduce in backward pass number `backward` is, or NONE.
 
         DDP's reducer asks for them from C++, one for each bucket, in the order of the buckets. A hook in Python has a
-        caller of its own; which parameters were used (find_unused_parameters) are integers.
+        caller of its own; which parameters were used (find_unused_parameters) are integers. Without a caller it is a
+        thread of autograd's.
         """
-        if backward < 0 or not tensors or not (tensors[0].is_floating_point() or tensors[0].is_complex()):
+        if tensor is None or not (tensor.is_floating_point() or tensor.is_complex()):
             return NONE
         if caller is not None and not caller.f_code.co_filename.endswith(_BACKWARD):
             return NONE
@@ -280,27 +289,39 @@ def counted(own: Any) -> int:
         return -1
 
 
-def _tensors(value: Any) -> list[Any]:
-    """The tensors of an argument: one, a list of them, or a list of lists."""
-    if not isinstance(value, (list, tuple)):
-        return [value]
-    if value and isinstance(value[0], (list, tuple)):
-        return [tensor for each in value for tensor in each]
-    return list(value)
+def _look_at_one(tensor: Any) -> tuple[Any, Any, int]:
+    """Return a tensor, its element type, and its bytes."""
+    try:
+        return tensor, tensor.dtype, tensor.nbytes
+    except RuntimeError:  # sparse
+        values = tensor._values() if tensor.is_sparse else tensor
+        return tensor, tensor.dtype, values.numel() * values.element_size()
 
 
-def _bytes(tensors: list[Any]) -> int:
-    total = 0
-    for tensor in tensors:
-        if tensor.is_sparse:
-            tensor = tensor._values()
-        total += tensor.numel() * tensor.element_size()
-    return total
+def _look_at_list(tensors: Any) -> tuple[Any, Any, int]:
+    """Return the first tensor of a list or None, the element type of all or None, and the bytes of all."""
+    if len(tensors) == 1:
+        return _look_at_one(tensors[0])
+    if not tensors:
+        return None, None, 0
+    first, type_, total = _look_at_one(tensors[0])
+    for tensor in tensors[1:]:
+        _, other, size = _look_at_one(tensor)
+        total += size
+        if other is not type_:
+            type_ = None
+    return first, type_, total
 
 
-def _caller() -> FrameType | None:
-    """Return who called the kernel: the frame that went into C++, None on a thread of autograd's."""
-    return sys._getframe(1).f_back
+def _look_at_lists(lists: Any) -> tuple[Any, Any, int]:
+    """Return the same of a list of lists."""
+    if len(lists) == 1:
+        return _look_at_list(lists[0])
+    return _look_at_list([tensor for tensors in lists for tensor in tensors])
+
+
+# By the type that the operator's schema gives an argument.
+_LOOKS = {"Tensor": _look_at_one, "List[Tensor]": _look_at_list, "List[List[Tensor]]": _look_at_lists}
 
 
 ADAPTER = TorchDistributed()
