@@ -124,9 +124,10 @@ static void add(LineActivation* activation, uint64_t now) {
 void lines_line(LineActivation* activation, int line) {
   uint64_t now = lines_ticks();
   add(activation, now);
+  const int prepares = activation->code->epoch != strobe_lines_epoch; /* that is no time of the line */
   activation->open = line_of(activation->code, line);
   if (activation->open) activation->open->hits++;
-  activation->since = now;
+  activation->since = prepares ? lines_ticks() : now;
 }
 
 void lines_resume(LineActivation* activation, int line) {

@@ -308,3 +308,30 @@ def test_the_recorder_imports_no_package_of_others(workshop: Workshop) -> None:
     foreign = {name for name in added if name not in sys.stdlib_module_names and not name.startswith("strobe")}
     assert "strobe" in added, "the recorder was not imported at all"
     assert foreign <= {"sitecustomize"}
+
+
+SUB_INTERPRETERS = """
+import sys
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+for isolated in (True, False):
+    if sys.version_info >= (3, 13):
+        made = interpreters.create("isolated" if isolated else "legacy")
+    else:
+        made = interpreters.create(isolated=isolated)
+    interpreters.run_string(made, "def inside(n): return n and inside(n - 1)\\nprint(inside(3), flush=True)")
+    interpreters.destroy(made)
+def after(): pass
+for n in range(7): after()
+"""
+
+
+def test_recording_goes_on_after_a_sub_interpreter_of_the_program(workshop: Workshop) -> None:
+    workshop.write("program.py", SUB_INTERPRETERS)
+    assert workshop.recorded("program.py").visible == workshop.plain("program.py").visible == ("0\n0\n", "", 0)
+    assert spans_of(workshop.trace, "after") == 7
+    said = [row["text"] for row in strobe.open(workshop.trace).quality.to_pylist() if row["what"] == "unrecorded"]
+    assert len(said) == 1
+    assert "the process is recorded already" in said[0]

@@ -414,3 +414,24 @@ def test_lines_of_greenlets_have_their_own_time_and_leave_nothing_behind(tmp_pat
     assert sum(ns["ping"]) <= sum(ns["both"])
     assert sum(ns["both"]) + sum(ns["pong"]) <= elapsed_ns
     assert grown_kib < 1000  # an entry that stayed for each switch would take 6 MiB
+
+
+def test_the_decorator_that_is_imported_from_line_profiler_chooses_functions(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.write(
+        "imported.py",
+        """
+        from line_profiler import profile
+
+        @profile
+        def chosen(n):
+            return n
+
+        chosen(chosen(3))
+        print(profile.enabled)
+        """,
+    )
+    outcome = workshop.recorded("-t", "lines", "imported.py")
+    assert outcome.visible == workshop.plain("imported.py").visible == ("False\n", "", 0)
+    rows = strobe.open(outcome.trace).lines().to_pylist()
+    assert [(row["function"], row["line"], row["hits"]) for row in rows] == [("chosen", 6, 2)]

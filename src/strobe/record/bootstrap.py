@@ -16,11 +16,11 @@ from strobe.record.config import SESSION_VARIABLE, Session, disabled
 _OF_THE_FOLDER = (errno.ENOENT, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 
 
-def start_from_environment() -> None:
-    """Record this process as the environment says, until it ends."""
+def start_from_environment() -> str:
+    """Record this process as the environment says, until it ends. Returns what the trace alone is to say, or ""."""
     text = os.environ.get(SESSION_VARIABLE, "")
     if not text or disabled():
-        return
+        return ""
     main = False
     try:
         from strobe.native import core
@@ -35,6 +35,18 @@ def start_from_environment() -> None:
         windows.end_at_exit()
         session.rest_while_forking()
     except Exception as error:
+        if _another_interpreter(error):
+            return f"an interpreter of process {os.getpid()} was not recorded: the process is recorded already"
         if not main and isinstance(error, OSError) and error.errno in _OF_THE_FOLDER:
-            return  # its stderr may be data of the program
+            return ""  # its stderr may be data of the program
         print(f"strobe: this program runs unrecorded: {error}", file=sys.stderr)
+    return ""
+
+
+def _another_interpreter(error: Exception) -> bool:
+    """Whether this is a sub-interpreter, or one inside of a C program that is recorded: the session is another's.
+
+    The core says so itself, or (CPython 3.12 and later, with a GIL of its own) is not let in.
+    """
+    busy = isinstance(error, OSError) and error.errno == errno.EBUSY
+    return busy or "subinterpreters" in str(error)

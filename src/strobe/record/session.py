@@ -26,6 +26,11 @@ def active() -> bool:
     return _settings is not None or bool(core.active())
 
 
+def begun() -> bool:
+    """Whether this interpreter has begun the session that there is."""
+    return _settings is not None
+
+
 def start(settings: Session, main: bool, *, recording: bool = True) -> None:
     """Record this process into `settings.folder`, which must exist; with `recording` False, from `resume` on.
 
@@ -46,8 +51,8 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         clock_server=settings.clock,
         **core_settings(options, settings.adapters),
     )
-    switch.counted = tuple(filter(None, (name.strip() for name in options["counters-per-region"].split(","))))
     _settings = settings
+    switch.counted = tuple(filter(None, (name.strip() for name in options["counters-per-region"].split(","))))
     for adapter in _adapters(settings):
         if hasattr(adapter, "session_begins"):
             adapter.session_begins()

@@ -277,7 +277,10 @@ def begin(settings: Session, main: bool) -> None:
         session.start(settings, main, recording=windows.start is None)
         windows.begin()
     except BaseException:
-        end()
+        if session.begun():
+            end()
+        else:
+            _current = None  # what is recorded, if anything, is another interpreter's session: it goes on
         raise
 
 

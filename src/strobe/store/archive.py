@@ -134,9 +134,10 @@ def process_files(folder: Path) -> list[ProcessFiles]:
 
 
 def notes(folder: Path) -> list[str]:
-    """Return what Pythons wrote down that could not record themselves, a sentence each."""
+    """Return what Pythons wrote down that could not record themselves, a sentence each, each sentence once."""
     try:
-        return (folder / "notes.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (folder / "notes.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        return list(dict.fromkeys(lines))
     except OSError:
         return []
 

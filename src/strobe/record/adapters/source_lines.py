@@ -6,12 +6,13 @@ import builtins
 import sys
 
 from strobe.native import core
-from strobe.record import greenlets
+from strobe.record import greenlets, imports
 from strobe.record.config import Session
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
     from typing import Any, TypeVar
 
     Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,6 +47,7 @@ class SourceLines:
 
     name = "source_lines"
     _own_hook = False
+    _followed: Any = None  # line_profiler's class and its own method
 
     def available(self) -> str:
         """Free-threaded builds are refused: the counters rely on the GIL."""
@@ -63,6 +65,7 @@ class SourceLines:
         elif sys.version_info >= (3, 12):
             sys.monitoring.restart_events()  # of functions that were seen before, and are chosen now
         greenlets.start()
+        self._await_line_profiler()  # whoever was awaited is forgotten between windows
 
     def stop(self) -> None:
         """Count no more."""
@@ -77,11 +80,35 @@ class SourceLines:
         core.lines_forget()
         if not hasattr(builtins, "profile"):
             builtins.profile = profile  # type: ignore[attr-defined]
+        self._await_line_profiler()
 
     def session_ends(self) -> None:
         """Take it away again."""
         if getattr(builtins, "profile", None) is profile:
             del builtins.profile  # type: ignore[attr-defined]
+        if self._followed is not None:
+            kind, decorate = self._followed
+            kind.__call__ = decorate
+            self._followed = None
+
+    def _await_line_profiler(self) -> None:
+        if self._followed is None:
+            imports.after_import("line_profiler.explicit_profiler", self._follow)
+
+    def _follow(self, module: ModuleType) -> None:
+        """`from line_profiler import profile` chooses functions, too: what it does besides stays as it is."""
+        if self._followed is not None:
+            return
+        kind = module.GlobalProfiler
+        decorate = kind.__call__
+
+        def followed(of: object, func: Function) -> Function:
+            profile(func)
+            decorated: Function = decorate(of, func)
+            return decorated
+
+        kind.__call__ = followed
+        self._followed = (kind, decorate)
 
 
 ADAPTER = SourceLines()

@@ -20,7 +20,9 @@ def _start():  # type: ignore[no-untyped-def]
     except Exception as error:  # another environment's Python: the program runs, unrecorded, and the trace says so
         _note("%s (process %d) was not recorded: %s" % (sys.executable, os.getpid(), error))  # type: ignore[no-untyped-call]
     else:
-        start_from_environment()
+        sentence = start_from_environment()
+        if sentence:
+            _note(sentence)  # type: ignore[no-untyped-call]
     del sys.modules["sitecustomize"]
     for finder in sys.meta_path:
         if hasattr(finder, "find_spec") and finder.find_spec("sitecustomize", None) is not None:
