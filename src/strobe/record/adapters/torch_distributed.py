@@ -220,7 +220,17 @@ class TorchDistributed:
                 if not numbered:
                     group.leave_out(own, before)
 
+        self._never_compiled(kernel)
         return kernel
+
+    def _never_compiled(self, kernel: Any) -> None:
+        """Let torch.compile leave a function of ours alone, and all that it calls: it would compile even this one."""
+        dynamo: Any = getattr(self._torch._C._dynamo, "eval_frame", None)
+        if hasattr(dynamo, "set_code_exec_strategy"):
+            skip = dynamo._FrameAction.SKIP
+            dynamo.set_code_exec_strategy(kernel.__code__, dynamo._FrameExecStrategy(skip, skip))
+        elif hasattr(dynamo, "skip_code"):
+            dynamo.skip_code(kernel.__code__)
 
     def _type_text(self, type_: Any) -> int:
         if type_ is None:
