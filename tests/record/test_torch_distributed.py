@@ -118,6 +118,30 @@ def test_a_row_belongs_to_the_span_that_runs_the_collective(run: Run) -> None:
     ] * 2
 
 
+COMPILED = """
+import os, torch
+import torch.distributed as dist
+dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/meet", rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+step = torch.compile(model, backend="eager")
+for _ in range(3):
+    step(torch.ones(4, 8)).sum().backward()
+print(float(model.module.weight.grad.sum()))
+dist.destroy_process_group()
+"""
+
+
+def test_compiled_code_that_runs_collectives_runs_as_it_does_without_us(workshop: Workshop) -> None:
+    # torch.compile takes what it meets in Python apart, and warns of what it cannot: our kernel is none of that.
+    done = workshop.recorded("-c", COMPILED, env=ONE_THREAD)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == 4.0 * 3 * 8 * 8
+    assert "UserWarning" not in done.stderr
+    with strobe.open(done.trace) as trace:
+        rows = trace.sql("select name, thread from collective_spans where bucket is not null").to_arrow().to_pylist()
+    assert rows == [{"name": "gloo:all_reduce", "thread": "pt_gloo_runloop"}] * 3
+
+
 def test_sums_of_a_process_are_those_of_its_collectives(run: Run) -> None:
     rows = run.rows("select coalesce(sum(sent_bytes), 0)::bigint as sent, sum(received_bytes)::bigint as got from c")
     sums = run.rows("select sum(sent_bytes)::bigint as sent, sum(received_bytes)::bigint as got from message_totals")
