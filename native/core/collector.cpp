@@ -53,8 +53,8 @@ uint64_t mix(uint64_t v) {
 // One location: its event flow graph, and what is known of its rows.
 class Collector::Place final : public SpanObserver {
  public:
-  Place(Collector& collector, LocationBuilder& builder, bool main)
-      : builder(builder), collector_(collector), main_(main) {
+  Place(Collector& collector, LocationBuilder& builder, PlaceKind kind)
+      : builder(builder), collector_(collector), main_(kind == kMain), stream_(kind == kStream) {
     builder.observe(this);
   }
 
@@ -70,7 +70,7 @@ class Collector::Place final : public SpanObserver {
     graph.leave(open.node, end_ns - start_ns);
     if (main_)
       collector_.main_closed(path, start_ns, open.position, end_ns, position);
-    else if (const PathFacts& f = collector_.facts(path); f.part == structure::kBackward && f.activity())
+    else if (const PathFacts& f = collector_.facts(path); !stream_ && f.part == structure::kBackward && f.activity())
       collector_.cutter_.add_elsewhere(start_ns, end_ns);
   }
 
@@ -80,6 +80,8 @@ class Collector::Place final : public SpanObserver {
   bool folded = false, kept = false;  // since the last commit
   bool over = false;                  // nothing follows: the ends of open spans are to be written, too
   bool main() const { return main_; }
+  bool stream() const { return stream_; }
+  uint64_t followed = 0;  // of a stream: decisions, from the first one on
 
  private:
   struct Open {
@@ -87,7 +89,7 @@ class Collector::Place final : public SpanObserver {
     uint64_t position;
   };
   Collector& collector_;
-  const bool main_;
+  const bool main_, stream_;
   std::vector<Open> open_;
 };
 
@@ -113,10 +115,11 @@ Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regio
 }
 Collector::~Collector() = default;
 
-void Collector::add(LocationBuilder& builder, bool main) {
+void Collector::add(LocationBuilder& builder, PlaceKind kind) {
   auto& place = places_[builder.location()];
-  place = std::make_unique<Place>(*this, builder, main && !main_);
+  place = std::make_unique<Place>(*this, builder, kind == kMain && main_ ? kThread : kind);
   if (place->main()) main_ = place.get();
+  place->followed = decisions_gone_;
 }
 
 // --- what paths are
@@ -280,12 +283,14 @@ void Collector::decide(int64_t now_ns) {
   if (uncovered_) cover();
   if (!loop_) {
     cutter_.forget(now_ns - kPastNs);
+    settle_streams();
     return;
   }
   const std::vector<Mark> marks = std::move(marks_);
   marks_.clear();
   for (const Mark& mark : marks)
     if (const auto found = cutter_.cut(mark, asking())) cut(*found);
+  settle_streams();
   if (!silent_ && now_ns - last_mark_ns_ > std::max(kSilenceIntervals * longest_ns_, kLeastSilenceNs)) {
     silent_ = true;
     detector_.believe(nullptr);
@@ -487,7 +492,9 @@ void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
 // All rows before the cut are kept, or folded into the class; those of other threads go with them by their start.
 void Collector::settle(const Cut& until, bool keep_them, uint32_t class_id) {
   release_pending(class_id);
+  decisions_.push_back({until.ns, keep_them, class_id});
   for (auto& [location, place] : places_) {
+    if (place->stream()) continue;
     const size_t n = rows_until(*place, until);
     if (keep_them)
       keep(*place, n, false, class_id);
@@ -496,6 +503,36 @@ void Collector::settle(const Cut& until, bool keep_them, uint32_t class_id) {
     place->builder.attached.decide(until.ns, keep_them);
   }
   if (has_blocks()) commit_();
+}
+
+void Collector::settle_streams() {
+  uint64_t sure = decisions_gone_;
+  for (const Decision& decision : decisions_) {
+    if (decision.until_ns > streams_told_ns_) break;
+    sure++;
+  }
+  if (sure == decisions_gone_) return;
+  for (auto& [location, place] : places_)
+    if (place->stream()) settle_stream(*place, sure);
+  decisions_.erase(decisions_.begin(), decisions_.begin() + ptrdiff_t(sure - decisions_gone_));
+  decisions_gone_ = sure;
+  if (has_blocks()) commit_();
+}
+
+// A stream follows the first so many decisions.
+void Collector::settle_stream(Place& place, uint64_t decisions) {
+  LocationBuilder& builder = place.builder;
+  place.followed = std::max(place.followed, decisions_gone_);
+  for (; place.followed < decisions; place.followed++) {
+    const Decision& decision = decisions_[size_t(place.followed - decisions_gone_)];
+    if (!builder.rows()) continue;
+    const uint64_t row = builder.attached.span_since(decision.until_ns, builder.base_row() + builder.settled());
+    const size_t n = row == PendingRows::kNoSpan ? builder.rows() : size_t(row - builder.base_row());
+    if (decision.keep)
+      keep(place, n, false, decision.class_id);
+    else
+      fold(place, n, false, decision.class_id);
+  }
 }
 
 void Collector::keep(Place& place, size_t n, bool pending, uint32_t class_id) {
@@ -584,6 +621,16 @@ void Collector::release_pending(uint32_t class_id) {
 
 void Collector::press(LocationBuilder& builder, bool nearly) {
   Place& place = *places_.at(builder.location());
+  if (place.stream()) {
+    const size_t waiting = builder.rows() - builder.settled();
+    settle_stream(place, decisions_gone_ + decisions_.size());
+    if (builder.rows() - builder.settled() < waiting && !nearly) return;
+    if (keeping())
+      keep(place, builder.rows(), in_iteration_, kNoClass);
+    else
+      fold(place, builder.rows(), in_iteration_, kNoClass);
+    return;
+  }
   // What is settled of an iteration that lasts long must not count for the one before.
   if (loop_ && in_iteration_)
     if (const auto found = cutter_.cut_early(nearly, asking())) {
@@ -749,6 +796,7 @@ void Collector::finish(int64_t now_ns) {
   }
   release_pending(kNoClass);
   for (auto& [location, place] : places_) {
+    if (place->stream()) settle_stream(*place, decisions_gone_ + decisions_.size());
     place->over = true;
     if (keep_ > 0)
       keep(*place, place->builder.rows(), false, kNoClass);

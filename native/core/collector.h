@@ -38,8 +38,9 @@ class Collector {
   ~Collector();
   Collector(const Collector&) = delete;
 
+  enum PlaceKind { kThread, kMain, kStream };
   // A location, before its first span.
-  void add(LocationBuilder& builder, bool main);
+  void add(LocationBuilder& builder, PlaceKind kind);
   // A location's thread has ended and all its records were fed: its rows are decided now. After the next commit, remove
   // gives the graph's payload (empty: none).
   void end(LocationBuilder& builder);
@@ -56,6 +57,8 @@ class Collector {
 
   // Whether rows are written as they come: nothing waits.
   bool plain() const { return !loop_ && keep_ > 0 && !short_.on(); }
+  // What was launched on streams before this moment was fed.
+  void streams_told(int64_t launched_ns) { streams_told_ns_ = launched_ns; }
   // Decides about what the marks fed since the last call tell.
   void decide(int64_t now_ns);
   // The ring of this location is half full (`nearly`: three quarters) of rows that wait: makes room.
@@ -130,6 +133,14 @@ class Collector {
   void end_iteration(const structure::Cut& end, size_t main_rows, bool last);
   void scan(size_t until, int64_t end_ns);
   void touch(uint32_t path, int64_t start_ns, int64_t end_ns);
+  // What ran on a stream is told long after it was launched: it follows the iteration that launched it.
+  struct Decision {
+    int64_t until_ns;
+    bool keep;
+    uint32_t class_id;
+  };
+  void settle_streams();
+  void settle_stream(Place& place, uint64_t decisions);
   uint32_t class_of(const structure::Cut& from, int64_t end_ns);
   bool planned(uint64_t ordinal) const;
   bool keeping() const;  // rows of the current iteration are kept as they come
@@ -151,6 +162,9 @@ class Collector {
   std::function<void()> commit_;
   std::map<uint32_t, std::unique_ptr<Place>> places_;  // by location
   Place* main_ = nullptr;
+  std::deque<Decision> decisions_;  // that some stream has still to follow; decision n is at n - decisions_gone_
+  uint64_t decisions_gone_ = 0;
+  int64_t streams_told_ns_ = INT64_MAX;
 
   std::deque<PathFacts> facts_;
   PathFacts facts_of_others_;

@@ -83,7 +83,8 @@ void Session::drain() {
 // block that is not there.
 void Session::emit_rows(Slot& slot, std::string& out) {
   LocationBuilder& builder = *slot.builder;
-  builder.attached.emit(out, builder.base_row(), builder.sealed_position(), builder.location());
+  builder.attached.emit(out, builder.base_row(), builder.sealed_position(), builder.location(),
+                        [this](uint32_t text) { return texts_.of(text); });
   const auto [folded, outside] = builder.attached.take_counts();
   if (folded) count("rows_folded", folded);
   if (outside) count("rows_outside_spans", outside);
@@ -121,6 +122,8 @@ bool Session::round(bool last) {
     if (!rings_are_sound()) return false;
   }
   std::vector<Work> work;
+  // Before the heads: what is told by now is in the rings up to there.
+  const int64_t streams_told_ns = streams_told_ns_.load(std::memory_order_acquire);
   {
     std::lock_guard lock(slots_mutex_);
     live_.clear();
@@ -143,9 +146,12 @@ bool Session::round(bool last) {
   for (const Work& w : work) {
     Slot& slot = *w.slot;
     const uint64_t mask = options_.ring_bytes / 8 - 1;  // a header can be lost (guard.h)
-    auto at_ns = [&](uint64_t t) { return line.at(t < now.ticks ? t : now.ticks); };
+    const bool of_stream = slot.header->of_stream;
+    auto at_ns = [&](uint64_t t) { return of_stream ? int64_t(t) : line.at(t < now.ticks ? t : now.ticks); };
     if (collector_ && !slot.watched) {
-      collector_->add(*slot.builder, slot.header->thread_id == uint64_t(getpid()));
+      collector_->add(*slot.builder, of_stream                                      ? Collector::kStream
+                                     : slot.header->thread_id == uint64_t(getpid()) ? Collector::kMain
+                                                                                    : Collector::kThread);
       slot.watched = true;
     }
     const auto feed_rows_until = [&](uint64_t position) {
@@ -167,7 +173,10 @@ bool Session::round(bool last) {
       seal(slot);
     if (!collector_ && w.ended && !last) release(slot);
   }
-  if (collector_) collect(work, now.ns, last);
+  if (collector_) {
+    collector_->streams_told(streams_told_ns);
+    collect(work, now.ns, last);
+  }
   header()->last_pair = now;
   if (last) save_samples();
   return !work.empty();

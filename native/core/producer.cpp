@@ -26,7 +26,7 @@ void put_slowly(RecordKind kind, uint32_t region) {
 
 void Session::write_location(uint32_t location, uint64_t id, const char* name) {
   Writer w;
-  w.u64(id), w.u8(0), w.text(name);
+  w.u64(id), w.u8(0), w.text(name);  // 0: a thread
   std::string chunk;
   append_chunk(chunk, kLocationChunk, location, 1, w.bytes);
   append(chunk);
@@ -79,6 +79,7 @@ bool Session::new_ring(Producer& p) {
   slot->header->capacity = options_.ring_bytes / 8;
   slot->header->location = location;
   slot->header->thread_id = p.hidden ? 0 : thread_id();
+  slot->header->of_stream = 0;
   slot->header->head.store(0), slot->header->tail.store(0);
   slot->header->state.store(kRingActive);
   slot->builder = std::make_unique<LocationBuilder>(location, *paths_);

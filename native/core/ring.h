@@ -76,6 +76,7 @@ struct RingHeader {
   std::atomic<uint32_t> state;
   uint32_t location;
   uint64_t thread_id;
+  uint32_t of_stream;  // 1: its times are ns of CLOCK_MONOTONIC, not ticks, and those of its rows are launches
   alignas(64) std::atomic<uint64_t> head;
   alignas(64) std::atomic<uint64_t> tail;
   std::atomic<uint64_t> lost;  // records that found no room

@@ -17,18 +17,20 @@ void put_row_slowly(uint32_t kind, uint64_t at_ticks, const int64_t* values) {
   session().slow_row(kind, at_ticks, values);
 }
 
-bool Session::new_row_ring(RowProducer& r) {
+// The ring of rows beside a ring of spans.
+bool Session::new_row_ring(RowProducer& r, const Producer& p) {
   const WithoutSignals whole;
   std::lock_guard lock(slots_mutex_);
   Slot* of_spans = nullptr;
   for (auto& slot : slots_)
-    if (slot->header == producer.header) of_spans = slot.get();
+    if (slot->header == p.header) of_spans = slot.get();
   Slot* slot = of_spans && !failed_ ? free_slot() : nullptr;
   if (!slot) return false;
   slot->header->magic = kRowRingMagic;
   slot->header->capacity = options_.ring_bytes / sizeof(RowRecord);
-  slot->header->location = producer.header->location;
-  slot->header->thread_id = producer.header->thread_id;
+  slot->header->location = p.header->location;
+  slot->header->thread_id = p.header->thread_id;
+  slot->header->of_stream = p.header->of_stream;
   slot->header->head.store(0), slot->header->tail.store(0);
   slot->header->state.store(kRingActive);
   slot->read = 0;
@@ -46,7 +48,7 @@ void Session::slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values) 
   Producer& p = producer;
   RowProducer& r = row_producer;
   if (!make_recordable(p)) return;
-  if ((!r.header || r.generation != generation_.load()) && !new_row_ring(r)) return;
+  if ((!r.header || r.generation != generation_.load()) && !new_row_ring(r, p)) return;
   RingHeader& ring = *r.header;
   const RowKind* known = row_kind(kind);
   // A span that found no room has no row either.
@@ -78,7 +80,8 @@ uint32_t Session::location_of(uint64_t id, const char* name) {
   if (state_.load() == kForked) make_recordable(producer);
   std::lock_guard lock(slots_mutex_);
   for (const auto& slot : slots_)
-    if (slot->of_spans() && slot->header->thread_id == id && slot->header->state.load() == kRingActive)
+    if (slot->of_spans() && !slot->header->of_stream && slot->header->thread_id == id &&
+        slot->header->state.load() == kRingActive)
       return slot->header->location;
   const auto [at, fresh] = early_locations_.try_emplace(id, next_location_);
   if (!fresh) return at->second;

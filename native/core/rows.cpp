@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include <algorithm>
+#include <charconv>
 #include <tuple>
+#include <unordered_map>
 
 #include "include/strobe.h"
 
@@ -43,12 +45,65 @@ constexpr RowColumn kSampleColumns[] = {
     {"weight", kNumber, 2, 0, kWhole},   {"line", kNumber, 3, 0, kHalf}, {"period_ns", kNumber, 4, 0, kWhole},
     {"cpu_ns", kNumber, 5, 0, kWhole},
 };
+constexpr RowColumn kCallColumns[] = {
+    {"correlation", kNumber, 0, 0, kHalf},
+    {"callback_id", kNumber, 0, 32, kHalf},
+    {"return_value", kNumber, 1, 0, kHalf},
+};
+constexpr RowColumn of_text(const char* name, uint8_t field, CellType type = kNumber) {
+  return {name, type, 0, 32, kHalf, field};
+}
+constexpr RowColumn kKernelColumns[] = {
+    {"correlation", kNumber, 0, 0, kHalf},
+    {"graph", kNumber, 1, 0, kHalf},
+    {"graph_node", kNumber, 2, 0, kWhole},
+    {"queued_ns", kNumber, 3, 0, kWhole},
+    of_text("device", 1),
+    of_text("context", 2),
+    of_text("stream", 3),
+    of_text("grid_x", 4),
+    of_text("grid_y", 5),
+    of_text("grid_z", 6),
+    of_text("block_x", 7),
+    of_text("block_y", 8),
+    of_text("block_z", 9),
+    of_text("registers_per_thread", 10),
+    of_text("shared_memory_bytes", 11),
+    of_text("static_shared_bytes", 12),
+    of_text("dynamic_shared_bytes", 13),
+    of_text("executed_shared_bytes", 14),
+    of_text("local_bytes_per_thread", 15),
+    of_text("local_bytes", 16),
+    of_text("priority", 17),
+    of_text("launch_type", 18, kText),
+    of_text("cache_config", 19, kText),
+};
+constexpr RowColumn kCopyColumns[] = {
+    {"correlation", kNumber, 0, 0, kHalf},
+    {"graph", kNumber, 1, 0, kHalf},
+    {"set_value", kNumber, 1, 32, kHalf},
+    {"graph_node", kNumber, 2, 0, kWhole},
+    {"size_bytes", kNumber, 3, 0, kWhole},
+    of_text("device", 1),
+    of_text("context", 2),
+    of_text("stream", 3),
+    of_text("copy_kind", 4, kText),
+    of_text("source_kind", 5, kText),
+    of_text("destination_kind", 6, kText),
+    of_text("source_device", 7),
+    of_text("source_context", 8),
+    of_text("destination_device", 9),
+    of_text("destination_context", 10),
+};
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
     {"messages", false, false, kMessageColumns},
     {"collective_spans", true, false, kCollectiveColumns},
     {"collective_spans", true, false, kGroupColumns},
     {"samples", false, true, kSampleColumns},
+    {"call_spans", true, false, kCallColumns},
+    {"kernel_spans", true, false, kKernelColumns},
+    {"copy_spans", true, false, kCopyColumns},
 };
 
 const TableLayout& layout_of(uint32_t kind) {
@@ -65,7 +120,33 @@ const TableLayout& layout_of(uint32_t kind) {
   return (*layouts)[kind];
 }
 
-void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row) {
+// Texts that hold numbers, read once for each chunk.
+class Fields {
+ public:
+  explicit Fields(const TextOf& text_of) : text_of_(text_of) {}
+  int64_t of(uint32_t text, uint8_t field) {
+    const auto [known, fresh] = numbers_.try_emplace(text);
+    std::vector<int64_t>& numbers = known->second;
+    if (fresh && text) {
+      const std::string_view all = text_of_(text);
+      for (size_t at = 0; at <= all.size();) {
+        const size_t end = std::min(all.find(',', at), all.size());
+        int64_t number = STROBE_NOTHING;
+        std::from_chars(all.data() + at, all.data() + end, number);
+        numbers.push_back(number);
+        at = end + 1;
+      }
+    }
+    return field <= numbers.size() ? numbers[field - 1u] : STROBE_NOTHING;
+  }
+
+ private:
+  const TextOf& text_of_;
+  std::unordered_map<uint32_t, std::vector<int64_t>> numbers_;
+};
+
+void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row,
+               Fields& fields) {
   uint64_t cells[kMaxColumns];
   uint32_t present = 0, bit = 0;
   size_t n = 0;
@@ -78,6 +159,11 @@ void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& reco
       const uint64_t part = uint64_t(value) >> column.shift << unused;
       value = column.type == kText ? int64_t(part >> unused) : int64_t(part) >> unused;
       nothing = -(int64_t(1) << (column.bits - 1));
+    }
+    if (column.field) {
+      value = fields.of(uint32_t(uint64_t(record.values[column.value]) >> column.shift), column.field);
+      nothing = STROBE_NOTHING;
+      if (column.type == kText && value == nothing) value = 0;
     }
     if (value != (column.type == kText ? 0 : nothing)) cells[n++] = uint64_t(value), present |= 1u << bit;
     bit++;
@@ -176,9 +262,16 @@ void PendingRows::decide(int64_t ns, bool keep) {
   }
 }
 
+uint64_t PendingRows::span_since(int64_t ns, uint64_t from) const {
+  for (size_t i = std::max(first_, settled_); i < rows_.size(); i++)
+    if (rows_[i].span_row != kNoSpan && rows_[i].span_row >= from && rows_[i].ns >= ns) return rows_[i].span_row;
+  return kNoSpan;
+}
+
 bool PendingRows::ready(uint64_t final_row) const { return !empty() && ready(rows_[first_], final_row); }
 
-void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_position, uint32_t ring_location) {
+void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_position, uint32_t ring_location,
+                       const TextOf& text_of) {
   size_t end = first_;
   while (end < rows_.size() && ready(rows_[end], final_row)) end++;
   if (end == first_) return;
@@ -189,6 +282,7 @@ void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_posit
     columns.append_to(out, location, {reinterpret_cast<const char*>(&trailer), sizeof trailer});
   };
   SampleSums sums;
+  Fields fields(text_of);
   for (size_t i = first_; i < end; i++) {
     const Pending& row = rows_[i];
     const uint32_t number = row.record.kind();
@@ -197,7 +291,7 @@ void PendingRows::emit(std::string& out, uint64_t final_row, uint64_t span_posit
     const RowKind& kind = *row_kind(number);
     const uint32_t location = kind.names_location ? uint32_t(row.record.values[0]) : ring_location;
     TableColumns& columns = tables.try_emplace({number, location}, layout_of(number)).first->second;
-    add_cells(columns, kind, row.record, row.ns, row.span_row);
+    add_cells(columns, kind, row.record, row.ns, row.span_row, fields);
     if (columns.rows() == kTableChunkRows) write(columns, number, location, position - (end - i) + 1);
   }
   for (auto& [key, columns] : tables)

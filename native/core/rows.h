@@ -4,9 +4,11 @@
 #include <stdint.h>
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,7 +60,12 @@ struct RowColumn {
   const char* name;
   CellType type;
   uint8_t value, shift, bits;
+  // Of a text that holds numbers with commas, so that what many rows share takes room once: which one, from 1 on; the
+  // column has that number. 0: the column has the value itself.
+  uint8_t field = 0;
 };
+// The text with a number.
+using TextOf = std::function<std::string_view(uint32_t)>;
 
 struct RowKind {
   const char* table;
@@ -102,7 +109,10 @@ class PendingRows {
   // Whether the next row can be written, with spans before `final_row` written or about to be.
   bool ready(uint64_t final_row) const;
   // Appends chunks with all rows up to the first that has to wait.
-  void emit(std::string& out, uint64_t final_row, uint64_t span_position, uint32_t ring_location);
+  void emit(std::string& out, uint64_t final_row, uint64_t span_position, uint32_t ring_location,
+            const TextOf& text_of);
+  // Of the rows of a stream: the first span from `from` on that was launched at `ns` or later; kNoSpan: none was.
+  uint64_t span_since(int64_t ns, uint64_t from) const;
   // Since the last call: rows left out with their iteration; rows of spans that came while no span was open.
   std::pair<uint64_t, uint64_t> take_counts() { return {std::exchange(folded_, 0), std::exchange(outside_, 0)}; }
   void resume(uint64_t position) { next_ = position; }

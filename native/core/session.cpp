@@ -301,11 +301,13 @@ int strobe_start(const strobe_options* options) {
 }
 void strobe_stop(void) {
   const Inside inside;
+  session().finish_streams();
   session().stop(-1);
 }
 int strobe_active(void) { return session().recording(); }
 void strobe_mute(void) {
   const Inside inside;
+  session().finish_streams();
   session().mute();
 }
 void strobe_unmute(void) {
@@ -325,6 +327,7 @@ void strobe_before_user_changes(void) {
 }
 void strobe_note_exit(int exit_code) {
   const Inside inside;
+  session().finish_streams();
   session().stop(exit_code & 0xFF);
 }
 uint32_t strobe_region(const strobe_region_info* info) {

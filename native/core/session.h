@@ -19,6 +19,7 @@
 #include "core/regions.h"
 #include "core/ring.h"
 #include "core/rows.h"
+#include "core/streams.h"
 #include "core/texts.h"
 #include "core/throttle.h"
 #include "core/totals.h"
@@ -64,6 +65,10 @@ class Session {
   void location_over(uint64_t thread_id);
   void total(const strobe_total_key& key, const strobe_total_sums& more);
   strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
+  bool tell(StreamProducer& stream, const strobe_stream_span& span);
+  void streams_told(int64_t launched_ns) { streams_told_ns_.store(launched_ns, std::memory_order_release); }
+  void finish_streams_with(void (*finish)()) { finish_streams_ = finish; }
+  void finish_streams();
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
@@ -98,7 +103,8 @@ class Session {
   void resume();
   void end_open_spans();
   bool new_ring(Producer& p);
-  bool new_row_ring(RowProducer& r);
+  bool new_row_ring(RowProducer& r, const Producer& p);
+  bool new_stream_ring(StreamProducer& stream);
   bool make_recordable(Producer& p);  // files, drainer, ring of this thread; false: nothing is recorded
   bool wait_for_room(const RingHeader& ring, uint64_t head, uint64_t reserve);
   uint64_t next_look(const RingHeader& ring, uint64_t head, uint64_t reserve) const;
@@ -191,6 +197,8 @@ class Session {
   bool child_ = false, busy_before_fork_ = false;
   std::atomic<bool> paused_{false}, muted_{false};
   int64_t muted_since_ns_ = 0;
+  std::atomic<int64_t> streams_told_ns_{INT64_MAX};
+  std::atomic<void (*)()> finish_streams_{nullptr};
   bool was_muted_ = false;  // spans that began outside of a window end in it
   std::atomic<bool> forks_{false};
   std::atomic<uint32_t> drainer_id_{0};

@@ -18,6 +18,10 @@ class TextTable {
   uint32_t intern(std::string_view value, bool& full, Save&& save);
   // Payload of all texts (a forked child's new file); empty without any. With mutex() held.
   std::string all(uint32_t& count) const;
+  std::string_view of(uint32_t number) {
+    std::lock_guard lock(mutex_);
+    return number < texts_.size() ? std::string_view(texts_[number]) : std::string_view();
+  }
   std::mutex& mutex() { return mutex_; }
 
  private:

@@ -141,7 +141,19 @@ enum strobe_row_kind {
   STROBE_ROW_GROUP_COLLECTIVE = 3,
   // samples: (location, call_stack text), (state text, cpu), weight, (line, 0), period_ns, cpu_ns
   STROBE_ROW_SAMPLE = 4,
-  STROBE_ROW_KINDS = 5
+  // call_spans: (correlation, callback_id), (return_value, 0)
+  STROBE_ROW_CALL = 5,
+  // kernel_spans: (correlation, launch text), (graph, 0), graph_node, queued_ns. The launch text has numbers with
+  // commas:
+  // device, context, stream, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers_per_thread,
+  // shared_memory_bytes, static_shared_bytes, dynamic_shared_bytes, executed_shared_bytes, local_bytes_per_thread,
+  // local_bytes, priority, launch_type text, cache_config text; nothing between two commas: not known
+  STROBE_ROW_KERNEL = 6,
+  // copy_spans: (correlation, copy text), (graph, set_value), graph_node, size_bytes. The copy text: device, context,
+  // stream, copy_kind text, source_kind text, destination_kind text, source_device, source_context, destination_device,
+  // destination_context
+  STROBE_ROW_COPY = 7,
+  STROBE_ROW_KINDS = 8
 };
 #define STROBE_ROW_VALUES 6
 #define STROBE_NOTHING INT64_MIN
@@ -165,6 +177,27 @@ STROBE_API uint32_t strobe_location(uint64_t thread_id, const char* name);
 STROBE_API void strobe_location_over(uint64_t thread_id);
 // This thread's rows are about others only: it is no location of the trace itself.
 STROBE_API void strobe_hide_thread(void);
+
+// --- streams: locations of a device. What ran there is told when it is over, some time after it was launched
+typedef struct strobe_stream strobe_stream;
+typedef struct strobe_stream_span {
+  uint32_t region;
+  uint32_t row_kind;         // 0: no row
+  int64_t start_ns, end_ns;  // of CLOCK_MONOTONIC
+  int64_t launched_ns;       // which iteration it belongs to
+  int64_t values[STROBE_ROW_VALUES];
+} strobe_stream_span;
+// The stream with this number of a device; `name` is what people call it. One thread at a time tells what ran on
+// streams. NULL: there is no memory. A stream is used again by the next recording; there is no end of it.
+STROBE_API strobe_stream* strobe_stream_open(const char* name, int64_t device, uint64_t number);
+// In order of start; spans of one stream may overlap, and may come late: then they are told in a location beside it. 0
+// where it could not be recorded, which is counted.
+STROBE_API int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span);
+// Everything that was launched before this moment is told (INT64_MAX: nothing will come late, as at the beginning):
+// iterations of the main loop are decided for streams up to there.
+STROBE_API void strobe_streams_told(int64_t launched_ns);
+// Is called before the recording ends or rests: what is known is to be told now. One function; NULL: none.
+STROBE_API void strobe_streams_finish_with(void (*finish)(void));
 
 // --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost
 typedef struct strobe_total_key {

@@ -439,6 +439,7 @@ void ProcessFile::recover(const std::string& rings_path) {
       if (ring.magic != kRingMagic || ring.state.load() == kRingFree || ring.capacity * 8ull != header.ring_bytes)
         continue;
       counters["records_lost"] += ring.lost.load();
+      const auto at_ns = [&](uint64_t t) { return ring.of_stream ? int64_t(t) : line.at(t); };
       LocationBuilder builder(ring.location, paths);
       if (short_spans.on()) builder.observe(&nobody);
       builder.forked = true;  // what is unmatched here was counted, or not, while the program ran
@@ -487,18 +488,19 @@ void ProcessFile::recover(const std::string& rings_path) {
           const auto written = rows_written.find({ring.location, record.kind(), about});
           if (written != rows_written.end() && row_at < written->second) continue;
           builder.attached.resume(row_at);
-          builder.attached.add(record, line.at(record.ticks), builder.innermost());
-          if (!kind->of_spans) last_ns = std::max(last_ns, line.at(record.ticks));
+          builder.attached.add(record, at_ns(record.ticks), builder.innermost());
+          if (!kind->of_spans) last_ns = std::max(last_ns, at_ns(record.ticks));
           recovered_.records++;
         }
       };
       const auto emit_rows = [&] {
         builder.attached.decide(INT64_MAX, true);
-        builder.attached.emit(recovered_.chunks, builder.base_row(), builder.sealed_position(), ring.location);
+        builder.attached.emit(recovered_.chunks, builder.base_row(), builder.sealed_position(), ring.location,
+                              [this](uint32_t text) { return text < texts.size() ? texts[text] : std::string_view(); });
       };
       for (uint64_t at = position; at < head; at++) {
         feed_rows_until(at);
-        decoder.feed(data[at & (ring.capacity - 1)], builder, [&](uint64_t t) { return line.at(t); }, at);
+        decoder.feed(data[at & (ring.capacity - 1)], builder, at_ns, at);
         recovered_.records++;
         if (builder.full() && !short_spans.on()) builder.seal(recovered_.chunks, at + 1, decoder.epoch), emit_rows();
       }

@@ -1,0 +1,35 @@
+// streams.h - locations of a device: what ran there is told by one thread when it is over, and goes through rings as
+// what threads record does, so that a kill loses nothing that was told.
+#pragma once
+#include <stdint.h>
+#include <deque>
+#include <mutex>
+#include <string>
+
+#include "core/ring.h"
+#include "core/rows.h"
+
+namespace strobe {
+
+// One location of a stream: a stream whose spans overlap has several.
+struct StreamProducer {
+  std::string name;
+  int64_t device = -1;
+  uint64_t number = 0;
+  Producer spans;
+  RowProducer rows;
+  int64_t last_ns = INT64_MIN;  // the last span's end
+
+  bool open(uint32_t generation) const { return spans.header && spans.generation == generation; }
+};
+
+}  // namespace strobe
+
+// A stream, and the lanes beside it.
+struct strobe_stream {
+  static constexpr size_t kMostLanes = 64;  // what overlaps more is counted, and left out
+  std::string name;
+  int64_t device;
+  uint64_t number;
+  std::deque<strobe::StreamProducer> lanes;
+};

@@ -1,0 +1,281 @@
+// Streams: what a device did is told late, follows the iteration that launched it, and survives a kill.
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "core/clock.h"
+#include "kernels/side_tables.h"
+#include "tests/check.h"
+
+using namespace strobe;
+
+namespace {
+
+uint32_t kernel_region(const char* name) {
+  strobe_region_info info{};
+  info.name = name;
+  info.paradigm = STROBE_CUDA;
+  info.role = STROBE_ROLE_KERNEL;
+  return strobe_region(&info);
+}
+
+strobe_stream_span kernel(uint32_t region, int64_t start, int64_t end, int64_t launched, uint32_t correlation,
+                          uint32_t launch_text = 0) {
+  strobe_stream_span span{region, STROBE_ROW_KERNEL, start, end, launched, {}};
+  span.values[0] = STROBE_TWO(correlation, launch_text);
+  span.values[1] = STROBE_TWO(STROBE_NOTHING_32, 0);
+  span.values[2] = span.values[3] = STROBE_NOTHING;
+  return span;
+}
+
+Table table(const ProcessFile& file, const std::string& name) {
+  Table out;
+  const auto found = file.tables.find(name);
+  if (found == file.tables.end()) return out;
+  for (const auto& chunk : found->second) CHECK(decode_table(chunk.payload, chunk.location, chunk.count, out));
+  return out;
+}
+
+const Table::Column* column(const Table& table, const std::string& name) {
+  for (const auto& [known, column] : table.columns)
+    if (known == name) return &column;
+  return nullptr;
+}
+
+// Names, device and kind of the location; times to the ns; what the launch text says, as columns.
+void as_told() {
+  Folder folder;
+  start(folder);
+  const uint32_t gemm = kernel_region("gemm"), relu = kernel_region("relu");
+  strobe_stream* stream = strobe_stream_open("stream 7", 1, 7);
+  CHECK(stream == strobe_stream_open("stream 7", 1, 7) && stream != strobe_stream_open("stream 7", 0, 7));
+  const std::string launch =
+      "1,3,7,640,2,1,128,1,1,32,4096,0,4096,8192,,65536,-2," + std::to_string(strobe_text("cooperative")) + ",";
+  const uint32_t text = strobe_text(launch.c_str());
+  const int64_t base = monotonic_ns();
+  for (uint32_t i = 0; i < 3; i++) {
+    const auto span = kernel(i % 2 ? relu : gemm, base + i * 1000, base + i * 1000 + 400 + i, base - 50, 10 + i, text);
+    CHECK(strobe_stream_tell(stream, &span));
+  }
+  // One that overlaps the last one, one that came late, one without a time.
+  for (auto [at, end] : {std::pair<int64_t, int64_t>{2100, 2200}, {500, 600}}) {
+    const auto span = kernel(relu, base + at, base + end, base - 40, 20);
+    CHECK(strobe_stream_tell(stream, &span));
+  }
+  const auto untimed = kernel(relu, 0, 0, base, 21);
+  CHECK(!strobe_stream_tell(stream, &untimed));
+  strobe_stop();
+  const auto file = open_process(folder.files(".blocks")[0]);
+  std::map<std::string, Location> streams;
+  for (const auto& [id, location] : file->locations)
+    if (location.kind == 1) streams[location.name] = location;
+  CHECK(streams.size() == 3 && streams.count("stream 7 (2)") && streams.count("stream 7 (3)"));
+  CHECK(streams["stream 7"].device == 1);
+  const Spans spans = all_spans(*file, streams["stream 7"].id);
+  CHECK((spans.start_ns == std::vector<int64_t>{base, base + 1000, base + 2000}));
+  CHECK((spans.duration_ns == std::vector<int64_t>{400, 401, 402}));
+  CHECK(all_spans(*file, streams["stream 7 (2)"].id).start_ns.at(0) == base + 2100);
+  CHECK(all_spans(*file, streams["stream 7 (3)"].id).start_ns.at(0) == base + 500);
+  CHECK(file->end_json[0].find("\"stream_spans_untimed\": 1") != std::string::npos);
+
+  const Table rows = table(*file, "kernel_spans");
+  CHECK(rows.row.size() == 5);
+  const auto value = [&](const char* name) { return column(rows, name)->value[0]; };
+  CHECK(value("correlation") == 10 && value("device") == 1 && value("context") == 3 && value("stream") == 7);
+  CHECK(value("grid_x") == 640 && value("grid_y") == 2 && value("block_x") == 128 &&
+        value("registers_per_thread") == 32);
+  CHECK(value("shared_memory_bytes") == 4096 && value("static_shared_bytes") == 0 && value("priority") == -2);
+  CHECK(value("executed_shared_bytes") == 8192 && value("local_bytes") == 65536);
+  CHECK(file->texts.at(size_t(value("launch_type"))) == "cooperative");
+  for (const char* unknown : {"local_bytes_per_thread", "cache_config", "graph", "queued_ns"})
+    CHECK(!column(rows, unknown));
+}
+
+// --- a training whose kernels are told late
+
+struct Told {
+  std::atomic<int64_t> kernels;
+  std::atomic<uint64_t> launched;
+};
+
+class Device {  // a thread that tells `late_us` after the launch
+ public:
+  Device(int64_t late_us, Told* told) : late_ns_(late_us * 1000), told_(told), thread_([this] { run(); }) {}
+  void launch(uint32_t region) {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back({region, monotonic_ns()});
+  }
+  void finish() {
+    done_ = true;
+    thread_.join();
+    strobe_streams_told(INT64_MAX);
+  }
+
+ private:
+  struct Launch {
+    uint32_t region;
+    int64_t ns;
+  };
+  void run() {
+    strobe_stream* stream = strobe_stream_open("stream 7", 0, 7);
+    strobe_streams_told(0);
+    int64_t end = 0;
+    for (bool last = false; !last;) {
+      last = done_;
+      const int64_t now = monotonic_ns();
+      std::unique_lock lock(mutex_);
+      while (!waiting_.empty() && (last || waiting_.front().ns + late_ns_ < now)) {
+        const Launch launch = waiting_.front();
+        waiting_.pop_front();
+        lock.unlock();
+        const int64_t start = std::max(end, launch.ns + 100);
+        end = start + 50;
+        const auto span = kernel(launch.region, start, end, launch.ns, uint32_t(told_->kernels.load() + 1));
+        CHECK(strobe_stream_tell(stream, &span));
+        told_->kernels++;
+        lock.lock();
+      }
+      strobe_streams_told(waiting_.empty() ? now : waiting_.front().ns);
+      lock.unlock();
+      usleep(200);
+    }
+  }
+  const int64_t late_ns_;
+  Told* told_;
+  std::atomic<bool> done_{false};
+  std::mutex mutex_;
+  std::deque<Launch> waiting_;
+  std::thread thread_;
+};
+
+constexpr int kSteps = 400, kKernels = 20;
+
+void train(Told* told, Device& device, int steps) {
+  strobe_region_info info{};
+  info.name = "Optimizer.step#Adam.step";
+  info.paradigm = STROBE_TORCH;
+  const uint32_t step = strobe_region(&info), add = kernel_region("add");
+  strobe_region_info op{};
+  op.name = "aten::add";
+  op.paradigm = STROBE_TORCH;
+  op.role = STROBE_ROLE_OPERATOR;
+  const uint32_t aten = strobe_region(&op);
+  for (int i = 0; i < steps; i++) {
+    for (int k = 0; k < kKernels; k++) {
+      strobe_enter(aten);
+      device.launch(add);
+      told->launched++;
+      strobe_leave(aten);
+    }
+    usleep(300);
+    strobe_enter(step);
+    strobe_leave(step);
+  }
+}
+
+uint64_t kept_and_folded(const ProcessFile& file, uint64_t& kept) {
+  uint64_t all = 0;
+  kept = 0;
+  for (const auto& [id, location] : file.locations) {
+    if (location.kind != 1) continue;
+    kept += all_spans(file, id).row.size();
+    for (size_t i = 0; i < file.statistics.size(); i++)
+      if (file.statistics.key(i).location == id) all += file.statistics.entry(i).count;
+  }
+  return all + kept;
+}
+
+void collected(int64_t late_us, uint32_t ring_bytes) {
+  Folder folder;
+  auto* told = shared_with_children<Told>();
+  start(folder, {.ring_bytes = ring_bytes, .keep = 6});
+  {
+    Device device(late_us, told);
+    train(told, device, kSteps);
+    device.finish();
+  }
+  strobe_stop();
+  const auto file = open_process(folder.files(".blocks")[0]);
+  CHECK(file->bytes_lost == 0 && told->launched == uint64_t(kSteps * kKernels));
+  uint64_t kept = 0;
+  CHECK(kept_and_folded(*file, kept) == told->launched);
+  CHECK(kept < told->launched / 2);  // most iterations are statistics
+  if (ring_bytes < 1u << 20) return;
+  // Kernels in detail are those of the iterations in detail: each that was launched in one, whenever it ran.
+  const Table rows = table(*file, "kernel_spans");
+  CHECK(rows.row.size() == kept);
+  std::map<int64_t, bool> detail;  // by number of the iteration, from the first that was recorded as one
+  CHECK(file->iterations.size() > kSteps / 2);
+  uint64_t in_detail = 0;
+  for (const auto& iteration : file->iterations) in_detail += iteration.detail == structure::kAllDetail;
+  const uint64_t before = kSteps - file->iterations.size();  // the detector was not sure yet: all of them stay
+  CHECK(kept >= (in_detail + before - 2) * kKernels && kept <= (in_detail + before + 2) * kKernels);
+  const Spans spans = all_spans(*file, uint32_t(rows.location[0]));
+  CHECK(std::is_sorted(rows.row.begin(), rows.row.end()) && rows.row.back() == int64_t(spans.row.size()) - 1);
+}
+
+[[maybe_unused]] void killed(Told* told, uint32_t keep, int after_us) {
+  Folder folder;
+  told->kernels = 0, told->launched = 0;
+  const pid_t pid = fork();
+  if (pid == 0) {
+    start(folder, {.keep = keep});
+    Device device(20000, told);
+    train(told, device, 1 << 30);
+  }
+  while (told->kernels.load() < 3000) usleep(100);
+  usleep(useconds_t(after_us));
+  kill(pid, SIGKILL);
+  status_of(pid);
+  const auto n = uint64_t(told->kernels.load());
+  const std::string blocks = folder.files(".blocks")[0];
+  for (int pass = 0; pass < 2; pass++) {
+    const auto file = open_process(blocks);
+    CHECK(file->bytes_lost == 0);
+    uint64_t kept = 0;
+    const uint64_t all = kept_and_folded(*file, kept);
+    CHECK(all >= n && all <= n + 1);
+    CHECK(table(*file, "kernel_spans").row.size() >= kept - 1 && table(*file, "kernel_spans").row.size() <= kept);
+    recover_process(blocks, blocks.substr(0, blocks.size() - 7) + ".rings");
+  }
+}
+
+std::atomic<int> finished{0};
+
+void is_asked_before_the_end() {
+  Folder folder;
+  start(folder);
+  strobe_streams_finish_with([] {
+    const int64_t now = monotonic_ns();
+    const auto span = kernel(kernel_region("last"), now, now + 5, now, 1);
+    CHECK(strobe_stream_tell(strobe_stream_open("stream 0", 0, 0), &span));
+    finished++;
+  });
+  strobe_mute();
+  CHECK(finished == 1);
+  strobe_unmute();
+  strobe_stop();
+  CHECK(finished == 2);
+  strobe_streams_finish_with(nullptr);
+  const auto file = open_process(folder.files(".blocks")[0]);
+  uint64_t kept = 0;
+  CHECK(kept_and_folded(*file, kept) == 2 && kept == 2);
+}
+
+}  // namespace
+
+int main() {
+  as_told();
+  is_asked_before_the_end();
+  collected(0, 1 << 20);
+  collected(50000, 1 << 20);
+  collected(20000, 64 << 10);
+#if !defined(__SANITIZE_THREAD__)
+  auto* told = shared_with_children<Told>();
+  for (uint32_t i = 0; i < cases(10); i++) killed(told, i % 2 ? 6 : 0, int(i) * 3000);
+#endif
+  return 0;
+}
