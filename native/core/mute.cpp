@@ -26,6 +26,7 @@ void Session::unmute() {
       count("unrecorded_ms", uint64_t((monotonic_ns() - muted_since_ns_) / 1000000));
       next_sample_ns_ = monotonic_ns();
     }
+    recording_since_ns_ = monotonic_ns();
     muted_ = false;
   }
   resume();

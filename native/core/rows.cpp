@@ -56,6 +56,7 @@ constexpr RowColumn of_text(const char* name, uint8_t field, CellType type = kNu
 constexpr RowColumn kKernelColumns[] = {
     {"correlation", kNumber, 0, 0, kHalf},
     {"graph", kNumber, 1, 0, kHalf},
+    {"captured_by", kNumber, 1, 32, kHalf},
     {"graph_node", kNumber, 2, 0, kWhole},
     {"queued_ns", kNumber, 3, 0, kWhole},
     of_text("device", 1),
@@ -84,6 +85,7 @@ constexpr RowColumn kCopyColumns[] = {
     {"set_value", kNumber, 1, 32, kHalf},
     {"graph_node", kNumber, 2, 0, kWhole},
     {"size_bytes", kNumber, 3, 0, kWhole},
+    {"captured_by", kNumber, 4, 0, kHalf},
     of_text("device", 1),
     of_text("context", 2),
     of_text("stream", 3),

@@ -99,6 +99,7 @@ int Session::start(const strobe_options& options) {
   }
   unmatched_ = cut_ = 0;
   started_ns_ = monotonic_ns();
+  recording_since_ns_ = 0;
   was_muted_ = false;
   next_sample_ns_ = started_ns_;
   next_save_ns_ = started_ns_ + 5000000000ll;
@@ -301,13 +302,13 @@ int strobe_start(const strobe_options* options) {
 }
 void strobe_stop(void) {
   const Inside inside;
-  session().finish_streams();
+  session().finish_streams(true);
   session().stop(-1);
 }
 int strobe_active(void) { return session().recording(); }
 void strobe_mute(void) {
   const Inside inside;
-  session().finish_streams();
+  session().finish_streams(false);
   session().mute();
 }
 void strobe_unmute(void) {
@@ -327,7 +328,7 @@ void strobe_before_user_changes(void) {
 }
 void strobe_note_exit(int exit_code) {
   const Inside inside;
-  session().finish_streams();
+  session().finish_streams(true);
   session().stop(exit_code & 0xFF);
 }
 uint32_t strobe_region(const strobe_region_info* info) {

@@ -58,6 +58,11 @@ class Session {
   void mute();
   void unmute();
   bool recording() const { return active() && !muted_.load(std::memory_order_acquire); }
+  bool recording(int64_t launched_ns) const { return recording() && launched_ns >= recording_since_ns_; }
+  // The name of this process's block file with another suffix; empty without a session.
+  std::string file_beside(const char* suffix);
+  // A fact that became known while the process runs.
+  void note(std::string_view json);
   void slow_put(RecordKind kind, uint32_t region);
   void slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values);
   uint32_t text(std::string_view value);
@@ -67,8 +72,8 @@ class Session {
   strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   bool tell(StreamProducer& stream, const strobe_stream_span& span);
   void streams_told(int64_t launched_ns) { streams_told_ns_.store(launched_ns, std::memory_order_release); }
-  void finish_streams_with(void (*finish)()) { finish_streams_ = finish; }
-  void finish_streams();
+  void finish_streams_with(void (*finish)(int)) { finish_streams_ = finish; }
+  void finish_streams(bool ends);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
@@ -96,7 +101,6 @@ class Session {
   int open_statistics();
   void forked_without_files();
   void forget_parent();
-  void note(std::string_view json);
   void remove_files();
   int start_drainer();
   void stop_drainer();
@@ -198,8 +202,9 @@ class Session {
   std::atomic<bool> paused_{false}, muted_{false};
   int64_t muted_since_ns_ = 0;
   std::atomic<int64_t> streams_told_ns_{INT64_MAX};
-  std::atomic<void (*)()> finish_streams_{nullptr};
-  bool was_muted_ = false;  // spans that began outside of a window end in it
+  std::atomic<void (*)(int)> finish_streams_{nullptr};
+  std::atomic<int64_t> recording_since_ns_{0};  // what was launched before belongs to no window, or to an earlier one
+  bool was_muted_ = false;                      // spans that began outside of a window end in it
   std::atomic<bool> forks_{false};
   std::atomic<uint32_t> drainer_id_{0};
   std::atomic<bool> failed_{false}, stops_at_exit_{false};

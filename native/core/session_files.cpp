@@ -271,6 +271,12 @@ void Session::note(std::string_view json) {
   append(chunk);
 }
 
+std::string Session::file_beside(const char* suffix) {
+  std::lock_guard lock(file_mutex_);
+  if (!active() || blocks_.name.empty()) return {};
+  return blocks_.name.substr(0, blocks_.name.rfind(".blocks")) + suffix;
+}
+
 void Session::note_rank(int rank, int size) {
   if (!active()) return;
   char json[64];

@@ -51,7 +51,7 @@ bool Session::new_stream_ring(StreamProducer& stream) {
 bool Session::tell(StreamProducer& stream, const strobe_stream_span& span) {
   Producer& p = stream.spans;
   RowProducer& r = stream.rows;
-  if (!recording() || failed_) return false;
+  if (!recording() || failed_ || span.launched_ns < recording_since_ns_) return false;
   if (!stream.open(generation_.load()) && !new_stream_ring(stream)) return false;
   if (span.row_kind && (!r.header || r.generation != p.generation) && !new_row_ring(r, p)) return false;
   const auto room = [&](RingHeader& ring, std::atomic<uint64_t>& limit, uint64_t head, uint64_t needed) {
@@ -77,8 +77,9 @@ bool Session::tell(StreamProducer& stream, const strobe_stream_span& span) {
   return true;
 }
 
-void Session::finish_streams() {
-  if (void (*finish)() = finish_streams_.load()) finish();
+void Session::finish_streams(bool ends) {
+  void (*finish)(int) = finish_streams_.load();
+  if (finish && active()) finish(ends);
 }
 
 namespace {
@@ -125,10 +126,10 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
     fits->device = stream->device, fits->number = stream->number;
   }
   const bool told = fits && session().tell(*fits, *span);
-  if (!told && session().recording()) strobe_count("stream_spans_lost", 1);
+  if (!told && session().recording(span->launched_ns)) strobe_count("stream_spans_lost", 1);
   return told;
 }
 
 void strobe_streams_told(int64_t launched_ns) { session().streams_told(launched_ns); }
-void strobe_streams_finish_with(void (*finish)(void)) { session().finish_streams_with(finish); }
+void strobe_streams_finish_with(void (*finish)(int)) { session().finish_streams_with(finish); }
 }

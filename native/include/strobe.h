@@ -143,13 +143,15 @@ enum strobe_row_kind {
   STROBE_ROW_SAMPLE = 4,
   // call_spans: (correlation, callback_id), (return_value, 0)
   STROBE_ROW_CALL = 5,
-  // kernel_spans: (correlation, launch text), (graph, 0), graph_node, queued_ns. The launch text has numbers with
+  // kernel_spans: (correlation, launch text), (graph, captured_by), graph_node, queued_ns. The launch text has numbers
+  // with
   // commas:
   // device, context, stream, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers_per_thread,
   // shared_memory_bytes, static_shared_bytes, dynamic_shared_bytes, executed_shared_bytes, local_bytes_per_thread,
   // local_bytes, priority, launch_type text, cache_config text; nothing between two commas: not known
   STROBE_ROW_KERNEL = 6,
-  // copy_spans: (correlation, copy text), (graph, set_value), graph_node, size_bytes. The copy text: device, context,
+  // copy_spans: (correlation, copy text), (graph, set_value), graph_node, size_bytes, (captured_by, 0). The copy text:
+  // device, context,
   // stream, copy_kind text, source_kind text, destination_kind text, source_device, source_context, destination_device,
   // destination_context
   STROBE_ROW_COPY = 7,
@@ -196,8 +198,8 @@ STROBE_API int strobe_stream_tell(strobe_stream* stream, const strobe_stream_spa
 // Everything that was launched before this moment is told (INT64_MAX: nothing will come late, as at the beginning):
 // iterations of the main loop are decided for streams up to there.
 STROBE_API void strobe_streams_told(int64_t launched_ns);
-// Is called before the recording ends or rests: what is known is to be told now. One function; NULL: none.
-STROBE_API void strobe_streams_finish_with(void (*finish)(void));
+// Is called before the recording rests (0) or ends (1): what is known is to be told now. One function; NULL: none.
+STROBE_API void strobe_streams_finish_with(void (*finish)(int ends));
 
 // --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost
 typedef struct strobe_total_key {

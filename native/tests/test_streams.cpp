@@ -26,7 +26,7 @@ strobe_stream_span kernel(uint32_t region, int64_t start, int64_t end, int64_t l
                           uint32_t launch_text = 0) {
   strobe_stream_span span{region, STROBE_ROW_KERNEL, start, end, launched, {}};
   span.values[0] = STROBE_TWO(correlation, launch_text);
-  span.values[1] = STROBE_TWO(STROBE_NOTHING_32, 0);
+  span.values[1] = STROBE_TWO(STROBE_NOTHING_32, STROBE_NOTHING_32);
   span.values[2] = span.values[3] = STROBE_NOTHING;
   return span;
 }
@@ -248,7 +248,8 @@ std::atomic<int> finished{0};
 void is_asked_before_the_end() {
   Folder folder;
   start(folder);
-  strobe_streams_finish_with([] {
+  strobe_streams_finish_with([](int ends) {
+    CHECK(ends == finished);
     const int64_t now = monotonic_ns();
     const auto span = kernel(kernel_region("last"), now, now + 5, now, 1);
     CHECK(strobe_stream_tell(strobe_stream_open("stream 0", 0, 0), &span));

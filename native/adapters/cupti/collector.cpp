@@ -1,0 +1,414 @@
+#include "adapters/cupti/collector.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/clock.h"
+#include "core/from_environment.h"
+#include "core/json_text.h"
+#include "core/own_thread.h"
+#include "core/session.h"
+
+namespace strobe::cupti {
+
+namespace {
+
+constexpr auto kFlushEvery = std::chrono::milliseconds(1000);
+constexpr auto kLongestWait = std::chrono::seconds(5);
+constexpr size_t kFilledAtOnce = 16;  // buffers that wait: 4 MiB
+constexpr size_t kMostNodes = 1 << 20;
+
+// Calls that are worth a span: they start or stop work, wait for it, or move memory. What only asks is left out, as
+// other profilers do: PyTorch asks for the current device before every launch.
+struct Chosen {
+  const char* prefix;
+  bool launches;
+};
+constexpr Chosen kRuntimeCalls[] = {
+    {"cudaLaunch", true},
+    {"cudaGraphLaunch", true},
+    {"cudaMemcpy", true},
+    {"cudaMemset", true},
+    {"cudaMalloc", false},
+    {"cudaFree", false},
+    {"cudaHostAlloc", false},
+    {"cudaHostRegister", false},
+    {"cudaHostUnregister", false},
+    {"cudaMemPrefetch", true},
+    {"cudaDeviceSynchronize", false},
+    {"cudaThreadSynchronize", false},
+    {"cudaStreamSynchronize", false},
+    {"cudaEventSynchronize", false},
+    {"cudaEventRecord", false},
+    {"cudaStreamWaitEvent", false},
+    {"cudaStreamBeginCapture", false},
+    {"cudaStreamEndCapture", false},
+    {"cudaGraphInstantiate", false},
+    {"cudaGraphExecUpdate", false},
+    {"cudaGraphUpload", false},
+    {"cudaStreamCreate", false},
+    {"cudaStreamDestroy", false},
+    {"cudaModuleLoad", false},
+    {"cudaLibraryLoad", false},
+    {"cudaSignalExternal", false},
+    {"cudaWaitExternal", false},
+    {"cudaDeviceReset", false},
+};
+constexpr Chosen kDriverCalls[] = {
+    {"cuLaunch", true},
+    {"cuGraphLaunch", true},
+    {"cuMemcpy", true},
+    {"cuMemset", true},
+    {"cuMemAlloc", false},
+    {"cuMemFree", false},
+    {"cuMemCreate", false},
+    {"cuMemMap", false},
+    {"cuMemPrefetch", true},
+    {"cuCtxSynchronize", false},
+    {"cuStreamSynchronize", false},
+    {"cuEventSynchronize", false},
+    {"cuEventRecord", false},
+    {"cuStreamWaitEvent", false},
+    {"cuStreamBeginCapture", false},
+    {"cuStreamEndCapture", false},
+    {"cuGraphInstantiate", false},
+    {"cuModuleLoad", false},
+    {"cuLibraryLoad", false},
+    {"cuStreamWaitValue", false},
+    {"cuStreamWriteValue", false},
+    {"cuStreamBatchMemOp", false},
+};
+
+// "cudaLaunchKernel_v7000" and "cuMemcpyHtoD_v2" without the version, which no program writes.
+std::string plain_name(const char* name) {
+  std::string out = name;
+  if (const size_t at = out.rfind("_v");
+      at != out.npos && at + 2 < out.size() && out.find_first_not_of("0123456789", at + 2) == out.npos)
+    out.resize(at);
+  return out;
+}
+
+// The thread is inside of a call of the runtime, which calls the driver: one span is enough.
+thread_local uint32_t runtime_depth __attribute__((tls_model("initial-exec"))) = 0;
+// The call that the thread is in, for what it captures.
+thread_local uint32_t current_correlation __attribute__((tls_model("initial-exec"))) = 0;
+
+uint64_t now() { return uint64_t(monotonic_ns()); }
+
+}  // namespace
+
+Collector& collector() {
+  static Collector* one = new Collector;
+  return *one;
+}
+
+void Collector::say(const char* what, const std::string& sentence) {
+  std::lock_guard lock(notes_mutex_);
+  said_[what] = sentence;
+  std::string json = "{\"gpu\": {";
+  for (const auto& [key, text] : said_) {
+    if (json.back() != '{') json += ", ";
+    append_json_text(json, key);
+    json += ": ";
+    append_json_text(json, text);
+  }
+  session().note(json + "}}");
+}
+
+void Collector::device(uint32_t number, const std::string& json) {
+  std::lock_guard lock(notes_mutex_);
+  devices_[number] = json;
+  std::string note = "{\"deviceProperties\": [";
+  for (const auto& [each, text] : devices_) note += (note.back() == '[' ? "" : ", ") + text;
+  session().note(note + "]}");
+}
+
+bool Collector::start() {
+  if (state_ != kOff) return state_ == kOn;
+  state_ = kFailed;
+  library_ = open_library();
+  if (!library_) {
+    say("failed", library_.failure);
+    return false;
+  }
+  const Functions& call = library_;
+  decoder_ = std::make_unique<Decoder>(*this, [this](Kind kind, size_t end) { return library_.has(kind, end); });
+  if (const std::string path = session().file_beside(".gpu"); path.empty() || !buffers_.open(path))
+    strobe_count("gpu_buffers_not_in_file", 1);
+  for (uint32_t kind = 1; kind < kKinds; kind++) buffers_.set_record_bytes(Kind(kind), library_.size_of(Kind(kind)));
+  const bool subscribed = subscribe();
+  if (call.set_thread_id_type) call.set_thread_id_type(kThreadIdSystem);
+  uint8_t zeroed = 1;
+  size_t bytes = sizeof zeroed;
+  call.activity_set_attribute(kZeroedOutActivityBuffer, &bytes, &zeroed);
+  // Before any kind is enabled: from then on CUPTI refuses it.
+  if (!call.activity_register_timestamp_callback || call.activity_register_timestamp_callback(now) != kSuccess) {
+    say("failed", "CUPTI does not take the clock of the trace: another tool has started it already");
+    return false;
+  }
+  if (const Result result = call.activity_register_callbacks(requested, completed); result != kSuccess) {
+    say("failed", "CUPTI takes no buffers: " + library_.text_of(result));
+    return false;
+  }
+  if (!enable(kConcurrentKernel, "kernels")) return false;
+  enable(kMemcpy, "copies"), enable(kMemcpyPeer, "copies between GPUs"), enable(kMemset, "memory sets");
+  enable(kOverhead, "CUPTI's own cost");
+  enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
+  pthread_atfork(nullptr, nullptr, [] { collector().forked(); });
+  if (int error = start_own_thread(thread_, 512 << 10, run, this)) {
+    say("failed", std::string("the thread that asks for records cannot start: ") + strerror(error));
+    return false;
+  }
+  state_ = kOn;
+  strobe_streams_told(0);
+  strobe_streams_finish_with([](int last) { collector().finish(last); });
+  say("recorded_with", "CUPTI of " + library_.release() + " at " + library_.path +
+                           (subscribed ? "" : ", without calls: another tool holds its callbacks"));
+  return true;
+}
+
+bool Collector::subscribe() {
+  const Functions& call = library_;
+  const Result result = call.subscribe(&subscriber_, called, this);
+  if (result != kSuccess) {
+    subscriber_ = nullptr;
+    say("calls_failed", "calls of CUDA are not recorded: " + library_.text_of(result));
+    return false;
+  }
+  choose_calls(kRuntimeDomain, runtime_);
+  choose_calls(kDriverDomain, driver_);
+  for (const uint32_t cbid : {kContextCreated, kModuleUnloadStarting, kGraphNodeCreated, kGraphNodeCloned})
+    call.enable_callback(1, subscriber_, kResourceDomain, cbid);
+  return true;
+}
+
+void Collector::choose_calls(Domain domain, Calls& calls) {
+  const Functions& call = library_;
+  const bool runtime = domain == kRuntimeDomain;
+  const auto* begin = runtime ? std::begin(kRuntimeCalls) : std::begin(kDriverCalls);
+  const auto* end = runtime ? std::end(kRuntimeCalls) : std::end(kDriverCalls);
+  const char* name = nullptr;
+  for (uint32_t cbid = 1; call.get_callback_name(domain, cbid, &name) == kSuccess && name; cbid++, name = nullptr) {
+    const auto* chosen = std::find_if(
+        begin, end, [name](const Chosen& each) { return strncmp(name, each.prefix, strlen(each.prefix)) == 0; });
+    calls.resize(cbid + 1);
+    if (chosen == end) continue;
+    const std::string plain = plain_name(name);
+    const bool waits = plain.find("Synchronize") != plain.npos;
+    calls[cbid] = {region(plain.c_str(), waits ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION), chosen->launches};
+    call.enable_callback(1, subscriber_, domain, cbid);
+  }
+}
+
+bool Collector::enable(Kind kind, const char* what) {
+  // Of devices and streams that are there already, too.
+  const bool dumps = (kind == kDevice || kind == kStream) && library_.activity_enable_and_dump;
+  const Result result = dumps ? library_.activity_enable_and_dump(kind) : library_.activity_enable(kind);
+  if (result == kSuccess) return true;
+  say((std::string("no ") + what).c_str(), std::string(what) + " are not recorded: " + library_.text_of(result));
+  return false;
+}
+
+// --- calls, on the program's threads
+
+void Collector::called(void* self, Domain domain, uint32_t cbid, const void* data) {
+  auto& that = *static_cast<Collector*>(self);
+  if (that.state_.load(std::memory_order_relaxed) != kOn) return;
+  if (domain == kRuntimeDomain)
+    that.on_call(that.runtime_, domain, cbid, *static_cast<const CallbackData*>(data));
+  else if (domain == kDriverDomain)
+    that.on_call(that.driver_, domain, cbid, *static_cast<const CallbackData*>(data));
+  else if (domain == kResourceDomain)
+    that.on_resource(cbid, *static_cast<const ResourceData*>(data));
+}
+
+void Collector::on_call(const Calls& calls, Domain domain, uint32_t cbid, const CallbackData& data) {
+  if (cbid >= calls.size() || !calls[cbid].region) return;
+  const bool runtime = domain == kRuntimeDomain;
+  if (!runtime && runtime_depth > 0) return;
+  const Call& call = calls[cbid];
+  if (data.site == kEnterSite) {
+    if (runtime) runtime_depth++;
+    current_correlation = data.correlation;
+    put(kEnter, call.region);
+    if (call.launches) launches_.begin(data.correlation, monotonic_ns());
+    return;
+  }
+  if (runtime && runtime_depth > 0) runtime_depth--;
+  current_correlation = 0;
+  const int32_t returned = data.returned ? *static_cast<const int32_t*>(data.returned) : STROBE_NOTHING_32;
+  if (call.launches && returned > 0) launches_.cancel(data.correlation);
+  const int64_t values[STROBE_ROW_VALUES] = {STROBE_TWO(data.correlation, cbid),
+                                             STROBE_TWO(returned, STROBE_NOTHING_32)};
+  strobe_row(STROBE_ROW_CALL, values);
+  put(kLeave, call.region);
+}
+
+void Collector::on_resource(uint32_t cbid, const ResourceData& data) {
+  if (cbid == kContextCreated)
+    context_seen_ = true;
+  else if (cbid == kModuleUnloadStarting)
+    names_changed_ = true;
+  else if (cbid == kGraphNodeCreated || cbid == kGraphNodeCloned)
+    on_node(*static_cast<const GraphData*>(data.descriptor), cbid == kGraphNodeCloned);
+}
+
+// A kernel of a graph belongs to the code that put it in there, not only to whoever launches the graph.
+void Collector::on_node(const GraphData& graph, bool cloned) {
+  const Functions& call = library_;
+  uint64_t node = 0, original = 0;
+  if (!call.get_graph_node_id || call.get_graph_node_id(graph.node, &node) != kSuccess) return;
+  const uint32_t correlation = current_correlation;
+  if (!cloned && correlation) launches_.cancel(correlation);  // captured: nothing runs now
+  if (cloned && call.get_graph_node_id(graph.original_node, &original) != kSuccess) return;
+  std::lock_guard lock(nodes_mutex_);
+  if (captured_by_.size() >= kMostNodes) return;
+  if (!cloned) {
+    if (correlation) captured_by_[node] = correlation;
+  } else if (const auto known = captured_by_.find(original); known != captured_by_.end()) {
+    captured_by_[node] = known->second;
+  }
+}
+
+uint32_t Collector::captured_by(uint64_t graph_node) {
+  std::lock_guard lock(nodes_mutex_);
+  const auto known = captured_by_.find(graph_node);
+  return known == captured_by_.end() ? 0 : known->second;
+}
+
+// --- records, on CUPTI's threads
+
+void Collector::requested(uint8_t** buffer, size_t* bytes, size_t* records) {
+  *records = 0;  // as many as fit
+  *buffer = collector().buffers_.take(*bytes);
+  if (!*buffer) *bytes = 0, strobe_count("gpu_buffers_refused", 1);
+}
+
+void Collector::completed(Context, uint32_t, uint8_t* buffer, size_t, size_t valid) {
+  if (!buffer) return;
+  Collector& that = collector();
+  that.buffers_.completed(buffer, valid);
+  std::lock_guard lock(that.mutex_);
+  that.filled_.push_back({buffer, valid});
+  if (that.filled_.size() >= kFilledAtOnce) that.changed_.notify_one();
+}
+
+// --- our thread
+
+void* Collector::run(void* self) {
+  pthread_setname_np(pthread_self(), "strobe gpu");
+  producer.busy = true;  // what it calls is no work of the program
+  static_cast<Collector*>(self)->run();
+  return nullptr;
+}
+
+void Collector::run() {
+  std::unique_lock lock(mutex_);
+  while (!quit_) {
+    changed_.wait_for(lock, kFlushEvery, [this] { return asked_ || quit_ || filled_.size() >= kFilledAtOnce; });
+    const bool asked = std::exchange(asked_, false), last = std::exchange(asked_last_, false);
+    lock.unlock();
+    // What was over by now is told after this flush.
+    const int64_t now_ns = monotonic_ns();
+    flush(false);
+    if (last) flush(true);
+    tell();
+    strobe_streams_told(last ? INT64_MAX : launches_.told_until(now_ns));
+    lock.lock();
+    if (asked) rounds_++, done_.notify_all();
+  }
+}
+
+void Collector::flush(bool forced) {
+  // Without a context there is nothing to ask for, and CUPTI may wait for what will never be.
+  if (!context_seen_ && subscriber_) return;
+  library_.activity_flush_all(forced ? kFlushForced : kFlushCompleted);
+}
+
+void Collector::tell() {
+  std::vector<Filled> filled;
+  {
+    std::lock_guard lock(mutex_);
+    filled.swap(filled_);
+  }
+  if (names_changed_.exchange(false)) decoder_->forget_names();
+  for (const Filled& each : filled) {
+    Activity* record = nullptr;
+    while (library_.activity_get_next_record(each.buffer, each.valid, &record) == kSuccess)
+      decoder_->add(*record, spans_);
+  }
+  std::stable_sort(spans_.begin(), spans_.end(),
+                   [](const DeviceSpan& a, const DeviceSpan& b) { return a.span.start_ns < b.span.start_ns; });
+  for (DeviceSpan& each : spans_) {
+    if (!each.span.launched_ns) each.span.launched_ns = each.span.start_ns;
+    strobe_stream_tell(stream_of(each), &each.span);
+  }
+  // Not before all of them are told: a graph's kernels share its launch.
+  for (const DeviceSpan& each : spans_) launches_.told(each.correlation);
+  spans_.clear();
+  for (const Filled& each : filled) buffers_.give_back(each.buffer);
+  if (const int64_t more = decoder_->overhead_ns() - told_overhead_ns_; more > 1'000'000) {
+    strobe_count("gpu_overhead_ms", uint64_t(more / 1'000'000));
+    told_overhead_ns_ += more / 1'000'000 * 1'000'000;
+  }
+  if (const uint64_t more = launches_.lost() - told_lost_)
+    strobe_count("gpu_launches_without_work", more), told_lost_ += more;
+  size_t dropped = 0;
+  if (library_.activity_get_num_dropped_records(nullptr, 0, &dropped) == kSuccess && dropped)
+    strobe_count("gpu_records_dropped", dropped);
+}
+
+strobe_stream* Collector::stream_of(const DeviceSpan& span) {
+  strobe_stream*& stream = streams_[{span.context, span.stream}];
+  if (stream) return stream;
+  const auto [known, fresh] = context_numbers_.try_emplace({span.device, span.context}, 0);
+  if (fresh) {
+    for (const auto& [key, number] : context_numbers_) known->second += key.first == span.device;
+    known->second--;  // the first one of a device is 0
+  }
+  std::string name = "stream " + std::to_string(span.stream);
+  if (known->second) name += ", context " + std::to_string(span.context);
+  stream = strobe_stream_open(name.c_str(), span.device, uint64_t(known->second) << 32 | span.stream);
+  return stream;
+}
+
+uint32_t Collector::region(const char* name, uint8_t role) {
+  strobe_region_info info{};
+  info.name = name;
+  info.paradigm = STROBE_CUDA;
+  info.role = role;
+  return strobe_region(&info);
+}
+
+std::string Collector::kernel_name(const char* name) {
+  if (!name) return "<unnamed kernel>";
+  buffers_.add_name(name, name);
+  return name;
+}
+
+// --- ends
+
+void Collector::finish(bool last) {
+  if (state_ != kOn) return;
+  std::unique_lock lock(mutex_);
+  const uint64_t before = rounds_;
+  asked_ = true, asked_last_ = last;
+  changed_.notify_one();
+  if (!done_.wait_for(lock, kLongestWait, [&] { return rounds_ != before; }))
+    strobe_count("gpu_flush_did_not_end", 1);
+  else if (last)
+    buffers_.remove();
+}
+
+void Collector::forked() {
+  if (state_ == kOff) return;
+  state_ = kForked;
+  buffers_.forget();
+}
+
+}  // namespace strobe::cupti

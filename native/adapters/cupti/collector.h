@@ -1,0 +1,102 @@
+// collector.h - what GPUs do in this process, as CUPTI tells it: calls of the runtime and the driver by callbacks, on
+// the threads that make them; kernels, copies and sets by activity records, on streams.
+//
+// Started inside of the program's own cuInit (injection.cpp). One thread of ours asks CUPTI for what is complete, every
+// second and whenever buffers fill up, and tells the core in order of time. CUPTI is never called with a lock of ours
+// held: it calls us with its own.
+#pragma once
+#include <pthread.h>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/cupti/buffers.h"
+#include "adapters/cupti/launches.h"
+#include "adapters/cupti/library.h"
+#include "adapters/cupti/records.h"
+
+namespace strobe::cupti {
+
+class Collector final : public Sink {
+ public:
+  enum State : int { kOff, kOn, kForked, kFailed };
+
+  // False: nothing is recorded of GPUs, and the trace says why.
+  bool start();
+  State state() const { return state_.load(); }
+  // All that is over is told; `last`: what still runs is asked for, too. Never waits for longer than a few seconds.
+  void finish(bool last);
+  void forked();
+
+  uint32_t region(const char* name, uint8_t role) override;
+  uint32_t text(const char* text) override { return strobe_text(text); }
+  int64_t launched_ns(uint32_t correlation) override { return launches_.ns_of(correlation); }
+  uint32_t captured_by(uint64_t graph_node) override;
+  std::string kernel_name(const char* name) override;
+  void device(uint32_t number, const std::string& json) override;
+
+ private:
+  struct Call {  // a function of the runtime or the driver
+    uint32_t region = 0;
+    bool launches = false;
+  };
+  using Calls = std::vector<Call>;  // by number
+
+  bool subscribe();
+  void choose_calls(Domain domain, Calls& calls);
+  bool enable(Kind kind, const char* what);
+  void say(const char* what, const std::string& sentence);
+  static void called(void* self, Domain domain, uint32_t cbid, const void* data);
+  void on_call(const Calls& calls, Domain domain, uint32_t cbid, const CallbackData& data);
+  void on_resource(uint32_t cbid, const ResourceData& data);
+  void on_node(const GraphData& graph, bool cloned);
+  static void requested(uint8_t** buffer, size_t* bytes, size_t* records);
+  static void completed(Context context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
+  static void* run(void* self);
+  void run();
+  void flush(bool forced);
+  void tell();
+  strobe_stream* stream_of(const DeviceSpan& span);
+
+  std::atomic<State> state_{kOff};
+  std::mutex notes_mutex_;
+  std::map<uint32_t, std::string> devices_;  // what is known of each, JSON
+  std::map<std::string, std::string> said_;  // of the recording of GPUs, for the trace
+  Library library_;
+  Subscriber subscriber_ = nullptr;
+  Calls runtime_, driver_;
+  Launches launches_;
+  Buffers buffers_;
+  std::unique_ptr<Decoder> decoder_;
+  std::atomic<bool> names_changed_{false}, context_seen_{false};
+  std::mutex nodes_mutex_;
+  std::unordered_map<uint64_t, uint32_t> captured_by_;  // graph nodes
+
+  struct Filled {
+    uint8_t* buffer;
+    size_t valid;
+  };
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_, done_;
+  std::vector<Filled> filled_;
+  bool asked_ = false, asked_last_ = false, quit_ = false;
+  uint64_t rounds_ = 0;
+
+  // Of our thread alone.
+  pthread_t thread_{};
+  std::vector<DeviceSpan> spans_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> context_numbers_;  // device, context -> its number on that device
+  std::map<std::pair<uint32_t, uint32_t>, strobe_stream*> streams_;    // context, stream
+  int64_t told_overhead_ns_ = 0;
+  uint64_t told_lost_ = 0;
+};
+
+// Never destroyed: CUPTI calls it until the process is gone.
+Collector& collector();
+
+}  // namespace strobe::cupti

@@ -1,0 +1,86 @@
+// records.h - from CUPTI's records to spans of streams. No CUPTI is called here: the collector and recovery share it.
+#pragma once
+#include <stdint.h>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/cupti/abi.h"
+#include "include/strobe.h"
+
+namespace strobe::cupti {
+
+struct DeviceSpan {
+  uint32_t device, context, stream, correlation;
+  strobe_stream_span span;
+};
+
+// What a decoder asks whoever uses it.
+class Sink {
+ public:
+  virtual uint32_t region(const char* name, uint8_t role) = 0;
+  virtual uint32_t text(const char* text) = 0;
+  // When the call with this number began, ns of CLOCK_MONOTONIC; 0: not known.
+  virtual int64_t launched_ns(uint32_t correlation) = 0;
+  // The call that put this node into its graph; 0: not known.
+  virtual uint32_t captured_by(uint64_t graph_node) = 0;
+  // The name of a kernel, as its record points to it.
+  virtual std::string kernel_name(const char* name) = 0;
+  // What is known of a device, as JSON with Kineto's keys of `deviceProperties`.
+  virtual void device(uint32_t number, const std::string& json) = 0;
+
+ protected:
+  ~Sink() = default;
+};
+
+class Decoder {
+ public:
+  // `has(kind, end)`: whether records of a kind reach to there.
+  Decoder(Sink& sink, std::function<bool(Kind, size_t)> has);
+  // Appends what a record tells of a stream.
+  void add(const Activity& record, std::vector<DeviceSpan>& out);
+  // Kernels were unloaded: a name may lie where another one lay.
+  void forget_names() { kernels_.clear(); }
+  // What CUPTI itself cost the program, as its records of overhead say, ns.
+  int64_t overhead_ns() const { return overhead_ns_; }
+
+ private:
+  // What the launches of a configuration share; compared byte by byte.
+  struct Launch {
+    int64_t values[19];
+    bool operator==(const Launch&) const = default;
+  };
+  struct HashLaunch {
+    size_t operator()(const Launch& launch) const;
+  };
+  struct Copy {
+    uint32_t values[10];
+    bool operator==(const Copy&) const = default;
+  };
+  struct HashCopy {
+    size_t operator()(const Copy& copy) const;
+  };
+  void kernel(const KernelRecord& record, std::vector<DeviceSpan>& out);
+  void device(const DeviceRecord& record);
+  int64_t priority_of(uint32_t context, uint32_t stream) const;
+  void copied(uint32_t region, Copy copy, uint64_t bytes, uint32_t correlation, uint32_t graph, uint64_t node,
+              int64_t set_value, uint64_t start, uint64_t end, std::vector<DeviceSpan>& out);
+  uint32_t copy_region(uint8_t kind, uint8_t source, uint8_t destination);
+
+  Sink& sink_;
+  const bool has_local_total_, has_priority_, has_source_node_;
+  std::unordered_map<const char*, uint32_t> kernels_;  // regions, by where the name lies
+  std::unordered_map<Launch, uint32_t, HashLaunch> launches_;
+  std::unordered_map<Copy, uint32_t, HashCopy> copies_;
+  std::unordered_map<uint32_t, uint32_t> copy_regions_, set_regions_;
+  std::unordered_map<uint64_t, int32_t> priorities_;  // of streams: context << 32 | stream
+  uint32_t graph_region_ = 0;
+  int64_t overhead_ns_ = 0;
+};
+
+// What people read: without the compiler's mangling.
+std::string demangled(const char* name);
+
+}  // namespace strobe::cupti
