@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "core/ring.h"
 #include "core/short_spans.h"
 #include "core/totals.h"
+#include "kernels/gpu_buffers.h"
 #include "kernels/side_tables.h"
 
 namespace strobe {
@@ -47,6 +49,12 @@ struct File {
 
 std::string beside(const std::string& blocks_path, const char* suffix) {
   return blocks_path.substr(0, blocks_path.rfind(".blocks")) + suffix;
+}
+
+// Whether the process that writes it lives.
+bool is_held(const std::string& blocks_path) {
+  const File file(blocks_path, O_RDONLY);
+  return flock(file.fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 std::string statistics_path(const std::string& blocks_path) { return beside(blocks_path, ".statistics"); }
@@ -136,6 +144,8 @@ ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& ring
     for (auto& [id, location] : locations) location.ends.sort();
   }
   if (!rings_path.empty() && !ended()) {
+    gpu_path_ = beside(blocks_path, ".gpu");
+    still_runs_ = is_held(blocks_path);
     recover_statistics(snapshots);
     recover(rings_path);
   }
@@ -397,6 +407,8 @@ void ProcessFile::recover(const std::string& rings_path) {
     PathTable paths;
     for (size_t i = 0; i < path_parent.size(); i++) paths.add(path_parent[i], path_region[i]);
     std::unordered_map<uint32_t, std::pair<uint8_t, uint8_t>> kinds;
+    LateSpans late(*this, recovered_.chunks);
+    if (!still_runs_) late.read(gpu_path_);
     if (header.min_duration_ns)
       for (const Region& r : regions) kinds[r.id] = {r.paradigm, r.role};
     ShortSpans short_spans(header.min_duration_ns, [&](uint32_t region) {
@@ -496,7 +508,7 @@ void ProcessFile::recover(const std::string& rings_path) {
       const auto emit_rows = [&] {
         builder.attached.decide(INT64_MAX, true);
         builder.attached.emit(recovered_.chunks, builder.base_row(), builder.sealed_position(), ring.location,
-                              [this](uint32_t text) { return text < texts.size() ? texts[text] : std::string_view(); });
+                              [&late](uint32_t text) { return late.text_of(text); });
       };
       for (uint64_t at = position; at < head; at++) {
         feed_rows_until(at);
@@ -505,12 +517,16 @@ void ProcessFile::recover(const std::string& rings_path) {
         if (builder.full() && !short_spans.on()) builder.seal(recovered_.chunks, at + 1, decoder.epoch), emit_rows();
       }
       feed_rows_until(head);
+      if (ring.of_stream) late.feed(builder);
       if (builder.dirty() && short_spans.on())
         seal_without_short(builder, short_spans, paths, left_out, recovered_.chunks, head, decoder.epoch);
       else if (builder.dirty())
         builder.seal(recovered_.chunks, head, decoder.epoch);
       emit_rows();
     }
+    late.feed_others(paths);
+    recovered_.records += late.fed();
+    if (const uint64_t untimed = late.untimed()) counters["stream_spans_untimed"] += untimed;
     uint32_t entries = 0;
     const std::string rows = encode_statistics(left_out, [](uint32_t) { return true; }, entries);
     if (entries) append_chunk(recovered_.chunks, kStatisticsChunk, 0, entries, rows);
@@ -744,6 +760,7 @@ uint64_t recover_process(const std::string& blocks_path, const std::string& ring
     }
   }
   unlink(statistics_path(blocks_path).c_str());
+  unlink(beside(blocks_path, ".gpu").c_str());
   unlink(rings_path.c_str());
   return records;
 }

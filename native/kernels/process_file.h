@@ -145,7 +145,8 @@ class ProcessFile {
   void drop_torn_rows();
   ClockMap clock_;
   uint32_t next_iteration_ = 0;
-  std::string index_path_;
+  std::string index_path_, gpu_path_;
+  bool still_runs_ = false;
   BlockIndex index_;
   bool indexed_ = false, still_written_ = false;
   FileState state_;

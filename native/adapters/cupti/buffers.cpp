@@ -14,7 +14,7 @@ namespace strobe::cupti {
 
 namespace {
 
-constexpr size_t kMapBytes = kBuffersAt + size_t(kMostBuffers) * kBufferBytes;
+constexpr size_t kMapBytes = kNamesAt;
 constexpr size_t kAlign = 8;  // CUPTI's
 
 }  // namespace
@@ -75,6 +75,16 @@ void Buffers::completed(uint8_t* buffer, size_t valid) {
   const int i = number_of(buffer);
   if (i < 0) return;
   header()->buffer[i].valid.store(uint32_t(valid)), header()->buffer[i].state.store(kBufferCompleted);
+}
+
+void Buffers::telling(uint8_t* buffer) {
+  const int i = number_of(buffer);
+  if (i < 0) return;
+  header()->buffer[i].sequence.store(sequence_++), header()->buffer[i].state.store(kBufferTelling);
+}
+
+void Buffers::told(uint64_t spans) {
+  if (map_) header()->told.store(spans, std::memory_order_release);
 }
 
 void Buffers::give_back(uint8_t* buffer) {

@@ -1,7 +1,4 @@
 // buffers.h - the memory that CUPTI fills with records: parts of a mapped file, so that a kill leaves them to recovery.
-//
-// Layout of process-<pid>.gpu (little endian): BuffersHeader, padded to kBuffersAt; then `buffers` parts of
-// buffer_bytes; behind them the names of kernels as they became known: u64 address, u32 length, bytes.
 #pragma once
 #include <stdint.h>
 #include <atomic>
@@ -9,30 +6,10 @@
 #include <set>
 #include <string>
 
-#include "adapters/cupti/abi.h"
+#include "adapters/cupti/buffers_layout.h"
 #include "core/held_file.h"
 
 namespace strobe::cupti {
-
-constexpr uint32_t kBuffersMagic = 0x55504753;  // "SGPU"
-constexpr uint32_t kBuffersVersion = 1;
-constexpr uint32_t kBufferBytes = 256 << 10;
-constexpr uint32_t kMostBuffers = 128;
-constexpr uint32_t kBuffersAt = 8 << 10;
-
-enum BufferState : uint32_t { kBufferFree = 0, kBufferHeld = 1, kBufferCompleted = 2 };
-
-struct BuffersHeader {
-  uint32_t magic, version;
-  uint32_t buffer_bytes;
-  std::atomic<uint32_t> buffers;  // that are in the file
-  uint32_t record_bytes[kKinds];  // of the library that writes them, by kind; 0: not known
-  struct {
-    std::atomic<uint32_t> state;
-    std::atomic<uint32_t> valid;  // bytes, of a completed one
-  } buffer[kMostBuffers];
-};
-static_assert(sizeof(BuffersHeader) <= kBuffersAt);
 
 class Buffers {
  public:
@@ -43,6 +20,10 @@ class Buffers {
   // Zeroed. Null: there is no memory.
   uint8_t* take(size_t& bytes);
   void completed(uint8_t* buffer, size_t valid);
+  // What is in it is told from now on; buffer by buffer, in the order in which they are decoded.
+  void telling(uint8_t* buffer);
+  // So many spans of these buffers have been told.
+  void told(uint64_t spans);
   void give_back(uint8_t* buffer);
   void add_name(const char* at, std::string_view name);
   // In a forked child, and at the end: the file is left, or removed.
@@ -59,6 +40,7 @@ class Buffers {
   char* map_ = nullptr;
   size_t heap_ = 0;
   uint64_t names_at_ = 0;
+  uint32_t sequence_ = 0;
 };
 
 }  // namespace strobe::cupti

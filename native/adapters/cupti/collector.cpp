@@ -337,16 +337,19 @@ void Collector::tell() {
     filled.swap(filled_);
   }
   if (names_changed_.exchange(false)) decoder_->forget_names();
+  buffers_.told(0);
   for (const Filled& each : filled) {
+    buffers_.telling(each.buffer);
     Activity* record = nullptr;
     while (library_.activity_get_next_record(each.buffer, each.valid, &record) == kSuccess)
       decoder_->add(*record, spans_);
   }
-  std::stable_sort(spans_.begin(), spans_.end(),
-                   [](const DeviceSpan& a, const DeviceSpan& b) { return a.span.start_ns < b.span.start_ns; });
+  sort_by_start(spans_);
+  uint64_t told = 0;
   for (DeviceSpan& each : spans_) {
     if (!each.span.launched_ns) each.span.launched_ns = each.span.start_ns;
     strobe_stream_tell(stream_of(each), &each.span);
+    buffers_.told(++told);
   }
   // Not before all of them are told: a graph's kernels share its launch.
   for (const DeviceSpan& each : spans_) launches_.told(each.correlation);

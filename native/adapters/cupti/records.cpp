@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <algorithm>
+
 #include "core/json_text.h"
 
 namespace strobe::cupti {
@@ -96,6 +98,11 @@ int64_t number_or_nothing(uint64_t value) { return value ? int64_t(value) : STRO
 int32_t graph_or_nothing(uint32_t graph) { return graph ? int32_t(graph) : STROBE_NOTHING_32; }
 
 }  // namespace
+
+void sort_by_start(std::vector<DeviceSpan>& spans) {
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const DeviceSpan& a, const DeviceSpan& b) { return a.span.start_ns < b.span.start_ns; });
+}
 
 std::string demangled(const char* name) {
   int status = 0;

@@ -80,6 +80,9 @@ class Decoder {
   int64_t overhead_ns_ = 0;
 };
 
+// Of those that begin at the same time the first one told comes first.
+void sort_by_start(std::vector<DeviceSpan>& spans);
+
 // What people read: without the compiler's mangling.
 std::string demangled(const char* name);
 

@@ -132,7 +132,7 @@ def _remove_windows(folder: str) -> None:
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:
-    """The environment in which Pythons record themselves, ITT and NVTX find the core, and MPI calls are interposed."""
+    """The environment in which Pythons record themselves, ITT, NVTX and CUDA find the core, and MPI calls are interposed."""
     from strobe.native import library, mpi_library
 
     made = dict(environment)
@@ -142,6 +142,7 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
         ("itt", "INTEL_LIBITTNOTIFY64"),
         ("torch_ops", "INTEL_LIBITTNOTIFY64"),
         ("nvtx", "NVTX_INJECTION64_PATH"),
+        ("cuda", "CUDA_INJECTION64_PATH"),
     ):
         if adapter in settings.adapters:
             made.setdefault(variable, library())

@@ -49,10 +49,10 @@ SHORT_NAMES = {
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
-    "auto": {"trace": "python_calls,torch_ops,torch_distributed,data_loader,itt,nvtx,functions,counters"},
-    "light": {"trace": "torch_ops,torch_distributed,data_loader,itt,nvtx,functions,counters"},
+    "auto": {"trace": "python_calls,torch_ops,torch_distributed,data_loader,itt,nvtx,cuda,functions,counters"},
+    "light": {"trace": "torch_ops,torch_distributed,data_loader,itt,nvtx,cuda,functions,counters"},
     "sampling": {
-        "trace": "python_samples,torch_ops,torch_distributed,data_loader,itt,nvtx,functions,counters",
+        "trace": "python_samples,torch_ops,torch_distributed,data_loader,itt,nvtx,cuda,functions,counters",
         "sample": "1000",
     },
 }

@@ -1,0 +1,189 @@
+#include "kernels/gpu_buffers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "adapters/cupti/buffers_layout.h"
+#include "include/strobe.h"
+
+namespace strobe {
+
+using namespace cupti;
+
+namespace {
+
+template <class T>
+T number_at(const std::string& bytes, size_t at) {
+  T value;
+  memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+struct Part {
+  uint32_t sequence;
+  size_t at, bytes;
+};
+
+}  // namespace
+
+GpuBuffers::GpuBuffers(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return;
+  bytes_.assign(std::istreambuf_iterator<char>(in), {});
+  const auto* header = reinterpret_cast<const BuffersHeader*>(bytes_.data());
+  if (bytes_.size() < kBuffersAt || header->magic != kBuffersMagic || header->version != kBuffersVersion ||
+      header->buffer_bytes != kBufferBytes) {
+    bytes_.clear();
+    return;
+  }
+  for (size_t at = kNamesAt; at + 12 <= bytes_.size();) {
+    const auto address = number_at<uint64_t>(bytes_, at);
+    const auto length = number_at<uint32_t>(bytes_, at + 8);
+    if (length > bytes_.size() - at - 12) break;
+    names_[address] = bytes_.substr(at + 12, length);  // the last one: a name may lie where another one lay
+    at += 12 + length;
+  }
+}
+
+std::string GpuBuffers::name_at(const char* address) const {
+  const auto known = names_.find(uint64_t(reinterpret_cast<uintptr_t>(address)));
+  if (known != names_.end()) return known->second;
+  char text[40];
+  snprintf(text, sizeof text, "kernel@%p", static_cast<const void*>(address));
+  return text;
+}
+
+std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
+  std::vector<DeviceSpan> spans;
+  if (bytes_.empty()) return spans;
+  const auto* header = reinterpret_cast<const BuffersHeader*>(bytes_.data());
+  const auto bytes_of = [header](uint32_t kind) { return kind < kKinds ? header->record_bytes[kind] : 0u; };
+  Decoder decoder(sink, [&](Kind kind, size_t end) { return end <= bytes_of(kind); });
+  // What the process was telling comes first: it had told the first so many of them, in order of start.
+  std::vector<Part> telling, others;
+  for (uint32_t i = 0; i < header->buffers.load() && i < kMostBuffers; i++) {
+    const auto& buffer = header->buffer[i];
+    const uint32_t state = buffer.state.load();
+    const size_t at = kBuffersAt + size_t(i) * kBufferBytes;
+    if (state == kBufferFree || at + kBufferBytes > bytes_.size()) continue;
+    const size_t valid = state == kBufferHeld ? kBufferBytes : std::min(buffer.valid.load(), kBufferBytes);
+    (state == kBufferTelling ? telling : others).push_back({buffer.sequence.load(), at, valid});
+  }
+  const auto decode = [&](const std::vector<Part>& parts) {
+    for (const Part& part : parts)
+      for (size_t at = part.at, end = part.at + part.bytes; at + sizeof(Activity) <= end;) {
+        alignas(8) char record[1024];
+        const size_t size = bytes_of(number_at<uint32_t>(bytes_, at));
+        if (!size || size > sizeof record || size > end - at) break;
+        memset(record, 0, sizeof record);
+        memcpy(record, bytes_.data() + at, size);
+        decoder.add(*reinterpret_cast<const Activity*>(record), spans);
+        at += size;
+      }
+  };
+  std::sort(telling.begin(), telling.end(), [](const Part& a, const Part& b) { return a.sequence < b.sequence; });
+  decode(telling);
+  sort_by_start(spans);
+  spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->told.load(), spans.size())));
+  decode(others);
+  sort_by_start(spans);
+  return spans;
+}
+
+void LateSpans::read(const std::string& path) {
+  const GpuBuffers buffers(path);
+  buffers_ = &buffers;
+  for (const Region& r : file_.regions) {
+    next_region_ = std::max(next_region_, r.id + 1);
+    if (r.paradigm == STROBE_CUDA) regions_[r.name] = r.id;
+  }
+  for (DeviceSpan& each : buffers.read(*this)) {
+    const auto& span = each.span;
+    if (span.start_ns <= 0 || span.end_ns < span.start_ns)
+      untimed_++;
+    else
+      spans_[{each.device, each.stream}].push_back(each);
+  }
+  buffers_ = nullptr;
+}
+
+void LateSpans::feed(LocationBuilder& builder) {
+  const auto location = file_.locations.find(builder.location());
+  if (location == file_.locations.end()) return;
+  const auto found = spans_.find({location->second.device, uint32_t(location->second.thread_id)});
+  if (found != spans_.end()) feed(builder, found->second);
+}
+
+// Takes what begins when everything before has ended.
+void LateSpans::feed(LocationBuilder& builder, std::vector<DeviceSpan>& spans) {
+  std::vector<DeviceSpan> others;
+  for (const DeviceSpan& each : spans) {
+    const auto& span = each.span;
+    if (span.start_ns < builder.last_ns()) {
+      others.push_back(each);
+      continue;
+    }
+    builder.enter(span.region, span.start_ns);
+    RowRecord row{uint64_t(span.start_ns), uint64_t(span.row_kind) << 48, {}};
+    std::copy(std::begin(span.values), std::end(span.values), row.values);
+    builder.attached.add(row, span.start_ns, builder.innermost());
+    builder.leave(span.region, span.end_ns);
+    fed_++;
+  }
+  spans.swap(others);
+}
+
+void LateSpans::feed_others(PathTable& paths) {
+  uint32_t next = file_.locations.empty() ? 0 : file_.locations.rbegin()->first + 1;
+  for (auto& [stream, spans] : spans_)
+    while (!spans.empty()) {
+      Writer w;
+      w.u64(stream.second), w.u8(1), w.text("stream " + std::to_string(stream.second)), w.u64(uint64_t(stream.first));
+      append_chunk(chunks_, kLocationChunk, next, 1, w.bytes);
+      LocationBuilder builder(next++, paths);
+      feed(builder, spans);
+      builder.attached.decide(INT64_MAX, true);
+      builder.seal(chunks_, 0, 0);
+      builder.attached.emit(chunks_, builder.base_row(), 0, builder.location(),
+                            [this](uint32_t text) { return text_of(text); });
+    }
+}
+
+uint32_t LateSpans::region(const char* name, uint8_t role) {
+  const auto [known, fresh] = regions_.try_emplace(name, next_region_);
+  if (!fresh) return known->second;
+  Writer w;
+  w.u32(next_region_), w.u8(STROBE_CUDA), w.u8(role), w.u32(0), w.text(name), w.text(""), w.text("");
+  append_chunk(chunks_, kRegionsChunk, 0, 1, w.bytes);
+  return next_region_++;
+}
+
+uint32_t LateSpans::text(const char* text) {
+  const auto first = uint32_t(std::max<size_t>(file_.texts.size(), 2));  // 0 and 1 stand for others
+  const auto [known, fresh] = text_numbers_.try_emplace(text, uint32_t(first + texts_.size()));
+  if (!fresh) return known->second;
+  texts_.emplace_back(text);
+  std::string payload;
+  const auto write = [&payload](std::string_view each) {
+    const auto length = uint32_t(each.size());
+    payload.append(reinterpret_cast<const char*>(&length), 4).append(each);
+  };
+  const bool none = file_.texts.empty() && texts_.size() == 1;
+  if (none) write(""), write("<other texts>");
+  write(text);
+  append_chunk(chunks_, kTextsChunk, none ? 0 : known->second, none ? 3 : 1, payload);
+  return known->second;
+}
+
+std::string_view LateSpans::text_of(uint32_t number) const {
+  if (number < file_.texts.size()) return file_.texts[number];
+  const size_t first = std::max<size_t>(file_.texts.size(), 2);
+  return number >= first && number - first < texts_.size() ? std::string_view(texts_[number - first])
+                                                           : std::string_view();
+}
+
+}  // namespace strobe

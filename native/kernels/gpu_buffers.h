@@ -1,0 +1,66 @@
+// gpu_buffers.h - what the GPU buffers of a killed process still hold: records that it never told the core of.
+#pragma once
+#include <stdint.h>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/cupti/records.h"
+#include "core/builder.h"
+#include "kernels/process_file.h"
+
+namespace strobe {
+
+class GpuBuffers {
+ public:
+  // Nothing is in there where the file is not there, is no such file, or is cut.
+  explicit GpuBuffers(const std::string& path);
+  // What the stretch of a kernel's name says; made of its address where the process had not told it yet.
+  std::string name_at(const char* address) const;
+  // Spans in order of start, that the process had not told.
+  std::vector<cupti::DeviceSpan> read(cupti::Sink& sink) const;
+
+ private:
+  std::string bytes_;
+  std::unordered_map<uint64_t, std::string> names_;
+};
+
+// The same as spans of locations, while a process is recovered: behind what the rings hold of the same stream.
+class LateSpans final : cupti::Sink {
+ public:
+  // What it defines is appended to `chunks`.
+  LateSpans(const ProcessFile& file, std::string& chunks) : file_(file), chunks_(chunks) {}
+  void read(const std::string& path);
+  // Those that follow what the builder of their stream has.
+  void feed(LocationBuilder& builder);
+  // Those that overlap what was told, or ran on a stream that nothing was told of: in locations of their own.
+  void feed_others(PathTable& paths);
+  std::string_view text_of(uint32_t number) const;
+  uint64_t fed() const { return fed_; }
+  uint64_t untimed() const { return untimed_; }
+
+ private:
+  using Stream = std::pair<int64_t, uint32_t>;  // device, stream
+  uint32_t region(const char* name, uint8_t role) override;
+  uint32_t text(const char* text) override;
+  int64_t launched_ns(uint32_t) override { return 0; }
+  uint32_t captured_by(uint64_t) override { return 0; }
+  std::string kernel_name(const char* name) override { return buffers_->name_at(name); }
+  void device(uint32_t, const std::string&) override {}
+  void feed(LocationBuilder& builder, std::vector<cupti::DeviceSpan>& spans);
+
+  const ProcessFile& file_;
+  std::string& chunks_;
+  const GpuBuffers* buffers_ = nullptr;
+  std::map<Stream, std::vector<cupti::DeviceSpan>> spans_;
+  std::map<std::string, uint32_t> regions_;
+  std::deque<std::string> texts_;  // behind those of the file
+  std::unordered_map<std::string, uint32_t> text_numbers_;
+  uint32_t next_region_ = 0;
+  uint64_t fed_ = 0, untimed_ = 0;
+};
+
+}  // namespace strobe
