@@ -150,9 +150,9 @@ class Fields {
 void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& record, int64_t ns, uint64_t span_row,
                Fields& fields) {
   uint64_t cells[kMaxColumns];
-  uint32_t present = 0, bit = 0;
+  uint64_t present = 0, bit = 0;
   size_t n = 0;
-  if (!kind.of_spans) cells[n++] = uint64_t(ns), present |= 1u << bit++;
+  if (!kind.of_spans) cells[n++] = uint64_t(ns), present |= uint64_t(1) << bit++;
   for (const RowColumn& column : kind.columns) {
     int64_t value = record.values[column.value];
     int64_t nothing = STROBE_NOTHING;
@@ -167,7 +167,7 @@ void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& reco
       nothing = STROBE_NOTHING;
       if (column.type == kText && value == nothing) value = 0;
     }
-    if (value != (column.type == kText ? 0 : nothing)) cells[n++] = uint64_t(value), present |= 1u << bit;
+    if (value != (column.type == kText ? 0 : nothing)) cells[n++] = uint64_t(value), present |= uint64_t(1) << bit;
     bit++;
   }
   columns.add(int64_t(span_row), present, cells);
@@ -194,7 +194,7 @@ class SampleSums {
       const auto [location, call_stack, state] = at->first;
       const Sum& sum = at->second;
       uint64_t cells[5];
-      uint32_t present = 0x1C;
+      uint64_t present = 0x1C;
       size_t n = 0;
       if (call_stack) present |= 1, cells[n++] = call_stack;
       if (state) present |= 2, cells[n++] = state;

@@ -2,11 +2,11 @@
 
 namespace strobe {
 
-void TableColumns::add(int64_t span_row, uint32_t present, const uint64_t* cells) {
+void TableColumns::add(int64_t span_row, uint64_t present, const uint64_t* cells) {
   if (layout_.of_spans) span_row_.push_back(span_row);
-  if (cells_.size() < 32) present &= (1u << cells_.size()) - 1;
+  if (cells_.size() < kMaxColumns) present &= (uint64_t(1) << cells_.size()) - 1;
   present_.push_back(present);
-  for (uint32_t left = present; left; left &= left - 1) cells_[size_t(__builtin_ctz(left))].push_back(*cells++);
+  for (uint64_t left = present; left; left &= left - 1) cells_[size_t(__builtin_ctzll(left))].push_back(*cells++);
   rows_++;
 }
 
@@ -36,7 +36,7 @@ void TableColumns::append_to(std::string& out, uint32_t location, std::string_vi
   for (size_t i : used) {
     if (has_nulls(i)) {
       numbers.clear();
-      for (uint32_t present : present_) numbers.push_back(present >> i & 1);
+      for (uint64_t present : present_) numbers.push_back(present >> i & 1);
       append_column(payload, numbers);
     }
     if (layout_.columns[i].type == CellType::integer) {

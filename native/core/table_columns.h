@@ -24,7 +24,7 @@ struct TableLayout {
   bool of_spans;  // rows belong to spans: their number comes first
 };
 
-constexpr size_t kMaxColumns = 32;
+constexpr size_t kMaxColumns = 64;
 constexpr size_t kTableChunkRows = 4096;
 constexpr uint8_t kHasNulls = 0x80;  // beside a column's type: a column of 0 and 1 comes first
 
@@ -34,7 +34,7 @@ class TableColumns {
   explicit TableColumns(const TableLayout& layout) : layout_(layout), cells_(layout.columns.size()) {}
   size_t rows() const { return rows_; }
   // present: one bit a column; cells: the present ones only, in order.
-  void add(int64_t span_row, uint32_t present, const uint64_t* cells);
+  void add(int64_t span_row, uint64_t present, const uint64_t* cells);
   // A chunk, and empties itself. `trailer`: bytes behind the columns, which readers of tables do not look at.
   void append_to(std::string& out, uint32_t location, std::string_view trailer = {});
 
@@ -42,7 +42,7 @@ class TableColumns {
   const TableLayout& layout_;
   size_t rows_ = 0;
   std::vector<int64_t> span_row_;
-  std::vector<uint32_t> present_;             // one bit a column, by row
+  std::vector<uint64_t> present_;             // one bit a column, by row
   std::vector<std::vector<uint64_t>> cells_;  // by column: the values of those rows that have one
 };
 

@@ -37,13 +37,13 @@ void TableRow::append_to(std::string& out) const {
     *at++ = uint8_t(value);
   };
   number(table_), number(present_);
-  for (uint32_t left = present_; left; left &= left - 1) number(zigzag(int64_t(cells_[__builtin_ctz(left)])));
+  for (uint64_t left = present_; left; left &= left - 1) number(zigzag(int64_t(cells_[__builtin_ctzll(left)])));
   out.append(reinterpret_cast<const char*>(bytes), size_t(at - bytes));
 }
 
-uint32_t TableRow::present_cells(uint64_t* cells) const {
+uint64_t TableRow::present_cells(uint64_t* cells) const {
   size_t n = 0;
-  for (uint32_t left = present_; left; left &= left - 1) cells[n++] = cells_[__builtin_ctz(left)];
+  for (uint64_t left = present_; left; left &= left - 1) cells[n++] = cells_[__builtin_ctzll(left)];
   return present_;
 }
 
@@ -328,7 +328,7 @@ void ImportedProcess::row(uint32_t location, const TableRow& row) {
     return count("times_out_of_range");
   TableColumns& columns = columns_of(locations_[location].rows, row.table());
   uint64_t cells[kMaxColumns];
-  const uint32_t present = row.present_cells(cells);
+  const uint64_t present = row.present_cells(cells);
   columns.add(-1, present, cells);
   checks_.row(row.table(), present, cells);
   if (columns.rows() == kChunkRows) save_rows(columns, location);
@@ -385,9 +385,9 @@ void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t r
   uint64_t cells[kMaxColumns];
   while (at < end) {
     const uint64_t table = number();
-    const uint32_t present = uint32_t(number());
+    const uint64_t present = number();
     size_t n = 0;
-    for (uint32_t left = present; left; left &= left - 1) cells[n++] = uint64_t(unzigzag(number()));
+    for (uint64_t left = present; left; left &= left - 1) cells[n++] = uint64_t(unzigzag(number()));
     if (!ok || table >= tables_.size()) return;
     TableColumns& columns = columns_of(lane.tables, uint32_t(table));
     columns.add(row, present, cells);

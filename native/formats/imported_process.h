@@ -34,17 +34,18 @@ enum class LocationKind : uint8_t { thread = 0, stream = 1, task = 2 };
 class TableRow {
  public:
   void start(uint32_t table) { table_ = table, present_ = 0; }
-  void set(size_t column, int64_t value) { present_ |= 1u << column, cells_[column] = uint64_t(value); }
+  void set(size_t column, int64_t value) { present_ |= uint64_t(1) << column, cells_[column] = uint64_t(value); }
   void set_real(size_t column, double value);
   uint32_t table() const { return table_; }
   bool empty() const { return present_ == 0; }
   bool has(size_t column) const { return present_ >> column & 1; }
   int64_t cell(size_t column) const { return int64_t(cells_[column]); }
   void append_to(std::string& out) const;
-  uint32_t present_cells(uint64_t* cells) const;  // one bit a column; `cells` (kMaxColumns) get those that are set
+  uint64_t present_cells(uint64_t* cells) const;  // one bit a column; `cells` (kMaxColumns) get those that are set
 
  private:
-  uint32_t table_ = kNoTable, present_ = 0;
+  uint32_t table_ = kNoTable;
+  uint64_t present_ = 0;
   uint64_t cells_[kMaxColumns];
 };
 

@@ -38,9 +38,9 @@ bool sound_text(std::string_view text) {
 }
 
 // The cell of a column among the present ones.
-bool cell(int8_t column, uint32_t present, const uint64_t* cells, uint64_t& out) {
+bool cell(int8_t column, uint64_t present, const uint64_t* cells, uint64_t& out) {
   if (column < 0 || !(present >> column & 1)) return false;
-  out = cells[__builtin_popcount(present & ((1u << column) - 1))];
+  out = cells[__builtin_popcountll(present & ((uint64_t(1) << column) - 1))];
   return true;
 }
 }  // namespace
@@ -157,7 +157,7 @@ void TraceChecks::span(Walk& walk, int64_t start_ns, int64_t end_ns, uint32_t re
   }
 }
 
-void TraceChecks::row_of_span(Walk& walk, uint32_t table, uint32_t present, const uint64_t* cells) {
+void TraceChecks::row_of_span(Walk& walk, uint32_t table, uint64_t present, const uint64_t* cells) {
   const Columns& columns = columns_[table];
   switch (columns.kind) {
     case kKernels:
@@ -180,7 +180,7 @@ uint8_t* TraceChecks::state(IdStates& ids, uint64_t id) {
   return found;
 }
 
-void TraceChecks::activity(const Columns& columns, uint32_t present, const uint64_t* cells) {
+void TraceChecks::activity(const Columns& columns, uint64_t present, const uint64_t* cells) {
   uint64_t id, graph = 0;
   if (!cell(columns.id, present, cells, id)) return;
   uint8_t* is = state(correlations_, id);
@@ -200,7 +200,7 @@ void TraceChecks::activity(const Columns& columns, uint32_t present, const uint6
   *is |= kernel ? kKernel : kCopy;
 }
 
-void TraceChecks::call(Walk& walk, const Columns& columns, uint32_t present, const uint64_t* cells) {
+void TraceChecks::call(Walk& walk, const Columns& columns, uint64_t present, const uint64_t* cells) {
   uint64_t id, result = 0;
   if (!cell(columns.id, present, cells, id) || !id) return;  // 0: of no call
   uint8_t* is = state(correlations_, id);
@@ -221,7 +221,7 @@ void TraceChecks::call(Walk& walk, const Columns& columns, uint32_t present, con
   if ((walk.region_class & kLaunch) && !result && !captured(walk.start_ns)) *is |= kLaunched;
 }
 
-void TraceChecks::operator_id(const Columns& columns, uint32_t present, const uint64_t* cells) {
+void TraceChecks::operator_id(const Columns& columns, uint64_t present, const uint64_t* cells) {
   uint64_t id;
   if (!cell(columns.id, present, cells, id) || !id) return;
   uint8_t* is = state(operators_, id);
@@ -230,7 +230,7 @@ void TraceChecks::operator_id(const Columns& columns, uint32_t present, const ui
   *is = 1;
 }
 
-void TraceChecks::flow(const Columns& columns, uint32_t present, const uint64_t* cells) {
+void TraceChecks::flow(const Columns& columns, uint64_t present, const uint64_t* cells) {
   uint64_t id, phase, category = 0, name = 0;
   if (!cell(columns.id, present, cells, id) || !cell(columns.phase, present, cells, phase)) return;
   if (std::find(begins_.begin(), begins_.end(), phase) == begins_.end()) return;

@@ -69,14 +69,14 @@ class TraceChecks {
   // Whether it is the mark of a step that was not seen on a host yet.
   bool is_step(uint32_t region) const { return region < classes_.size() && (classes_[region] & kStep); }
   // A row of a table whose rows are no spans; cells as TableColumns::add takes them.
-  void row(uint32_t table, uint32_t present, const uint64_t* cells) {
+  void row(uint32_t table, uint64_t present, const uint64_t* cells) {
     if (columns_[table].kind == kFlows) flow(columns_[table], present, cells);
   }
   // Between `seen` and the spans in order.
   void sort();
   void span(Walk& walk, int64_t start_ns, int64_t end_ns, uint32_t region);
   // A row of the span that came last.
-  void row_of_span(Walk& walk, uint32_t table, uint32_t present, const uint64_t* cells);
+  void row_of_span(Walk& walk, uint32_t table, uint64_t present, const uint64_t* cells);
 
   // Adds what was found. What a counter says already stays: a copy of a trace knows less than its source did.
   void add_to(std::map<std::string, uint64_t>& counters) const;
@@ -113,10 +113,10 @@ class TraceChecks {
   };
   bool step_mark(uint32_t region, std::string_view name);
   void capture(int64_t start_ns, uint32_t region);
-  void call(Walk& walk, const Columns& columns, uint32_t present, const uint64_t* cells);
-  void activity(const Columns& columns, uint32_t present, const uint64_t* cells);
-  void operator_id(const Columns& columns, uint32_t present, const uint64_t* cells);
-  void flow(const Columns& columns, uint32_t present, const uint64_t* cells);
+  void call(Walk& walk, const Columns& columns, uint64_t present, const uint64_t* cells);
+  void activity(const Columns& columns, uint64_t present, const uint64_t* cells);
+  void operator_id(const Columns& columns, uint64_t present, const uint64_t* cells);
+  void flow(const Columns& columns, uint64_t present, const uint64_t* cells);
   bool captured(int64_t ns) const;
   uint8_t* state(IdStates& ids, uint64_t id);
 

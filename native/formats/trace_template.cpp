@@ -163,11 +163,11 @@ void TraceTemplate::add_table(const ProcessFile& process, const std::string& nam
     } else if (!table.columns[made.time_column].second.valid[i]) {
       continue;
     }
-    uint32_t present = 0;
+    uint64_t present = 0;
     for (size_t c = 0; c < table.columns.size(); c++) {
       const Table::Column& column = table.columns[c].second;
       if (!column.valid[i]) continue;
-      present |= 1u << c;
+      present |= uint64_t(1) << c;
       made.cells.push_back(uint64_t(column.value[i]));
       if (made.id_group[c] != kNoGroup && column.value[i] > 0)
         highest_id_[made.id_group[c]] = std::max(highest_id_[made.id_group[c]], uint64_t(column.value[i]));
@@ -299,8 +299,8 @@ class TraceTemplate::Output {
     uint64_t cells[kMaxColumns];
     for (size_t i = 0; i < rows.present.size(); i++) {
       size_t n = 0;
-      for (uint32_t left = rows.present[i]; left; left &= left - 1, n++) {
-        const auto column = size_t(__builtin_ctz(left));
+      for (uint64_t left = rows.present[i]; left; left &= left - 1, n++) {
+        const auto column = size_t(__builtin_ctzll(left));
         const size_t group = rows.id_group[column];
         cells[n] = *cell++;
         if (group != kNoGroup && int64_t(cells[n]) > 0) cells[n] += repetition * id_step_[group];

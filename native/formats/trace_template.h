@@ -57,7 +57,7 @@ class TraceTemplate {
     TableLayout layout;
     std::vector<int64_t> span;      // number of the span in the repetition
     std::vector<uint32_t> moment;   // of rows that have a time instead
-    std::vector<uint32_t> present;  // one bit a column
+    std::vector<uint64_t> present;  // one bit a column
     std::vector<uint64_t> cells;    // the present ones, by row
     std::vector<size_t> id_group;   // by column, kNoGroup where it holds no such number
     size_t time_column = kMaxColumns;

@@ -305,14 +305,20 @@ def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
     return "functions", ()
 
 
+# Of what the table of quality says about GPUs: no loss by itself. Counters have sentences of their own.
+_NO_GPU_LOSS = ("gpu_recorded_with",)
+
+
 def _quality(trace: Trace) -> Quality:
     info = trace.info
     total = _counted(trace)
     recorded_ns = sum(int(str(row["ended_ns"])) - int(str(row["started_ns"])) for row in trace.processes.to_pylist())
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
-    said = [(row["what"], str(row["text"])) for row in trace.quality.to_pylist()]
+    quality = trace.quality.to_pylist()
+    said = [(str(row["what"]), str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
     losses += [text for what, text in said if what in ("unreadable", "unrecorded")]
+    losses += dict.fromkeys(text for what, text in said if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
     remarks = [text for what, text in said if what in ("other_pythons", "other_programs")]
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):

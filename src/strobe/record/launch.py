@@ -132,7 +132,7 @@ def _remove_windows(folder: str) -> None:
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:
-    """The environment in which Pythons record themselves, ITT, NVTX and CUDA find the core, and MPI calls are interposed."""
+    """The environment in which Pythons record themselves, ITT, NVTX and CUDA find the core, and MPI is interposed."""
     from strobe.native import library, mpi_library
 
     made = dict(environment)

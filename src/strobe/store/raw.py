@@ -174,6 +174,8 @@ class RecordedProcess:
             "node": sound_text(first.get("node", "")),
             "wall": _reading(first["wall"]) if "wall" in first else None,
             "clock_readings": self._readings,
+            "gpu": _sentences(self._notes.get("gpu")),
+            "device_properties": _properties(self._notes.get("deviceProperties")),
             "failure": sound_text(last.get("failure", self._failure)),
             "failed_ns": self._clock(last.get("failed_ns", self._failed_ns)),
         }
@@ -205,6 +207,17 @@ class RecordedProcess:
 
     def __getattr__(self, name: str) -> Any:  # the arrays come as they are
         return getattr(self.core, name)
+
+
+def _sentences(value: object) -> dict[str, str]:
+    """Return what the recorder said of recording GPUs: what it is about, and a sentence."""
+    said = value if isinstance(value, dict) else {}
+    return {sound_text(what): sound_text(text) for what, text in said.items() if isinstance(text, str)}
+
+
+def _properties(value: object) -> list[dict[str, object]]:
+    """Return what is known of each GPU, by the names that PyTorch's profiles have for it."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _reading(value: object) -> tuple[int, int, int]:

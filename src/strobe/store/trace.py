@@ -175,6 +175,15 @@ class Trace:
         )
 
     @cached_property
+    def device_properties(self) -> list[dict[str, object]]:
+        """What the recorder knows of GPUs, by the names that PyTorch's profiles have (`deviceProperties`)."""
+        return [
+            each
+            for described in self._described
+            for each in cast("list[Any]", described.get("device_properties") or [])
+        ]
+
+    @cached_property
     def span_count(self) -> int:
         """Number of spans in all locations."""
         return sum(cast(int, location["span_count"]) for location in self.definitions.locations)
@@ -190,6 +199,8 @@ class Trace:
             rows.extend(
                 (process, pid, what, value, (value and sentence(what, value)) or None) for what, value in counted
             )
+            said = cast("Mapping[str, str]", described.get("gpu") or {})
+            rows.extend((process, pid, f"gpu_{what}".replace(" ", "_"), None, text) for what, text in said.items())
             if self.files:
                 rows.append((process, pid, "size_bytes", self.files[process].size_bytes, None))
                 note = self.job.processes.get(self.files[process].blocks.stem, {})

@@ -52,7 +52,7 @@ class GpuModel:
 
 
 def gpu_model(trace: Trace, number: int | None) -> GpuModel | None:
-    """Return what the first imported file that knows GPU `number` says of it; None where none does, or not enough."""
+    """Return what the recorder, or an imported file, knows of GPU `number`; None where that is not enough."""
     said = _said(trace, number)
     return _model(said) if said else None
 
@@ -66,6 +66,9 @@ def gpu_memory_bytes(trace: Trace, number: int | None) -> int | None:
 
 def _said(trace: Trace, number: int | None) -> Mapping[str, Any] | None:
     files = trace.job.imported.get("files")
+    for each in trace.device_properties:
+        if each.get("id") == number and number is not None:
+            return each
     for file in files if isinstance(files, list) else ():
         properties = file.get("properties") or {}
         for each in properties.get("deviceProperties") or properties.get("TARGET_INFO_GPU") or ():
@@ -88,7 +91,7 @@ def _model(said: Mapping[str, Any]) -> GpuModel | None:
         number("maxThreadsPerMultiprocessor") or number("maxWarpsPerSm") * _WARP,
         number("regsPerMultiprocessor", "maxRegistersPerSm"),
         number("sharedMemPerMultiprocessor", "maxShmemPerSm"),
-        number("maxBlocksPerSm") or _MOST_BLOCKS.get(capability, 32),
+        number("maxBlocksPerSm", "maxBlocksPerMultiprocessor") or _MOST_BLOCKS.get(capability, 32),
     )
     whole = all((model.multiprocessors, model.threads, model.registers, model.shared_bytes))
     return model if whole and capability >= (7, 0) else None
