@@ -81,7 +81,7 @@ def run(
         reason = "is not executable" if known else "not found"
         raise RecordError(f"'{command[0]}' {reason}", exit_code=126 if known else 127)
     if disabled():
-        return RunResult(None, *_wait(executable, command, dict(os.environ)))
+        return RunResult(None, *wait_for(executable, command, dict(os.environ)))
     rank = ranks.rank_of(os.environ)
     wanted = output or default_name(command)
     shared = ranks.join(wanted, rank) if rank is not None and rank.number > 0 else None
@@ -105,7 +105,7 @@ def run(
         clock=clock,
     )
     try:
-        exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
+        exit_code, number = wait_for(executable, command, child_environment(os.environ, settings))
     except RecordError:
         if shared is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -158,7 +158,7 @@ def library_folder() -> str:
     return os.path.dirname(library())
 
 
-def _wait(executable: str, command: list[str], environment: dict[str, str]) -> tuple[int | None, int | None]:
+def wait_for(executable: str, command: list[str], environment: dict[str, str]) -> tuple[int | None, int | None]:
     """Start the command and wait for it: (exit code, None) or (None, signal)."""
     watched = {signal.SIGCHLD, *_FORWARDED}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
