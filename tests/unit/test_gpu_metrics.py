@@ -364,6 +364,16 @@ def test_theoretical_occupancy_stands_beside_the_achieved_one_with_what_limits_i
     ]
 
 
+def test_names_mean_the_same_on_a_chip_that_calls_counters_otherwise() -> None:
+    for counter in ("dram__bytes_op_read.sum", "dram__bytes_read.sum"):  # of CUDA 13.0, and of 12.8
+        text = TABLE.replace('"9.0"', '"12.0"').replace("dram__bytes_read.sum", counter)
+        launches = ncu.launches(text)
+        assert "dram_read_bytes" in gpu_counters.present(launches)
+        gpu_counters.check_present(["dram_read_bytes"], launches)
+        rows = gpu_counters.by_kernel(launches, ["dram_read_bytes"]).to_pylist()
+        assert [row["max"] for row in rows] == [1_234_500_000, 4_000_000]
+
+
 def test_launches_of_a_kernel_become_one_row_a_metric() -> None:
     table = gpu_counters.by_kernel(ncu.launches(TABLE), ["duration", "achieved_occupancy"])
     rows = {(row["kernel"], row["metric"]): row for row in table.to_pylist()}
@@ -593,10 +603,49 @@ def test_a_table_that_ncu_has_written_elsewhere_can_be_shown(machine: Machine) -
         "gemm,achieved_occupancy,0.455",
         "gemm,dram_read_bytes,1234500000.0",
     ]
+    done = machine.strobe("metrics", "--from", "ncu.csv", "--metrics", "ipc")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing was measured for 'ipc'" in done.stderr
     (machine.folder / "empty.csv").write_text("==WARNING== No kernels were profiled.\n")
     done = machine.strobe("metrics", "--from", "empty.csv")
     assert done.returncode == 4
     assert "holds no kernels" in done.stderr
+
+
+def test_what_cannot_be_shown_is_refused_before_the_program_runs(machine: Machine) -> None:
+    for words in (("--columns", "no_such"), ("--sort", "no_such"), ("--where", "no_such > 1")):
+        done = machine.strobe("metrics", "--metrics", "ipc", *words, "train.py")
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert "no_such" in done.stderr
+    assert not machine.arguments.exists()
+
+
+def test_nothing_that_was_measured_is_lost_where_it_cannot_be_written(machine: Machine) -> None:
+    done = machine.strobe("metrics", "--metrics", "duration", "-o", "no/such/folder.csv", "train.py")
+    assert done.returncode == 3
+    assert "cannot write 'no/such/folder.csv'" in done.stderr
+    assert "gemm    duration         2  1024" in done.stderr
+
+
+def test_metrics_can_be_printed_as_nvprof_did(machine: Machine) -> None:
+    asked = "achieved_occupancy,sm_efficiency,dram_utilization,dram_read_throughput"
+    done = machine.strobe("metrics", "--metrics", asked, "--format", "nvprof", "train.py")
+    lines = done.stderr.splitlines()
+    assert lines[0].split() == ["Invocations", "Metric", "Name", "Metric", "Description", "Min", "Max", "Avg"]
+    assert lines[1] == "    Kernel: void gemm<(int)4>(float *)"
+    ends = {line.split()[1]: line.split()[-3:] for line in lines[2:]}
+    assert ends["achieved_occupancy"] == ["0.625000"] * 3
+    assert ends["sm_efficiency"] == ["8.00%"] * 3
+    assert ends["dram_read_throughput"] == ["8B/s"] * 3
+    assert next(line for line in lines if "dram_utilization" in line).endswith("Low (1)      Low (1)      Low (1)")
+
+
+def test_a_listing_of_some_says_how_often_a_kernel_runs(machine: Machine) -> None:
+    wheel("nvidia-cuda-cupti")
+    asked = "achieved_occupancy,ipc,gld_efficiency,gst_efficiency,dram_utilization"
+    done = machine.strobe("metrics", "--list", "--chip", "GV100", "--metrics", asked, "--columns", "name")
+    assert set(done.stdout.split()) == {"name", *asked.split(",")}
+    assert done.stderr == "strobe: for these a kernel runs 3 times on GV100\n"
 
 
 def test_values_kept_beside_a_trace_stand_beside_its_kernels(machine: Machine) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import Parser, add_output, check_script, emit, program_at, verbatim
+from strobe.cli.options import Parser, add_output, arranged, check_script, emit, program_at, verbatim
 from strobe.errors import StrobeError, TraceError, UsageError
 from strobe.model.verb import Verb
 
@@ -42,7 +42,7 @@ def run(words: list[str]) -> int:
     split = program_at(words, reader)
     arguments, program = reader.parse_args(words[:split]), words[split:]
     if arguments.list:
-        return emit(_listed(arguments.chip), arguments)
+        return emit(_listed(arguments.chip, _words(arguments.metrics)), arguments)
     folder = _trace_folder(arguments.trace) if arguments.trace else None
     if arguments.table:
         if program:
@@ -103,6 +103,7 @@ def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | N
     from strobe.gpu import ncu
     from strobe.gpu.names import check, chip_here
     from strobe.model.gpu_metrics import expanded
+    from strobe.present import text
     from strobe.record.launch import end_as, python_command
     from strobe.structure.gpu_counters import needed
 
@@ -114,18 +115,21 @@ def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | N
         _talk(remark)
     options = [*_launches(arguments), *arguments.ncu_option]
     command = python_command(program)
+    # What cannot be shown is refused now, not after hours: an empty table has the same columns.
+    text.render(arranged(_table([], names, chip, arguments), arguments), arguments.format or "table")
     measured = ncu.measure(command, needed(names, chip), kernels=arguments.kernels, options=options)
-    try:
-        for each in measured.complaints if measured.launches else []:
+    if measured.launches:
+        for each in measured.complaints:
             _talk(f"ncu: {each}")
-        if measured.launches:
+        try:
             _show(measured.launches, names, chip, arguments, folder)
-        else:
-            _talk(ncu.explained(measured.complaints) or "no kernel was measured: the program launched none")
-            if advice := ncu.what_to_do(measured.complaints):
-                _talk(advice)
-    except (StrobeError, OSError) as error:  # the program's end comes first
-        _talk(str(error))
+        except (StrobeError, OSError) as error:  # nothing that was measured is lost, and the program's end comes first
+            _talk(str(error))
+            print(text.aligned(_table(measured.launches, names, chip, arguments)), file=sys.stderr)
+    else:
+        _talk(ncu.explained(measured.complaints) or "no kernel was measured: the program launched none")
+        if advice := ncu.what_to_do(measured.complaints):
+            _talk(advice)
     return end_as(measured.ended)
 
 
@@ -161,13 +165,21 @@ def _show(
     from strobe.structure import gpu_counters
 
     chip = arguments.chip or chip
-    names = names or expanded(_words(arguments.metrics), chip) or gpu_counters.present(launches)
-    make = gpu_counters.by_launch if arguments.by == "launch" else gpu_counters.by_kernel
-    code = emit(make(launches, names, chip), arguments, None if arguments.table else sys.stderr)
+    if not names:
+        names = expanded(_words(arguments.metrics), chip) or gpu_counters.present(launches)
+        gpu_counters.check_present(names, launches)
+    code = emit(_table(launches, names, chip, arguments), arguments, None if arguments.table else sys.stderr)
     if folder is not None:
         gpu_counters.keep(folder, launches, names, chip)
         _talk(f"kept beside the trace; to see them: strobe kernels {folder} --columns all")
     return code
+
+
+def _table(launches: Sequence[Launch], names: list[str], chip: str, arguments: argparse.Namespace) -> Table:
+    from strobe.structure import gpu_counters
+
+    make = gpu_counters.by_launch if arguments.by == "launch" else gpu_counters.by_kernel
+    return make(launches, names, chip)
 
 
 def _trace_folder(name: str) -> Path:
@@ -176,20 +188,28 @@ def _trace_folder(name: str) -> Path:
     return open_trace(name).path
 
 
-def _listed(chip: str) -> Table:
-    """Return our metrics as they are measured on a chip, and behind them all counters that the chip has."""
+def _listed(chip: str, asked: list[str]) -> Table:
+    """Return our metrics as they are measured on a chip, and behind them all counters that the chip has.
+
+    If some are asked for, only those, and how often ncu has to run a kernel for all of them.
+    """
     from strobe.gpu.catalogue import SUFFIXES, open_catalogue
     from strobe.gpu.names import chip_here
-    from strobe.model.gpu_metrics import TABLE, formula, has
+    from strobe.model.gpu_metrics import TABLE, counters, expanded, formula, has
     from strobe.model.schema import Column
     from strobe.store.table import make_table
 
     chip, note = chip or chip_here() or _LISTED_CHIP, ""
-    ours = [each for each in TABLE if has(chip, each.name)]
+    names = expanded(asked, chip)
+    ours = [each for each in TABLE if has(chip, each.name) and (not asked or each.name in names)]
     rows = [(each.name, "metric", each.unit, each.about, formula(each.name, chip)) for each in ours]
     try:
         with open_catalogue(chip) as catalogue:
+            if asked and (passes := catalogue.passes(counters(names, chip))):
+                note = f"for these a kernel runs {passes} times on {chip}" if passes > 1 else "a kernel runs once"
             for name, kind in catalogue.base_metrics.items():
+                if asked and name not in {each.partition(".")[0] for each in names}:
+                    continue
                 known = catalogue.counter(name) or catalogue.counter(f"{name}.{SUFFIXES[kind][0]}")
                 rows.append((name, kind, known.unit if known else "", known.about if known else "", ""))
     except UsageError:

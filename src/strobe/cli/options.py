@@ -259,7 +259,7 @@ def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = No
 
     if table.note:
         text.talk(table.note)
-    table = _arrange(table, arguments)
+    table = arranged(table, arguments)
     form = arguments.format or ("table" if stream and arguments.output is None else None)
     stream = stream or sys.stdout
     to_terminal = arguments.output is None and stream.isatty() and form in (None, "table")
@@ -294,7 +294,8 @@ def write(rendered: str, path: str | None, to: TextIO | None = None) -> None:
         raise StrobeError(f"cannot write '{path}': {error.strerror}") from error
 
 
-def _arrange(table: Table, arguments: argparse.Namespace) -> Table:
+def arranged(table: Table, arguments: argparse.Namespace) -> Table:
+    """Return the rows and columns of a table that the options of `add_output` choose, in their order."""
     if arguments.where:
         table = table.filter(arguments.where)
     if arguments.sort:

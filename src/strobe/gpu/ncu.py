@@ -24,6 +24,7 @@ _HOW_TO_INSTALL = (
     "It comes with the CUDA toolkit, and alone from https://developer.nvidia.com/nsight-compute; its folder must be "
     "on PATH (or below CUDA_HOME)."
 )
+_LOOK_EVERY_S = 0.5
 _PERMISSION = "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
 # context:stream:[regex:]name:invocation, as nvprof's --kernels and ncu's --kernel-id have it. Names may hold colons.
 _KERNEL_ID = re.compile(r"(\d*):(\d*):(?:regex:)?(.+):([\d|()\[\]\-,]*)")
@@ -126,7 +127,9 @@ def measure(words: Sequence[str], counters: Iterable[str], *, kernels: str, opti
     with tempfile.TemporaryDirectory(prefix="strobe-ncu-") as folder:
         log, ending = os.path.join(folder, "ncu.csv"), os.path.join(folder, "ended.json")
         started = command(ncu, counters, log, kernels=kernels, options=options)
-        code, number = wait_for(ncu, [*started, *program.under(ending, words)], dict(os.environ))
+        whole = [*started, *program.under(ending, words)]
+        # NVIDIA's library and those that read traces start threads.
+        code, number = wait_for(ncu, whole, dict(os.environ), look_every_s=_LOOK_EVERY_S)
         ended, text = program.ended(ending), ""
         if os.path.exists(log):
             with open(log, encoding="utf-8", errors="replace") as stream:

@@ -158,8 +158,14 @@ def library_folder() -> str:
     return os.path.dirname(library())
 
 
-def wait_for(executable: str, command: list[str], environment: dict[str, str]) -> tuple[int | None, int | None]:
-    """Start the command and wait for it: (exit code, None) or (None, signal)."""
+def wait_for(
+    executable: str, command: list[str], environment: dict[str, str], *, look_every_s: float | None = None
+) -> tuple[int | None, int | None]:
+    """Start the command and wait for it: (exit code, None) or (None, signal).
+
+    Signals are waited for by this thread; where the process has others, which may take one, `look_every_s` has it look
+    without.
+    """
     watched = {signal.SIGCHLD, *_FORWARDED}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
@@ -172,8 +178,8 @@ def wait_for(executable: str, command: list[str], environment: dict[str, str]) -
         raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=126) from error
     try:
         while True:
-            received = signal.sigwaitinfo(watched)
-            if received.si_signo != signal.SIGCHLD and received.si_code != _FROM_KERNEL:
+            received = signal.sigtimedwait(watched, look_every_s) if look_every_s else signal.sigwaitinfo(watched)
+            if received and received.si_signo != signal.SIGCHLD and received.si_code != _FROM_KERNEL:
                 _forward(child, received.si_signo)
             done, status = os.waitpid(child, os.WNOHANG)
             if done:

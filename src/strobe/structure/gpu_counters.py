@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from strobe.errors import TraceError
+from strobe.errors import TraceError, UsageError
 from strobe.model.gpu_metrics import CHIPS, METRICS, counters, formula, unit, value
 from strobe.model.schema import Column
 
@@ -48,15 +48,35 @@ def needed(names: Sequence[str], chip: str) -> list[str]:
     return list(dict.fromkeys([*counters(names, chip), *more]))
 
 
-def present(launches: Iterable[Launch]) -> list[str]:
+def present(launches: Sequence[Launch]) -> list[str]:
     """Return the metrics that launches hold, in our names where there is one; of several that mean one, the first."""
-    there = {counter for launch in launches for counter in launch.values}
+    there = _there(launches)
     found: dict[str, str] = {}
-    for name in METRICS:
-        if there.issuperset(counters([name])):
-            found.setdefault(formula(name), name)
-    used = {*counters(found.values()), _MOST_WARPS, *_LIMITS}
+    used = {_MOST_WARPS, *_LIMITS}
+    for chip in _chips(launches):
+        for name in METRICS:
+            if there.issuperset(counters([name], chip)):
+                found.setdefault(formula(name), name)
+                used.update(counters([name], chip))
     return [*found.values(), *sorted(there - used)]
+
+
+def check_present(names: Iterable[str], launches: Sequence[Launch]) -> None:
+    """Raise UsageError for the first name of which no launch has anything."""
+    there, chips = _there(launches), _chips(launches)
+    for name in names:
+        if not any(there.issuperset(counters([name], chip)) for chip in chips):
+            has = ", ".join(sorted(there)) or "nothing"
+            raise UsageError(f"nothing was measured for '{name}'", do=f"Measured: {has}")
+
+
+def _there(launches: Iterable[Launch]) -> set[str]:
+    return {counter for launch in launches for counter in launch.values}
+
+
+def _chips(launches: Iterable[Launch]) -> list[str]:
+    """Return the chips of launches, and none: versions of ncu differ in what they call counters of new chips."""
+    return list(dict.fromkeys(["", *(CHIPS.get(launch.capability, "") for launch in launches)]))
 
 
 def readings(launch: Launch, names: Iterable[str], chip: str = "") -> list[Reading]:
@@ -125,7 +145,7 @@ def by_launch(launches: Iterable[Launch], names: Sequence[str], chip: str = "") 
         for each in readings(launch, names, chip):
             what = each.metric, each.value, each.unit, each.limit or None
             rows.append((*where, *what, launch.process, launch.kernel))
-    return make_table(columns, rows, name="metrics", about="hardware metrics of each launch")
+    return make_table(columns, rows, name="launch_metrics", about="hardware metrics of each launch")
 
 
 def by_kernel(launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> Table:
@@ -155,7 +175,7 @@ def by_kernel(launches: Iterable[Launch], names: Sequence[str], chip: str = "") 
         mean = math.fsum(known) / len(known) if known else None
         limit = ", ".join(dict.fromkeys(reading.limit for reading in group if reading.limit)) or None
         rows.append((short_name(kernel), metric, len(known), mean, low, high, group[0].unit, limit, kernel))
-    return make_table(columns, rows, name="metrics", about="hardware metrics by kernel")
+    return make_table(columns, rows, name="kernel_metrics", about="hardware metrics by kernel")
 
 
 def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> None:
