@@ -274,6 +274,7 @@ HEAD = ",".join(f'"{name}"' for name in (*COLUMNS, "Device", "CC"))
 GEMM = '"void gemm<float, (int)4>(const float *, ""x"")","1","7","(256, 1, 1)","(1024, 2, 1)"'
 RELU = '"relu(float *)","1","7","(128, 1, 1)","(64, 1, 1)"'
 OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
+KINDS = ("static", "dynamic")
 LIMITS = [f"launch__occupancy_limit_{of}" for of in ("blocks", "registers", "shared_mem", "warps")]
 TABLE = f"""\
 ==PROF== Connected to process 4711 (/usr/bin/python3.11)
@@ -362,6 +363,29 @@ def test_theoretical_occupancy_stands_beside_the_achieved_one_with_what_limits_i
         ("achieved_occupancy", pytest.approx(0.3), None),
         ("theoretical_occupancy", 0.375, "registers"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("capability", "threads", "registers", "shared", "expected", "limit"),
+    [  # worked out by hand with NVIDIA's occupancy calculator's rules
+        ("9.0", 256, 128, 0, 0.25, "registers"),
+        ("9.0", 256, 32, 100 << 10, 0.25, "shared memory"),
+        ("9.0", 32, 16, 0, 0.5, "blocks of a multiprocessor"),
+        ("9.0", 768, 32, 0, 0.75, "registers, warps of a block"),
+        ("9.0", 1024, 32, 0, 1.0, None),
+        ("8.6", 32, 16, 0, 1 / 3, "blocks of a multiprocessor"),
+    ],
+)
+def test_theoretical_occupancy_is_computed_where_ncu_tells_only_of_the_launch(
+    capability: str, threads: int, registers: int, shared: int, expected: float, limit: str | None
+) -> None:
+    counters = (OCCUPANCY, "launch__registers_per_thread", *(f"launch__shared_mem_per_block_{of}" for of in KINDS))
+    head = f"{HEAD},{','.join(chr(34) + name + chr(34) for name in counters)}\n"
+    row = f'"0","1","p","h","f(int)","1","7","({threads}, 1, 1)","(64, 1, 1)","0","{capability}"'
+    text = f'{head}{row},"10","{registers}","0","{shared}"\n'
+    _, theoretical = gpu_counters.by_launch(ncu.launches(text), ["achieved_occupancy"]).to_pylist()
+    assert theoretical["metric"] == "theoretical_occupancy"
+    assert (theoretical["value"], theoretical["limit"]) == (pytest.approx(expected), limit)
 
 
 def test_names_mean_the_same_on_a_chip_that_calls_counters_otherwise() -> None:

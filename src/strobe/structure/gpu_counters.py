@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,11 @@ FILE = "gpu_metrics.json"
 # What the launch itself allows, said by ncu without measuring: https://docs.nvidia.com/nsight-compute, Occupancy.
 THEORETICAL = "theoretical_occupancy"
 _MOST_WARPS = "sm__maximum_warps_per_active_cycle_pct"
+_USED = (
+    "launch__registers_per_thread",
+    "launch__shared_mem_per_block_static",
+    "launch__shared_mem_per_block_dynamic",
+)
 _LIMITS = {
     "launch__occupancy_limit_registers": "registers",
     "launch__occupancy_limit_shared_mem": "shared memory",
@@ -44,7 +49,7 @@ class Reading:
 
 def needed(names: Sequence[str], chip: str) -> list[str]:
     """Return the counters to measure; with achieved occupancy, what the launch allows comes along."""
-    more = [_MOST_WARPS, *_LIMITS] if "achieved_occupancy" in names else []
+    more = [_MOST_WARPS, *_LIMITS, *_USED] if "achieved_occupancy" in names else []
     return list(dict.fromkeys([*counters(names, chip), *more]))
 
 
@@ -52,7 +57,7 @@ def present(launches: Sequence[Launch]) -> list[str]:
     """Return the metrics that launches hold, in our names where there is one; of several that mean one, the first."""
     there = _there(launches)
     found: dict[str, str] = {}
-    used = {_MOST_WARPS, *_LIMITS}
+    used = {_MOST_WARPS, *_LIMITS, *_USED}
     for chip in _chips(launches):
         for name in METRICS:
             if there.issuperset(counters([name], chip)):
@@ -95,14 +100,35 @@ def readings(launch: Launch, names: Iterable[str], chip: str = "") -> list[Readi
 
 
 def _theoretical(launch: Launch) -> Reading | None:
+    """Return the occupancy that a launch allows: as ncu says it, or else computed from what it says of the launch."""
     percent = launch.values.get(_MOST_WARPS)
     if percent is None:
-        return None
+        return _computed(launch)
     limits = {words: launch.values.get(counter) for counter, words in _LIMITS.items()}
-    known = {words: blocks for words, blocks in limits.items() if blocks is not None}
-    lowest = min(known.values(), default=None)
-    causes = [words for words, blocks in known.items() if blocks == lowest] if percent < 100 else []
-    return Reading(THEORETICAL, percent / 100, "", ", ".join(causes))
+    blocks = {words: count for words, count in limits.items() if count is not None}
+    return Reading(THEORETICAL, percent / 100, "", _lowest(blocks) if percent < 100 else "")
+
+
+def _computed(launch: Launch) -> Reading | None:
+    import numpy as np
+
+    from strobe.structure.gpu_model import model_of_capability
+
+    major, _, minor = launch.capability.partition(".")
+    model = model_of_capability((int(major), int(minor))) if major.isdecimal() and minor.isdecimal() else None
+    used = [launch.values.get(counter) for counter in _USED]
+    if model is None or None in used or not launch.block:
+        return None
+    registers, *shared = (int(each or 0) for each in used)
+    of = [np.array([each], dtype=np.int64) for each in (math.prod(launch.block), registers, sum(shared))]
+    share = float(model.occupancy(of[0], of[1], of[2])[0])
+    limits = {words: int(blocks[0]) for words, blocks in model.limits(of[0], of[1], of[2]).items()}
+    return None if math.isnan(share) else Reading(THEORETICAL, share, "", _lowest(limits) if share < 1 else "")
+
+
+def _lowest(blocks: Mapping[str, float]) -> str:
+    least = min(blocks.values(), default=None)
+    return ", ".join(words for words, count in blocks.items() if count == least)
 
 
 _VALUE = "value of the metric, null where ncu has none"
