@@ -437,7 +437,10 @@ for name in options["--metrics"].split(","):
         sys.exit(1)
 pid = "4711"
 print(f"==PROF== Connected to process {{pid}} (/usr/bin/python3)", file=out)
-subprocess.run(words)
+if "NCU_STOPS" in os.environ:
+    print("==ERROR== Failed to profile 'gemm' in process 4711", file=out)
+else:
+    subprocess.run(words)
 told = os.environ.get("NCU_SAYS", "")
 if told:
     print(told, file=out)
@@ -549,6 +552,19 @@ def test_no_permission_is_one_sentence_with_nvidias_page(machine: Machine) -> No
         "strobe: this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)",
         "strobe: Run it as root, or let the administrator allow it: https://developer.nvidia.com/ERR_NVGPUCTRPERM",
     ]
+
+
+def test_what_was_measured_before_ncu_gave_up_is_shown(machine: Machine) -> None:
+    done = machine.strobe("metrics", "--metrics", "duration", "train.py", NCU_STOPS="1")
+    assert (done.returncode, done.stdout) == (77, "")
+    assert "strobe: ncu: Failed to profile 'gemm' in process 4711\n" in done.stderr
+    assert "gemm    duration         2  1024" in done.stderr
+
+
+def test_a_torn_table_does_not_change_how_the_program_ends(machine: Machine) -> None:
+    done = machine.strobe("metrics", "--metrics", "duration,ipc", "train.py", NCU_SAYS='"ID","a__b.c"\n"1","2","3"')
+    assert (done.returncode, done.stdout) == (3, "loss []\n")
+    assert "the table of ncu has 3 cells in a line, and 2 in its header" in done.stderr
 
 
 def test_a_metric_that_ncu_does_not_know_is_named(machine: Machine) -> None:

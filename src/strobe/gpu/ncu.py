@@ -134,12 +134,16 @@ def measure(words: Sequence[str], counters: Iterable[str], *, kernels: str, opti
         if os.path.exists(log):
             with open(log, encoding="utf-8", errors="replace") as stream:
                 text = stream.read()
-    said = complaints(text)
-    if ended is None:
+    said, found = complaints(text), []
+    try:
+        found = launches(text)
+    except TraceError as error:  # the program's end is worth more
+        said.insert(0, error.what)
+    if ended is None and not found:
         how = f"was killed by signal {number}" if number else f"ended with {code}"
-        # ncu stops programs whose kernels it cannot measure.
         raise RecordError(explained(said) or f"ncu {how} and did not say why", do=what_to_do(said))
-    return Measured(ended, launches(text), said)
+    # ncu stops programs whose kernels it cannot measure: what it has measured before is there.
+    return Measured(ended or RunResult(None, code, number), found, said)
 
 
 def complaints(text: str) -> list[str]:
