@@ -18,6 +18,7 @@ from strobe.errors import RecordError, StrobeError, TraceError, UsageError
 from strobe.gpu import catalogue, ncu
 from strobe.gpu.catalogue import Library
 from strobe.model import gpu_metrics
+from strobe.present.text import aligned
 from strobe.store.trace import open_trace
 from strobe.structure import gpu_counters
 from tests.deep.kineto import kernel, profile
@@ -388,6 +389,17 @@ def test_theoretical_occupancy_is_computed_where_ncu_tells_only_of_the_launch(
     assert (theoretical["value"], theoretical["limit"]) == (pytest.approx(expected), limit)
 
 
+def test_people_see_values_with_their_units() -> None:
+    text = TABLE.replace("dram__bytes_read.sum", "dram__bytes_read.sum.per_second").replace('"Mbyte"', '"Gbyte/second"')
+    shown = aligned(
+        gpu_counters.by_kernel(ncu.launches(text), ["duration", "dram_read_throughput", "achieved_occupancy"])
+    )
+    lines = {line.split()[1]: " ".join(line.split()[2:]) for line in shown.splitlines() if line.startswith("gemm")}
+    assert lines["duration"].startswith("1 12.25 us 12.25 us 12.25 us void gemm")
+    assert lines["dram_read_throughput"].startswith("1 1.23 TB/s 1.23 TB/s 1.23 TB/s void gemm")
+    assert lines["achieved_occupancy"].startswith("1 0.455 0.455 0.455 void gemm")
+
+
 def test_names_mean_the_same_on_a_chip_that_calls_counters_otherwise() -> None:
     for counter in ("dram__bytes_op_read.sum", "dram__bytes_read.sum"):  # of CUDA 13.0, and of 12.8
         text = TABLE.replace('"9.0"', '"12.0"').replace("dram__bytes_read.sum", counter)
@@ -501,7 +513,7 @@ def test_a_program_is_measured_and_keeps_its_output_and_exit_code(machine: Machi
         *("gemm", "theoretical_occupancy", "2", "0.75", "0.75", "0.75", "registers"),
         *NAME,
     ]
-    assert lines["duration"] == ["gemm", "duration", "2", "1024", "1024", "1024", "ns", *NAME]
+    assert lines["duration"] == ["gemm", "duration", "2", *("1.02", "us") * 3, *NAME]
 
 
 NAME = ["void", "gemm<(int)4>(float", "*)"]
@@ -558,7 +570,7 @@ def test_what_was_measured_before_ncu_gave_up_is_shown(machine: Machine) -> None
     done = machine.strobe("metrics", "--metrics", "duration", "train.py", NCU_STOPS="1")
     assert (done.returncode, done.stdout) == (77, "")
     assert "strobe: ncu: Failed to profile 'gemm' in process 4711\n" in done.stderr
-    assert "gemm    duration         2  1024" in done.stderr
+    assert "gemm    duration         2  1.02 us" in done.stderr
 
 
 def test_a_torn_table_does_not_change_how_the_program_ends(machine: Machine) -> None:
@@ -664,7 +676,7 @@ def test_nothing_that_was_measured_is_lost_where_it_cannot_be_written(machine: M
     done = machine.strobe("metrics", "--metrics", "duration", "-o", "no/such/folder.csv", "train.py")
     assert done.returncode == 3
     assert "cannot write 'no/such/folder.csv'" in done.stderr
-    assert "gemm    duration         2  1024" in done.stderr
+    assert "gemm    duration         2  1.02 us" in done.stderr
 
 
 def test_metrics_can_be_printed_as_nvprof_did(machine: Machine) -> None:
