@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from strobe.model.plugins import Analysis, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -45,7 +45,8 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     calculator), SM efficiency = part of the multiprocessors that have a block: min(blocks / multiprocessors, 1); all
     weighted with durations. priority = total * (1 - occupancy), the highest in the table being 100 and none below 1:
     the longest kernels that fill the GPU least come first. Where no occupancy is estimated the theoretical one counts,
-    and where none is known, time alone.
+    and where none is known, time alone. measured_... = means of the hardware metrics that `strobe metrics --trace` kept
+    beside the trace, of the kernel with the same full name in that other run.
     """
     import numpy as np
 
@@ -59,14 +60,38 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     rows = rows_of_processes(trace, _of_process, by=by, models=models)
     score = rows.column("score").to_numpy()
     highest = score.max(initial=0.0) or 1.0
-    columns = {column.name: rows.column(column.name) for column in _columns(by, of_part=True)[:-1]}
+    columns: dict[str, object] = {column.name: rows.column(column.name) for column in _columns(by, of_part=True)[:-1]}
     # Half of an even number is rounded as Python does.
     columns["priority"] = np.maximum(1, np.round(100 * score / highest)).astype(np.int64)
+    measured, described = _measured(trace, rows.column("name").to_pylist())
     nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name, _ in _SPLIT[by])
     note = ("no kernel ran on the GPUs of this trace" if there else NO_DEVICE) if not len(rows) else ""
     note = note or (_MISSING.get(by, "") if nothing else "")
-    table = make_table(_columns(by), columns, name="kernels", about="kernels of all GPUs", note=note)
+    columns.update(measured)
+    told = _columns(by, measured=described)
+    table = make_table(told, columns, name="kernels", about="kernels of all GPUs", note=note)
     return table.sort("total_ns")
+
+
+def _measured(trace: Trace, names: list[str]) -> tuple[dict[str, object], list[Column]]:
+    """Return the columns of measured hardware metrics for kernels of these names: values, and what they are."""
+    from strobe.model.gpu_metrics import METRICS
+    from strobe.model.schema import Column
+    from strobe.structure.gpu_counters import measured_means, same_name
+
+    means = measured_means(trace.path)
+    if not means:
+        return {}, []
+    kernels = [means.get(same_name(name), {}) for name in names]
+    values: dict[str, object] = {}
+    columns = []
+    for metric in dict.fromkeys(metric for of in means.values() for metric in of):
+        name = f"measured_{metric.replace('.', '_')}"
+        known = METRICS.get(metric)
+        unit, meaning = (known.unit, known.about) if known else ("", f"mean of {metric}")
+        values[name] = [of.get(metric) for of in kernels]
+        columns.append(Column(name, "float64", unit, f"{meaning} (strobe metrics)", extra=True))
+    return values, columns
 
 
 def _of_process(part: Trace, by: str, models: Mapping[int | None, GpuModel | None]) -> pa.Table:
@@ -78,7 +103,7 @@ def _of_process(part: Trace, by: str, models: Mapping[int | None, GpuModel | Non
     return make_table(_columns(by, of_part=True), rows).to_arrow()
 
 
-def _columns(by: str, *, of_part: bool = False) -> tuple[Column, ...]:
+def _columns(by: str, *, of_part: bool = False, measured: Iterable[Column] = ()) -> tuple[Column, ...]:
     from strobe.model.schema import Column
 
     return (
@@ -91,6 +116,7 @@ def _columns(by: str, *, of_part: bool = False) -> tuple[Column, ...]:
         Column("total_ns", "int64", "ns", "sum of the durations"),
         Column("calls", "int64", "", "executions"),
         Column("avg_ns", "float64", "ns", "mean duration"),
+        *measured,
         Column("median_ns", "float64", "ns", "median duration", extra=True),
         Column("min_ns", "int64", "ns", "shortest", extra=True),
         Column("max_ns", "int64", "ns", "longest", extra=True),

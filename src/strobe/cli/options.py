@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
-from strobe.errors import StrobeError, UsageError
+from strobe.errors import RecordError, StrobeError, UsageError
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
 if TYPE_CHECKING:
-    from typing import TypedDict
+    from typing import TextIO, TypedDict
 
     from strobe.model.plugins import Analysis, Option
     from strobe.store.table import Table
@@ -56,14 +57,20 @@ def parser(verb: str, description: str) -> Parser:
     result.add_argument(
         "trace", nargs="?", default="last", metavar="TRACE", help="a path, or last (default), last~1, ..."
     )
-    out = result.add_argument_group("output")
+    add_output(result)
+    return result
+
+
+def add_output(target: argparse.ArgumentParser) -> None:
+    """Add the options that say how a table leaves, and which part of it."""
+    out = target.add_argument_group("output")
     out.add_argument(
         "--format", choices=FORMATS, help="table (terminal), tab-separated text (pipe) unless said otherwise"
     )
     out.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
     out.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
     out.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
-    rows = result.add_argument_group("rows and columns")
+    rows = target.add_argument_group("rows and columns")
     rows.add_argument(
         "--where", metavar="SQL", help="keep rows for which this holds: \"calls > 10 and name like 'aten::%%'\""
     )
@@ -72,7 +79,48 @@ def parser(verb: str, description: str) -> Parser:
     )
     rows.add_argument("--top", type=int, metavar="N", help="first N rows; 0 for all")
     rows.add_argument("--columns", metavar="A,B,...", help="only these, in this order")
-    return result
+
+
+def program_at(words: Sequence[str], reader: Parser) -> int:
+    """Return where the options of a verb end and the program begins: a script, -m, -c, or --."""
+    takes_value = {flag for action in reader._actions for flag in action.option_strings if action.nargs is None}
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word in ("--", "-m", "-c") or not word.startswith("-"):
+            return at
+        at += 2 if word in takes_value else 1
+    return len(words)
+
+
+def check_script(verb: str, program: Sequence[str]) -> None:
+    """Refuse what is not there, and what no Python can run: no trace is made of nothing."""
+    from strobe.record.launch import is_command
+
+    script = program[0]
+    if script in ("--", "-m", "-c") or is_command(script):
+        return
+    if not os.path.exists(script):
+        near = f"{script}.py" if os.path.isfile(f"{script}.py") else "SCRIPT [arguments]"
+        raise RecordError(
+            f"no such script or command: '{script}'",
+            do=f"strobe {verb} {near}; -m MODULE; -- COMMAND, which is a path or on PATH",
+            exit_code=2,
+        )
+    if _is_machine_code(script) or script.endswith(".sh"):
+        path = script if "/" in script else f"./{script}"
+        raise RecordError(f"'{script}' is no Python script", do=f"To run it: strobe {verb} -- {path}", exit_code=2)
+
+
+def _is_machine_code(path: str) -> bool:
+    """Whether a file is a program for Linux. Pipes (`<(...)`) are not read: they are read once."""
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(4) == b"\x7fELF"
+    except OSError:  # Python says what is wrong
+        return False
 
 
 def add_options(target: argparse._ArgumentGroup, options: Sequence[Option]) -> None:
@@ -202,37 +250,42 @@ def emit_from(arguments: argparse.Namespace, ask: Callable[[Trace], Table]) -> i
     return emit(ask(open_trace(arguments.trace)), arguments)
 
 
-def emit(table: Table, arguments: argparse.Namespace) -> int:
-    """Filter, sort, cut, and print a table as the options of `parser` say. Return the exit code."""
+def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = None) -> int:
+    """Filter, sort, cut, and print a table as the options of `add_output` say, on stdout. Return the exit code.
+
+    Another `stream` than stdout is read by people, terminal or not.
+    """
     from strobe.present import text
 
     if table.note:
         text.talk(table.note)
-    table = _arrange(table, arguments)
-    form = arguments.format
-    to_terminal = arguments.output is None and sys.stdout.isatty() and form in (None, "table")
+    table = arranged(table, arguments)
+    form = arguments.format or ("table" if stream and arguments.output is None else None)
+    stream = stream or sys.stdout
+    to_terminal = arguments.output is None and stream.isatty() and form in (None, "table")
     cut = table.head(table.shows) if to_terminal and arguments.top is None and table.shows else table
     if to_terminal:
-        text.print_for_people(cut, sys.stdout)
+        text.print_for_people(cut, stream)
         hidden = len(table) - len(cut)
         about = [table.about] if table.about and len(table) else []
         if about or hidden:
             text.talk("; ".join([*about, *([f"{hidden} more rows: --top 0"] if hidden else [])]))
         return 0
     rendered = text.tab_separated(cut) if form is None else text.render(cut, form)
-    write(rendered, arguments.output)
+    write(rendered, arguments.output, stream)
     return 0
 
 
-def write(rendered: str, path: str | None) -> None:
-    """Write text to a file, or to stdout; characters that stdout cannot show are replaced."""
+def write(rendered: str, path: str | None, to: TextIO | None = None) -> None:
+    """Write text to a file, or to a stream (stdout); characters that it cannot show are replaced."""
     if path is None:
-        encoding = sys.stdout.encoding or "utf-8"
+        to = to or sys.stdout
+        encoding = to.encoding or "utf-8"
         shown = rendered.encode(encoding, "replace").decode(encoding)
         # In pieces: an unbuffered stdout (python -u) says nothing when a reader that leaves takes only a part of a long
         # write.
         for at in range(0, len(shown), _PIECE):
-            sys.stdout.write(shown[at : at + _PIECE])
+            to.write(shown[at : at + _PIECE])
         return
     try:
         with open(path, "w", encoding="utf-8") as stream:
@@ -241,7 +294,8 @@ def write(rendered: str, path: str | None) -> None:
         raise StrobeError(f"cannot write '{path}': {error.strerror}") from error
 
 
-def _arrange(table: Table, arguments: argparse.Namespace) -> Table:
+def arranged(table: Table, arguments: argparse.Namespace) -> Table:
+    """Return the rows and columns of a table that the options of `add_output` choose, in their order."""
     if arguments.where:
         table = table.filter(arguments.where)
     if arguments.sort:

@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Mapping
 
-from strobe.cli.options import Parser, verbatim
+from strobe.cli.options import Parser, check_script, program_at, verbatim
 from strobe.cli.recording_options import add_recording_options, given
-from strobe.errors import RecordError, StrobeError, UsageError
+from strobe.errors import StrobeError, UsageError
 from strobe.model.verb import Verb
 from strobe.record.folder import expand
 from strobe.record.option_layers import settle
@@ -34,7 +34,7 @@ what counts here. STROBE_DISABLE=1 in the environment: the program runs, nothing
 def run(words: list[str]) -> int:
     """Parse the command line, run the program, complete its trace, talk about it, end as it ended."""
     parser = _parser()
-    split = _program_at(words, parser)
+    split = program_at(words, parser)
     for at, word in enumerate(words[: split - 1]):
         if word in ("-t", "--trace") and words[at + 1][:1] == "-" and words[at + 1][:2] != "--":
             # argparse takes `-python` for an option.
@@ -53,7 +53,7 @@ def run(words: list[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from error
 
-    _check_script(program)
+    check_script("run", program)
     output = expand(settings["output"].text, command)
     result = launch.run(program, output=output, adapters=chosen, options=settings)
     if result.folder is not None:
@@ -65,48 +65,6 @@ def _parser() -> Parser:
     parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_WHAT)
     add_recording_options(parser)
     return parser
-
-
-def _program_at(words: list[str], parser: Parser) -> int:
-    """Return where our options end and the program begins: a script, -m, -c, or --."""
-    takes_value = {flag for action in parser._actions for flag in action.option_strings if action.nargs is None}
-    at = 0
-    while at < len(words):
-        word = words[at]
-        if word in ("--", "-m", "-c") or not word.startswith("-"):
-            return at
-        at += 2 if word in takes_value else 1
-    return len(words)
-
-
-def _check_script(program: list[str]) -> None:
-    """Refuse what is not there, and what no Python can run: no trace is made of nothing."""
-    from strobe.record.launch import is_command
-
-    script = program[0]
-    if script in ("--", "-m", "-c") or is_command(script):
-        return
-    if not os.path.exists(script):
-        near = f"{script}.py" if os.path.isfile(f"{script}.py") else "SCRIPT [arguments]"
-        raise RecordError(
-            f"no such script or command: '{script}'",
-            do=f"strobe run {near}; -m MODULE; -- COMMAND, which is a path or on PATH",
-            exit_code=2,
-        )
-    if _is_machine_code(script) or script.endswith(".sh"):
-        path = script if "/" in script else f"./{script}"
-        raise RecordError(f"'{script}' is no Python script", do=f"To run it: strobe run -- {path}", exit_code=2)
-
-
-def _is_machine_code(path: str) -> bool:
-    """Whether a file is a program for Linux. Pipes (`<(...)`) are not read: they are read once."""
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(4) == b"\x7fELF"
-    except OSError:  # Python says what is wrong
-        return False
 
 
 def _complete(folder: str, settings: Mapping[str, Setting]) -> None:

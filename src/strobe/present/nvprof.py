@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from strobe.errors import UsageError
+from strobe.model.gpu_metrics import METRICS
 
 if TYPE_CHECKING:
     from strobe.store.table import Table
@@ -16,6 +17,8 @@ _NEEDED = ("calls", "total_ns", "min_ns", "max_ns")
 _ACTIVITIES, _CALLS = "GPU activities", "API calls"
 _TYPES = {"kernels": _ACTIVITIES, "copies": _ACTIVITIES, "calls": _CALLS}
 _HEAD = f"{'Type':>16}  {'Time(%)':>7}{'Time':>10}{'Calls':>10}{'Avg':>10}{'Min':>10}{'Max':>10}  Name"
+_METRIC = "{:>11}  {:>40}  {:>60}  {:>11}  {:>11}  {:>11}"
+_LEVELS = ((0, "Idle"), (3, "Low"), (6, "Mid"), (9, "High"), (10**9, "Max"))
 _TRACE = (
     *("Start", "Duration", "Grid Size", "Block Size", "Regs*", "SSMem*", "DSMem*", "Size", "Throughput"),
     *("SrcMemType", "DstMemType", "Device", "Context", "Stream", "Name"),
@@ -30,12 +33,15 @@ DstMemType: The type of destination memory accessed by memory operation/copy
 
 
 def text(table: Table) -> str:
-    """Return a table in nvprof's layout: `gpu_trace` as --print-gpu-trace, others as its summary.
+    """Return a table in nvprof's layout: `gpu_trace` as --print-gpu-trace, hardware metrics as --metrics, others as its
+    summary.
 
     Raises UsageError where the table has none of the columns that nvprof prints.
     """
     if table.name == "gpu_trace":
         return _gpu_trace(table)
+    if table.name == "kernel_metrics":
+        return _metrics(table)
     for name in _NEEDED:
         if name not in table.columns:
             raise UsageError(f"--format nvprof needs the column '{name}', which this table has not")
@@ -134,6 +140,36 @@ def _gpu_trace(table: Table) -> str:
         "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in rows
     ]
     return "\n".join(lines) + "\n" + _LEGEND
+
+
+def _metrics(table: Table) -> str:
+    needed = ("name", "metric", "launches", "min", "max", "avg", "unit")
+    for name in needed:
+        if name not in table.columns:
+            raise UsageError(f"--format nvprof needs the column '{name}', which is not among --columns")
+    lines, kernel = [_METRIC.format("Invocations", "Metric Name", "Metric Description", "Min", "Max", "Avg")], None
+    for row in table.to_arrow().to_pylist():
+        if row["name"] != kernel:
+            kernel = row["name"]
+            lines.append(f"    Kernel: {kernel}")
+        about = METRICS[row["metric"]].about if row["metric"] in METRICS else row["metric"]
+        values = (metric_text(row[name], row["unit"]) for name in ("min", "max", "avg"))
+        lines.append(_METRIC.format(row["launches"], row["metric"], about, *values))
+    return "\n".join(lines) + "\n"
+
+
+def metric_text(value: float | None, unit: str) -> str:
+    """A value as nvprof wrote it: `62.50%`, `Mid (5)` of 10, `31.250GB/s`, `0.625000`, `1.0240e+03`."""
+    if value is None:
+        return "-"
+    if unit == "%":
+        return f"{value:.2f}%"
+    if unit == "byte/s":
+        return f"{size_text(round(value))}/s"
+    if unit == "of 10":
+        level = round(value)
+        return f"{next(name for most, name in _LEVELS if level <= most)} ({level})"
+    return f"{value:.6f}" if abs(value) < 1000 else f"{value:.4e}"
 
 
 def _trace_cells(row: dict[str, Any]) -> tuple[str, ...]:

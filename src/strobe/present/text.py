@@ -13,6 +13,8 @@ from strobe.present import nvprof
 if TYPE_CHECKING:
     from strobe.store.table import Table
 
+# Tables in which each row says the unit of its values.
+_WITH_OWN_UNITS = ("kernel_metrics", "launch_metrics")
 FORMATS = ("table", "json", "csv", "md", "nvprof")
 
 
@@ -123,10 +125,23 @@ def _cells(table: Table) -> list[list[str]]:
     lines = []
     for row, depth in zip(table.select(shown).rows(), depths, strict=True):
         cells = [_for_people(name, value, units.get(name, "")) for name, value in zip(shown, row, strict=True)]
+        if table.name in _WITH_OWN_UNITS and "unit" in shown:
+            cells = _with_unit(row, cells, shown.index("unit"))
         if isinstance(depth, int) and cells:
             cells[0] = "  " * depth + cells[0]
         lines.append(cells)
     return lines
+
+
+def _with_unit(row: Sequence[object], cells: list[str], at: int) -> list[str]:
+    """Return the cells of a row whose real numbers have the unit that stands in cell `at`, which they then show."""
+    unit, per_second, _ = cells[at].partition("/s")
+    form = {"ns": format_ns, "byte": format_bytes}.get(unit)
+    if form is None:
+        return cells
+    pairs = zip(row, cells, strict=True)
+    cells = [form(value) + per_second if isinstance(value, float) else cell for value, cell in pairs]
+    return [*cells[:at], "", *cells[at + 1 :]]
 
 
 def _for_people(name: str, value: object, unit: str) -> str:

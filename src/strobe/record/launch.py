@@ -81,7 +81,7 @@ def run(
         reason = "is not executable" if known else "not found"
         raise RecordError(f"'{command[0]}' {reason}", exit_code=126 if known else 127)
     if disabled():
-        return RunResult(None, *_wait(executable, command, dict(os.environ)))
+        return RunResult(None, *wait_for(executable, command, dict(os.environ)))
     rank = ranks.rank_of(os.environ)
     wanted = output or default_name(command)
     shared = ranks.join(wanted, rank) if rank is not None and rank.number > 0 else None
@@ -105,7 +105,7 @@ def run(
         clock=clock,
     )
     try:
-        exit_code, number = _wait(executable, command, child_environment(os.environ, settings))
+        exit_code, number = wait_for(executable, command, child_environment(os.environ, settings))
     except RecordError:
         if shared is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -159,8 +159,14 @@ def library_folder() -> str:
     return os.path.dirname(library())
 
 
-def _wait(executable: str, command: list[str], environment: dict[str, str]) -> tuple[int | None, int | None]:
-    """Start the command and wait for it: (exit code, None) or (None, signal)."""
+def wait_for(
+    executable: str, command: list[str], environment: dict[str, str], *, look_every_s: float | None = None
+) -> tuple[int | None, int | None]:
+    """Start the command and wait for it: (exit code, None) or (None, signal).
+
+    Signals are waited for by this thread; where the process has others, which may take one, `look_every_s` has it look
+    without.
+    """
     watched = {signal.SIGCHLD, *_FORWARDED}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
@@ -173,8 +179,8 @@ def _wait(executable: str, command: list[str], environment: dict[str, str]) -> t
         raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=126) from error
     try:
         while True:
-            received = signal.sigwaitinfo(watched)
-            if received.si_signo != signal.SIGCHLD and received.si_code != _FROM_KERNEL:
+            received = signal.sigtimedwait(watched, look_every_s) if look_every_s else signal.sigwaitinfo(watched)
+            if received and received.si_signo != signal.SIGCHLD and received.si_code != _FROM_KERNEL:
                 _forward(child, received.si_signo)
             done, status = os.waitpid(child, os.WNOHANG)
             if done:

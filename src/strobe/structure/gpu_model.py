@@ -17,6 +17,18 @@ Floats = npt.NDArray[np.float64]
 
 # Blocks that a multiprocessor holds, by compute capability (CUDA C++ Programming Guide, technical specifications).
 _MOST_BLOCKS = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24}
+# Warps and KiB of shared memory that a multiprocessor holds, likewise. Each has 65536 registers.
+_MULTIPROCESSORS = {
+    (7, 0): (64, 96),
+    (7, 5): (32, 64),
+    (8, 0): (64, 164),
+    (8, 6): (48, 100),
+    (8, 9): (48, 100),
+    (9, 0): (64, 228),
+    (10, 0): (64, 228),
+    (10, 3): (64, 228),
+    (12, 0): (48, 100),
+}
 _WARP = 32
 
 
@@ -35,20 +47,41 @@ class GpuModel:
     def occupancy(self, threads_per_block: Ints, registers_per_thread: Ints, shared_bytes: Ints) -> Floats:
         """Return the part of a multiprocessor's warps that blocks like these can fill at most, 0 to 1.
 
-        As NVIDIA's occupancy calculator has it, for compute capability 7 and later: registers are given to warps in
-        units of 256 and to four warps at a time; shared memory in units of 256 bytes (128 from 8.0 on, and 1 KiB of
-        each block belongs to the system). NaN for what is no launch.
+        NaN for what is no launch.
         """
         warps_there = self.threads // _WARP
         warps = -(-threads_per_block // _WARP)
+        limits = self.limits(threads_per_block, registers_per_thread, shared_bytes)
+        share = np.minimum.reduce(list(limits.values())) * warps / warps_there
+        return np.where((warps > 0) & (share > 0), share, np.nan)
+
+    def limits(self, threads_per_block: Ints, registers_per_thread: Ints, shared_bytes: Ints) -> dict[str, Ints]:
+        """Return how many blocks like these a multiprocessor holds at most, by what there is no more of.
+
+        As NVIDIA's occupancy calculator has it, for compute capability 7 and later: registers are given to warps in
+        units of 256 and to four warps at a time; shared memory in units of 256 bytes (128 from 8.0 on, and 1 KiB of
+        each block belongs to the system).
+        """
+        warps = np.maximum(-(-threads_per_block // _WARP), 1)
         per_warp = -(-np.maximum(registers_per_thread, 1) * _WARP // 256) * 256
-        by_registers = self.registers // per_warp // 4 * 4 // np.maximum(warps, 1)
         unit, own = (128, 1024) if self.capability >= (8, 0) else (256, 0)
         shared = -(-(np.maximum(shared_bytes, 0) + own) // unit) * unit
-        by_shared = np.where(shared > 0, self.shared_bytes // np.maximum(shared, 1), self.blocks)
-        blocks = np.minimum(np.minimum(by_registers, by_shared), warps_there // np.maximum(warps, 1))
-        share = np.minimum(blocks, self.blocks) * warps / warps_there
-        return np.where((warps > 0) & (share > 0), share, np.nan)
+        return {
+            "registers": self.registers // per_warp // 4 * 4 // warps,
+            "shared memory": np.where(shared > 0, self.shared_bytes // np.maximum(shared, 1), self.blocks),
+            "warps of a block": self.threads // _WARP // warps,
+            "blocks of a multiprocessor": np.full_like(warps, self.blocks),
+        }
+
+
+def model_of_capability(capability: tuple[int, int]) -> GpuModel | None:
+    """Return what GPUs of a compute capability hold at least, but for how many multiprocessors; None where unknown."""
+    known = _MULTIPROCESSORS.get(capability)
+    if known is None:
+        return None
+    warps, shared_kib = known
+    blocks = _MOST_BLOCKS.get(capability, 32)
+    return GpuModel("", capability, 0, warps * _WARP, 65536, shared_kib << 10, blocks)
 
 
 def gpu_model(trace: Trace, number: int | None) -> GpuModel | None:
