@@ -159,3 +159,26 @@ def test_ranges_of_nccl_end_with_payloads_and_have_roles(ranks: strobe.Trace) ->
     assert spans["ncclCommInitRank"] == spans["ncclCommSplit"] == spans["ncclCommDestroy"] == ("range", 2, 0)
     assert (spans["ncclSend"][0], spans["ncclRecv"][0]) == ("p2p", "p2p")
     assert quality_of(ranks.path, "nvtx_pops_without_push") == 2
+
+
+def test_collectives_of_nccl_have_bytes_and_no_bandwidth_without_kernels(ranks: strobe.Trace) -> None:
+    table = ranks.collectives()
+    found = {(row["process"], row["collective"], row["group"]): row for row in table.to_arrow().to_pylist()}
+    for process in processes(ranks):
+        row = found[process, "allreduce", COMMUNICATOR]
+        assert (row["calls"], row["in_bytes"], row["out_bytes"], row["group_size"]) == (CALLS, 5000, 5000, 2)
+        assert row["total_ns"] >= CALLS * 200_000  # each takes 0.2 ms
+        assert (row["algbw_gb_s"], row["busbw_gb_s"], row["peak_busbw_gb_s"]) == (None, None, None)
+    calls = sum(row["calls"] for row in found.values())
+    assert table.note.startswith(f"the times of {calls} collectives are those of NCCL's calls")
+
+
+def test_who_comes_late_to_collectives_of_nccl_is_named(ranks: strobe.Trace) -> None:
+    table = ranks.stragglers()
+    rows_ = {row["process"]: row for row in table.to_arrow().to_pylist()}
+    first, second = processes(ranks)
+    # Of each turn's four the broadcast is none that all wait for; the second one sleeps before the first.
+    assert rows_[first]["collectives"] == rows_[second]["collectives"] == 3 * CALLS + 1
+    assert rows_[second]["last"] > 2 * CALLS > rows_[first]["last"]
+    assert rows_[second]["delay_ns"] > CALLS * 10_000_000
+    assert table.note.startswith(f"process {second} is late: it came last to ")
