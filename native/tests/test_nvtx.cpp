@@ -63,8 +63,8 @@ std::multiset<std::pair<std::string, std::string>> spans_of(const Folder& folder
   std::map<uint32_t, const Region*> known;
   for (const Region& r : file->regions) known[r.id] = &r;
   std::multiset<std::pair<std::string, std::string>> found;
-  for (const auto& location : file->locations)
-    for (uint32_t path : all_spans(*file, location.id).path) {
+  for (const auto& [location, about] : file->locations)
+    for (uint32_t path : all_spans(*file, location).path) {
       const Region* r = known.at(file->path_region[path]);
       found.emplace(r->name, r->module);
     }
@@ -72,7 +72,7 @@ std::multiset<std::pair<std::string, std::string>> spans_of(const Folder& folder
 }
 
 uint64_t counted(const Folder& folder, const std::string& what) {
-  const std::string& json = open_process(folder.files(".blocks")[0])->end_json[0];
+  const std::string json = open_process(folder.files(".blocks")[0])->end_json[0];
   const size_t at = json.find("\"" + what + "\": ");
   return at == std::string::npos ? 0 : strtoull(json.c_str() + at + what.size() + 4, nullptr, 10);
 }
