@@ -113,8 +113,7 @@ Kind kind_of(std::string_view function) {
   return Kind::other;
 }
 
-// nvtx_payload_schemas.h of NCCL 2.26 and later; before, collectives.cc and init.cc. The first versions did not say
-// which communicator.
+// As src/include/nvtx_payload_schemas.h of NCCL has them, and before that collectives.cc, which named no communicator.
 void read(const nvtx::Schema& schema, const nvtx::Data& data, Facts& facts) {
   const auto look = [&](const char* name, auto& fact) {
     if (const nvtx::Field* field = schema.find(name))

@@ -65,6 +65,11 @@ Domain& domain_of(Domain* domain) {
 
 std::mutex& tables() { return session().adapters_mutex(); }
 
+// What comes while this thread is inside of the recorder (an allocator or a handler of signals that has ranges of its
+// own) cannot be looked up, as the lock may be held, and is not recorded.
+bool inside() { return producer.busy; }
+const Name kNotRecorded{0, nccl::Kind::other};
+
 Name make_name(const Domain& domain, std::string_view text) {
   const std::string name(text);
   strobe_region_info info{};
@@ -84,7 +89,8 @@ const Name* name_of(Domain* of, std::string_view text) {
   for (const char* field : {", seq = ", ", op_id = ", ", sizes = ["})
     if (size_t at = text.find(field); at != text.npos) text = text.substr(0, at);
   text = text.substr(0, kLongestName);
-  const Inside inside;
+  if (inside()) return &kNotRecorded;
+  const Inside here;
   Domain& domain = domain_of(of);
   std::lock_guard lock(tables());
   const auto found = domain.names.find(text);
@@ -140,10 +146,11 @@ void each_with_schema(Domain* domain, const Payload& payload, Each&& each) {
 
 // The name that a field of a payload gives an event, if one does.
 const Name* name_in(Domain* domain, const Payload& payload) {
+  if (inside()) return &kNotRecorded;
   std::string text;
   const Name* registered = nullptr;
   {
-    const Inside inside;
+    const Inside here;
     std::lock_guard lock(tables());
     each_with_schema(domain, payload, [&](const nvtx::Schema& schema, const Data& data) {
       const nvtx::Field* field = schema.message();
@@ -166,7 +173,8 @@ const Name* name_of(Domain* domain, const Attributes* a) {
 }
 
 nccl::Facts facts_in(Domain* domain, const Payload& payload) {
-  const Inside inside;
+  if (inside()) return {};
+  const Inside here;
   std::lock_guard lock(tables());
   nccl::Facts facts;
   each_with_schema(domain, payload,
@@ -233,8 +241,8 @@ int push(Domain* domain, const Name* name, const Payload& payload = {}) {
   int level = 0;
   for (uint32_t i = 0; i < r.depth; i++) level += r.open[i].domain == domain;
   r.open[r.depth++] = {domain, name};
-  put(kEnter, name->region);
-  if (name->call != nccl::Kind::other) call_begins(r, domain, name, payload);
+  if (name->region) put(kEnter, name->region);
+  if (name->call != nccl::Kind::other && !inside()) call_begins(r, domain, name, payload);
   return level;
 }
 
@@ -243,8 +251,8 @@ int pop(Domain* domain, const Payload& payload = {}) {
   for (uint32_t i = r.depth; i-- > 0;)
     if (r.open[i].domain == domain) {
       const Name* name = r.open[i].name;
-      if (name->call != nccl::Kind::other) call_ends(r, domain, name, payload);
-      put(kLeave, name->region);
+      if (name->call != nccl::Kind::other && !inside()) call_ends(r, domain, name, payload);
+      if (name->region) put(kLeave, name->region);
       memmove(r.open + i, r.open + i + 1, (r.depth - i - 1) * sizeof(Open));
       r.depth--;
       int level = 0;
@@ -256,6 +264,7 @@ int pop(Domain* domain, const Payload& payload = {}) {
 }
 
 void mark(const Name* name) {
+  if (!name->region) return;
   put(kEnter, name->region);
   put(kLeave, name->region);
 }
@@ -273,7 +282,7 @@ int push_w(const wchar_t* text) { return push(nullptr, name_of(nullptr, narrow(t
 int pop_default() { return pop(nullptr); }
 
 Domain* domain_create(std::string name) {
-  const Inside inside;
+  const Inside here;
   auto* domain = new Domain;
   domain->of_nccl = name == "NCCL";
   domain->name = std::move(name);
@@ -301,8 +310,8 @@ void name_thread_w(uint32_t thread, const wchar_t* text) {
 // The payload extension.
 template <class Described>
 uint64_t add_to_schemas(Domain* domain, const Described* attributes) {
-  if (!attributes) return 0;
-  const Inside inside;
+  if (!attributes || inside()) return 0;
+  const Inside here;
   std::lock_guard lock(tables());
   return domain_of(domain).schemas.add(*attributes, nvtx::kFirstDynamicId + last_dynamic_id++);
 }

@@ -31,6 +31,7 @@ void told(const FinishedRange&) { strobe_count("nvtx_start_end_ranges_not_record
 }  // namespace
 
 uint64_t start_range(uint32_t region) {
+  if (!region || producer.busy) return 0;  // from inside of the recorder, where the lock may be held
   const Inside inside;
   const OpenRange range{region, monotonic_ns(), thread_id()};
   std::lock_guard lock(session().adapters_mutex());
@@ -44,7 +45,7 @@ uint64_t start_range(uint32_t region) {
 }
 
 void end_range(uint64_t id) {
-  if (!id) return;
+  if (!id || producer.busy) return;
   const Inside inside;
   FinishedRange range{};
   {

@@ -1,4 +1,5 @@
 // NVTX through its function tables: names, domains, ranges that end elsewhere, and NCCL within torch.distributed.
+#include <atomic>
 #include <map>
 #include <set>
 #include <thread>
@@ -128,6 +129,28 @@ void that_end_elsewhere() {
   CHECK(spans_of(folder).empty());
 }
 
+// The core allocates inside of the recorder, and holds its locks there; this program's allocator has ranges.
+std::atomic<bool> allocator_has_ranges{false};
+std::atomic<uint64_t> allocations{0};
+
+void of_an_allocator() {
+  Folder folder;
+  start(folder);
+  allocator_has_ranges = true;
+  void* domain = create_domain("of an allocator");
+  for (int i = 0; i < 100; i++) push(domain, ("long enough to be allocated " + std::to_string(i)).c_str()), pop(domain);
+  end_range(start_range("over"));
+  allocator_has_ranges = false;
+  strobe_stop();
+  const auto found = spans_of(folder);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(allocations > 100);
+#endif
+  CHECK(counted(folder, "leaves_unmatched") == 0);
+  for (int i = 0; i < 100; i++)
+    CHECK(found.count({"long enough to be allocated " + std::to_string(i), "of an allocator"}) == 1);
+}
+
 struct Call {
   uint64_t communicator;
   size_t bytes;
@@ -226,12 +249,26 @@ void of_threads() {
 
 }  // namespace
 
+// The interposed allocator, in this program only: libstrobe's own calls of malloc come here, too.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern "C" void* __libc_malloc(size_t size);
+extern "C" void* malloc(size_t size) {
+  thread_local bool within = false;
+  const bool first = allocator_has_ranges && !within;
+  if (first) within = true, allocations++, push(nullptr, "malloc");
+  void* made = __libc_malloc(size);
+  if (first) pop(nullptr), within = false;
+  return made;
+}
+#endif
+
 int main() {
   inject();
   names();
   that_end_elsewhere();
   of_torch_and_nccl();
   of_threads();
+  of_an_allocator();
   too_many_names();  // the last: no new name is known from here on
   return 0;
 }

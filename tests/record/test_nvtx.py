@@ -182,3 +182,83 @@ def test_who_comes_late_to_collectives_of_nccl_is_named(ranks: strobe.Trace) -> 
     assert rows_[second]["last"] > 2 * CALLS > rows_[first]["last"]
     assert rows_[second]["delay_ns"] > CALLS * 10_000_000
     assert table.note.startswith(f"process {second} is late: it came last to ")
+
+
+def test_domains_texts_and_ranges_that_end_elsewhere_of_the_python_package(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import threading
+        import nvtx
+
+        one, two = nvtx.get_domain("one"), nvtx.get_domain("two")
+        for domain in (one, two):
+            attributes = domain.get_event_attributes("gleich, größer 😀", color="red", category="kind", payload=2.5)
+            domain.push_range(attributes)
+            domain.pop_range()
+        with nvtx.annotate("gleich, größer 😀", category="kind", payload=7):
+            pass
+        one.pop_range()
+        nvtx.pop_range()
+        started = [nvtx.start_range(f"overlaps {i}") for i in range(3)]
+        other = threading.Thread(target=lambda: [nvtx.end_range(each) for each in started])
+        other.start()
+        other.join()
+        nvtx.end_range(started[0])
+        print(len(set(started)))
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("3\n", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        found = rows(
+            trace,
+            "select s.name, r.module, count(*) from spans s join regions r using (region) where s.paradigm = 'nvtx'"
+            " group by all order by 2",
+        )
+    assert found == [("gleich, größer 😀", module, 1) for module in ("", "one", "two")]
+    assert quality_of(workshop.trace, "nvtx_pops_without_push") == 3
+    assert quality_of(workshop.trace, "nvtx_start_end_ranges_not_recorded") == 3
+
+
+def test_what_pytorch_asks_nccl_for_counts_once(workshop: Workshop, headers: Path) -> None:
+    workshop.write(
+        "call.c",
+        """
+        #include <nvtx3/nvToolsExt.h>
+        void call(void) {
+          static nvtxDomainHandle_t domain;
+          nvtxEventAttributes_t event = {0};
+          if (!domain) domain = nvtxDomainCreateA("NCCL");
+          event.version = NVTX_VERSION, event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+          event.messageType = NVTX_MESSAGE_TYPE_ASCII, event.message.ascii = "ncclAllReduce";
+          nvtxDomainRangePushEx(domain, &event);
+          nvtxDomainRangePop(domain);
+        }
+        """,
+    )
+    library = workshop.folder / "call.so"
+    flags = ["-shared", "-fPIC", f"-I{headers}", "-o", str(library), str(workshop.folder / "call.c"), "-ldl"]
+    subprocess.run(["gcc", *flags], check=True)
+    # What the adapter of torch.distributed does around c10d's operators, and PyTorch's range inside of them.
+    workshop.write(
+        "program.py",
+        """
+        import ctypes
+        from strobe.native import core
+
+        call = ctypes.CDLL("./call.so").call
+        region = core.region("nccl:all_reduce", 2, 10, module="PyTorch")
+        text, none = core.text, core.NOTHING_32
+        for number in range(3):
+            core.collective_begin(text("all_reduce"), text("Float"), text("0"), text("[0, 1]"), 2, number + 1, none,
+                                  none, 4000, 4000, region, none, False)
+            call(), call()
+            core.collective_end()
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        (row,) = trace.collectives().to_arrow().to_pylist()
+        assert trace.sql("select 1 from spans where name = 'ncclAllReduce'").to_arrow().num_rows == 6
+    assert (row["group"], row["group_ranks"], row["dtype"], row["calls"]) == ("0", "[0, 1]", "Float", 3)
+    assert (row["in_bytes"], row["out_bytes"], row["busbw_gb_s"]) == (12000, 12000, None)

@@ -204,7 +204,7 @@ def _handed_over(trace: Trace, texts: Texts) -> Iterator[_Part]:
             (at,) = np.nonzero(in_name[spans["region"]] >= 0)
             if len(at):
                 said = own.of(spans["row"][at])
-                # A call without a row is one of several that a collective of PyTorch is made of.
+                # A call without a row is part of a collective of PyTorch, which has it.
                 (whole,) = np.nonzero(texts.numbers(said.column("collective")) >= 0)
                 told, at = said.take(pa.array(whole)), at[whole]
                 if len(at):

@@ -164,7 +164,9 @@ def _handed_over(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
 
 
 def hands_over(region: dict[str, object]) -> bool:
-    """Return whether a region is a call that gives a collective or message to the GPU (the recorder has NCCL's)."""
+    """Return whether a region is a call that gives a collective or message to the GPU: NCCL's, or PyTorch's of it."""
+    if region["paradigm"] == "torch":
+        return region["role"] == "collective" and str(region["name"]).startswith("nccl:")
     return region["paradigm"] == "nvtx" and region["role"] in ("collective", "p2p")
 
 
@@ -181,7 +183,7 @@ def _on_threads(trace: Trace, texts: Texts, in_name: Ints, *, hands_over: bool) 
                 (at,) = np.nonzero(in_name[spans["region"]] >= 0)
                 start = spans["start_ns"][at]
                 kind, end = in_name[spans["region"][at]], start + spans["duration_ns"][at]
-                if hands_over:  # a call without a row is one of several that a collective of PyTorch is made of
+                if hands_over:  # a call without a row is part of a collective of PyTorch, which has it
                     kind = np.full(len(at), -1, dtype=np.int64)
                 parts.append(_columns(own, location, spans["row"][at], kind, start, end, texts))
         yield Party(process, rank, None, on_gpu=False, hands_over=hands_over), np.concatenate(parts, axis=1)
