@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/clock.h"
+#include "core/ring.h"
 #include "core/session.h"
 #include "core/system_calls.h"
 #include "include/strobe.h"
@@ -17,6 +18,12 @@ struct OpenRange {
   int64_t start_ns;
   uint64_t thread_id;
 };
+
+// The kernel's number of this thread; its ring knows it without a system call.
+uint64_t own_thread() {
+  const RingHeader* ring = producer.header;
+  return ring && ring->thread_id ? ring->thread_id : thread_id();
+}
 
 // With adapters_mutex: a fork's child has those of its parent, and may end them.
 std::unordered_map<uint64_t, OpenRange>& open_ranges() {
@@ -33,7 +40,7 @@ void told(const FinishedRange&) { strobe_count("nvtx_start_end_ranges_not_record
 uint64_t start_range(uint32_t region) {
   if (!region || producer.busy) return 0;  // from inside of the recorder, where the lock may be held
   const Inside inside;
-  const OpenRange range{region, monotonic_ns(), thread_id()};
+  const OpenRange range{region, monotonic_ns(), own_thread()};
   std::lock_guard lock(session().adapters_mutex());
   auto& open = open_ranges();
   if (open.size() >= kMostOpen) {
@@ -57,7 +64,7 @@ void end_range(uint64_t id) {
       return;
     }
     const OpenRange& began = found->second;
-    range = {began.region, began.start_ns, monotonic_ns(), began.thread_id, thread_id()};
+    range = {began.region, began.start_ns, monotonic_ns(), began.thread_id, own_thread()};
     open.erase(found);
   }
   told(range);

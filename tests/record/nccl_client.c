@@ -1,9 +1,12 @@
 /* What NCCL says through NVTX, without NCCL: the domain, strings, schemas, payloads and order of its own calls
- * (src/include/nvtx_payload_schemas.h, collectives.cc, init.cc). Arguments: own rank, ranks, calls. */
+ * (src/include/nvtx_payload_schemas.h, collectives.cc, init.cc). Arguments: own rank, ranks, calls, a file of zeroes
+ * through which the ranks meet. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <nvtx3/nvToolsExt.h>
@@ -73,6 +76,12 @@ static void communicator(const char* function, uint64_t comm, int rank, int rank
   nvtxRangePopPayload(domain, &data, 1); /* which communicator it is, NCCL knows at the end */
 }
 
+/* All ranks go on from here together, as they do behind an all-reduce. */
+static void meet(volatile int* arrived, int all) {
+  __sync_fetch_and_add(arrived, 1);
+  while (*arrived < all) usleep(100);
+}
+
 static void* second(void* unused) {
   Reduce reduce = {0xbeef, 64, 0};
   call("ncclAllReduce", ALL_REDUCE, &reduce, sizeof reduce);
@@ -80,7 +89,10 @@ static void* second(void* unused) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 4) return 2;
+  if (argc < 5) return 2;
+  const int file = open(argv[4], O_RDWR);
+  int* arrived = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (arrived == MAP_FAILED) return 2;
   const int rank = atoi(argv[1]), ranks = atoi(argv[2]), calls = atoi(argv[3]);
   const uint64_t comm = 0x1234567890abcdef;
   domain = nvtxDomainCreateA("NCCL");
@@ -102,7 +114,8 @@ int main(int argc, char** argv) {
     Reduce reduce = {comm, 1000, 0}, scatter = {comm, 300, 0};
     Gather gather = {comm, 200};
     Peer root = {comm, 500, 1}, peer = {comm, 70, 1 - rank};
-    if (rank == 1) usleep(20000); /* comes late */
+    meet(arrived + i, ranks);
+    if (rank == 1) usleep(50000); /* comes late */
     call("ncclAllReduce", ALL_REDUCE, &reduce, sizeof reduce);
     call("ncclAllGather", ALL_GATHER, &gather, sizeof gather);
     call("ncclReduceScatter", REDUCE_SCATTER, &scatter, sizeof scatter);
