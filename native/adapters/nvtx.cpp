@@ -43,12 +43,16 @@ struct Hash {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
-struct Domain {
-  std::string name;
+// All domains of a name have these together: shared objects make each its own, and some programs one each time.
+struct Names {
+  std::string domain;
   bool of_nccl = false;
-  // With adapters_mutex:
-  std::unordered_map<std::string, Name, Hash, std::equal_to<>> names;
-  nvtx::Schemas schemas;
+  std::unordered_map<std::string, Name, Hash, std::equal_to<>> known;  // with adapters_mutex
+};
+
+struct Domain {
+  Names* names;
+  nvtx::Schemas schemas;  // with adapters_mutex
 };
 
 // Programs that build unique names must not fill memory, nor the table of regions that functions need, too: what comes
@@ -59,7 +63,7 @@ size_t names_known = 0;        // with adapters_mutex
 uint64_t last_dynamic_id = 0;  // with adapters_mutex
 
 Domain& domain_of(Domain* domain) {
-  static auto* none = new Domain;
+  static auto* none = new Domain{new Names, {}};
   return domain ? *domain : *none;
 }
 
@@ -70,13 +74,13 @@ std::mutex& tables() { return session().adapters_mutex(); }
 bool inside() { return producer.busy; }
 const Name kNotRecorded{0, nccl::Kind::other};
 
-Name make_name(const Domain& domain, std::string_view text) {
+Name make_name(const Names& of, std::string_view text) {
   const std::string name(text);
   strobe_region_info info{};
   info.name = name.c_str();
-  info.module = domain.name.c_str();
+  info.module = of.domain.c_str();
   info.paradigm = STROBE_NVTX;
-  const nccl::Kind call = domain.of_nccl ? nccl::kind_of(text) : nccl::Kind::other;
+  const nccl::Kind call = of.of_nccl ? nccl::kind_of(text) : nccl::Kind::other;
   info.role = nccl::is_collective(call) ? STROBE_ROLE_COLLECTIVE
               : nccl::moves_data(call)  ? STROBE_ROLE_P2P
                                         : STROBE_ROLE_RANGE;
@@ -91,17 +95,17 @@ const Name* name_of(Domain* of, std::string_view text) {
   text = text.substr(0, kLongestName);
   if (inside()) return &kNotRecorded;
   const Inside here;
-  Domain& domain = domain_of(of);
+  Names& names = *domain_of(of).names;
   std::lock_guard lock(tables());
-  const auto found = domain.names.find(text);
-  if (found != domain.names.end()) return &found->second;
+  const auto found = names.known.find(text);
+  if (found != names.known.end()) return &found->second;
   if (names_known >= kMostNames) {
-    static const Name other = make_name(Domain{}, "<other NVTX ranges>");
+    static const Name other = make_name(Names{}, "<other NVTX ranges>");
     strobe_count("nvtx_names_folded", 1);
     return &other;
   }
   names_known++;
-  return &domain.names.emplace(text, make_name(domain, text)).first->second;
+  return &names.known.emplace(text, make_name(names, text)).first->second;
 }
 
 const Name* unnamed(Domain* domain) { return name_of(domain, "<unnamed range>"); }
@@ -282,11 +286,14 @@ int push_w(const wchar_t* text) { return push(nullptr, name_of(nullptr, narrow(t
 int pop_default() { return pop(nullptr); }
 
 Domain* domain_create(std::string name) {
+  if (inside()) return nullptr;
   const Inside here;
-  auto* domain = new Domain;
-  domain->of_nccl = name == "NCCL";
-  domain->name = std::move(name);
-  return domain;
+  static auto* all = new std::unordered_map<std::string, Names>;  // nodes stay where they are
+  std::lock_guard lock(tables());
+  Names& names = (*all)[name];
+  names.of_nccl = name == "NCCL";
+  names.domain = std::move(name);
+  return new Domain{&names, {}};
 }
 Domain* domain_create_a(const char* name) { return domain_create(std::string(ascii(name))); }
 Domain* domain_create_w(const wchar_t* name) { return domain_create(narrow(name)); }
