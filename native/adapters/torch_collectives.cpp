@@ -89,7 +89,10 @@ void tell(const CollectiveFacts& facts, int64_t pending_ns, int64_t ns) {
 
 }  // namespace
 
+bool asks_for_collective() { return asked && !asked->empty(); }
+
 std::shared_ptr<CollectiveFacts> take_collective() {
+  if (!torch.get) return nullptr;
   auto* found = static_cast<CollectiveFacts*>(torch.get(torch.kind));
   if (!found || found->taken.exchange(true)) return nullptr;
   found->began_ns = monotonic_ns();

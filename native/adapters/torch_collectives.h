@@ -41,6 +41,8 @@ inline bool runs_collective(const char* name) {
 }
 // Whether the innermost range of ITT on this thread is of this region: PyTorch's observer is on, and has seen the call.
 bool innermost_range(uint32_t region);
+// Whether this thread is in a call that asks for a collective: what runs inside is part of it.
+bool asks_for_collective();
 // The facts that came to this thread, if nobody has taken them.
 std::shared_ptr<CollectiveFacts> take_collective();
 // The range of these facts is about to end, and its span is the innermost one.

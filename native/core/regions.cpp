@@ -14,9 +14,12 @@ uint64_t hash_bytes(std::string_view text, uint64_t h) {
   return h;
 }
 
-uint64_t hash_region(std::string_view name, std::string_view file, uint32_t line, uint8_t paradigm) {
+// Ranges of two domains (NVTX, ITT) may have the same name; a function is known by its file.
+std::string_view file_or_module(std::string_view file, std::string_view module) { return file.empty() ? module : file; }
+
+uint64_t hash_region(std::string_view name, std::string_view where, uint32_t line, uint8_t paradigm) {
   uint64_t h =
-      hash_bytes(file, hash_bytes(name, 0xCBF29CE484222325ull ^ paradigm)) ^ (uint64_t(line) * 0x9E3779B97F4A7C15ull);
+      hash_bytes(where, hash_bytes(name, 0xCBF29CE484222325ull ^ paradigm)) ^ (uint64_t(line) * 0x9E3779B97F4A7C15ull);
   return h ^ (h >> 29);
 }
 
@@ -40,7 +43,7 @@ void RegionTable::grow() {
   std::vector<uint32_t> slots(slots_.size() * 2, 0);
   for (uint32_t i = 2; i < regions_.size(); i++) {
     const RegionText& r = regions_[i];
-    size_t at = hash_region(r.name, r.file, r.line, r.paradigm) & (slots.size() - 1);
+    size_t at = hash_region(r.name, file_or_module(r.file, r.module), r.line, r.paradigm) & (slots.size() - 1);
     while (slots[at]) at = (at + 1) & (slots.size() - 1);
     slots[at] = i;
   }
@@ -49,11 +52,14 @@ void RegionTable::grow() {
 
 uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::string_view)) {
   std::string_view name = text_or_empty(info.name), file = text_or_empty(info.file);
+  std::string_view module = text_or_empty(info.module);
   std::lock_guard lock(mutex_);
-  size_t at = hash_region(name, file, info.line, info.paradigm) & (slots_.size() - 1);
+  size_t at = hash_region(name, file_or_module(file, module), info.line, info.paradigm) & (slots_.size() - 1);
   while (slots_[at]) {
     const RegionText& r = regions_[slots_[at]];
-    if (r.name == name && r.file == file && r.line == info.line && r.paradigm == info.paradigm) return slots_[at];
+    if (r.name == name && r.file == file && r.line == info.line && r.paradigm == info.paradigm &&
+        (!file.empty() || r.module == module))
+      return slots_[at];
     at = (at + 1) & (slots_.size() - 1);
   }
   // Programs that build unique names would fill the table: what comes after the limit is one region, and the quality
@@ -63,8 +69,7 @@ uint32_t RegionTable::intern(const strobe_region_info& info, void (*save)(std::s
     return kOverflowRegion;
   }
   uint32_t id = uint32_t(regions_.size());
-  regions_.push_back({std::string(name), std::string(file), std::string(text_or_empty(info.module)), info.line,
-                      info.paradigm, info.role});
+  regions_.push_back({std::string(name), std::string(file), std::string(module), info.line, info.paradigm, info.role});
   slots_[at] = id;
   Writer w;
   write_region(w, id, regions_.back());

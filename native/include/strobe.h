@@ -136,8 +136,8 @@ enum strobe_row_kind {
   // collective_spans of MPI: (collective text, communicator text), (root, group_size), sent_bytes, received_bytes,
   // (own rank in the communicator, request), pending_ns
   STROBE_ROW_COLLECTIVE = 2,
-  // collective_spans of torch.distributed: (collective text, dtype text, group text), (group_ranks text, root, bucket),
-  // (sequence, group_size), sent_bytes, received_bytes, pending_ns
+  // collective_spans of torch.distributed and NCCL: (collective text, dtype text, group text), (group_ranks text, root,
+  // bucket), (sequence, group_size), sent_bytes, received_bytes, pending_ns
   STROBE_ROW_GROUP_COLLECTIVE = 3,
   // samples: (location, call_stack text), (state text, cpu), weight, (line, 0), period_ns, cpu_ns
   STROBE_ROW_SAMPLE = 4,
@@ -252,6 +252,7 @@ STROBE_API void __itt_api_init(struct ___itt_global* global, int groups);
 // loaded, has another collector, or is built in a way that we do not know.
 STROBE_API int strobe_attach_torch(const char* library);
 STROBE_API int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t));
+STROBE_API int InitializeInjectionNvtxExtension(void* module_info);
 
 #ifdef __cplusplus
 }

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from strobe.structure.collective_traffic import Ints, Line
 
 _NOTHING = (
-    "no collective is in this trace; kernels of NCCL and the like, calls of MPI that block and collectives of gloo are"
-    " looked at"
+    "no collective is in this trace; kernels and calls of NCCL and the like, calls of MPI that block and collectives of"
+    " gloo are looked at"
+)
+_HANDED_OVER = (
+    "the times of {} collectives are those of NCCL's calls, which hand over to the GPU: without its kernels, no"
+    " bandwidth is known"
 )
 _NO_SIZE = (
     "{} of {} collectives have no bandwidth: the trace does not say how much they move in a group of how many ranks;"
@@ -30,7 +34,8 @@ def run(trace: Trace, *, rank: int | None = None) -> Table:
     A collective takes from the start to the end of its kernel (NCCL, RCCL), call (MPI) or execution on a thread of its
     own (gloo), or from its request to its completion (MPI, not blocking). That includes waiting for ranks that come
     later: bandwidths are what the program saw, and the peak, of the fastest single collective, is nearer to what the
-    network can do.
+    network can do. Where NCCL's kernels are not recorded, its calls are shown, with their bytes: their time is that of
+    handing over to the GPU.
 
     in, out = elements times the size of their type (PyTorch), or bytes sent to all and received from all (MPI, as
     Score-P counts). size: as nccl-tests defines it (doc/PERFORMANCE.md): the buffer of an all-reduce, broadcast or
@@ -50,14 +55,22 @@ def run(trace: Trace, *, rank: int | None = None) -> Table:
         known = ", ".join(map(str, ranks)) or "none is known in this trace"
         raise UsageError(f"no rank {rank} in this trace", do=f"Ranks: {known}")
     rows = rows_of_processes(trace, _of_process, rank=rank)
-    calls, without = (pc.sum(rows.column(name)).as_py() or 0 for name in ("calls", "without"))
+    sums = (pc.sum(rows.column(name)).as_py() or 0 for name in ("calls", "without", "handed_over"))
+    calls, without, handed_over = sums
     note = _NO_SIZE.format(without, calls) if without else "" if len(rows) else _NOTHING
-    table = Table(rows.drop_columns("without"), name="collectives", about=f"{calls} collectives", note=note)
+    if handed_over:
+        note = "; ".join(filter(None, (_HANDED_OVER.format(handed_over), note)))
+    table = Table(
+        rows.drop_columns(["without", "handed_over"]), name="collectives", about=f"{calls} collectives", note=note
+    )
     return table.sort("total_ns")
 
 
 def _of_process(part: Trace, rank: int | None) -> pa.Table:
-    """Return the rows of one process; `without`: how many executions should have a bandwidth, and have none."""
+    """Return the rows of one process.
+
+    `without`: how many executions should have a bandwidth, and have none; `handed_over`: whose time is not known.
+    """
     import numpy as np
 
     from strobe.store.table import make_table
@@ -77,9 +90,11 @@ def _of_process(part: Trace, rank: int | None) -> pa.Table:
         who = (line.party.rank, line.party.process, line.party.device)
         group = (line.group, line.description, line.group_ranks, line.group_size)
         sums = (_known_sum(each[own]) for each in (found.in_bytes, found.out_bytes, found.size_bytes))
-        bandwidths = _bandwidths(line, found.size_bytes[own], found.duration_ns[own])
-        without = int((found.size_bytes[own] < 0).sum()) if has_bandwidth(line.kind) else 0
-        rows.append((*who, *group, line.kind, line.dtype, *spread.cells(number), *sums, *bandwidths, without))
+        timed = not line.party.hands_over
+        bandwidths = _bandwidths(line, found.size_bytes[own], found.duration_ns[own]) if timed else (None, None, None)
+        without = int((found.size_bytes[own] < 0).sum()) if timed and has_bandwidth(line.kind) else 0
+        lost = without, 0 if timed else own.stop - own.start
+        rows.append((*who, *group, line.kind, line.dtype, *spread.cells(number), *sums, *bandwidths, *lost))
     return make_table(_columns(), rows).to_arrow()
 
 
@@ -110,6 +125,7 @@ def _columns() -> tuple[Column, ...]:
         Column("busbw_gb_s", "float64", "GB/s", "the same times the factor of nccl-tests: what each link carries"),
         Column("peak_busbw_gb_s", "float64", "GB/s", "the same of the fastest collective", extra=True),
         Column("without", "int64", "", "executions without a bandwidth that should have one"),
+        Column("handed_over", "int64", "", "calls that hand over to the GPU, and say nothing of its time"),
     )
 
 

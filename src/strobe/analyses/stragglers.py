@@ -24,8 +24,8 @@ _ONE_RANK = (
     " strobe import takes the files of all ranks, or a folder"
 )
 _NO_COLLECTIVE = (
-    "no collective that two ranks took part in is in this trace; kernels of NCCL and the like, blocking collectives"
-    " of MPI and those of gloo are looked at"
+    "no collective that two ranks took part in is in this trace; kernels and calls of NCCL and the like, blocking"
+    " collectives of MPI and those of gloo are looked at"
 )
 # A rank is the late one if it causes this part of the delays. Of two that are alike, one may well cause more than half.
 _MOST, _MOST_OF_TWO = 1 / 2, 2 / 3
@@ -35,7 +35,8 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     """Sum by how much every rank comes too late to collectives: by its arrival there, not by the time of its phases.
 
     Looked at are collectives in which all wait for all (all-reduce, all-gather, reduce-scatter, all-to-all, barrier).
-    A rank arrives when its kernel starts on the GPU (NCCL, RCCL), or when its call begins (MPI, gloo). late = arrival
+    A rank arrives when its kernel starts on the GPU (NCCL, RCCL), or when its call begins (MPI, gloo; NCCL where its
+    kernels are not recorded: then the host does not wait, and `wait` is what the GPU would). late = arrival
     minus that of the middle one, the earlier of two (below 0: earlier). wait = last arrival minus its own. delay = last
     arrival minus the last but one: how much sooner the collective could begin if the last one came with the next.
     `last` and `delay_ns` count only delays above the error of the clocks: the sum of what that of the last one, and of

@@ -28,6 +28,7 @@ LOSSES = {
     "deep_recursion_not_recorded": "recursions too deep for the C stack recorded in part",
     "threads_without_torch_operators": "threads older than torch without operators",
     "nvtx_start_end_ranges_not_recorded": "NVTX start/end ranges not recorded",
+    "nvtx_names_folded": "NVTX ranges shown as `<other NVTX ranges>` (too many different names)",
     "nvtx_ranges_too_deep": "NVTX ranges nested too deeply to be recorded",
     "weights_are_no_time": "call paths weighed by samples, bytes or events (each shown as 1 ns: no time is known)",
     "weights_by_function_only": "other weights known by function, not by line and call",

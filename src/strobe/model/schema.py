@@ -326,8 +326,10 @@ COLLECTIVE_SPANS = (
     Column("source_rank", "int64", "", "rank that it came from", extra=True),
     Column("destination_rank", "int64", "", "rank that it went to", extra=True),
     Column("root", "int64", "", "rank in the communicator or group that data comes from or goes to, else null"),
-    Column("sent_bytes", "int64", "bytes", "bytes that this rank sent (MPI: to all; PyTorch: what it puts in)"),
-    Column("received_bytes", "int64", "bytes", "bytes that this rank received (MPI: from all; PyTorch: what it gets)"),
+    Column("sent_bytes", "int64", "bytes", "bytes that this rank sent (MPI: to all; PyTorch, NCCL: what it puts in)"),
+    Column(
+        "received_bytes", "int64", "bytes", "bytes that this rank received (MPI: from all; PyTorch, NCCL: what it gets)"
+    ),
     Column("request", "int64", "", "number of the request, null for a blocking collective", extra=True),
     Column(
         "pending_ns",

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from strobe.structure.attributes import Attributes, integers
 from strobe.structure.collective_kinds import kind_of, size_of_buffers, size_of_messages
-from strobe.structure.collectives import Party
+from strobe.structure.collectives import Party, hands_over
 from strobe.structure.device_work import COMMUNICATION, beginning, devices, kind_of_region, stretches
 from strobe.structure.groups import Groups, Texts
 
@@ -73,11 +73,17 @@ class Traffic:
 
 
 def traffic(trace: Trace) -> Traffic:
-    """Return the collectives of all ranks. Those that do not block (MPI) count from request to completion, if known."""
+    """Return the collectives of all ranks. Those that do not block (MPI) count from request to completion, if known.
+
+    Calls that only hand over to the GPU (NCCL) count where no kernels are recorded, which would be the same again.
+    """
     texts, groups = Texts(), Groups()
     parties: list[Party] = []
     parts = [np.zeros((4, 0), dtype=np.int64)]
-    for party, kind, said, duration in [*_on_gpus(trace, texts), *_on_hosts(trace, texts)]:
+    on_gpus = list(_on_gpus(trace, texts))
+    with_kernels = {party.process for party, _, _, duration in on_gpus if len(duration)}
+    handed_over = (each for each in _handed_over(trace, texts) if each[0].process not in with_kernels)
+    for party, kind, said, duration in [*on_gpus, *_on_hosts(trace, texts), *handed_over]:
         if party not in parties:
             parties.append(party)
         where = np.full(len(duration), parties.index(party), dtype=np.int64)
@@ -181,6 +187,28 @@ def _on_hosts(trace: Trace, texts: Texts) -> Iterator[_Part]:
             if len(at):
                 told = own.of(spans["row"][at])
                 yield party, _kind(told, in_name[spans["region"][at]], texts), told, spans["duration_ns"][at]
+
+
+def _handed_over(trace: Trace, texts: Texts) -> Iterator[_Part]:
+    in_name = _kinds(trace, texts, hands_over)
+    if not (in_name >= 0).any():
+        return
+    ranks = cast("list[int | None]", trace.processes.column("rank"))
+    for each in trace.locations.to_pylist():
+        if each["kind"] == "stream" or not each["span_count"]:
+            continue
+        process, location = cast(int, each["process"]), cast(int, each["location"])
+        party = Party(process, ranks[process], None, on_gpu=False, hands_over=True)
+        own = Attributes(trace, "collective_spans", location, (*_TEXTS, *_NUMBERS))
+        for spans in trace.span_batches(location):
+            (at,) = np.nonzero(in_name[spans["region"]] >= 0)
+            if len(at):
+                said = own.of(spans["row"][at])
+                # A call without a row is part of a collective of PyTorch, which has it.
+                (whole,) = np.nonzero(texts.numbers(said.column("collective")) >= 0)
+                told, at = said.take(pa.array(whole)), at[whole]
+                if len(at):
+                    yield party, _kind(told, in_name[spans["region"][at]], texts), told, spans["duration_ns"][at]
 
 
 def _kinds(trace: Trace, texts: Texts, wanted: Callable[[dict[str, object]], bool]) -> Ints:

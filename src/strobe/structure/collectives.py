@@ -36,12 +36,17 @@ _WITHIN = 0.9
 
 @dataclass(frozen=True)
 class Party:
-    """Who takes part in collectives: a GPU of a process, or a process (`device` is None, `on_gpu` false)."""
+    """Who takes part in collectives: a GPU of a process, or a process (`device` is None, `on_gpu` false).
+
+    hands_over: its calls give the collective to the GPU and return (NCCL, of whose kernels nothing is in the trace):
+    they begin when the rank arrives, and their ends say nothing.
+    """
 
     process: int
     rank: int | None
     device: int | None
     on_gpu: bool
+    hands_over: bool = False
 
     @property
     def name(self) -> str:
@@ -79,7 +84,8 @@ def collectives(trace: Trace) -> Collectives:
     """Return the collectives of a trace in which all wait for all, matched among ranks; computed once per open trace.
 
     They are kernels of NCCL and its like, whose start on the GPU is the arrival (from then on the kernel waits for the
-    others), blocking calls of MPI and collectives of gloo, which arrive when they begin. The same collective has the
+    others), blocking calls of MPI and collectives of gloo, which arrive when they begin. Where no kernels are recorded,
+    calls of NCCL arrive when they begin. The same collective has the
     same group and number (PyTorch 2.2 and later write it: Seq). Where the number is not known, all who ran a kind of
     collective in a group are counted through, if they ran it equally often and what that puts together did run at the
     same moment; else the same are those that overlap in time: nobody is done before the last one has come.
@@ -93,7 +99,10 @@ def _read(trace: Trace) -> Collectives:
     parties: list[Party] = []
     parts = [np.zeros((7, 0), dtype=np.int64)]
     lines, texts = Groups(), Texts()
-    for party, found in [*_on_gpus(trace, texts), *_on_hosts(trace, texts)]:
+    on_gpus = list(_on_gpus(trace, texts))
+    with_kernels = {party.process for party, found in on_gpus if found.shape[1]}
+    handed_over = (each for each in _handed_over(trace, texts) if each[0].process not in with_kernels)
+    for party, found in [*on_gpus, *_on_hosts(trace, texts), *handed_over]:
         if found.shape[1]:
             kind, group, ranks, numbered, *rest = found
             # Names of groups are the same on all ranks, but not only there: who is in them belongs to the name.
@@ -146,7 +155,22 @@ def _on_hosts(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
         mpi = region["paradigm"] == "mpi" and region["role"] in ("collective", "sync")
         return (mpi and not _NOT_BLOCKING.match(name)) or name.startswith(_OF_HOST)
 
-    in_name = _kinds(trace, texts, waits)
+    yield from _on_threads(trace, texts, _kinds(trace, texts, waits), hands_over=False)
+
+
+def _handed_over(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
+    """Yield the same of every process that calls NCCL."""
+    yield from _on_threads(trace, texts, _kinds(trace, texts, hands_over), hands_over=True)
+
+
+def hands_over(region: dict[str, object]) -> bool:
+    """Return whether a region is a call that gives a collective or message to the GPU: NCCL's, or PyTorch's of it."""
+    if region["paradigm"] == "torch":
+        return region["role"] == "collective" and str(region["name"]).startswith("nccl:")
+    return region["paradigm"] == "nvtx" and region["role"] in ("collective", "p2p")
+
+
+def _on_threads(trace: Trace, texts: Texts, in_name: Ints, *, hands_over: bool) -> Iterator[tuple[Party, Ints]]:
     if not (in_name >= 0).any():
         return
     ranks = cast("list[int | None]", trace.processes.column("rank"))
@@ -159,8 +183,10 @@ def _on_hosts(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
                 (at,) = np.nonzero(in_name[spans["region"]] >= 0)
                 start = spans["start_ns"][at]
                 kind, end = in_name[spans["region"][at]], start + spans["duration_ns"][at]
+                if hands_over:  # a call without a row is part of a collective of PyTorch, which has it
+                    kind = np.full(len(at), -1, dtype=np.int64)
                 parts.append(_columns(own, location, spans["row"][at], kind, start, end, texts))
-        yield Party(process, rank, None, on_gpu=False), np.concatenate(parts, axis=1)
+        yield Party(process, rank, None, on_gpu=False, hands_over=hands_over), np.concatenate(parts, axis=1)
 
 
 def _kinds(trace: Trace, texts: Texts, wanted: Callable[[dict[str, object]], bool]) -> Ints:
@@ -209,10 +235,13 @@ def _matched(found: Collectives) -> Collectives:
     count = 0
     off = np.sort(np.maximum(found.clock_error_ns, 0))
     tolerance = int(off[-2:].sum())
+    handed_over = np.array([party.hands_over for party in found.parties], dtype=bool)
     for line in range(len(found.lines)):
         (at,) = np.nonzero(found.line == line)
         if (found.sequence[at] >= 0).all():
             number = _by_number(found.party[at], found.sequence[at])
+        elif handed_over[found.party[at]].any():  # they need not overlap, and that they are of one group is not known
+            number = np.arange(len(at))
         else:
             counted = _by_order(found, at, tolerance)
             number = _by_time(found, at, tolerance) if counted is None else counted
@@ -267,7 +296,8 @@ def _by_time(found: Collectives, at: Ints, tolerance: int) -> Ints:
 def _errors(found: Collectives) -> Ints:
     """Return the error of the clocks; where the trace does not know it, how far apart the same collective ends."""
     out = found.clock_error_ns.copy()
-    (at,) = np.nonzero(found.collective >= 0)
+    handed_over = np.array([party.hands_over for party in found.parties], dtype=bool)
+    (at,) = np.nonzero((found.collective >= 0) & ~handed_over[found.party])
     at = at[np.lexsort((found.end_ns[at], found.collective[at]))]
     begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
     count = np.diff(begin, append=len(at))

@@ -45,6 +45,7 @@ def link(trace: Trace, builder: Builder, parts: list[Part]) -> None:
 def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
     """Add a moment for each collective in which all are there; from then on it takes its time everywhere."""
     found = collectives(trace)
+    waits = np.array([not party.hands_over for party in found.parties], dtype=bool)[found.party]
     members: list[tuple[Part, Chain | None, Ints, Ints]] = []  # where: of the GPU or a thread, which, which collective
     for part in parts:
         for chain in (None, *part.chains):
@@ -53,7 +54,7 @@ def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
             for location in np.unique(where).tolist():
                 (own,) = np.nonzero(where == location)
                 own = own[np.argsort(rows[own])]
-                (told,) = np.nonzero((found.location == location) & (found.collective >= 0))
+                (told,) = np.nonzero((found.location == location) & (found.collective >= 0) & waits)
                 at = np.searchsorted(rows[own], found.row[told])
                 at[at == len(own)] = 0
                 there = rows[own[at]] == found.row[told]

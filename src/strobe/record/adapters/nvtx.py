@@ -1,4 +1,4 @@
-"""NVTX ranges of anybody: libstrobe is the injection library that NVTX loads by name."""
+"""NVTX ranges of anybody, and calls of NCCL: libstrobe is the injection library that NVTX loads by name."""
 
 from __future__ import annotations
 
