@@ -55,7 +55,9 @@ double speed() {
 }
 const uint64_t origin = mono();
 uint64_t gpu_of(uint64_t ns) { return kGpuZero + uint64_t(double(ns - origin) * speed()); }
-uint64_t mono_of(uint64_t gpu) { return origin + uint64_t(double(gpu - kGpuZero) / speed()); }
+uint64_t mono_of(uint64_t gpu) {  // what has no time yet was before the beginning
+  return gpu > kGpuZero ? origin + uint64_t(double(gpu - kGpuZero) / speed()) : 0;
+}
 
 void truth(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void truth(const char* format, ...) {
