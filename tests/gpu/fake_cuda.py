@@ -209,9 +209,7 @@ class Gpu:
         """Copy from this device to another."""
         self._takes(ns)
         zero = ctypes.c_uint64(0)
-        self._check(
-            self.cuda.cuMemcpyPeerAsync(zero, other.context, zero, self.context, ctypes.c_size_t(size), stream)
-        )
+        self._check(self.cuda.cuMemcpyPeerAsync(zero, other.context, zero, self.context, ctypes.c_size_t(size), stream))
 
     def memset(self, size: int, value: int = 0, stream: ctypes.c_void_p | None = None, ns: int | None = None) -> None:
         """Set `size` bytes."""

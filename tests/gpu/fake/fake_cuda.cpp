@@ -27,14 +27,15 @@ namespace {
 constexpr int kOk = 0, kInvalidValue = 1, kNotInitializedError = 3, kNoDevice = 100;
 
 const Hooks* hooks;
-std::recursive_mutex mutex;
+// Nothing here is ever destroyed: clients may call to the end of the process.
+auto& mutex = *new std::recursive_mutex;
 pid_t initialized;  // by this process
 bool serialize;
 std::atomic<uint32_t> correlations{0};
 std::atomic<uint64_t> ids{100};
-std::vector<ContextObject*> contexts;
-std::vector<StreamObject*> streams;
-std::map<uint32_t, ContextObject*> primary;
+auto& contexts = *new std::vector<ContextObject*>;
+auto& streams = *new std::vector<StreamObject*>;
+auto& primary = *new std::map<uint32_t, ContextObject*>;
 thread_local ContextObject* current;
 thread_local uint32_t current_device;
 thread_local Call* innermost;

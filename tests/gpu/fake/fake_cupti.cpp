@@ -66,8 +66,9 @@ constexpr size_t size_of(uint32_t kind) {
   return 0;
 }
 
-std::recursive_mutex mutex;  // a client may set attributes where a buffer is asked of it (header)
-std::condition_variable_any changed;
+// Nothing here is ever destroyed: the worker waits to the end of the process, and clients flush at its exit.
+auto& mutex = *new std::recursive_mutex;  // a client may set attributes where a buffer is asked of it (header)
+auto& changed = *new std::condition_variable_any;
 bool attached;
 uint64_t (*gpu_now)();
 
@@ -87,16 +88,16 @@ Subscriber subscriber;
 bool callbacks[8][1024];
 bool kinds[kKinds], ever_enabled;
 bool api_all[3];
-std::map<uint32_t, bool> api_one[3];
+auto* const api_one = new std::map<uint32_t, bool>[3];
 BufferRequested requested;
 BufferCompleted completed;
 Timestamp timestamp;
 ThreadIdType thread_type;
 bool latency;
-std::map<uint64_t, Buffer> buffers;  // by thread, or 0
-std::deque<Buffer> full;
-std::deque<Pending> pending;
-std::map<uint32_t, std::string> attributes;
+auto& buffers = *new std::map<uint64_t, Buffer>;  // by thread, or 0
+auto& full = *new std::deque<Buffer>;
+auto& pending = *new std::deque<Pending>;
+auto& attributes = *new std::map<uint32_t, std::string>;
 size_t dropped;
 bool delivering, worker_runs;
 std::thread::id worker;
