@@ -1,5 +1,5 @@
-// fake.h - what the fake driver and the fake CUPTI know of each other. The genuine two share private tables; the rest of
-// the world sees only the public functions of each.
+// fake.h - what the fake driver and the fake CUPTI know of each other. The genuine two share private tables; the rest
+// of the world sees only the public functions of each.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -90,10 +90,10 @@ struct Call {  // of the driver or the runtime, from its entry to its exit
   int result = 0;
   ContextObject* context = nullptr;
   Call* parent = nullptr;
-  bool seen = false;           // CUPTI was told of its entry
-  uint64_t data = 0;           // the subscriber's own
-  uint64_t start = 0;          // on CUPTI's clock
-  uint64_t enter_ns = 0;       // CLOCK_MONOTONIC
+  bool seen = false;      // CUPTI was told of its entry
+  uint64_t data = 0;      // the subscriber's own
+  uint64_t start = 0;     // on CUPTI's clock
+  uint64_t enter_ns = 0;  // CLOCK_MONOTONIC
 };
 
 struct Work {  // what one stream does, on the GPU's clock

@@ -1,6 +1,6 @@
-// fake_cuda.cpp - a CUDA driver without a GPU, with the part of the runtime that matters on top of it. Work takes the time
-// that the test says, on a clock of its own; each stream does one thing after the other. What happened, and when, goes
-// line by line to FAKE_CUDA_TRUTH, whether CUPTI is there or not.
+// fake_cuda.cpp - a CUDA driver without a GPU, with the part of the runtime that matters on top of it. Work takes the
+// time that the test says, on a clock of its own; each stream does one thing after the other. What happened, and when,
+// goes line by line to FAKE_CUDA_TRUTH, whether CUPTI is there or not.
 #include "fake.h"
 
 #include <dlfcn.h>
@@ -81,7 +81,8 @@ void truth(const char* format, ...) {
 // FAKE_CUDA_NESTED=own the inner one has its own. Which of the two the genuine one does is not known here.
 class Calling : public Call {
  public:
-  Calling(Domain domain, uint32_t cbid, const char* name, const char* symbol = nullptr, const void* parameters = nullptr)
+  Calling(Domain domain, uint32_t cbid, const char* name, const char* symbol = nullptr,
+          const void* parameters = nullptr)
       : Call{domain, cbid, name, parameters, symbol} {
     static const bool own = setting("NESTED") == "own";
     parent = innermost;
@@ -196,9 +197,10 @@ void synchronize(Calling& call, SynchronizationType type, uint32_t stream, uint3
   if (hooks) hooks->synchronized(call, what, true);
   wait_for(until);
   if (hooks) hooks->synchronized(call, what, false);
-  truth("\"what\": \"synchronization\", \"type\": %u, \"stream\": %d, \"correlation\": %u, \"start_ns\": %lu, "
-        "\"end_ns\": %lu",
-        uint32_t(type), int(stream), what.correlation, what.enter_ns, mono());
+  truth(
+      "\"what\": \"synchronization\", \"type\": %u, \"stream\": %d, \"correlation\": %u, \"start_ns\": %lu, "
+      "\"end_ns\": %lu",
+      uint32_t(type), int(stream), what.correlation, what.enter_ns, mono());
 }
 
 uint64_t last_end(const ContextObject* context) {
@@ -215,7 +217,8 @@ int launch_kernel(Calling& call, void* function, const uint32_t* grid, const uin
   if (!function || !grid[0] || !block[0]) return call.returns(kInvalidValue);
   Operation operation;
   operation.function = static_cast<FunctionObject*>(function);
-  for (int i = 0; i < 3; i++) operation.grid[i] = grid[i], operation.block[i] = block[i], operation.cluster[i] = cluster[i];
+  for (int i = 0; i < 3; i++)
+    operation.grid[i] = grid[i], operation.block[i] = block[i], operation.cluster[i] = cluster[i];
   operation.shared = shared;
   operation.cooperative = cooperative;
   submit(call, stream_of(stream), operation);
@@ -442,7 +445,8 @@ API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void**, voi
     if (config->attributes[i].id == 4) memcpy(cluster, config->attributes[i].value, sizeof cluster);
     if (config->attributes[i].id == 2) cooperative = config->attributes[i].value[0];
   }
-  return launch_kernel(call, function, config->grid, config->block, cluster, config->shared, config->stream, cooperative);
+  return launch_kernel(call, function, config->grid, config->block, cluster, config->shared, config->stream,
+                       cooperative);
 }
 API int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   Calling call(kDriverDomain, kCuMemAlloc, "cuMemAlloc_v2");
@@ -583,7 +587,8 @@ API int cuGraphLaunch(ExecObject* exec, void* handle) {
                    uint32_t(exec->id), uint32_t(exec->source->id)});
   }
   stream->tail = last;
-  Work whole{{}, stream, call.launch(), queued, first, last, 0, 0, uint32_t(exec->id), uint32_t(exec->source->id), true};
+  Work whole{{},  stream, call.launch(), queued, first, last, 0, 0, uint32_t(exec->id), uint32_t(exec->source->id),
+             true};
   log_work(whole, whole.operation);
   for (const Work& work : all) log_work(work, work.operation);
   if (hooks) {
@@ -616,8 +621,8 @@ struct RuntimeLaunchConfig {  // cudaLaunchConfig_t
 };
 }  // namespace
 
-#define RUNTIME(cbid, name, ...)                                        \
-  if (!start_runtime()) return kNoDevice;                               \
+#define RUNTIME(cbid, name, ...)          \
+  if (!start_runtime()) return kNoDevice; \
   Calling call(kRuntimeDomain, cbid, name __VA_OPT__(, ) __VA_ARGS__)
 
 API int cudaLaunchKernel(void* function, Dim3 grid, Dim3 block, void** arguments, size_t shared, void* stream) {
@@ -626,7 +631,8 @@ API int cudaLaunchKernel(void* function, Dim3 grid, Dim3 block, void** arguments
                                      stream, arguments, nullptr));
 }
 API int cudaLaunchKernelExC(const RuntimeLaunchConfig* config, void* function, void** arguments) {
-  RUNTIME(kCudaLaunchKernelEx, "cudaLaunchKernelExC", function ? static_cast<FunctionObject*>(function)->name : nullptr);
+  RUNTIME(kCudaLaunchKernelEx, "cudaLaunchKernelExC",
+          function ? static_cast<FunctionObject*>(function)->name : nullptr);
   const LaunchConfig inner{{config->grid.x, config->grid.y, config->grid.z},
                            {config->block.x, config->block.y, config->block.z},
                            uint32_t(config->shared),

@@ -1,7 +1,7 @@
-// fake_cupti.cpp - CUPTI on top of the fake driver, of the release FAKE_RELEASE (12080 for CUDA 12.8) that it is built as:
-// functions that the release lacks are not there. It refuses what the genuine one refuses; where each rule is known from
-// is said beside it: "ref N" is section N of the plan that strobe's GPU support follows, which has measured or read it;
-// "header" is NVIDIA's description of the function.
+// fake_cupti.cpp - CUPTI on top of the fake driver, of the release FAKE_RELEASE (12080 for CUDA 12.8) that it is built
+// as: functions that the release lacks are not there. It refuses what the genuine one refuses; where each rule is known
+// from is said beside it: "ref N" is section N of the plan that strobe's GPU support follows, which has measured or
+// read it; "header" is NVIDIA's description of the function.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -44,24 +44,40 @@ constexpr size_t size_of(uint32_t kind) {
              : kCuda >= 13010 ? 224
              : kCuda >= 13000 ? 216
              : kCuda >= 12000 ? 208
-                                 : 200;
-    case kMemcpy: return kCuda >= 13040 ? 112 : kCuda >= 12080 ? 96 : 88;
-    case kMemcpyPeer: return 96;
-    case kMemset: return kCuda >= 13040 ? 104 : 88;
+                              : 200;
+    case kMemcpy:
+      return kCuda >= 13040 ? 112 : kCuda >= 12080 ? 96 : 88;
+    case kMemcpyPeer:
+      return 96;
+    case kMemset:
+      return kCuda >= 13040 ? 104 : 88;
     case kDriver:
-    case kRuntime: return 40;
-    case kSynchronization: return kCuda >= 12080 ? 56 : 40;
-    case kOverhead: return kCuda >= 12040 ? 56 : 40;
-    case kExternalCorrelation: return 24;
-    case kGraphTrace: return kCuda >= 12040 ? 56 : 48;
-    case kCudaEvent: return kCuda >= 13050 ? 80 : kCuda >= 12080 ? 56 : 24;
-    case kMemory: return kCuda >= 12060 ? 128 : 120;
-    case kMemoryPool: return kCuda >= 13000 ? 80 : 72;
-    case kDevice: return kCuda >= 13020 ? 192 : kCuda >= 12040 ? 184 : 176;
-    case kContext: return kCuda >= 13010 ? 40 : kCuda >= 12060 ? 32 : kCuda >= 12040 ? 24 : 16;
-    case kStream: return 24;
-    case kModule: return 24;
-    case kJit: return kCuda >= 12040 ? 72 : 64;
+    case kRuntime:
+      return 40;
+    case kSynchronization:
+      return kCuda >= 12080 ? 56 : 40;
+    case kOverhead:
+      return kCuda >= 12040 ? 56 : 40;
+    case kExternalCorrelation:
+      return 24;
+    case kGraphTrace:
+      return kCuda >= 12040 ? 56 : 48;
+    case kCudaEvent:
+      return kCuda >= 13050 ? 80 : kCuda >= 12080 ? 56 : 24;
+    case kMemory:
+      return kCuda >= 12060 ? 128 : 120;
+    case kMemoryPool:
+      return kCuda >= 13000 ? 80 : 72;
+    case kDevice:
+      return kCuda >= 13020 ? 192 : kCuda >= 12040 ? 184 : 176;
+    case kContext:
+      return kCuda >= 13010 ? 40 : kCuda >= 12060 ? 32 : kCuda >= 12040 ? 24 : 16;
+    case kStream:
+      return 24;
+    case kModule:
+      return 24;
+    case kJit:
+      return kCuda >= 12040 ? 72 : 64;
   }
   return 0;
 }
@@ -111,13 +127,12 @@ uint64_t client_now() {
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
 }
 
-// GPU times become the client's by two pairs of readings, the first one and one of now, at the time of processing (header
-// of cuptiActivityRegisterTimestampCallback: linear interpolation).
+// GPU times become the client's by two pairs of readings, the first one and one of now, at the time of processing
+// (header of cuptiActivityRegisterTimestampCallback: linear interpolation).
 uint64_t first_gpu, first_cpu;
 uint64_t client_time(uint64_t gpu) {
   const uint64_t gpu_at = gpu_now(), cpu_at = client_now();
-  const double slope =
-      gpu_at - first_gpu > 1'000'000 ? double(cpu_at - first_cpu) / double(gpu_at - first_gpu) : 1.0;
+  const double slope = gpu_at - first_gpu > 1'000'000 ? double(cpu_at - first_cpu) / double(gpu_at - first_gpu) : 1.0;
   return uint64_t(int64_t(cpu_at) + int64_t(double(int64_t(gpu - gpu_at)) * slope));
 }
 
@@ -277,8 +292,15 @@ void call_back(Domain domain, uint32_t cbid, const void* data) {  // only what w
 }
 
 CallbackData data_of(Call& call, Site site) {
-  return {site,        call.name, call.parameters, &call.result,
-          call.symbol, call.context, call.context ? uint32_t(call.context->id) : 0, &call.data, call.correlation};
+  return {site,
+          call.name,
+          call.parameters,
+          &call.result,
+          call.symbol,
+          call.context,
+          call.context ? uint32_t(call.context->id) : 0,
+          &call.data,
+          call.correlation};
 }
 
 void on_enter(Call& call) {
@@ -289,7 +311,8 @@ void on_enter(Call& call) {
   for (auto& [kind, stack] : external)
     if (kinds[kExternalCorrelation] && !stack.empty() && !call.parent) {
       ExternalCorrelationRecord r{};
-      r.kind = kExternalCorrelation, r.external_kind = kind, r.external = stack.back(), r.correlation = call.correlation;
+      r.kind = kExternalCorrelation, r.external_kind = kind, r.external = stack.back(),
+      r.correlation = call.correlation;
       store(owner(), &r, kExternalCorrelation);
     }
   lock.unlock();
@@ -443,7 +466,8 @@ struct Name {
   uint32_t cbid;
   const char* name;
 };
-const Name names[] = {  // cupti_runtime_cbid.h, cupti_driver_cbid.h: the enumerators' own names
+const Name names[] = {
+    // cupti_runtime_cbid.h, cupti_driver_cbid.h: the enumerators' own names
     {kRuntimeDomain, kCudaGetLastError, "cudaGetLastError_v3020"},
     {kRuntimeDomain, kCudaSetDevice, "cudaSetDevice_v3020"},
     {kRuntimeDomain, kCudaGetDevice, "cudaGetDevice_v3020"},
@@ -496,9 +520,9 @@ const Name names[] = {  // cupti_runtime_cbid.h, cupti_driver_cbid.h: the enumer
 
 }  // namespace
 
-#define BEGIN(name)                                      \
-  if (const int code = failure(name)) return code;       \
-  if (!attach()) return kUnattached;                     \
+#define BEGIN(name)                                \
+  if (const int code = failure(name)) return code; \
+  if (!attach()) return kUnattached;               \
   std::unique_lock lock(mutex)
 
 API cuptiGetVersion(uint32_t* out) {
@@ -659,7 +683,7 @@ API cuptiActivityGetNumDroppedRecords(Context, uint32_t, size_t* out) {
 API cuptiActivityFlushAll(uint32_t flag) {
   BEGIN("ActivityFlushAll");
   if (!requested) return kInvalidOperation;  // header
-  process(flag & kFlushForced);  // 0: only what is complete is returned (ref 3, header)
+  process(flag & kFlushForced);              // 0: only what is complete is returned (ref 3, header)
   for (auto& [owner, buffer] : buffers)
     if (buffer.used) hand_over(buffer);
   // It blocks until all were returned (header); in a forked child nobody returns them (ref 3: HPCToolkit's hang).
@@ -674,14 +698,17 @@ API cuptiActivityFlushPeriod(uint32_t) {
 static size_t attribute_size(Attribute attribute) {
   switch (attribute) {
     case kZeroedOutActivityBuffer:
-    case kDeviceBuffersInPinnedMemory: return 1;
-    case kPerThreadActivityBuffer: return kCuda >= 12030 ? 1 : 0;
+    case kDeviceBuffersInPinnedMemory:
+      return 1;
+    case kPerThreadActivityBuffer:
+      return kCuda >= 12030 ? 1 : 0;
     case kDeviceBufferSize:
     case kDeviceBufferPoolLimit:
     case kProfilingSemaphorePoolSize:
     case kProfilingSemaphorePoolLimit:
     case kDeviceBufferPreAllocate:
-    case kProfilingSemaphorePreAllocate: return sizeof(size_t);
+    case kProfilingSemaphorePreAllocate:
+      return sizeof(size_t);
   }
   return 0;
 }
