@@ -1,5 +1,5 @@
-"""A client of CUPTI for programs of the tests, with layouts of its own: numbers as NVIDIA's headers have them, so that a
-mistake in strobe's declarations is none here."""
+"""A client of CUPTI for programs of the tests, with layouts of its own: numbers as NVIDIA's headers have them, so that
+a mistake in strobe's declarations is none here."""
 
 import ctypes
 import os

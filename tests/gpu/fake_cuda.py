@@ -1,5 +1,5 @@
-"""A GPU that is none: a CUDA driver and a CUPTI of our own (tests/gpu/fake), built once a session, and what a program needs
-to use the driver. What really happened is in the driver's own log, so that a trace can be compared with it.
+"""A GPU that is none: a CUDA driver and a CUPTI of our own (tests/gpu/fake), built once a session, and what a program
+needs to use the driver. What really happened is in the driver's own log, so that a trace can be compared with it.
 
 In a test: `folder = build("13.0")`, `environment(folder, truth=...)`, `read_truth(...)`. In the program that it runs
 (`import fake_cuda` works there): `gpu = fake_cuda.Gpu()`, `gpu.launch("gemm", grid=(8, 1, 1), ns=20_000)`.
@@ -64,10 +64,10 @@ def cupti(release: str = "13.0") -> Path:
 def environment(release: str | None = "13.0", truth: Path | None = None, **settings: object) -> dict[str, str]:
     """The environment of a program that uses the fake driver and, unless `release` is None, the fake CUPTI.
 
-    `settings` are those of the fakes, without their prefix: FAIL="ActivityEnable/10:35,Subscribe:39" (the codes that calls
-    return, for one kind after a slash), DRIVER=12080 (its version), DEVICES=2, CRASH=1 (in cuptiGetVersion), USELESS=1 (a
-    driver that CUPTI cannot use), OTHER_TOOL=1 (somebody else has subscribed), NESTED="own" (driver calls inside runtime
-    calls have correlation numbers of their own), DRIFT_PPM=100 (of the GPU's clock).
+    `settings` are those of the fakes, without their prefix: FAIL="ActivityEnable/10:35,Subscribe:39" (the codes that
+    calls return, for one kind after a slash), DRIVER=12080 (its version), DEVICES=2, CRASH=1 (in cuptiGetVersion),
+    USELESS=1 (a driver that CUPTI cannot use), OTHER_TOOL=1 (somebody else has subscribed), NESTED="own" (driver calls
+    inside runtime calls have correlation numbers of their own), DRIFT_PPM=100 (of the GPU's clock).
     """
     folders = [str(driver().parent), os.environ.get("LD_LIBRARY_PATH", "")]
     paths = [str(HERE), os.environ.get("PYTHONPATH", "")]
@@ -87,10 +87,10 @@ def environment(release: str | None = "13.0", truth: Path | None = None, **setti
 def read_truth(path: Path, what: str | None = None) -> list[dict[str, Any]]:
     """What the driver did, in the order in which it was asked: see `what` in each. Times are ns of CLOCK_MONOTONIC.
 
-    kernel, memcpy, memset, graph: name, correlation, device, context, stream, grid, block, shared, bytes, copy_kind, graph,
-    node, source_node, queued_ns, start_ns, end_ns; call: domain, name, cbid, correlation, nested, result, start_ns, end_ns;
-    node (added to a graph): name, node, graph, time_ns; synchronization: type, stream, correlation, start_ns, end_ns. In all:
-    pid and thread, of the call.
+    kernel, memcpy, memset, graph: name, correlation, device, context, stream, grid, block, shared, bytes, copy_kind,
+    graph, node, source_node, queued_ns, start_ns, end_ns; call: domain, name, cbid, correlation, nested, result,
+    start_ns, end_ns; node (added to a graph): name, node, graph, time_ns; synchronization: type, stream, correlation,
+    start_ns, end_ns. In all: pid and thread, of the call.
     """
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return [row for row in rows if what is None or row["what"] == what]
@@ -179,7 +179,7 @@ class Gpu:
         cluster: tuple[int, int, int] | None = None,
         runtime: bool = True,
     ) -> None:
-        """Launch a kernel that takes `ns`: by cudaLaunchKernel, by the driver's function, or with a cluster by the Ex ones."""
+        """Launch a kernel that takes `ns`: by the runtime's function or the driver's; a cluster needs the Ex ones."""
         function = self.function(name)
         self._takes(ns)
         if cluster is not None:

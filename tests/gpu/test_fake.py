@@ -234,7 +234,8 @@ def test_graphs_by_node_or_whole(tmp_path: Path) -> None:
     assert {node["node"] for node in nodes}.isdisjoint(captured.values())
     assert nodes[0]["correlation"] == nodes[1]["correlation"] == truth[0]["correlation"]
     assert later == []
-    assert len(whole) == 1 and abs(whole[0]["end"] - whole[0]["start"] - 12_000) < 10_000
+    assert len(whole) == 1
+    assert abs(whole[0]["end"] - whole[0]["start"] - 12_000) < 10_000
 
 
 def test_single_calls_can_be_enabled_from_12_6() -> None:
