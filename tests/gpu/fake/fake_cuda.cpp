@@ -261,7 +261,7 @@ API int cuInit(unsigned) {
   if (initialized) return kOk;
   initialized = getpid();
   Calling call(kDriverDomain, kCuInit, "cuInit");
-  // The injection is loaded and called by cuInit, once (reference 3; NVIDIA's cupti_trace_injection sample).
+  // The injection is loaded and called by cuInit, once (NVIDIA's cupti_trace_injection sample).
   if (const char* path = getenv("CUDA_INJECTION64_PATH"); path && *path && strcmp(path, "none")) {
     if (void* injection = dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
       if (auto* start = reinterpret_cast<int (*)()>(dlsym(injection, "InitializeInjection"))) start();
@@ -404,7 +404,7 @@ API int cuModuleUnload(ModuleObject* module) {
   Calling call(kDriverDomain, kCuModuleUnload, "cuModuleUnload");
   ModuleData data{uint32_t(module->id), 0, nullptr};
   if (hooks) hooks->resource(kModuleUnloadStarting, current, nullptr, &data);
-  // The names of its kernels are somebody else's memory now (reference 4: pointers may be reused).
+  // The names of its kernels are somebody else's memory now (other profilers see such pointers reused).
   for (FunctionObject* function : module->functions) memset(function->name, '?', strlen(function->name));
   return call.returns(kOk);
 }
