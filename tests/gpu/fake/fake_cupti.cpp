@@ -1,7 +1,8 @@
 // fake_cupti.cpp - CUPTI on top of the fake driver, of the release FAKE_RELEASE (12080 for CUDA 12.8) that it is built
-// as: functions that the release lacks are not there. It refuses what the genuine one refuses; where each rule is known
-// from is said beside it: "ref N" is section N of the plan that strobe's GPU support follows, which has measured or
-// read it; "header" is NVIDIA's description of the function.
+// as: functions that the release lacks are not there. It refuses what the genuine one refuses; how each rule is known
+// is said beside it. "header": NVIDIA's description of the function; "measured": seen with the genuine libraries,
+// without a GPU. Without either, another profiler's source or bug report is named. None of it was seen on a GPU: what
+// is found out there to be otherwise belongs here first.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,13 +29,13 @@ namespace {
 
 constexpr int kCuda = FAKE_RELEASE;
 
-// Only the numbers of ref 1 and cupti_version.h; between 18 and 28 the releases share numbers.
+// The numbers that the genuine libraries say; between 18 and 28 the releases share numbers.
 constexpr uint32_t version() {
   if (kCuda >= 13000) return uint32_t(kCuda / 1000 * 10000 + kCuda % 1000 / 10 * 100 + (kCuda < 13040));
   return kCuda >= 12090 ? 28 : kCuda >= 12080 ? 26 : kCuda >= 12060 ? 24 : kCuda >= 12040 ? 22 : 18;
 }
 
-// Sizes of records: ref 2, measured on the genuine libraries.
+// Sizes of records, measured on the genuine libraries.
 constexpr size_t size_of(uint32_t kind) {
   switch (kind) {
     case kKernel:
@@ -123,7 +124,7 @@ thread_local uint64_t synchronization_start;
 uint64_t client_now() {
   if (timestamp) return timestamp();
   timespec t;
-  clock_gettime(CLOCK_REALTIME, &t);  // the default (ref 5)
+  clock_gettime(CLOCK_REALTIME, &t);  // the default (header)
   return uint64_t(t.tv_sec) * 1000000000 + uint64_t(t.tv_nsec);
 }
 
@@ -140,7 +141,7 @@ uint32_t thread_number() {
   return thread_type == kThreadIdSystem ? uint32_t(syscall(SYS_gettid)) : uint32_t(pthread_self());
 }
 
-// From 13.0 each thread of the program has its own buffers unless the attribute says otherwise (ref 3).
+// From 13.0 each thread of the program has its own buffers unless the attribute says otherwise (NVIDIA/Fuser PR 5402).
 uint64_t owner() {
   const auto set = attributes.find(kPerThreadActivityBuffer);
   const bool each = set == attributes.end() ? kCuda >= 13000 : set->second[0] != 0;
@@ -159,7 +160,7 @@ bool request(uint64_t owner, Buffer& buffer) {
   if (!requested) return false;
   requested(&buffer.data, &buffer.size, &buffer.most);
   if (!buffer.data) {
-    // Before 12.9 a refused buffer can end the process (ref 3, after Kineto PR 1534).
+    // Before 12.9 a refused buffer can end the process (Kineto PR 1534).
     if (kCuda < 12090) {
       fprintf(stderr, "fake CUPTI: no buffer was given, which this release does not survive\n");
       abort();
@@ -215,7 +216,7 @@ void store_work(const Pending& each, bool finished) {
     KernelRecord r{};
     r.kind = kinds[kKernel] ? kKernel : kConcurrentKernel;
     r.registers = o.function->registers;
-    r.start = start, r.end = end;  // a running kernel of a forced flush has no end (ref 3)
+    r.start = start, r.end = end;  // a running kernel of a forced flush has no end (PyTorch's monitor)
     r.device = device, r.context = context, r.stream = stream;
     r.grid_x = int32_t(o.grid[0]), r.grid_y = int32_t(o.grid[1]), r.grid_z = int32_t(o.grid[2]);
     r.block_x = int32_t(o.block[0]), r.block_y = int32_t(o.block[1]), r.block_z = int32_t(o.block[2]);
@@ -254,7 +255,7 @@ void store_work(const Pending& each, bool finished) {
   }
 }
 
-// Work that has ended becomes records; with `all`, what still runs does too, and is gone (ref 3).
+// Work that has ended becomes records; with `all`, what still runs does too, and is gone (PyTorch's monitor).
 void process(bool all) {
   const uint64_t now = gpu_now();
   for (auto each = pending.begin(); each != pending.end();)
@@ -266,7 +267,7 @@ void process(bool all) {
     }
 }
 
-void deliver() {  // buffers come back on a thread of CUPTI's (ref 3)
+void deliver() {  // buffers come back on a thread of CUPTI's (Kineto)
   std::unique_lock lock(mutex);
   for (;;) {
     while (full.empty()) changed.wait(lock);
@@ -287,7 +288,7 @@ bool api_enabled(Domain domain, uint32_t cbid) {
   return api_all[domain];
 }
 
-void call_back(Domain domain, uint32_t cbid, const void* data) {  // only what was subscribed to (ref 11)
+void call_back(Domain domain, uint32_t cbid, const void* data) {  // only what was subscribed to (header)
   if (callback && callbacks[domain][cbid & 1023]) callback(callback_user, domain, cbid, data);
 }
 
@@ -344,7 +345,7 @@ void on_resource(uint32_t cbid, ContextObject* context, StreamObject* stream, vo
 
 void on_work(const Work& work) {
   std::lock_guard lock(mutex);
-  // Whole graphs or their nodes, never both (ref 4).
+  // Whole graphs or their nodes, never both (nsys: --cuda-graph-trace).
   if (work.whole_graph ? !kinds[kGraphTrace] : work.graph && kinds[kGraphTrace]) return;
   const Operation& o = work.operation;
   const bool wanted = work.whole_graph               ? true
@@ -441,7 +442,7 @@ void on_compiled(ContextObject* context, uint32_t correlation) {
 const Hooks all_hooks{on_enter,   on_leave,  on_resource, on_work,   on_synchronized,
                       on_context, on_stream, on_event,    on_memory, on_compiled};
 
-// CUPTI works only in a process that has the driver. Without: 15 up to 12.9, 999 from 13.0 (ref 1).
+// CUPTI works only in a process that has the driver. Without: 15 up to 12.9, 999 from 13.0 (measured).
 constexpr Result kUnattached = kCuda >= 13000 ? Result(kUnknownError) : Result(kNotInitialized);
 bool attach() {
   std::lock_guard lock(mutex);
@@ -527,7 +528,7 @@ const Name names[] = {
 
 API cuptiGetVersion(uint32_t* out) {
   if (const int code = failure("GetVersion")) return code;
-  // 13.2 ends the process where the driver is of no use; later releases say 999 and leave 0 (ref 1).
+  // 13.2 ends the process where the driver is of no use; later releases say 999 and leave 0 (measured).
   if (!setting("CRASH").empty() || (kCuda / 10 == 1302 && !attach())) {
     volatile int* nowhere = nullptr;
     *nowhere = 1;
@@ -560,7 +561,7 @@ API cuptiGetLastError() { return kSuccess; }
 
 static Result subscribe(Subscriber* out, Callback function, void* user) {
   if (!out) return kInvalidParameter;
-  // One at a time; nsys and the like count (ref 6, header).
+  // One at a time; nsys and the like count (header).
   if (subscriber || !setting("OTHER_TOOL").empty()) return kMultipleSubscribers;
   callback = function, callback_user = user;
   *out = subscriber = &subscriber_token;
@@ -610,7 +611,7 @@ static Result enable(Kind kind, const char* name, bool dump, std::unique_lock<st
     api_all[domain] = true;
     api_one[domain].clear();
   }
-  if (dump) {  // of objects that are there already (ref 3); the driver's lock comes before ours
+  if (dump) {  // of objects that are there already; the driver's lock comes before ours
     static Kind which;
     static std::map<uint32_t, bool> seen;
     which = kind;
@@ -664,7 +665,7 @@ API cuptiActivityRegisterCallbacks(BufferRequested request, BufferCompleted comp
 }
 API cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, Activity** record) {
   if (const int code = failure("ActivityGetNextRecord")) return code;
-  if (kCuda >= 13020 && !attach()) return kUnknownError;  // ref 1
+  if (kCuda >= 13020 && !attach()) return kUnknownError;  // measured
   if (!buffer || !record) return kInvalidParameter;
   uint8_t* at = buffer;
   if (*record) at = reinterpret_cast<uint8_t*>(*record) + size_of((*record)->kind);
@@ -683,10 +684,10 @@ API cuptiActivityGetNumDroppedRecords(Context, uint32_t, size_t* out) {
 API cuptiActivityFlushAll(uint32_t flag) {
   BEGIN("ActivityFlushAll");
   if (!requested) return kInvalidOperation;  // header
-  process(flag & kFlushForced);              // 0: only what is complete is returned (ref 3, header)
+  process(flag & kFlushForced);              // 0: only what is complete is returned (header)
   for (auto& [owner, buffer] : buffers)
     if (buffer.used) hand_over(buffer);
-  // It blocks until all were returned (header); in a forked child nobody returns them (ref 3: HPCToolkit's hang).
+  // It blocks until all were returned (header); in a forked child nobody returns them (HPCToolkit's issue 195).
   if (std::this_thread::get_id() != worker)
     while (!full.empty() || delivering) changed.wait(lock);
   return kSuccess;
@@ -734,7 +735,7 @@ API cuptiActivityGetAttribute(Attribute attribute, size_t* size, void* value) {
 API cuptiActivityRegisterTimestampCallback(Timestamp now) {
   BEGIN("ActivityRegisterTimestampCallback");
   if (!now) return kInvalidParameter;
-  if (ever_enabled) return kNotCompatible;  // only before anything is enabled (ref 5, 11)
+  if (ever_enabled) return kNotCompatible;  // only before anything is enabled (header; stricter than it)
   timestamp = now;
   first_gpu = gpu_now();
   first_cpu = client_now();
@@ -802,7 +803,7 @@ API cuptiFinalize() {
   return kSuccess;
 }
 
-// --- functions that came later (ref 2)
+// --- functions that came later, by the symbols of the genuine libraries
 
 #if FAKE_RELEASE >= 12040
 API cuptiGetErrorMessage(Result result, const char** text) {
