@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -324,3 +325,34 @@ def test_the_injection_is_started_by_cu_init(tmp_path: Path) -> None:
         timeout=20,
     )
     assert (done.stdout, done.returncode) == ('["injected"]\n', 0), done.stderr
+
+
+def test_many_threads_lose_nothing() -> None:
+    told = run(
+        """
+        client = Client(size=4096)
+        client.start(CONCURRENT_KERNEL, RUNTIME)
+        def work(name):
+            stream = gpu.stream(non_blocking=True)
+            for _ in range(200):
+                gpu.launch(name, stream=stream, ns=1000)
+            gpu.synchronize(stream)
+        threads = [threading.Thread(target=work, args=(f"k{number}",)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            client.flush()
+        client.flush()
+        counts = {f"k{n}": sum(record["name"] == f"k{n}" for record in client.of(10)) for n in range(4)}
+        calls = {record["correlation"] for record in client.of(5) if record["cbid"] == 211}
+        print(json.dumps([counts, calls == {record["correlation"] for record in client.of(10)}]))
+        """
+    )
+    assert told == [{"k0": 200, "k1": 200, "k2": 200, "k3": 200}, True]
+
+
+def test_a_crash_can_be_asked_for() -> None:
+    library = fake_cuda.cupti("13.0")
+    program = f"import ctypes; ctypes.CDLL({str(library)!r}).cuptiGetVersion(ctypes.byref(ctypes.c_uint32()))"
+    done = subprocess.run([sys.executable, "-c", program], env=fake_cuda.environment(None, CRASH=1), timeout=20)
+    assert done.returncode == -signal.SIGSEGV
