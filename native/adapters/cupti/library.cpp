@@ -104,7 +104,7 @@ bool take(Library& library, const std::string& path, int flags, Crashing crashin
   const char* missing = nullptr;
 #define STROBE_LOOK_UP(needed, member, name, parameters)                                     \
   library.member = reinterpret_cast<decltype(library.member)>(dlsym(handle, "cupti" #name)); \
-  if (needed && !library.member) missing = "cupti" #name;
+  if (needed && !library.member && !missing) missing = "cupti" #name;
   STROBE_CUPTI_FUNCTIONS(STROBE_LOOK_UP)
 #undef STROBE_LOOK_UP
   if (missing) {

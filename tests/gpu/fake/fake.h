@@ -1,0 +1,149 @@
+// fake.h - what the fake driver and the fake CUPTI know of each other. The genuine two share private tables; the rest
+// of the world sees only the public functions of each.
+#pragma once
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <string>
+#include <vector>
+
+#include "adapters/cupti/abi.h"
+
+namespace fake {
+
+namespace cupti = strobe::cupti;
+
+// Numbers that strobe does not need and the fake does (cupti_driver_cbid.h).
+enum MoreCbids : uint32_t {
+  kCuMemAlloc = 243,
+  kCuMemFree = 245,
+  kCuMemcpyDtoH = 278,
+  kCuModuleLoadData = 19,
+  kCuModuleUnload = 22,
+  kCuMemcpyDtoDAsync = 281,
+  kCuMemcpyPeerAsync = 319,
+};
+
+// Handles begin with their number, which CUPTI tells its clients.
+struct ContextObject {
+  uint64_t id;
+  uint32_t device;
+  struct StreamObject* null_stream;
+};
+struct FunctionObject {
+  uint64_t id;
+  char* name;  // as CUPTI's records: one pointer for all launches
+  uint64_t default_ns;
+  uint16_t registers;
+  int32_t static_shared;
+};
+struct Operation {
+  enum Type : uint32_t { kKernel = 0, kMemcpy = 1, kMemset = 2 } type = kKernel;  // as CUgraphNodeType numbers them
+  FunctionObject* function = nullptr;
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {0, 0, 0}, shared = 0;
+  bool cooperative = false;
+  uint64_t bytes = 0, ns = 0;
+  uint8_t copy_kind = 0, source = 0, destination = 0;
+  bool peer = false, async = true;
+  uint32_t source_device = 0, destination_device = 0, value = 0;
+};
+struct NodeObject {
+  uint64_t id;
+  Operation operation;
+  std::vector<NodeObject*> after;
+  NodeObject* original = nullptr;
+};
+struct GraphObject {
+  uint64_t id;
+  std::vector<NodeObject*> nodes;
+};
+struct ExecObject {
+  uint64_t id;
+  GraphObject* source;
+  std::vector<NodeObject*> nodes;
+};
+struct StreamObject {
+  uint64_t id;
+  ContextObject* context;
+  uint64_t tail = 0;  // when its last work ends, on the GPU's clock
+  uint32_t flags = 0;
+  int32_t priority = 0;
+  GraphObject* capturing = nullptr;
+  std::vector<NodeObject*> frontier;  // of the capture
+};
+struct EventObject {
+  uint64_t id;
+  uint64_t time = 0;
+  GraphObject* capturing = nullptr;
+  std::vector<NodeObject*> frontier;
+  StreamObject* stream = nullptr;
+};
+
+struct Call {  // of the driver or the runtime, from its entry to its exit
+  cupti::Domain domain;
+  uint32_t cbid;
+  const char* name;
+  const void* parameters = nullptr;
+  const char* symbol = nullptr;
+  uint32_t correlation = 0;
+  int result = 0;
+  ContextObject* context = nullptr;
+  Call* parent = nullptr;
+  bool seen = false;      // CUPTI was told of its entry
+  uint64_t data = 0;      // the subscriber's own
+  uint64_t start = 0;     // on CUPTI's clock
+  uint64_t enter_ns = 0;  // CLOCK_MONOTONIC
+};
+
+struct Work {  // what one stream does, on the GPU's clock
+  Operation operation;
+  StreamObject* stream;
+  uint32_t correlation;
+  uint64_t queued, start, end;
+  uint64_t node = 0, source_node = 0;
+  uint32_t graph = 0, source_graph = 0;
+  bool whole_graph = false;
+};
+
+struct Synchronization {
+  cupti::SynchronizationType type;
+  uint32_t correlation, context, stream, event;
+  uint64_t enter_ns;
+};
+
+// What CUPTI asks the driver to tell it.
+struct Hooks {
+  void (*enter)(Call& call);
+  void (*leave)(Call& call);
+  void (*resource)(uint32_t cbid, ContextObject* context, StreamObject* stream, void* descriptor);
+  void (*work)(const Work& work);
+  void (*synchronized)(const Call& call, const Synchronization& what, bool begins);
+  void (*context_created)(ContextObject* context);
+  void (*stream_created)(StreamObject* stream, uint32_t correlation);
+  void (*event_recorded)(EventObject* event, uint32_t correlation);
+  void (*memory)(bool allocated, uint64_t address, uint64_t bytes, ContextObject* context, uint32_t correlation);
+  void (*compiled)(ContextObject* context, uint32_t correlation);
+};
+
+// A setting of the test: FAKE_CUDA_NAME.
+inline std::string setting(const char* name) {
+  const char* text = getenv((std::string("FAKE_CUDA_") + name).c_str());
+  return text ? text : "";
+}
+// FAKE_CUDA_FAIL=cuInit:100,ActivityEnable/22:27 - the code that a function is to fail with, or 0.
+inline int failure(const std::string& name) {
+  const std::string all = "," + setting("FAIL") + ",";
+  const size_t at = all.find("," + name + ":");
+  return at == all.npos ? 0 : atoi(all.c_str() + at + name.size() + 2);
+}
+
+}  // namespace fake
+
+extern "C" {
+// Exported by the fake driver beside its public functions.
+void fake_cuda_attach(const fake::Hooks* hooks);
+uint64_t fake_cuda_gpu_now();
+void fake_cuda_serialize(int serialize);
+void fake_cuda_for_each(void (*context)(fake::ContextObject*), void (*stream)(fake::StreamObject*));
+}
