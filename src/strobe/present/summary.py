@@ -313,7 +313,7 @@ def _quality(trace: Trace) -> Quality:
     losses = loss_sentences(total)
     said = [(row["what"], str(row["text"])) for row in trace.quality.to_pylist()]
     losses += [text for what, text in said if what in ("unreadable", "unrecorded")]
-    remarks = [text for what, text in said if what in ("other_pythons", "other_programs")]
+    remarks = [text for what, text in said if what in ("other_pythons", "other_programs", "gpus_not_read")]
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, no function of that name ran")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-_SIGNS = ("proc/driver/nvidia/version", "dev/nvidiactl", "dev/nvidia0")
+SIGNS = ("proc/driver/nvidia/version", "dev/nvidiactl", "dev/nvidia0")
 
 
 def driver_is_there(root: str | os.PathLike[str] = "/") -> bool:
     """Whether the kernel module is loaded, or a container was given its devices. `root`: where proc and dev are."""
-    return any(os.path.exists(os.path.join(root, sign)) for sign in _SIGNS)
+    return any(os.path.exists(os.path.join(root, sign)) for sign in SIGNS)
