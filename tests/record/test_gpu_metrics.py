@@ -35,6 +35,15 @@ from strobe.record import gpu_driver
 gpu_driver.SIGNS = (sys.argv[1],)
 sys.exit(main(sys.argv[2:]))
 """
+STEPS = """
+import os, time
+import strobe
+with open("pid", "w") as file:
+    file.write(str(os.getpid()))
+for _ in range(25):
+    strobe.step()
+    time.sleep(0.1)
+"""
 Values = dict[str, list[tuple[int, float]]]
 
 
@@ -93,7 +102,8 @@ def notes(trace: Path, what: str) -> list[str]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Machine, Values]:
     """A run on a GPU that can do everything, but tell how busy its tensor cores are."""
     machine = Machine(tmp_path_factory.mktemp("whole"), {"gpm": 1, "reasons": 0x4 | 0x20})
-    machine.runs(seconds=2.5)
+    machine.write("program.py", STEPS)
+    assert machine.recorded("--quiet", "program.py", env=machine.variables).visible == ("", "", 0)
     return machine, values(machine.trace)
 
 
@@ -120,6 +130,7 @@ def test_counters_become_rates_and_totals_with_the_units_of_nvml(whole: tuple[Ma
         "GPU 0: SM activity [%]": 20,
         "GPU 0: SM occupancy [%]": 30,
         "GPU 0: DRAM bandwidth [%]": 100,
+        "GPU 0: throttled []": 1,
         "GPU 0: throttled: power cap []": 1,
         "GPU 0: throttled: temperature (software) []": 1,
     }
@@ -143,6 +154,46 @@ def test_counters_become_rates_and_totals_with_the_units_of_nvml(whole: tuple[Ma
     assert found.keys() == {"GPU 0: utilisation [%]"}
 
 
+def test_devices_sums_up_what_the_gpus_said(whole: tuple[Machine, Values]) -> None:
+    machine, found = whole
+    with strobe.open(machine.trace) as trace:
+        (row,) = trace.devices().to_pylist()
+        steps = trace.steps().to_pylist()
+    assert (row["device"], row["name"], row["uuid"]) == (0, "NVIDIA H100 80GB HBM3", "GPU-0000-0")
+    load = [value for _, value in machine.answers("utilisation")[1:]]
+    assert row["utilisation_share"] == pytest.approx(sum(load) / len(load) / 100)
+    assert row["utilisation_max_share"] == pytest.approx(max(load) / 100)
+    assert (row["memory_peak_bytes"], row["memory_bytes"]) == (3 << 30, 80 << 30)
+    assert (row["power_w"], row["power_max_w"], row["temperature_max_c"]) == (400, 400, 51)
+    assert (row["throttled_share"], row["throttled_by"]) == (1, "power cap, temperature (software)")
+    assert (row["sm_activity_share"], row["tensor_share"]) == (pytest.approx(0.2), None)
+    assert row["pcie_sent_gb_s"] == pytest.approx(2, rel=0.05)
+    energy = found["GPU 0: energy [J]"]
+    assert row["energy_j"] == pytest.approx(energy[-1][1])
+    # 400 W, so each step of about 0.1 s costs about 40 J.
+    long = sum(step["duration_ns"] for step in steps) / len(steps)
+    assert len(steps) >= 20
+    assert row["step_energy_j"] == pytest.approx(400 * long / 1e9, rel=0.1)
+
+
+def test_a_cut_trace_keeps_the_readings_of_its_part(whole: tuple[Machine, Values], tmp_path: Path) -> None:
+    machine, found = whole
+    with strobe.open(machine.trace) as trace:
+        trace.cut(tmp_path / "whole.strobe")
+        trace.part(time_ns=(1_000_000_000, 2_000_000_000)).cut(tmp_path / "part.strobe")
+        assert any("GPU" in each for each in trace.cut(tmp_path / "anonymous.strobe", anonymise=True))
+    assert {name: [value for _, value in each] for name, each in values(tmp_path / "whole.strobe").items()} == {
+        name: [value for _, value in each] for name, each in found.items()
+    }
+    part = [value for _, value in values(tmp_path / "part.strobe")["GPU 0: utilisation [%]"]]
+    every = [value for _, value in found["GPU 0: utilisation [%]"]]
+    assert 5 <= len(part) <= 12
+    assert any(every[at : at + len(part)] == part for at in range(len(every)))
+    with strobe.open(tmp_path / "part.strobe") as trace:
+        (row,) = trace.devices().to_pylist()
+        assert row["utilisation_share"] == pytest.approx(sum(part) / len(part) / 100)
+
+
 def test_the_launcher_asks_and_the_program_does_not(whole: tuple[Machine, Values]) -> None:
     machine, _ = whole
     imported = {path.name.rpartition("-")[2]: path.read_text() for path in machine.folder.glob("log.imported-*")}
@@ -156,6 +207,7 @@ def test_metrics_that_a_gpu_refuses_are_left_out_and_named_once(tmp_path: Path) 
     machine = Machine(tmp_path, {}, {"refuses": refuses, "mig": 1, "gpm": 0})
     machine.runs()
     found = values(machine.trace)
+    assert {value for _, value in found["GPU 0: throttled []"]} == {0}
     of_second = {name for name in found if name.startswith("GPU 1")}
     assert of_second == {
         "GPU 1: memory used [bytes]",

@@ -140,11 +140,13 @@ def _first(process: Mapping[str, object]) -> tuple[bool, int, int]:
 
 
 def _named(series: GpuSeries, name: str) -> Iterator[dict[str, object]]:
-    """Yield a series as it is, or bits as one series of 0 and 1 for each bit that was ever set."""
+    """Yield a series as it is; of bits whether the GPU was throttled, and each bit that was ever set, as 0 and 1."""
     if series.name != REASONS:
         yield {"name": name, "time_ns": series.time_ns, "value": series.values}
         return
     bits = np.clip(series.values, 0, 2**53).astype(np.int64)
+    throttled = ((bits & sum(THROTTLED)) != 0).astype(np.float64)
+    yield {"name": name.removesuffix(REASONS) + "throttled", "time_ns": series.time_ns, "value": throttled}
     for words, mask in (("throttled", THROTTLED), ("clocks", CHOSEN)):
         for bit, reason in mask.items():
             on = (bits & bit) != 0
