@@ -119,7 +119,7 @@ def test_readings_are_what_the_library_answered_when_it_did(whole: tuple[Machine
 
 
 def test_counters_become_rates_and_totals_with_the_units_of_nvml(whole: tuple[Machine, Values]) -> None:
-    _, found = whole
+    found = dict(whole[1])
     constant = {
         "GPU 0: memory used [bytes]": 3 << 30,
         "GPU 0: memory utilisation [%]": 25,

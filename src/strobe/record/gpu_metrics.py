@@ -173,7 +173,9 @@ class Sampler:
                 name = "memory of the process"
                 self._of_process[gpu.index, pid] = self._column(gpu=gpu.index, name=name, unit="bytes", pid=pid)
         known = [(pid, column) for (index, pid), column in self._of_process.items() if index == gpu.index]
-        # One that has ended has none any more.
+        for pid, _ in known:
+            if pid not in used:  # it has ended: that it has nothing any more is said once
+                del self._of_process[gpu.index, pid]
         return [_group(middle, [float(used.get(pid, 0))], column) for pid, column in known]
 
     def _column(self, **facts: object) -> int:
