@@ -81,11 +81,15 @@ def _gpu(handle, what):
         raise NVMLError(_UNINITIALIZED)
     settings = _GPUS[handle]
     code = settings.get("refuses", {}).get(what)
-    if code is None and time.clock_gettime_ns(time.CLOCK_MONOTONIC) > settings.get("lost_ns", 1 << 62):
+    if code is None and _is_lost(settings):
         code = _LOST
     if code is not None:
         raise NVMLError(code)
     return settings
+
+
+def _is_lost(settings):
+    return "lost_file" in settings and os.path.exists(settings["lost_file"])
 
 
 def _now():
@@ -184,7 +188,7 @@ def nvmlDeviceGetFieldValues(handle, fields):
     for value, field in zip(values, fields, strict=True):
         value.fieldId, value.scopeId = field if isinstance(field, tuple) else (field, 0)
         value.nvmlReturn = settings.get("refuses", {}).get(str(value.fieldId), NVML_SUCCESS)
-        if ns > settings.get("lost_ns", 1 << 62):
+        if _is_lost(settings):
             value.nvmlReturn = _LOST
         if value.nvmlReturn:
             continue
