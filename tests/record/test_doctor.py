@@ -37,7 +37,7 @@ def test_what_it_finds_is_what_is_there(tmp_path: Path) -> None:
     assert file_system(str(tmp_path)) == listed.stdout.split()[-1]
     assert findings["output"].found.startswith(str(tmp_path))
     assert (
-        findings["driver"].found == "no NVIDIA driver: GPU work cannot be recorded here"
+        findings["driver"].found == "no NVIDIA driver here: GPU work cannot be recorded"
         or Path("/proc/driver/nvidia/version").exists()
     )
     for folder in cgroup_folders("cpu"):

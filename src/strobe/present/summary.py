@@ -319,7 +319,7 @@ def _quality(trace: Trace) -> Quality:
     said = [(str(row["what"]), str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
     losses += [text for what, text in said if what in ("unreadable", "unrecorded")]
     losses += dict.fromkeys(text for what, text in said if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
-    remarks = [text for what, text in said if what in ("other_pythons", "other_programs")]
+    remarks = [text for what, text in said if what in ("other_pythons", "other_programs", "gpus_not_read")]
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):
         remarks.append(f"--lines {lines}: no line was counted, no function of that name ran")

@@ -11,11 +11,12 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
-OK, LIMITED, MISSING, NOTE = "ok", "limited", "missing", "note"
+from strobe.record.doctor_gpu import gpu_findings
+from strobe.record.finding import LIMITED, MISSING, NOTE, OK, Finding
+
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "lustre", "gpfs", "beegfs", "afs", "ceph")
 _HARDWARE = ("instructions", "cycles", "cache-misses", "branch-misses")
 _HOOKS = {
@@ -31,28 +32,13 @@ _HOOKS = {
 }
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at: `state` is ok, limited, missing or note; `mend` a command, or empty."""
-
-    area: str
-    name: str
-    state: str
-    found: str
-    mend: str = ""
-
-    def as_row(self) -> dict[str, str]:
-        """The finding as JSON has it."""
-        return asdict(self)
-
-
 def examine(folder: str, environment: Mapping[str, str]) -> list[Finding]:
     """Look at everything; `folder` is where traces would go."""
     parts = (
         _python(),
         _frameworks(),
         _mpi(),
-        _gpu(),
+        gpu_findings(environment),
         _kernel(),
         _clock(),
         _limits(),
@@ -145,39 +131,6 @@ def _kind_of_mpi(path: str) -> str:
         if part in real:
             return kind
     return "whose MPI does not say its name"
-
-
-def _gpu() -> Iterator[Finding]:
-    try:
-        with open("/proc/driver/nvidia/version", encoding="utf-8", errors="replace") as file:
-            driver = file.readline().strip()
-    except OSError:
-        yield Finding("gpu", "driver", NOTE, "no NVIDIA driver: GPU work cannot be recorded here")
-        return
-    yield Finding("gpu", "driver", OK, driver)
-    for name, what in (("libcuda.so.1", "the CUDA driver"), ("libnvidia-ml.so.1", "NVML: clocks, power, memory")):
-        found = _library(name)
-        state, words = (OK, f"{what}: {found}") if found else (MISSING, f"{name} not found ({what})")
-        yield Finding("gpu", name, state, words)
-    found = "kernels are not recorded yet: open what Nsight Systems or torch.profiler (Kineto) have recorded instead"
-    yield Finding("gpu", "kernels", NOTE, found, "strobe view report.sqlite")
-
-
-def _library(name: str) -> str:
-    import glob
-    import subprocess
-
-    listed = ""
-    ldconfig = shutil.which("ldconfig", path="/sbin:/usr/sbin:/bin:/usr/bin")
-    if ldconfig:
-        listed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False).stdout
-    for line in listed.splitlines():
-        if line.strip().startswith(name + " "):
-            return line.rpartition("=> ")[2]
-    for folder in sys.path:
-        if found := glob.glob(os.path.join(glob.escape(folder), "nvidia", "*", "lib", name + "*")):
-            return found[0]
-    return ""
 
 
 def _number(path: str) -> int | None:

@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strobe.errors import RecordError
@@ -22,7 +22,12 @@ from strobe.record import clock_server, ranks
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
 from strobe.record.filters import anchored_options
 from strobe.record.folder import create, default_name, finish
-from strobe.record.options import Setting, job_settings
+from strobe.record.gpu_driver import driver_is_there
+from strobe.record.options import Setting, gpu_period, job_settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from strobe.record.gpu_metrics import Sampler
 
 # Sent by a person or a scheduler to the one process they know; the terminal's own go to the whole group already.
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -104,13 +109,21 @@ def run(
         library=library(),
         clock=clock,
     )
+    readers: list[Sampler] = []
     try:
-        exit_code, number = wait_for(executable, command, child_environment(os.environ, settings))
+        exit_code, number = wait_for(
+            executable,
+            command,
+            child_environment(os.environ, settings),
+            lambda: readers.extend(_read_gpus(folder, gpu_period(options["gpu-metrics"].text))),
+        )
     except RecordError:
         if shared is None:
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
+        for each in readers:
+            each.stop()
         if shared is not None and rank is not None:
             ranks.sign_out(shared, rank)
     if shared is not None:
@@ -121,6 +134,15 @@ def run(
     clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
+
+
+def _read_gpus(folder: str, period_ns: int) -> list[Sampler]:
+    """Begin to read GPUs, where there may be some. The program has been started: it does not wait for our imports."""
+    if not period_ns or not driver_is_there():
+        return []
+    from strobe.record.gpu_metrics import start
+
+    return start(folder, period_ns)
 
 
 def _remove_windows(folder: str) -> None:
@@ -160,9 +182,14 @@ def library_folder() -> str:
 
 
 def wait_for(
-    executable: str, command: list[str], environment: dict[str, str], *, look_every_s: float | None = None
+    executable: str,
+    command: list[str],
+    environment: dict[str, str],
+    started: Callable[[], object] = lambda: None,
+    *,
+    look_every_s: float | None = None,
 ) -> tuple[int | None, int | None]:
-    """Start the command and wait for it: (exit code, None) or (None, signal).
+    """Start the command, call `started`, and wait for the end: (exit code, None) or (None, signal).
 
     Signals are waited for by this thread; where the process has others, which may take one, `look_every_s` has it look
     without.
@@ -178,6 +205,7 @@ def wait_for(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         raise RecordError(f"cannot run '{command[0]}': {error.strerror}", exit_code=126) from error
     try:
+        started()
         while True:
             received = signal.sigtimedwait(watched, look_every_s) if look_every_s else signal.sigwaitinfo(watched)
             if received and received.si_signo != signal.SIGCHLD and received.si_code != _FROM_KERNEL:

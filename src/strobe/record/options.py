@@ -218,6 +218,16 @@ def moment(text: str) -> Moment:
     raise ValueError(f"'{text}' is no moment; there are: step:100, sec:30 (or 30s), call:module.function, paused")
 
 
+def gpu_period(text: str) -> int:
+    """Read how often GPUs are asked, in ns; 0 for `off`. Raises ValueError."""
+    if text.strip().lower() in ("off", "no", "0"):
+        return 0
+    period = round(seconds(text) * 1e9)
+    if not 10**7 <= period <= 60 * 10**9:
+        raise ValueError(f"cannot read GPUs every {text}; 10ms to 60s, or off")
+    return period
+
+
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -371,6 +381,14 @@ _ROWS = (
         "CPU time, page faults and context switches of each execution of these strobe.region(), by name: load,step-*",
         metavar="GLOBS",
         many=",",
+    ),
+    Option(
+        "gpu-metrics",
+        "what",
+        "100ms",
+        gpu_period,
+        "how often to read load, memory, clocks, power and temperature of NVIDIA GPUs; off: never",
+        metavar="TIME|off",
     ),
     Option(
         "lines",

@@ -72,6 +72,10 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
             else:
                 shutil.copyfile(files.blocks, work / f"{name}.blocks")
                 offset = trace.zero_ns - trace.zero_of(process)
+                if process in trace.gpus and anonymise:
+                    notes.append("metrics of GPUs are left out: they name machines and GPUs")
+                elif process in trace.gpus:  # those of parts are among the metrics that are written
+                    shutil.copyfile(trace.gpus[process].path, work / trace.gpus[process].path.name)
             rank = trace.processes.column("rank")[process]
             beside[name] = {"rank": rank, "clock_offset_ns": offset, **_of_clock(trace, files.blocks.stem)}
             if isinstance(reader, PartReader) or files.rings is not None:

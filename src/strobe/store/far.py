@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from strobe.errors import TraceError
-from strobe.store import node_clocks
+from strobe.store import gpu_metrics, node_clocks
 from strobe.store.archive import Job, ProcessFiles
 from strobe.store.folded import no_iterations, no_statistics
 from strobe.store.map_combine import (
@@ -28,9 +28,10 @@ from strobe.store.map_combine import (
     united,
 )
 from strobe.store.merge import Definitions, LocalLocation, RegionRow, merge
-from strobe.store.raw import NO_REGION, ProcessReader, open_process
+from strobe.store.raw import NO_REGION, ProcessReader, RecordedProcess, open_process
 
 if TYPE_CHECKING:
+    from strobe.store.gpu_metrics import NodeGpus
     from strobe.store.trace import Trace
 
 
@@ -85,6 +86,8 @@ class FarProcess:
         self._files, self._facts = files, facts
         self._reader: ProcessReader | None = None
         self._clock: node_clocks.Columns | None = None
+        self.gpus: NodeGpus | None = None  # as RecordedProcess has them
+        self.has_gpus = False
 
     def process(self) -> Mapping[str, object]:
         """Return what is known of the process."""
@@ -116,6 +119,8 @@ class FarProcess:
             self._reader = open_process(self._files)
             if self._clock is not None:
                 self._reader.use_clock(self._clock)
+            if isinstance(self._reader, RecordedProcess):
+                self._reader.gpus, self._reader.has_gpus = self.gpus, self.has_gpus
         return self._reader
 
 
@@ -133,6 +138,7 @@ def open_far(folder: Path, job: Job, files: Sequence[ProcessFiles], workers: Wor
     readable = [files[each.process] for each in there]
     readers = [FarProcess(own, each) for own, each in zip(readable, there, strict=True)]
     job = node_clocks.apply(cast("list[ProcessReader]", readers), readable, job, folder)
+    gpu_metrics.attach(folder, readers, job.node)
     unreadable = [(files[each.process].pid, each.unreadable) for each in facts if each.unreadable]
     return Trace(folder, job, cast("list[ProcessReader]", readers), readable, unreadable, workers)
 

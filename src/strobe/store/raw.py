@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from strobe import native
+    from strobe.store.gpu_metrics import NodeGpus
 
     Array = np.ndarray[tuple[int], np.dtype[np.generic]]
     Image = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
@@ -130,6 +131,8 @@ class RecordedProcess:
 
         self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
         self.window = ALWAYS
+        self.gpus: NodeGpus | None = None  # store/gpu_metrics.py: of its node
+        self.has_gpus = False  # whether it is the process that they are shown with
         self._folder = files.blocks.parent
         raw = self.core.process()
         # A process that records, stops, and records again writes one pair of chunks each time.
@@ -204,6 +207,21 @@ class RecordedProcess:
             return rows
         places = symbols.known(self._folder)
         return [symbols.named(row, places) if symbols.is_address(row) else row for row in rows]
+
+    def metrics(self) -> list[dict[str, object]]:
+        """Return the metrics in the block file, and those of the GPUs of its node."""
+        own: list[dict[str, object]] = self.core.metrics()
+        if self.gpus is None:
+            return own
+        beside = self.gpus.metrics(self._begun[0]["pid"], self.has_gpus)
+        for each in beside:
+            each["time_ns"] = self._on_axis(cast("npt.NDArray[np.int64]", each["time_ns"]))
+        return [*own, *beside]
+
+    def _on_axis(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        import numpy as np
+
+        return times if self._clock is int else np.array([self._clock(int(ns)) for ns in times], dtype=np.int64)
 
     def __getattr__(self, name: str) -> Any:  # the arrays come as they are
         return getattr(self.core, name)

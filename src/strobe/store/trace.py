@@ -27,6 +27,7 @@ from strobe.store import (
     engine,
     exports,
     far,
+    gpu_metrics,
     node_clocks,
     parts,
     recover,
@@ -211,6 +212,12 @@ class Trace:
         rows.extend((None, None, what, value, sentence(what, value) or None) for what, value in checked.items())
         notes = archive.notes(self.path)
         rows.extend((None, None, "unrecorded", None, note) for note in notes)
+        for gpus in self.gpus.values():
+            told = gpus.content
+            if told.bytes_lost:
+                rows.append((None, None, "bytes_lost", told.bytes_lost, sentence("bytes_lost", told.bytes_lost)))
+            rows.extend((None, None, "gpus_not_read", None, each) for each in told.missing)
+            rows.extend((None, None, "gpu_metrics_refused", None, each) for each in told.refused)
         missing = started.unrecorded(self._starts, self._described, notes)
         rows.extend((None, None, "unrecorded", None, sentence) for sentence in missing.pythons)
         for what, commands, say in (
@@ -233,6 +240,12 @@ class Trace:
         became = self._became.get((str(described.get("host", "")), cast(int, described["pid"])))
         after = became.command if became and became.at_ns >= cast(int, described["started_ns"]) else ""
         return recover.ending(described, self.job, self.zero_ns, after)
+
+    @cached_property
+    def gpus(self) -> dict[int, gpu_metrics.NodeGpus]:
+        """By process, the GPUs of the node that are shown with it."""
+        there = enumerate(self.readers)
+        return {process: reader.gpus for process, reader in there if getattr(reader, "has_gpus", False)}  # type: ignore[attr-defined]
 
     # Definitions
 
@@ -890,6 +903,7 @@ def open_trace(
     if not readers:
         raise failures[0][1]
     job = node_clocks.apply(readers, readable, job, folder)
+    gpu_metrics.attach(folder, cast("list[RecordedProcess]", readers), job.node)
     return Trace(folder, job, readers, readable, [(pid, error.what) for pid, error in failures], hired)
 
 

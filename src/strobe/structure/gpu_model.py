@@ -97,6 +97,11 @@ def gpu_memory_bytes(trace: Trace, number: int | None) -> int | None:
     return size if isinstance(size, int) and 0 < size < 2**62 else None
 
 
+def gpu_name(trace: Trace, number: int | None) -> str:
+    """Return what an imported file calls GPU `number`; "" where none says it."""
+    return str((_said(trace, number) or {}).get("name", ""))
+
+
 def _said(trace: Trace, number: int | None) -> Mapping[str, Any] | None:
     files = trace.job.imported.get("files")
     for each in trace.device_properties:

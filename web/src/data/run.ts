@@ -37,6 +37,9 @@ export type Series = {
   readonly highest: number;
 };
 
+/** "GPU 0" of a metric that a GPU was asked for; undefined for those of processes. */
+export const gpuOf = (series: Pick<Series, "metric">): string | undefined => /^(GPU \d+): /.exec(series.metric)?.[1];
+
 /** One iteration of the dominant loop; where `count` is above 1, it stands for its neighbours too. */
 export type Step = {
   readonly process: number;

@@ -224,6 +224,7 @@ const processFacts = (title: string, process: Process): string =>
 /** "cpu main thread" under the heading CPU is "main". */
 const shortMetric = (name: string): string =>
   name
+    .replace(/^GPU \d+: (throttled: |clocks: )?/, "")
     .replace(/^cpu /, "")
     .replace(/ threads?$/, "")
     .replace(/ (memory|switches)$/, "");

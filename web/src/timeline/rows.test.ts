@@ -261,6 +261,27 @@ test("a process shows its main metrics, and the others when asked", () => {
   expect(units([0])).toEqual(["cores", "bytes", "1/s"]);
 });
 
+test("each GPU has rows of its own; its load is shown before all is asked for", () => {
+  const all = [
+    series(0, "resident memory", "bytes"),
+    series(1, "GPU 0: memory used", "bytes"),
+    series(2, "GPU 0: utilisation", "%"),
+    series(3, "GPU 0: SM activity", "%"),
+    series(4, "GPU 1: utilisation", "%"),
+  ];
+  const rows = (measured: number[]) =>
+    layoutRows(ask(run, {}, { series: all, measured })).flatMap((r) =>
+      r.kind === "metric" ? [[r.key, r.title, r.series.length]] : [],
+    );
+  const shown = [
+    ["m0.bytes", "Memory", 1],
+    ["m0.GPU 0 %", "GPU 0 load", 2],
+    ["m0.GPU 1 %", "GPU 1 load", 1],
+  ];
+  expect(rows([])).toEqual(shown);
+  expect(rows([0])).toEqual([shown[0], ["m0.GPU 0 bytes", "GPU 0 memory", 1], ...shown.slice(1)]);
+});
+
 test("the busiest thread of the started program is open at first, not a busier child", () =>
   expect(openByDefault(run)).toEqual([1]));
 

@@ -1,7 +1,7 @@
 // Which rows the timeline has, from top to bottom, and how tall they are. Pure: the same input gives the same rows.
 import type { RowsView } from "../base/rowsView";
 import type { RowPlace } from "../data/rasters";
-import type { Location, Process, Run, Series } from "../data/run";
+import { gpuOf, type Location, type Process, type Run, type Series } from "../data/run";
 import { type Amounts, type HostNode, hostNodes, type ProcessNode, processNodes } from "./tree";
 
 /** Heights in CSS pixels. */
@@ -15,10 +15,12 @@ export const HEIGHTS = {
   steps: 19,
 } as const;
 
-/** Series of one process in one unit, drawn in one row. */
+/** Series of one process, or of one GPU, in one unit, drawn in one row. */
 export type MetricRow = {
   readonly kind: "metric";
   readonly process: number;
+  /** What it is found by: the unit, behind the GPU where it is one. */
+  readonly family: string;
   readonly title: string;
   readonly unit: string;
   /** Stacked: their sum means something (cores in use). Otherwise they are lines over each other. */
@@ -92,6 +94,19 @@ const TITLES: Readonly<Record<string, string>> = {
   "1/s": "Context switches",
 };
 
+/** What a GPU is asked for, by unit. */
+const GPU_TITLES: Readonly<Record<string, string>> = {
+  "%": "load",
+  "Throughput %": "load",
+  bytes: "memory",
+  "bytes/s": "PCIe, NVLink",
+  MHz: "clocks",
+  W: "power",
+  J: "energy",
+  "°C": "temperature",
+  "": "why clocks are lower",
+};
+
 /** What a nested row reserves before its depth is known. */
 const DEPTHS_UNKNOWN = 4;
 /** Runs of more processes come with each of them folded into one row. */
@@ -104,20 +119,30 @@ const UNIT_ORDER = ["cores", "bytes"];
 /** What the process that was started shows, and what its children do, unless all is asked for. */
 const SHOWN_UNITS = { main: ["cores", "bytes"], child: ["cores"] } as const;
 
-/** Joins the series of a process into rows by unit. */
+/** What stands in one row: series of one unit, those of each GPU by themselves. */
+const familyOf = (series: Series): string =>
+  [gpuOf(series), series.unit].filter((part) => part !== undefined).join(" ");
+
+/** What is shown before all is asked for; of a GPU what it does with its time. */
+const isUsual = (row: MetricRow, main: boolean): boolean =>
+  row.family === row.unit
+    ? (main ? SHOWN_UNITS.main : SHOWN_UNITS.child).some((unit) => unit === row.unit)
+    : row.unit.endsWith("%");
+
+/** Joins the series of a process into rows by unit; GPUs that are shown with it have rows of their own. */
 export function metricRows(process: number, series: readonly Series[]): MetricRow[] {
   const found = new Map<string, Series[]>(UNIT_ORDER.map((unit) => [unit, []]));
   for (const one of series)
-    if (one.process === process && one.highest > 0) found.set(one.unit, [...(found.get(one.unit) ?? []), one]);
-  const filled = [...found].filter(([, members]) => members.length > 0);
-  return filled.map(([unit, members]) => ({
-    kind: "metric",
-    process,
-    title: TITLES[unit] ?? members.map((s) => s.metric).join(", "),
-    unit,
-    stacked: unit === "cores",
-    series: members,
-  }));
+    if (one.process === process && one.highest > 0)
+      found.set(familyOf(one), [...(found.get(familyOf(one)) ?? []), one]);
+  return [...found].flatMap(([family, members]) => {
+    const [first] = members;
+    if (!first) return [];
+    const [unit, gpu] = [first.unit, gpuOf(first)];
+    const names = members.map((s) => s.metric).join(", ");
+    const title = gpu === undefined ? (TITLES[unit] ?? names) : `${gpu} ${GPU_TITLES[unit] ?? unit}`;
+    return [{ kind: "metric", process, family, title, unit, stacked: unit === "cores", series: members }];
+  });
 }
 
 /** The locations that are open unless the user chose otherwise: the busiest of the program that was started. */
@@ -227,11 +252,10 @@ function planProcess(node: ProcessNode, ask: Ask, metrics: ReadonlyMap<number, S
   }
   const bare = fits(ask);
   const all = counters || view.preset === "all" ? metricRows(process.process, metrics.get(process.process) ?? []) : [];
-  const usual: readonly string[] = process.main ? SHOWN_UNITS.main : SHOWN_UNITS.child;
   const every = counters || ask.measured.includes(process.process);
-  const shown = bare ? [] : every ? all : all.filter((m) => usual.includes(m.unit));
+  const shown = bare ? [] : every ? all : all.filter((m) => isUsual(m, process.main));
   if (counters && !shown.length) return [];
-  const canHide = !counters && all.some((m) => !usual.includes(m.unit));
+  const canHide = !counters && all.some((m) => !isUsual(m, process.main));
   const head: ProcessRow = {
     kind: "process",
     process,
@@ -249,7 +273,7 @@ function planProcess(node: ProcessNode, ask: Ask, metrics: ReadonlyMap<number, S
     ...(bare || counters || !showsSteps(ask, process.process) ? [] : [planSteps(process.process, "steps", inside)]),
     ...shown.map((row) => ({
       row,
-      key: `m${process.process}.${row.unit}`,
+      key: `m${process.process}.${row.family}`,
       level: inside,
       height: counters ? HEIGHTS.metric * 2 : HEIGHTS.metric,
     })),
@@ -420,10 +444,10 @@ function pinnedRow(
   nodes: ReadonlyMap<number, ProcessNode>,
   series: readonly Series[],
 ): Planned | undefined {
-  const [, letter, number, unit] = /^([lpmt])(\d+)(?:\.(.+))?$/.exec(key) ?? [];
+  const [, letter, number, family] = /^([lpmt])(\d+)(?:\.(.+))?$/.exec(key) ?? [];
   const id = Number(number);
   if (letter === "m") {
-    const row = metricRows(id, series).find((metric) => metric.unit === unit);
+    const row = metricRows(id, series).find((metric) => metric.family === family);
     return row && { row, key, level: 0, height: HEIGHTS.metric };
   }
   if (letter === "t")

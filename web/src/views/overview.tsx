@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor } from "../base/color";
 import { formatCount, formatQuantity, formatShare, plural } from "../base/quantity";
 import { formatDuration, length, type TimeRange } from "../base/time";
-import type { Run, Series, Step } from "../data/run";
+import { gpuOf, type Run, type Series, type Step } from "../data/run";
 import { load, useSession } from "../data/session";
 import { type Evidence, fetchSummary, type Hot, type Quality, type Summary } from "../data/summary";
 import type { View } from "../data/view";
@@ -177,9 +177,14 @@ function HotTable({ kind, hot }: { kind: string; hot: readonly Hot[] }) {
 
 function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
   const main = run.processes.find((p) => p.main)?.process ?? 0;
-  const [cpu, memory] = useMemo(() => {
-    const of = (unit: string): Series[] => series.filter((s) => s.process === main && s.unit === unit && s.highest > 0);
-    return [of("cores"), of("bytes")];
+  const [cpu, memory, gpus] = useMemo(() => {
+    const of = (unit: string): Series[] =>
+      series.filter((s) => s.process === main && s.unit === unit && s.highest > 0 && gpuOf(s) === undefined);
+    return [
+      of("cores"),
+      of("bytes"),
+      series.filter((s) => s.process === main && /^GPU \d+: utilisation$/.test(s.metric)),
+    ];
   }, [series, main]);
   return (
     <section class="card" aria-labelledby="metrics-title">
@@ -195,6 +200,9 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
       <div class="columns">
         {cpu.length > 0 && <RunChart run={run} series={cpu} title="CPU, cores in use by kind of thread" height={130} />}
         {memory.length > 0 && <RunChart run={run} series={memory} title="Memory" height={130} />}
+        {gpus.length > 0 && (
+          <RunChart run={run} series={gpus} title="GPUs: part of the time with a kernel" height={130} />
+        )}
       </div>
     </section>
   );
