@@ -94,7 +94,7 @@ def test_none_that_is_newer_than_the_driver(program: Path) -> None:
     found = find(program, fake_cuda.driver(), candidates=(new, old), DRIVER=12080)
     assert found["path"] == str(old)
     assert found["refused"] == [f"{new}: it is of CUDA 13, and the driver is of CUDA 12.8"]
-    asked = find(program, fake_cuda.driver(), asked=new, DRIVER=12080)
+    asked = find(program, fake_cuda.driver(), asked=new, DRIVER=12080, CRASH=1)  # nothing of it is called
     assert asked["path"] == ""
     assert asked["failure"].startswith("the CUPTI that STROBE_CUPTI names cannot be used: ")
     mapped = find(program, fake_cuda.driver(), new, candidates=(old,), DRIVER=12080)
