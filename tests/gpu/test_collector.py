@@ -1,0 +1,573 @@
+"""The collector, driven by the fake driver and the fake CUPTI: what the trace says against the driver's own log.
+
+The fake stands in for NVIDIA's side only: programs, threads, files, kills and the whole of strobe are the real ones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import strobe
+from strobe.structure.device_work import devices
+from strobe.structure.launches import launches
+from tests.gpu import fake_cuda
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+
+# The GPU's clock is converted between two readings of both: as exact as these are.
+CLOCK_NS = 2_000
+
+
+class Recorded:
+    """A program that ran under `strobe run` with the fake GPU."""
+
+    def __init__(self, folder: Path, done: subprocess.CompletedProcess[str]) -> None:
+        self.folder = folder
+        self.done = done
+        self.truth = fake_cuda.read_truth(folder / "truth.jsonl") if (folder / "truth.jsonl").exists() else []
+
+    def did(self, *what: str) -> list[dict[str, Any]]:
+        return [row for row in self.truth if row["what"] in what and row.get("start_ns")]
+
+    @property
+    def trace(self) -> strobe.Trace:
+        return strobe.open(self.folder / "t.strobe")
+
+    def said(self) -> dict[str, str]:
+        """What the trace says of recording GPUs."""
+        rows = self.trace.quality.to_pylist()
+        return {str(row["what"]): str(row["text"]) for row in rows if str(row["what"]).startswith("gpu_")}
+
+
+def record(
+    folder: Path,
+    program: str,
+    release: str | None = "13.0",
+    options: tuple[str, ...] = (),
+    expected: int = 0,
+    environment: dict[str, str] | None = None,
+    **settings: object,
+) -> Recorded:
+    (folder / "program.py").write_text("import os, signal, sys, threading, time\nimport fake_cuda\n" + textwrap.dedent(program))
+    done = subprocess.run(
+        [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", *options, "program.py"],
+        cwd=folder,
+        env=fake_cuda.environment(release, folder / "truth.jsonl", **settings) | (environment or {}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == expected, done.stderr[-3000:]
+    return Recorded(folder, done)
+
+
+def attributed(trace: strobe.Trace) -> list[dict[str, Any]]:
+    """Everything that GPUs did in the trace: name, times of CLOCK_MONOTONIC, the call that launched it and its callers."""
+    regions = trace.regions.to_arrow().to_pylist()
+    paths = {row["call_path"]: row for row in trace.call_paths.to_arrow().to_pylist()}
+    name_of = {row["region"]: row["name"] for row in regions}
+    zero = trace.zero_ns
+
+    def callers(path: int) -> list[str]:
+        names = []
+        while path is not None and path >= 0:
+            names.append(name_of[paths[path]["region"]])
+            path = paths[path]["parent"]
+        return names
+
+    found = []
+    for device in devices(trace):
+        for work, who in launches(trace, device):
+            for i in range(len(work)):
+                found.append(
+                    {
+                        "name": name_of[int(work.region[i])],
+                        "start_ns": int(work.start_ns[i]) + zero,
+                        "end_ns": int(work.end_ns[i]) + zero,
+                        "device": device.number,
+                        "call": name_of.get(int(who.call_region[i])),
+                        "callers": callers(int(who.call_path[i])),
+                        "call_start_ns": int(who.call_start_ns[i]) + zero,
+                    }
+                )
+    return sorted(found, key=lambda each: (each["start_ns"], each["name"]))
+
+
+def match(trace: strobe.Trace, told: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Pairs of what happened and what the trace has of it; one for one, at the same times."""
+    seen = attributed(trace)
+    assert len(seen) == len(told)
+    pairs = []
+    left = sorted(told, key=lambda each: (each["start_ns"], each["name"]))
+    for truth, found in zip(left, seen, strict=True):
+        assert abs(truth["start_ns"] - found["start_ns"]) <= CLOCK_NS
+        assert abs(truth["end_ns"] - found["end_ns"]) <= CLOCK_NS
+        pairs.append((truth, found))
+    return pairs
+
+
+THREADS = """
+gpu = fake_cuda.Gpu()
+
+def forward():
+    gpu.launch("gemm", grid=(640, 2, 1), block=(128, 1, 1), ns=20_000, shared=4096)
+    gpu.launch("_Z4reluPfi", ns=5_000, runtime=False)
+
+def prefetch():
+    stream = gpu.stream(non_blocking=True, priority=-1)
+    for _ in range(60):
+        gpu.launch("decode", stream=stream, ns=3_000)
+        gpu.memcpy(1, 1 << 20, stream=stream, ns=40_000)
+    gpu.synchronize(stream)
+
+def step():
+    forward()
+    gpu.memset(4096, 7)
+    gpu.synchronize()
+
+thread = threading.Thread(target=prefetch)
+thread.start()
+for _ in range(80):
+    step()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("release", ["11.8", "12.1", "12.8", "13.0", "13.5"])
+def test_every_launch_belongs_to_its_call_and_its_python_functions(tmp_path: Path, release: str) -> None:
+    ran = record(tmp_path, THREADS, release, DRIVER=13050)
+    told = ran.did("kernel", "memcpy", "memset")
+    assert Counter(row["what"] for row in told) == {"kernel": 2 * 80 + 60, "memcpy": 60, "memset": 80}
+    expected = {
+        "gemm": ("gemm", "cudaLaunchKernel", "forward", "step"),
+        "_Z4reluPfi": ("relu(float*, int)", "cuLaunchKernel", "forward", "step"),
+        "decode": ("decode", "cudaLaunchKernel", "prefetch", None),
+        "memcpy": ("Memcpy HtoD (Pageable -> Device)", "cudaMemcpyAsync", "prefetch", None),
+        "memset": ("Memset (Device)", "cudaMemsetAsync", "step", None),
+    }
+    for truth, found in match(ran.trace, told):
+        name, call, *functions = expected[truth["name"] if truth["what"] == "kernel" else truth["what"]]
+        assert (found["name"], found["call"]) == (name, call)
+        for function in filter(None, functions):
+            assert function in found["callers"]
+        # Only one span for a call of the runtime, which calls the driver.
+        assert found["callers"][1].startswith("Gpu.")
+    assert ran.said().keys() == {"gpu_recorded_with"}
+    assert release in ran.said()["gpu_recorded_with"] or release < "13"
+
+
+def test_launches_that_the_driver_counts_apart_are_joined_all_the_same(tmp_path: Path) -> None:
+    """Where a driver call inside a runtime call had a correlation of its own."""
+    ran = record(tmp_path, THREADS, NESTED="own")
+    calls = {found["call"] for _, found in match(ran.trace, ran.did("kernel", "memcpy", "memset"))}
+    assert None not in calls
+
+
+def test_what_a_kernel_was_launched_with(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        stream = gpu.stream(priority=-2)
+        gpu.function("gemm", registers=77, static_shared=1024)
+        gpu.launch("gemm", grid=(640, 2, 1), block=(64, 2, 1), stream=stream, ns=9_000, shared=2048)
+        gpu.memcpy(2, 12345, stream=stream)
+        gpu.memset(777, 5, stream=stream)
+        gpu.synchronize()
+        """,
+    )
+    trace = ran.trace
+    (kernel,) = trace.sql("select * from kernel_spans").to_pylist()
+    (truth,) = ran.did("kernel")
+    assert (kernel["grid_x"], kernel["grid_y"], kernel["grid_z"]) == (640, 2, 1)
+    assert (kernel["block_x"], kernel["block_y"], kernel["block_z"]) == (64, 2, 1)
+    assert kernel["registers_per_thread"] == 77
+    assert (kernel["static_shared_bytes"], kernel["dynamic_shared_bytes"]) == (1024, 2048)
+    assert kernel["shared_memory_bytes"] == 3072
+    assert kernel["correlation"] == truth["correlation"]
+    assert (kernel["device"], kernel["context"], kernel["stream"]) == (0, truth["context"], truth["stream"])
+    assert kernel["priority"] == -2
+    assert kernel["launch_type"] == "regular"
+    copy, memset = trace.sql("select * from copy_spans order by row").to_pylist()
+    assert (copy["size_bytes"], copy["copy_kind"], copy["source_kind"]) == (12345, "DtoH", "Device")
+    assert (memset["size_bytes"], memset["set_value"], memset["copy_kind"]) == (777, 5, None)
+    calls = trace.sql("select * from call_spans where return_value <> 0").to_pylist()
+    assert calls == []
+    # The device, as the tables about GPUs need it.
+    (properties,) = trace.device_properties
+    assert properties["id"] == 0 and properties["numSms"] and properties["name"]
+    (row,) = trace.kernels().to_pylist()
+    assert row["name"] == "gemm" and row["calls"] == 1
+
+
+GRAPHS = """
+gpu = fake_cuda.Gpu()
+stream = gpu.stream(non_blocking=True)
+
+def layer():
+    gpu.launch("gemm", stream=stream, ns=10_000)
+    gpu.launch("relu", stream=stream, ns=4_000, runtime=False)
+
+def capture():
+    with gpu.capture(stream) as graph:
+        for _ in range(3):
+            layer()
+    return gpu.instantiate(graph)
+
+def replay(executable, runtime):
+    gpu.launch_graph(executable, stream, runtime=runtime)
+    gpu.synchronize(stream)
+
+executable = capture()
+for number in range(20):
+    replay(executable, number % 2 == 0)
+"""
+
+
+@pytest.mark.parametrize("release", ["12.1", "13.0", "13.4"])
+def test_kernels_of_graphs_belong_to_the_launch_and_to_the_code_that_captured_them(
+    tmp_path: Path, release: str
+) -> None:
+    ran = record(tmp_path, GRAPHS, release, DRIVER=13050)
+    told = ran.did("kernel")
+    assert len(told) == 20 * 6
+    for _, found in match(ran.trace, told):
+        assert found["call"] in ("cudaGraphLaunch", "cuGraphLaunch")
+        assert "replay" in found["callers"]
+    captured = ran.trace.sql(
+        """
+        select r.name as kernel, p.name as caller, k.graph_node is not null as node, count(*) as n
+        from kernel_spans k
+        join spans s on s.location = k.location and s.row = k.row
+        join regions r on r.region = s.region
+        join call_spans c on c.correlation = k.captured_by
+        join spans cs on cs.location = c.location and cs.row = c.row
+        join call_paths cp on cp.call_path = cs.call_path
+        join call_paths above on above.call_path = cp.parent
+        join call_paths layer on layer.call_path = above.parent
+        join regions p on p.region = layer.region
+        group by all order by 1
+        """
+    ).to_pylist()
+    assert captured == [
+        {"kernel": "gemm", "caller": "layer", "node": True, "n": 60},
+        {"kernel": "relu", "caller": "layer", "node": True, "n": 60},
+    ]
+
+
+def test_a_fork_records_its_parent_whole_and_touches_no_gpu_in_the_child(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        for _ in range(30):
+            gpu.launch("before", ns=2_000)
+        child = os.fork()
+        if child == 0:
+            sum(range(100_000))
+            sys.exit(7)
+        for _ in range(30):
+            gpu.launch("after", ns=2_000)
+        gpu.synchronize()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        """,
+    )
+    found = Counter(found["name"] for _, found in match(ran.trace, ran.did("kernel")))
+    assert found == {"before": 30, "after": 30}
+    assert len(ran.trace.processes) == 2
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("sys.exit(3)", 3),
+        ("os._exit(4)", 4),
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("os.abort()", -signal.SIGABRT),
+        ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+    ],
+)
+def test_however_the_program_ends_what_was_over_is_there(tmp_path: Path, end: str, code: int) -> None:
+    ran = record(
+        tmp_path,
+        f"""
+        gpu = fake_cuda.Gpu()
+        for _ in range(3):
+            for _ in range(400):
+                gpu.launch("work", ns=1_000)
+                gpu.launch("more", ns=1_000)
+            gpu.synchronize()
+            time.sleep(0.6)
+        gpu.launch("last", ns=1_000)
+        gpu.synchronize()
+        {end}
+        """,
+        expected=code,
+    )
+    pairs = match(ran.trace, ran.did("kernel"))
+    assert len(pairs) == 2401
+    # A kill takes the names that nobody had looked at yet, and nothing else.
+    assert {found["name"] for _, found in pairs} - {"work", "more", "last"} <= {
+        name for name in (found["name"] for _, found in pairs) if name.startswith("kernel@")
+    }
+    assert all(found["call"] == "cudaLaunchKernel" for _, found in pairs)
+    assert not list((tmp_path / "t.strobe").glob("*.gpu"))
+
+
+def test_a_kill_keeps_what_cupti_had_written_while_nobody_asked_for_it(tmp_path: Path) -> None:
+    """Killed from outside at moments that the program does not choose; several times."""
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "program.py").write_text(
+            textwrap.dedent(
+                """
+                import fake_cuda
+                gpu = fake_cuda.Gpu()
+                while True:
+                    for _ in range(50):
+                        gpu.launch("work", ns=1_000)
+                    gpu.synchronize()
+                """
+            )
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", "program.py"],
+            cwd=folder,
+            env=fake_cuda.environment("13.0", folder / "truth.jsonl"),
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(2.5 + 0.4 * number)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        assert process.wait(60) == -signal.SIGKILL
+        lines = (folder / "truth.jsonl").read_text().splitlines()
+        (folder / "truth.jsonl").write_text("\n".join(line for line in lines if line.endswith("}")) + "\n")
+        told = [row for row in fake_cuda.read_truth(folder / "truth.jsonl", "kernel") if row.get("end_ns")]
+        trace = strobe.open(folder / "t.strobe")
+        detail = sum(row["span_count"] for row in trace.locations.to_arrow().to_pylist() if row["kind"] == "stream")
+        streams = {row["location"] for row in trace.locations.to_arrow().to_pylist() if row["kind"] == "stream"}
+        folded = sum(row["count"] for row in trace.statistics_rows() if row["location"] in streams)
+        assert len(told) > 1000
+        # At most what was being launched and told at that very moment.
+        assert abs(len(told) - detail - folded) <= 55
+
+
+def test_kernels_follow_the_iteration_that_launched_them(tmp_path: Path) -> None:
+    """Of a long loop a few iterations stay in detail: each with all of its kernels, whenever they ran."""
+    ran = record(
+        tmp_path,
+        """
+        import strobe
+        gpu = fake_cuda.Gpu()
+        def train():
+            for _ in range(400):
+                strobe.step()
+                for _ in range(5):
+                    gpu.launch("work", ns=20_000)
+                time.sleep(0.0005)
+        train()
+        gpu.synchronize()
+        """,
+        options=("--keep", "8"),
+    )
+    trace = ran.trace
+    launched = len(ran.did("kernel"))
+    assert launched == 2000
+    locations = {row["location"]: row for row in trace.locations.to_arrow().to_pylist() if row["kind"] == "stream"}
+    detail = sum(row["span_count"] for row in locations.values())
+    rows = trace.sql("select location, sum(count) as n from statistics group by 1").to_pylist()
+    folded = sum(row["n"] for row in rows if row["location"] in locations)
+    assert detail + folded == launched
+    assert detail < launched / 2
+    steps = [row for row in trace.steps.to_pylist() if row["detail"] == "all"]
+    found = attributed(trace)
+    zero = trace.zero_ns
+    for step in steps[2:-1]:
+        begin, end = step["start_ns"] + zero, step["start_ns"] + step["duration_ns"] + zero
+        assert sum(begin <= each["call_start_ns"] < end for each in found) == 5
+
+
+def test_names_stay_right_when_modules_are_unloaded(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        for number in range(4):
+            for _ in range(50):
+                gpu.launch(f"kernel_{number}", ns=1_000)
+            gpu.synchronize()
+            time.sleep(1.3)  # told meanwhile
+            gpu.unload()
+        """,
+    )
+    for truth, found in match(ran.trace, ran.did("kernel")):
+        assert truth["name"] == found["name"]
+
+
+def test_nothing_of_a_gpu_is_recorded_between_two_windows(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        import strobe
+        gpu = fake_cuda.Gpu()
+        def some(name):
+            for _ in range(20):
+                gpu.launch(name, ns=1_000)
+            gpu.synchronize()
+        some("first")
+        strobe.pause()
+        some("between")
+        strobe.resume()
+        some("second")
+        """,
+    )
+    names = Counter(each["name"] for each in attributed(ran.trace))
+    assert names == {"first": 20, "second": 20}
+
+
+def test_several_gpus_and_copies_between_them(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        first, second = fake_cuda.Gpu(0), fake_cuda.Gpu(1)
+        def on(gpu, name):
+            gpu.launch(name, ns=1_000)
+            gpu.synchronize()
+        def second_thread():
+            on(second, "of the second")
+            second.peer_copy(1 << 16, first)
+            second.synchronize()
+        thread = threading.Thread(target=second_thread)
+        on(first, "of the first")
+        thread.start(); thread.join()
+        """,
+        DEVICES=2,
+    )
+    pairs = match(ran.trace, ran.did("kernel", "memcpy"))
+    devices_of = {found["name"]: found["device"] for _, found in pairs}
+    assert devices_of["of the first"] == 0 and devices_of["of the second"] == 1
+    assert len(ran.trace.device_properties) == 2
+    copies = ran.trace.sql("select copy_kind, size_bytes from copy_spans").to_pylist()
+    assert copies == [{"copy_kind": "PtoP", "size_bytes": 1 << 16}]
+
+
+WORK = """
+gpu = fake_cuda.Gpu()
+def step():
+    gpu.launch("work", ns=1_000)
+    gpu.synchronize()
+for _ in range(10):
+    step()
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "what", "words"),
+    [
+        ({"FAIL": "Subscribe:39"}, "gpu_calls_failed", "39"),
+        ({"OTHER_TOOL": 1}, "gpu_calls_failed", "39"),
+        ({"FAIL": "ActivityEnable/10:35"}, "gpu_no_kernels", "35"),
+        ({"FAIL": "ActivityEnable/1:27"}, "gpu_no_copies", "27"),
+        ({"FAIL": "ActivityRegisterTimestampCallback:14"}, "gpu_failed", "clock"),
+        ({"DRIVER": 12080}, "gpu_failed", "driver is of CUDA 12.8"),
+        ({"FAIL": "GetVersion:999"}, "gpu_failed", "cuptiGetVersion fails (999)"),
+    ],
+)
+def test_what_fails_is_one_sentence_and_everything_else_is_recorded(
+    tmp_path: Path, settings: dict[str, object], what: str, words: str
+) -> None:
+    ran = record(tmp_path, WORK, "13.0", **settings)
+    assert ran.done.stdout == "done\n"
+    said = ran.said()
+    assert words in said[what]
+    assert said[what] in ran.done.stderr.replace("\n  ", " ").replace("\n", " ") or said[what][:60] in ran.done.stderr
+    trace = ran.trace
+    calls = trace.sql(
+        "select count(*) as n from spans s join regions r on r.region = s.region where r.name = 'step'"
+    ).to_pylist()
+    assert calls == [{"n": 10}]
+    kernels = [each for each in attributed(trace) if each["name"] == "work"]
+    assert len(kernels) == (10 if what in ("gpu_calls_failed", "gpu_no_copies") else 0)
+
+
+def test_a_tool_that_is_there_already_keeps_its_place(tmp_path: Path) -> None:
+    ran = record(tmp_path, WORK, environment={"CUDA_INJECTION64_PATH": "none"})
+    assert not attributed(ran.trace)
+    assert ran.done.stdout == "done\n"
+
+
+def test_a_program_without_cuda_loads_nothing_of_nvidia(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print(open('/proc/self/maps').read())")
+    done = subprocess.run(
+        [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", "program.py"],
+        cwd=tmp_path,
+        env=fake_cuda.environment("13.0"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert "strobe" in done.stdout and not any(word in done.stdout for word in ("cupti", "libcuda", "nvml", "nvidia"))
+    assert not list((tmp_path / "t.strobe").glob("*.gpu"))
+
+
+def test_a_program_in_c_is_recorded_too(tmp_path: Path) -> None:
+    (tmp_path / "program.c").write_text(
+        """
+        #include <dlfcn.h>
+        #include <stdio.h>
+        typedef struct { unsigned x, y, z; } dim3;
+        int main(void) {
+          void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
+          int (*init)(unsigned) = dlsym(cuda, "cuInit");
+          int (*retain)(void**, int) = dlsym(cuda, "cuDevicePrimaryCtxRetain");
+          int (*set)(void*) = dlsym(cuda, "cuCtxSetCurrent");
+          int (*load)(void**, const void*) = dlsym(cuda, "cuModuleLoadData");
+          int (*get)(void**, void*, const char*) = dlsym(cuda, "cuModuleGetFunction");
+          int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)
+            = dlsym(cuda, "cuLaunchKernel");
+          int (*wait)(void) = dlsym(cuda, "cuCtxSynchronize");
+          void *context, *module, *function;
+          init(0); retain(&context, 0); set(context); load(&module, "fake"); get(&function, module, "saxpy");
+          for (int i = 0; i < 25; i++) launch(function, 4, 1, 1, 64, 1, 1, 0, 0, 0, 0);
+          return wait();
+        }
+        """
+    )
+    subprocess.run(["gcc", "program.c", "-o", "program", "-ldl"], cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", "--", "./program"],
+        cwd=tmp_path,
+        env=fake_cuda.environment("13.0", tmp_path / "truth.jsonl"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    ran = Recorded(tmp_path, done)
+    calls = Counter((found["name"], found["call"]) for _, found in match(ran.trace, ran.did("kernel")))
+    assert calls == {("saxpy", "cuLaunchKernel"): 25}
+
+
+def test_clocks_that_drift_are_followed(tmp_path: Path) -> None:
+    ran = record(tmp_path, THREADS, DRIFT_PPM=200)
+    pairs = match(ran.trace, ran.did("kernel", "memcpy", "memset"))
+    late = np.array([found["start_ns"] - truth["start_ns"] for truth, found in pairs])
+    assert abs(np.median(late)) < CLOCK_NS
+    # No kernel runs before it was launched.
+    assert all(found["start_ns"] >= found["call_start_ns"] - CLOCK_NS for _, found in pairs)
