@@ -154,7 +154,7 @@ def test_every_launch_belongs_to_its_call_and_its_python_functions(tmp_path: Pat
         "gemm": ("gemm", "cudaLaunchKernel", "forward", "step"),
         "_Z4reluPfi": ("relu(float*, int)", "cuLaunchKernel", "forward", "step"),
         "decode": ("decode", "cudaLaunchKernel", "prefetch", None),
-        "memcpy": ("Memcpy HtoD (Pageable -> Device)", "cudaMemcpyAsync", "prefetch", None),
+        "memcpy": ("Memcpy HtoD (Pinned -> Device)", "cudaMemcpyAsync", "prefetch", None),
         "memset": ("Memset (Device)", "cudaMemsetAsync", "step", None),
     }
     for truth, found in match(ran.trace, told):
@@ -313,6 +313,7 @@ def test_however_the_program_ends_what_was_over_is_there(tmp_path: Path, end: st
             time.sleep(0.6)
         gpu.launch("last", ns=1_000)
         gpu.synchronize()
+        gpu.allocate(1)  # the fake writes its records when it is called
         {end}
         """,
         expected=code,
@@ -320,9 +321,10 @@ def test_however_the_program_ends_what_was_over_is_there(tmp_path: Path, end: st
     pairs = match(ran.trace, ran.did("kernel"))
     assert len(pairs) == 2401
     # A kill takes the names that nobody had looked at yet, and nothing else.
-    assert {found["name"] for _, found in pairs} - {"work", "more", "last"} <= {
-        name for name in (found["name"] for _, found in pairs) if name.startswith("kernel@")
-    }
+    names = Counter(found["name"] for _, found in pairs)
+    assert (names["work"], names["more"]) == (1200, 1200)
+    killed = code in (-signal.SIGKILL, -signal.SIGABRT, -signal.SIGTERM)
+    assert names["last"] == 1 or (killed and [n for n in names if n.startswith("kernel@")])
     assert all(found["call"] == "cudaLaunchKernel" for _, found in pairs)
     assert not list((tmp_path / "t.strobe").glob("*.gpu"))
 
@@ -360,7 +362,8 @@ def test_a_kill_keeps_what_cupti_had_written_while_nobody_asked_for_it(tmp_path:
         trace = strobe.open(folder / "t.strobe")
         detail = sum(row["span_count"] for row in trace.locations.to_arrow().to_pylist() if row["kind"] == "stream")
         streams = {row["location"] for row in trace.locations.to_arrow().to_pylist() if row["kind"] == "stream"}
-        folded = sum(row["count"] for row in trace.statistics_rows() if row["location"] in streams)
+        rows = trace.sql("select location, sum(count) as n from statistics group by 1").to_pylist()
+        folded = sum(row["n"] for row in rows if row["location"] in streams)
         assert len(told) > 1000
         # At most what was being launched and told at that very moment.
         assert abs(len(told) - detail - folded) <= 55
@@ -393,7 +396,7 @@ def test_kernels_follow_the_iteration_that_launched_them(tmp_path: Path) -> None
     folded = sum(row["n"] for row in rows if row["location"] in locations)
     assert detail + folded == launched
     assert detail < launched / 2
-    steps = [row for row in trace.steps.to_pylist() if row["detail"] == "all"]
+    steps = [row for row in trace.steps().to_pylist() if row["detail"] == "all"]
     found = attributed(trace)
     zero = trace.zero_ns
     for step in steps[2:-1]:
@@ -443,11 +446,12 @@ def test_several_gpus_and_copies_between_them(tmp_path: Path) -> None:
     ran = record(
         tmp_path,
         """
-        first, second = fake_cuda.Gpu(0), fake_cuda.Gpu(1)
+        first = fake_cuda.Gpu(0)
         def on(gpu, name):
             gpu.launch(name, ns=1_000)
             gpu.synchronize()
         def second_thread():
+            second = fake_cuda.Gpu(1)
             on(second, "of the second")
             second.peer_copy(1 << 16, first)
             second.synchronize()
@@ -495,7 +499,7 @@ def test_what_fails_is_one_sentence_and_everything_else_is_recorded(
     assert ran.done.stdout == "done\n"
     said = ran.said()
     assert words in said[what]
-    assert said[what] in ran.done.stderr.replace("\n  ", " ").replace("\n", " ") or said[what][:60] in ran.done.stderr
+    assert " ".join(said[what].split()) in " ".join(ran.done.stderr.split())
     trace = ran.trace
     calls = trace.sql(
         "select count(*) as n from spans s join regions r on r.region = s.region where r.name = 'step'"

@@ -22,6 +22,7 @@ constexpr auto kFlushEvery = std::chrono::milliseconds(1000);
 constexpr auto kLongestWait = std::chrono::seconds(5);
 constexpr size_t kFilledAtOnce = 16;  // buffers that wait: 4 MiB
 constexpr size_t kMostNodes = 1 << 20;
+constexpr uint32_t kMostUnknownCalls = 1000;  // one after the other
 
 // Calls that are worth a span: they start or stop work, wait for it, or move memory. What only asks is left out, as
 // other profilers do: PyTorch asks for the current device before every launch.
@@ -192,8 +193,14 @@ void Collector::choose_calls(Domain domain, Calls& calls) {
   const bool runtime = domain == kRuntimeDomain;
   const auto* begin = runtime ? std::begin(kRuntimeCalls) : std::begin(kDriverCalls);
   const auto* end = runtime ? std::end(kRuntimeCalls) : std::end(kDriverCalls);
-  const char* name = nullptr;
-  for (uint32_t cbid = 1; call.get_callback_name(domain, cbid, &name) == kSuccess && name; cbid++, name = nullptr) {
+  // Numbers have gaps, and nobody says which is the last.
+  for (uint32_t cbid = 1, unknown = 0; unknown < kMostUnknownCalls; cbid++) {
+    const char* name = nullptr;
+    if (call.get_callback_name(domain, cbid, &name) != kSuccess || !name) {
+      unknown++;
+      continue;
+    }
+    unknown = 0;
     const auto* chosen = std::find_if(
         begin, end, [name](const Chosen& each) { return strncmp(name, each.prefix, strlen(each.prefix)) == 0; });
     calls.resize(cbid + 1);

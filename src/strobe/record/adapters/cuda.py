@@ -23,8 +23,8 @@ class Cuda:
 
     def available(self) -> str:
         """Another tool's injection (Nsight Systems, Nsight Compute, compute-sanitizer) stays."""
-        if os.environ.get(VARIABLE, library()) not in (library(), "none"):
-            return f"{VARIABLE} names another tool: {os.environ[VARIABLE]}"
+        if os.environ.get(VARIABLE, library()) != library():
+            return f"{VARIABLE} names another tool, or none: {os.environ[VARIABLE]}"
         return ""
 
     def start(self, settings: Session) -> None:
