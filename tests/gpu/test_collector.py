@@ -60,7 +60,9 @@ def record(
     environment: dict[str, str] | None = None,
     **settings: object,
 ) -> Recorded:
-    (folder / "program.py").write_text("import os, signal, sys, threading, time\nimport fake_cuda\n" + textwrap.dedent(program))
+    (folder / "program.py").write_text(
+        "import os, signal, sys, threading, time\nimport fake_cuda\n" + textwrap.dedent(program)
+    )
     done = subprocess.run(
         [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", *options, "program.py"],
         cwd=folder,
@@ -74,7 +76,7 @@ def record(
 
 
 def attributed(trace: strobe.Trace) -> list[dict[str, Any]]:
-    """Everything that GPUs did in the trace: name, times of CLOCK_MONOTONIC, the call that launched it and its callers."""
+    """All that GPUs did in the trace: name, times of CLOCK_MONOTONIC, the call that launched it and its callers."""
     regions = trace.regions.to_arrow().to_pylist()
     paths = {row["call_path"]: row for row in trace.call_paths.to_arrow().to_pylist()}
     name_of = {row["region"]: row["name"] for row in regions}
@@ -207,9 +209,12 @@ def test_what_a_kernel_was_launched_with(tmp_path: Path) -> None:
     assert calls == []
     # The device, as the tables about GPUs need it.
     (properties,) = trace.device_properties
-    assert properties["id"] == 0 and properties["numSms"] and properties["name"]
+    assert properties["id"] == 0
+    assert properties["numSms"]
+    assert properties["name"]
     (row,) = trace.kernels().to_pylist()
-    assert row["name"] == "gemm" and row["calls"] == 1
+    assert row["name"] == "gemm"
+    assert row["calls"] == 1
 
 
 GRAPHS = """
@@ -463,7 +468,8 @@ def test_several_gpus_and_copies_between_them(tmp_path: Path) -> None:
     )
     pairs = match(ran.trace, ran.did("kernel", "memcpy"))
     devices_of = {found["name"]: found["device"] for _, found in pairs}
-    assert devices_of["of the first"] == 0 and devices_of["of the second"] == 1
+    assert devices_of["of the first"] == 0
+    assert devices_of["of the second"] == 1
     assert len(ran.trace.device_properties) == 2
     copies = ran.trace.sql("select copy_kind, size_bytes from copy_spans").to_pylist()
     assert copies == [{"copy_kind": "PtoP", "size_bytes": 1 << 16}]
@@ -526,7 +532,8 @@ def test_a_program_without_cuda_loads_nothing_of_nvidia(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 0
-    assert "strobe" in done.stdout and not any(word in done.stdout for word in ("cupti", "libcuda", "nvml", "nvidia"))
+    assert "strobe" in done.stdout
+    assert not any(word in done.stdout for word in ("cupti", "libcuda", "nvml", "nvidia"))
     assert not list((tmp_path / "t.strobe").glob("*.gpu"))
 
 
@@ -543,8 +550,8 @@ def test_a_program_in_c_is_recorded_too(tmp_path: Path) -> None:
           int (*set)(void*) = dlsym(cuda, "cuCtxSetCurrent");
           int (*load)(void**, const void*) = dlsym(cuda, "cuModuleLoadData");
           int (*get)(void**, void*, const char*) = dlsym(cuda, "cuModuleGetFunction");
-          int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)
-            = dlsym(cuda, "cuLaunchKernel");
+          typedef unsigned u;
+          int (*launch)(void*, u, u, u, u, u, u, u, void*, void**, void**) = dlsym(cuda, "cuLaunchKernel");
           int (*wait)(void) = dlsym(cuda, "cuCtxSynchronize");
           void *context, *module, *function;
           init(0); retain(&context, 0); set(context); load(&module, "fake"); get(&function, module, "saxpy");
@@ -575,3 +582,36 @@ def test_clocks_that_drift_are_followed(tmp_path: Path) -> None:
     assert abs(np.median(late)) < CLOCK_NS
     # No kernel runs before it was launched.
     assert all(found["start_ns"] >= found["call_start_ns"] - CLOCK_NS for _, found in pairs)
+
+
+PROBED = """
+import sys
+import strobe.record.launch as launch
+launch.driver_is_there = lambda: True  # the fake has no kernel module
+launch._read_gpus = lambda *_: []
+from strobe.cli.main import main
+sys.exit(main(["run", "-o", "t.strobe", "program.py"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"CRASH": 1}, "SIGSEGV"), ({}, ""), ({"DRIVER": 12080}, "driver is of CUDA 12.8")],
+    ids=["crashes", "works", "too new"],
+)
+def test_cupti_is_tried_out_in_a_child_first(tmp_path: Path, settings: dict[str, object], words: str) -> None:
+    """One that ends the process that opens it must not end the program."""
+    (tmp_path / "program.py").write_text("import fake_cuda\n" + WORK)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBED],
+        cwd=tmp_path,
+        env=fake_cuda.environment("13.0", **settings),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    assert words in " ".join(done.stderr.split())
+    ran = Recorded(tmp_path, done)
+    assert len([each for each in attributed(ran.trace) if each["name"] == "work"]) == (0 if words else 10)
+    assert sorted(path.suffix for path in (tmp_path / "t.strobe").iterdir() if "cupti" in path.name) == []

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "adapters/cupti/probe.h"
 #include "core/clock.h"
 #include "core/from_environment.h"
 #include "core/json_text.h"
@@ -132,6 +133,10 @@ void Collector::device(uint32_t number, const std::string& json) {
 bool Collector::start() {
   if (state_ != kOff) return state_ == kOn;
   state_ = kFailed;
+  if (const std::string why = verdict(); !why.empty()) {
+    say("failed", why);
+    return false;
+  }
   library_ = open_library();
   if (!library_) {
     say("failed", library_.failure);

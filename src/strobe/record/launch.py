@@ -110,13 +110,20 @@ def run(
         clock=clock,
     )
     readers: list[Sampler] = []
+    environment = child_environment(os.environ, settings)
+    probes = "cuda" in adapters and driver_is_there()
+    if probes:
+        environment["STROBE_CUPTI_VERDICT"] = cupti_verdict(folder)
+
+    def started() -> None:
+        if probes:
+            from strobe.record import cupti_probe
+
+            cupti_probe.start(cupti_verdict(folder), environment)
+        readers.extend(_read_gpus(folder, gpu_period(options["gpu-metrics"].text)))
+
     try:
-        exit_code, number = wait_for(
-            executable,
-            command,
-            child_environment(os.environ, settings),
-            lambda: readers.extend(_read_gpus(folder, gpu_period(options["gpu-metrics"].text))),
-        )
+        exit_code, number = wait_for(executable, command, environment, started)
     except RecordError:
         if shared is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -124,6 +131,9 @@ def run(
     finally:
         for each in readers:
             each.stop()
+        if probes:
+            with contextlib.suppress(OSError):
+                os.unlink(cupti_verdict(folder))
         if shared is not None and rank is not None:
             ranks.sign_out(shared, rank)
     if shared is not None:
@@ -134,6 +144,11 @@ def run(
     clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
+
+
+def cupti_verdict(folder: str) -> str:
+    """Where record/cupti_probe.py writes whether CUPTI works; in the trace folder while the program runs."""
+    return os.path.join(folder, f"cupti-{os.getpid()}.verdict")
 
 
 def _read_gpus(folder: str, period_ns: int) -> list[Sampler]:

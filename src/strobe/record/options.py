@@ -618,5 +618,5 @@ def without_graph(changes: str) -> tuple[str, bool]:
 def unknown_variables(environment: Iterable[str]) -> list[str]:
     """Names in the environment that look like options of ours and are none."""
     known = {option.variable for option in OPTIONS.values()} | {"STROBE_SESSION", "STROBE_DISABLE", "STROBE_CACHE"}
-    known |= {"STROBE_CUPTI", "STROBE_CUPTI_CANDIDATES"}  # native/adapters/cupti/library.h
+    known |= {"STROBE_CUPTI", "STROBE_CUPTI_CANDIDATES", "STROBE_CUPTI_VERDICT"}  # native/adapters/cupti/library.h
     return sorted(name for name in environment if name.startswith("STROBE_") and name not in known)

@@ -30,14 +30,14 @@ class Cuda:
     def start(self, settings: Session) -> None:
         """Name the injection library, and the CUPTI of this interpreter's packages."""
         os.environ[VARIABLE] = library()
-        if found := _of_packages(sys.path):
+        if found := of_packages(sys.path):
             os.environ[CANDIDATES] = os.pathsep.join(found)
 
     def stop(self) -> None:
         """Nothing to undo: without a session the core takes no records."""
 
 
-def _of_packages(path: list[str]) -> list[str]:
+def of_packages(path: list[str]) -> list[str]:
     """Return every libcupti of NVIDIA's packages on PyPI that lies in `path`, newer releases first."""
     found = []
     for folder in path:
