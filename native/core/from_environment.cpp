@@ -69,6 +69,11 @@ void set(Number& to, std::string_view session, const char* key) {
 
 }  // namespace
 
+std::string session_option(const char* name) {
+  const char* session = getenv("STROBE_SESSION");
+  return session ? std::string(field(session, "--" + std::string(name))) : std::string();
+}
+
 bool start_from_environment(const char* adapter) {
   if (strobe_active()) return true;
   const char *session = getenv("STROBE_SESSION"), *disabled = getenv("STROBE_DISABLE");

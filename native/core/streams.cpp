@@ -11,6 +11,8 @@ namespace strobe {
 namespace {
 
 constexpr uint64_t kRecordsOfSpan = 4;  // an enter, a leave, two epochs
+// Times of a device are converted to ours: what follows at once may seem to begin a little before. It is no overlap.
+constexpr int64_t kClockJitterNs = 100;
 
 }  // namespace
 
@@ -113,19 +115,22 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
     strobe_count("stream_spans_untimed", 1);
     return 0;
   }
+  strobe_stream_span told_span = *span;
   strobe::StreamProducer* fits = nullptr;
-  for (auto& lane : stream->lanes)
-    if (!lane.open(session().generation()) || lane.last_ns <= start) {
-      fits = &lane;
-      break;
-    }
+  for (auto& lane : stream->lanes) {
+    const int64_t early = lane.open(session().generation()) ? lane.last_ns - start : 0;
+    if (early > strobe::kClockJitterNs || (early > 0 && lane.last_ns > end)) continue;
+    if (early > 0) told_span.start_ns = lane.last_ns;
+    fits = &lane;
+    break;
+  }
   if (!fits && stream->lanes.size() < strobe_stream::kMostLanes) {
     fits = &stream->lanes.emplace_back();
     const size_t lanes = stream->lanes.size();
     fits->name = lanes == 1 ? stream->name : stream->name + " (" + std::to_string(lanes) + ")";
     fits->device = stream->device, fits->number = stream->number;
   }
-  const bool told = fits && session().tell(*fits, *span);
+  const bool told = fits && session().tell(*fits, told_span);
   if (!told && session().recording(span->launched_ns)) strobe_count("stream_spans_lost", 1);
   return told;
 }

@@ -192,8 +192,9 @@ typedef struct strobe_stream_span {
 // The stream with this number of a device; `name` is what people call it. One thread at a time tells what ran on
 // streams. NULL: there is no memory. A stream is used again by the next recording; there is no end of it.
 STROBE_API strobe_stream* strobe_stream_open(const char* name, int64_t device, uint64_t number);
-// In order of start; spans of one stream may overlap, and may come late: then they are told in a location beside it. 0
-// where it could not be recorded, which is counted.
+// In order of start; spans of one stream may overlap, and may come late: then they are told in a location beside it.
+// One that begins up to 100 ns before the last one ended begins there: clocks are no better. 0 where it could not be
+// recorded, which is counted.
 STROBE_API int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span);
 // Everything that was launched before this moment is told (INT64_MAX: nothing will come late, as at the beginning):
 // iterations of the main loop are decided for streams up to there.

@@ -60,6 +60,8 @@ void as_told() {
     const auto span = kernel(i % 2 ? relu : gemm, base + i * 1000, base + i * 1000 + 400 + i, base - 50, 10 + i, text);
     CHECK(strobe_stream_tell(stream, &span));
   }
+  const auto jitter = kernel(gemm, base + 2402 - 80, base + 2500, base - 50, 13, text);
+  CHECK(strobe_stream_tell(stream, &jitter));
   // One that overlaps the last one, one that came late, one without a time.
   for (auto [at, end] : {std::pair<int64_t, int64_t>{2100, 2200}, {500, 600}}) {
     const auto span = kernel(relu, base + at, base + end, base - 40, 20);
@@ -75,14 +77,14 @@ void as_told() {
   CHECK(streams.size() == 3 && streams.count("stream 7 (2)") && streams.count("stream 7 (3)"));
   CHECK(streams["stream 7"].device == 1);
   const Spans spans = all_spans(*file, streams["stream 7"].id);
-  CHECK((spans.start_ns == std::vector<int64_t>{base, base + 1000, base + 2000}));
-  CHECK((spans.duration_ns == std::vector<int64_t>{400, 401, 402}));
+  CHECK((spans.start_ns == std::vector<int64_t>{base, base + 1000, base + 2000, base + 2402}));
+  CHECK((spans.duration_ns == std::vector<int64_t>{400, 401, 402, 98}));
   CHECK(all_spans(*file, streams["stream 7 (2)"].id).start_ns.at(0) == base + 2100);
   CHECK(all_spans(*file, streams["stream 7 (3)"].id).start_ns.at(0) == base + 500);
   CHECK(file->end_json[0].find("\"stream_spans_untimed\": 1") != std::string::npos);
 
   const Table rows = table(*file, "kernel_spans");
-  CHECK(rows.row.size() == 5);
+  CHECK(rows.row.size() == 6);
   const auto value = [&](const char* name) { return column(rows, name)->value[0]; };
   CHECK(value("correlation") == 10 && value("device") == 1 && value("context") == 3 && value("stream") == 7);
   CHECK(value("grid_x") == 640 && value("grid_y") == 2 && value("block_x") == 128 &&

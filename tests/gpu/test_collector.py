@@ -272,6 +272,17 @@ def test_kernels_of_graphs_belong_to_the_launch_and_to_the_code_that_captured_th
     ]
 
 
+def test_launches_of_whole_graphs_where_that_is_asked_for(tmp_path: Path) -> None:
+    ran = record(tmp_path, GRAPHS, options=("--cuda-graph-trace", "graph"))
+    found = attributed(ran.trace)
+    assert [each["name"] for each in found] == ["CUDA graph"] * 20
+    assert all(each["call"] in ("cudaGraphLaunch", "cuGraphLaunch") for each in found)
+    graphs = sorted((row["start_ns"], row["end_ns"]) for row in ran.did("graph"))
+    for (start, end), each in zip(graphs, found, strict=True):
+        assert abs(start - each["start_ns"]) <= CLOCK_NS
+        assert abs(end - each["end_ns"]) <= CLOCK_NS
+
+
 def test_a_fork_records_its_parent_whole_and_touches_no_gpu_in_the_child(tmp_path: Path) -> None:
     ran = record(
         tmp_path,

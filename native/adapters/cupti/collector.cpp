@@ -23,6 +23,7 @@ constexpr auto kFlushEvery = std::chrono::milliseconds(1000);
 constexpr auto kLongestWait = std::chrono::seconds(5);
 constexpr size_t kFilledAtOnce = 16;  // buffers that wait: 4 MiB
 constexpr size_t kMostNodes = 1 << 20;
+constexpr uint64_t kMostUntimed = 10000;      // one after the other
 constexpr uint32_t kMostUnknownCalls = 1000;  // one after the other
 
 // Calls that are worth a span: they start or stop work, wait for it, or move memory. What only asks is left out, as
@@ -162,6 +163,8 @@ bool Collector::start() {
     return false;
   }
   if (!enable(kConcurrentKernel, "kernels")) return false;
+  // Instead of a record for each of its kernels.
+  if (session_option("cuda-graph-trace") == "graph") enable(kGraphTrace, "launches of whole graphs");
   enable(kMemcpy, "copies"), enable(kMemcpyPeer, "copies between GPUs"), enable(kMemset, "memory sets");
   enable(kOverhead, "CUPTI's own cost");
   enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
@@ -356,6 +359,7 @@ void Collector::tell() {
     while (library_.activity_get_next_record(each.buffer, each.valid, &record) == kSuccess)
       decoder_->add(*record, spans_);
   }
+  watch_times();
   sort_by_start(spans_);
   uint64_t told = 0;
   for (DeviceSpan& each : spans_) {
@@ -376,6 +380,19 @@ void Collector::tell() {
   size_t dropped = 0;
   if (library_.activity_get_num_dropped_records(nullptr, 0, &dropped) == kSuccess && dropped)
     strobe_count("gpu_records_dropped", dropped);
+}
+
+// With graphs CUPTI of CUDA 13.0 may run out of its own buffers (parca-dev/parcagpu issue 23): from then on kernels
+// have no times, and memory of the GPU is gone. Nothing is better than that.
+void Collector::watch_times() {
+  for (const DeviceSpan& each : spans_) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
+  if (untimed_ < kMostUntimed) return;
+  untimed_ = 0;
+  for (const Kind kind : {kConcurrentKernel, kMemcpy, kMemcpyPeer, kMemset, kGraphTrace})
+    library_.activity_disable(kind);
+  say("stopped",
+      "CUPTI tells of kernels without times since some moment (a known defect with CUDA graphs), so that GPUs "
+      "are not recorded any more from there on");
 }
 
 strobe_stream* Collector::stream_of(const DeviceSpan& span) {

@@ -61,6 +61,7 @@ class Collector final : public Sink {
   void run();
   void flush(bool forced);
   void tell();
+  void watch_times();
   strobe_stream* stream_of(const DeviceSpan& span);
 
   std::atomic<State> state_{kOff};
@@ -93,7 +94,7 @@ class Collector final : public Sink {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> context_numbers_;  // device, context -> its number on that device
   std::map<std::pair<uint32_t, uint32_t>, strobe_stream*> streams_;    // context, stream
   int64_t told_overhead_ns_ = 0;
-  uint64_t told_lost_ = 0;
+  uint64_t told_lost_ = 0, untimed_ = 0;
 };
 
 // Never destroyed: CUPTI calls it until the process is gone.

@@ -391,6 +391,14 @@ _ROWS = (
         metavar="TIME|off",
     ),
     Option(
+        "cuda-graph-trace",
+        "what",
+        "node",
+        one_of("node", "graph"),
+        "of CUDA graphs: each kernel with the code that captured it, or only each launch as a whole, which costs less",
+        metavar="node|graph",
+    ),
+    Option(
         "lines",
         "what",
         "",
