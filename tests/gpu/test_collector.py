@@ -21,6 +21,7 @@ import pytest
 
 import strobe
 from strobe.structure.device_work import devices
+from strobe.structure.launched import launched
 from strobe.structure.launches import launches
 from tests.gpu import fake_cuda
 
@@ -270,6 +271,21 @@ def test_kernels_of_graphs_belong_to_the_launch_and_to_the_code_that_captured_th
         {"kernel": "gemm", "caller": "layer", "node": True, "n": 60},
         {"kernel": "relu", "caller": "layer", "node": True, "n": 60},
     ]
+
+
+def test_time_on_the_gpu_is_that_of_the_code_that_captured_it(tmp_path: Path) -> None:
+    ran = record(tmp_path, GRAPHS)
+    trace = ran.trace
+    told = ran.did("kernel")
+    names = {row["region"]: row["name"] for row in trace.regions.to_arrow().to_pylist()}
+    paths = {row["call_path"]: row for row in trace.call_paths.to_arrow().to_pylist()}
+    by_caller: Counter[str] = Counter()
+    every = np.arange(len(paths), dtype=np.int64)
+    sums = launched(trace, lambda work, _: work.end_ns - work.start_ns, every, np.arange(len(names), dtype=np.int64))
+    for path, ns in zip(sums.path.tolist(), sums.ns.tolist(), strict=True):
+        above = paths[paths[path]["parent"]]["parent"]  # the call, Gpu.launch, whose code it is
+        by_caller[names[paths[above]["region"]]] += ns
+    assert by_caller == {"layer": pytest.approx(sum(row["end_ns"] - row["start_ns"] for row in told), rel=0.01)}
 
 
 def test_launches_of_whole_graphs_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ class Launches:
     """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
 
     `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call;
-    `..._path` is the call path of either. `settled_ns`: no later stretch has anything that was launched before.
+    `..._path` is the call path of either. `captured_path` is that of the call that put a kernel into its CUDA graph, and
+    the operator is the one around that call, where there is one. `settled_ns`: no later stretch has anything that was launched before.
     """
 
     settled_ns: int
@@ -47,6 +48,7 @@ class Launches:
     operator_row: Ints
     operator_region: Ints
     operator_path: Ints
+    captured_path: Ints
 
     def __len__(self) -> int:
         """Return the number of activities."""
@@ -68,9 +70,9 @@ def launches(
     does not have the call, the one with the external id of the activity. `most`: spans that a stretch holds about.
     `numbering(location)` numbers the spans of a thread anew, stretch by stretch; `..._path` are these numbers then.
     """
-    host = _Host(trace, device.process, numbering)
+    host = _Host(trace, device, numbering)
     streams = {
-        location: [Attributes(trace, table, location, ("correlation", "external_id")) for table in _OF_ACTIVITY]
+        location: [Attributes(trace, table, location, _NUMBERS) for table in _OF_ACTIVITY]
         for location in device.locations
     }
     first, last = min(device.first_ns, host.first_ns), device.last_ns
@@ -84,28 +86,40 @@ def launches(
 
 
 _OF_ACTIVITY = ("kernel_spans", "copy_spans")
+_NUMBERS = ("correlation", "external_id", "captured_by")
 
 
-def _numbers(found: Work, streams: dict[int, list[Attributes]]) -> tuple[Ints, Ints]:
-    """Return correlation and external id of every activity, -1 where it has none."""
-    correlation, external = (np.full(len(found), -1, dtype=np.int64) for _ in range(2))
+def _numbers(found: Work, streams: dict[int, list[Attributes]]) -> tuple[Ints, Ints, Ints]:
+    """Return correlation, external id, and the correlation of the capture of every activity, -1 where it has none."""
+    correlation, external, captured = numbers = tuple(np.full(len(found), -1, dtype=np.int64) for _ in _NUMBERS)
     for location, tables in streams.items():
         (at,) = np.nonzero(found.location == location)
         at = at[np.argsort(found.row[at])]
         for table in tables:
             known = table.of(found.row[at])
-            for column, name in ((correlation, "correlation"), (external, "external_id")):
+            for column, name in zip(numbers, _NUMBERS, strict=True):
                 values = integers(known.column(name))
                 column[at[values > 0]] = values[values > 0]
     # Kineto before 2022 wrote the correlation there, too: that is no operator's number.
     external[external == correlation] = -1
-    return correlation, external
+    return correlation, external, captured
+
+
+def _captures(trace: Trace, device: Device) -> Ints:
+    """Return the correlations of the calls that put something into a graph that ran on this device, in order."""
+    streams = ", ".join(map(str, device.locations))
+    found: set[int] = set()
+    for table in _OF_ACTIVITY:
+        rows = trace.sql(f"select distinct captured_by from {table} where captured_by > 0 and location in ({streams})")
+        found.update(int(cast(int, row["captured_by"])) for row in rows.to_pylist())
+    return np.array(sorted(found), dtype=np.int64)
 
 
 class _Host:
     """Calls and operators of a process, read in order of time; the latest are at hand by their numbers."""
 
-    def __init__(self, trace: Trace, process: int, numbering: Callable[[int], Numbering] | None) -> None:
+    def __init__(self, trace: Trace, device: Device, numbering: Callable[[int], Numbering] | None) -> None:
+        process = device.process
         threads = [
             each
             for each in trace.locations.to_arrow().to_pylist()
@@ -124,6 +138,9 @@ class _Host:
         # Rows of both: start, number, then columns of Launches; in order of start.
         self._latest_calls = np.zeros((12, 0), dtype=np.int64)
         self._latest_operators = np.zeros((6, 0), dtype=np.int64)
+        # Calls that put something into a graph: it may be launched whenever the program likes.
+        self._captures = _captures(trace, device)
+        self._capturing_calls = self._latest_calls
         self._seen_ns = min((t["first_ns"] for t in threads), default=0)
         self.first_ns = min((t["first_ns"] for t in threads), default=2**62)
         self.spans = sum(t["span_count"] for t in threads)
@@ -143,16 +160,22 @@ class _Host:
                     spans = cast("SpanArrays", numbered)
                 calls.append(self._new_calls(location, spans, new))
                 operators.append(self._new_operators(location, spans, new))
+        if len(self._captures):
+            of_captures = [each[:, np.isin(each[1], self._captures)] for each in calls]
+            self._capturing_calls = np.concatenate([self._capturing_calls, *of_captures], axis=1)
         self._latest_calls = _with_latest(self._latest_calls, calls)
         self._latest_operators = _with_latest(self._latest_operators, operators)
 
-    def launches(self, correlation: Ints, external: Ints) -> Launches:
+    def launches(self, correlation: Ints, external: Ints, captured: Ints) -> Launches:
         """Return who launched the activities with these numbers, -1 where one has none."""
-        out = np.full((10, len(correlation)), -1, dtype=np.int64)
+        out = np.full((11, len(correlation)), -1, dtype=np.int64)
         at, known = _find(self._latest_calls[1], correlation)
-        out[:, known] = self._latest_calls[2:, at[known]]
+        out[:10, known] = self._latest_calls[2:, at[known]]
         at, known = _find(self._latest_operators[1], np.where(known, -1, external))
-        out[6:, known] = self._latest_operators[2:, at[known]]
+        out[6:10, known] = self._latest_operators[2:, at[known]]
+        at, known = _find(self._capturing_calls[1], captured)
+        out[6:10, known] = self._capturing_calls[8:, at[known]]
+        out[10, known] = self._capturing_calls[5, at[known]]
         # What the next `read` keeps is all that is looked through then.
         settled_ns = int(self._latest_calls[0, -_KEPT]) if self._latest_calls.shape[1] > _KEPT else -(2**62)
         return Launches(settled_ns, *out)
