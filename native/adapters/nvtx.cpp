@@ -10,6 +10,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -293,7 +294,8 @@ Domain* domain_create(std::string name) {
   Names& names = (*all)[name];
   names.of_nccl = name == "NCCL";
   names.domain = std::move(name);
-  return new Domain{&names, {}};
+  static auto* domains = new std::deque<Domain>;
+  return &domains->emplace_back(Domain{&names, {}});
 }
 Domain* domain_create_a(const char* name) { return domain_create(std::string(ascii(name))); }
 Domain* domain_create_w(const wchar_t* name) { return domain_create(narrow(name)); }

@@ -100,7 +100,7 @@ void as_told() {
 
 struct Told {
   std::atomic<int64_t> kernels;
-  std::atomic<uint64_t> launched;
+  std::atomic<uint64_t> launched, lost;
 };
 
 class Device {  // a thread that tells `late_us` after the launch
@@ -136,8 +136,11 @@ class Device {  // a thread that tells `late_us` after the launch
         const int64_t start = std::max(end, launch.ns + 100);
         end = start + 50;
         const auto span = kernel(launch.region, start, end, launch.ns, uint32_t(told_->kernels.load() + 1));
-        CHECK(strobe_stream_tell(stream, &span));
-        told_->kernels++;
+        // With a sanitizer the thread that empties the rings may be too slow for a small one.
+        if (strobe_stream_tell(stream, &span))
+          told_->kernels++;
+        else
+          told_->lost++;
         lock.lock();
       }
       strobe_streams_told(waiting_.empty() ? now : waiting_.front().ns);
@@ -203,7 +206,10 @@ void collected(int64_t late_us, uint32_t ring_bytes) {
   const auto file = open_process(folder.files(".blocks")[0]);
   CHECK(file->bytes_lost == 0 && told->launched == uint64_t(kSteps * kKernels));
   uint64_t kept = 0;
-  CHECK(kept_and_folded(*file, kept) == told->launched);
+  CHECK(kept_and_folded(*file, kept) == told->launched - told->lost);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CHECK(told->lost == 0);
+#endif
   CHECK(kept < told->launched / 2);  // most iterations are statistics
   if (ring_bytes < 1u << 20) return;
   // Kernels in detail are those of the iterations in detail: each that was launched in one, whenever it ran.
