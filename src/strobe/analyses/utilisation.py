@@ -1,4 +1,4 @@
-"""How much of each GPU was used, rung by rung: some kernel ran, its blocks filled the multiprocessors, warps filled these."""
+"""How much of each GPU was used, rung by rung: some kernel ran, blocks filled the multiprocessors, warps these."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from strobe.structure.gpu_model import GpuModel
 
 _NO_MODEL = "the trace does not say what the GPUs are: only the time in which kernels ran is known"
-_COLUMNS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers_per_thread", "shared_memory_bytes")
+_SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes")
 
 
 def run(trace: Trace) -> Table:

@@ -33,8 +33,9 @@ class Launches:
     """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
 
     `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call;
-    `..._path` is the call path of either. `captured_path` is that of the call that put a kernel into its CUDA graph, and
-    the operator is the one around that call, where there is one. `settled_ns`: no later stretch has anything that was launched before.
+    `..._path` is the call path of either. `captured_path` is that of the call that put a kernel into its CUDA graph,
+    and the operator is the one around that call, where there is one. `settled_ns`: no later stretch has anything that
+    was launched before.
     """
 
     settled_ns: int
@@ -174,8 +175,9 @@ class _Host:
         at, known = _find(self._latest_operators[1], np.where(known, -1, external))
         out[6:10, known] = self._latest_operators[2:, at[known]]
         at, known = _find(self._capturing_calls[1], captured)
-        out[6:10, known] = self._capturing_calls[8:, at[known]]
         out[10, known] = self._capturing_calls[5, at[known]]
+        known[known] = self._capturing_calls[8, at[known]] >= 0
+        out[6:10, known] = self._capturing_calls[8:, at[known]]
         # What the next `read` keeps is all that is looked through then.
         settled_ns = int(self._latest_calls[0, -_KEPT]) if self._latest_calls.shape[1] > _KEPT else -(2**62)
         return Launches(settled_ns, *out)
