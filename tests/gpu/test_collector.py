@@ -27,8 +27,8 @@ from tests.gpu import fake_cuda
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
-# The GPU's clock is converted between two readings of both: as exact as these are.
-CLOCK_NS = 2_000
+# The GPU's clock is converted between two readings of both: as exact as these are, on a busy machine.
+CLOCK_NS = 200_000
 
 
 class Recorded:
@@ -90,6 +90,11 @@ def attributed(trace: strobe.Trace) -> list[dict[str, Any]]:
             path = paths[path]["parent"]
         return names
 
+    numbers = {
+        (row["location"], row["row"]): (row["correlation"], row["graph_node"] or 0)
+        for table in ("kernel_spans", "copy_spans")
+        for row in trace.sql(f"select location, row, correlation, graph_node from {table}").to_pylist()
+    }
     found = []
     for device in devices(trace):
         for work, who in launches(trace, device):
@@ -97,6 +102,7 @@ def attributed(trace: strobe.Trace) -> list[dict[str, Any]]:
                 found.append(
                     {
                         "name": name_of[int(work.region[i])],
+                        "number": numbers[int(work.location[i]), int(work.row[i])],
                         "start_ns": int(work.start_ns[i]) + zero,
                         "end_ns": int(work.end_ns[i]) + zero,
                         "device": device.number,
@@ -112,11 +118,14 @@ def match(trace: strobe.Trace, told: list[dict[str, Any]]) -> list[tuple[dict[st
     """Pairs of what happened and what the trace has of it; one for one, at the same times."""
     seen = attributed(trace)
     assert len(seen) == len(told)
+    left = {(each["correlation"], each["node"]): each for each in told}
+    assert len(left) == len(told)
     pairs = []
-    left = sorted(told, key=lambda each: (each["start_ns"], each["name"]))
-    for truth, found in zip(left, seen, strict=True):
+    for found in seen:
+        truth = left.pop(found["number"])
         assert abs(truth["start_ns"] - found["start_ns"]) <= CLOCK_NS
-        assert abs(truth["end_ns"] - found["end_ns"]) <= CLOCK_NS
+        took = truth["end_ns"] - truth["start_ns"]
+        assert abs(took - (found["end_ns"] - found["start_ns"])) <= 200 + took // 100
         pairs.append((truth, found))
     return pairs
 

@@ -131,8 +131,18 @@ uint64_t client_now() {
 // GPU times become the client's by two pairs of readings, the first one and one of now, at the time of processing
 // (header of cuptiActivityRegisterTimestampCallback: linear interpolation).
 uint64_t first_gpu, first_cpu;
+// The tightest of several: a thread may rest between two readings.
+void read_pair(uint64_t& gpu_at, uint64_t& cpu_at) {
+  uint64_t width = ~0ull;
+  for (int i = 0; i < 20 && width > 2000; i++) {
+    const uint64_t before = client_now(), gpu = gpu_now(), after = client_now();
+    if (after - before >= width) continue;
+    width = after - before, gpu_at = gpu, cpu_at = before + width / 2;
+  }
+}
 uint64_t client_time(uint64_t gpu) {
-  const uint64_t gpu_at = gpu_now(), cpu_at = client_now();
+  uint64_t gpu_at = 0, cpu_at = 0;
+  read_pair(gpu_at, cpu_at);
   const double slope = gpu_at - first_gpu > 1'000'000 ? double(cpu_at - first_cpu) / double(gpu_at - first_gpu) : 1.0;
   return uint64_t(int64_t(cpu_at) + int64_t(double(int64_t(gpu - gpu_at)) * slope));
 }
@@ -452,8 +462,7 @@ bool attach() {
   gpu_now = reinterpret_cast<uint64_t (*)()>(dlsym(driver, "fake_cuda_gpu_now"));
   auto* connect = reinterpret_cast<void (*)(const Hooks*)>(dlsym(driver, "fake_cuda_attach"));
   if (!gpu_now || !connect) return false;
-  first_gpu = gpu_now();
-  first_cpu = client_now();
+  read_pair(first_gpu, first_cpu);
   connect(&all_hooks);
   return attached = true;
 }
@@ -737,8 +746,7 @@ API cuptiActivityRegisterTimestampCallback(Timestamp now) {
   if (!now) return kInvalidParameter;
   if (ever_enabled) return kNotCompatible;  // only before anything is enabled (header; stricter than it)
   timestamp = now;
-  first_gpu = gpu_now();
-  first_cpu = client_now();
+  read_pair(first_gpu, first_cpu);
   return kSuccess;
 }
 API cuptiActivityEnableLatencyTimestamps(uint8_t enable) {
