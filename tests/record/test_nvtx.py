@@ -1,6 +1,5 @@
 """NVTX of programs: domains, strings, ranges that end elsewhere, and what NCCL says of its calls in payloads."""
 
-import importlib.metadata
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ import pytest
 
 import strobe
 from strobe.structure.device_work import devices
-from tests.record.workshop import Workshop, quality_of
+from tests.record.workshop import Workshop, nvtx_headers, quality_of
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -22,9 +21,7 @@ COMMUNICATOR = "0x1234567890abcdef"
 @pytest.fixture(scope="session")
 def headers() -> Path:
     """The genuine NVTX's folder of headers."""
-    files = importlib.metadata.files("nvidia-nvtx") or []
-    (found,) = (file for file in files if file.name == "nvToolsExtPayload.h")
-    return Path(str(found.locate())).parents[1]
+    return nvtx_headers()
 
 
 @pytest.fixture(scope="session")
