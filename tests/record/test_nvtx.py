@@ -266,6 +266,27 @@ def test_start_end_ranges_lie_beside_the_threads(workshop: Workshop) -> None:
         assert 3 * 20_000_000 <= table["request"]["total_ns"] < 3 * 10_000_000_000
 
 
+def test_ranges_that_ended_before_a_kill_are_there(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import os, signal
+        import nvtx
+
+        open_ranges = [nvtx.start_range("over") for _ in range(2000)]
+        for each in open_ranges[:1000:50]:
+            nvtx.end_range(each)
+        for _ in range(1000):
+            nvtx.end_range(nvtx.start_range("alone"))
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+    )
+    workshop.recorded("program.py")
+    with strobe.open(workshop.trace) as trace:
+        of = "select s.name, l.kind, count(*) from spans s join locations l using (location) where s.paradigm = 'nvtx'"
+        assert rows(trace, f"{of} group by all order by 1") == [("alone", "task", 1000), ("over", "task", 20)]
+
+
 @pytest.mark.parametrize("kept", [0, 5])
 def test_start_end_ranges_follow_their_iteration_and_none_is_lost(workshop: Workshop, kept: int) -> None:
     workshop.write(
