@@ -6,7 +6,6 @@
 #include "core/clock.h"
 #include "core/ring.h"
 #include "core/session.h"
-#include "core/system_calls.h"
 #include "include/strobe.h"
 
 namespace strobe::nvtx {
@@ -15,15 +14,10 @@ namespace {
 
 struct OpenRange {
   uint32_t region;
+  uint32_t generation;  // of the recording that it belongs to
   int64_t start_ns;
-  uint64_t thread_id;
 };
-
-// The kernel's number of this thread; its ring knows it without a system call.
-uint64_t own_thread() {
-  const RingHeader* ring = producer.header;
-  return ring && ring->thread_id ? ring->thread_id : thread_id();
-}
+constexpr uint32_t kOfNone = ~0u;
 
 // With adapters_mutex: a fork's child has those of its parent, and may end them.
 std::unordered_map<uint64_t, OpenRange>& open_ranges() {
@@ -32,21 +26,41 @@ std::unordered_map<uint64_t, OpenRange>& open_ranges() {
 }
 uint64_t last_id = 0;
 
+// Those that are open belong to what is recorded until now, and whoever ends them later ends nothing.
+void leave_open_ranges(int) {
+  uint64_t left = 0;
+  {
+    std::lock_guard lock(session().adapters_mutex());
+    for (auto& [id, range] : open_ranges())
+      if (range.generation == session().generation()) range.generation = kOfNone, left++;
+  }
+  if (left) strobe_count("nvtx_ranges_never_ended", left);
+}
+
 // They nest neither in the thread where they began nor with each other, so that no location of a thread can hold them.
-void told(const FinishedRange&) { strobe_count("nvtx_start_end_ranges_not_recorded", 1); }
+void tell(const OpenRange& range, int64_t end_ns) {
+  const strobe_stream_span span{range.region, 0, range.start_ns, end_ns, range.start_ns, {}};
+  strobe_stream* const ranges = strobe_task_open("NVTX ranges", 0);
+  std::lock_guard lock(session().streams_mutex());
+  if (!strobe_stream_tell(ranges, &span) && session().recording(range.start_ns))
+    strobe_count("nvtx_start_end_ranges_not_recorded", 1);
+}
 
 }  // namespace
 
 uint64_t start_range(uint32_t region) {
   if (!region || producer.busy) return 0;  // from inside of the recorder, where the lock may be held
   const Inside inside;
-  const OpenRange range{region, monotonic_ns(), own_thread()};
+  // A forked child may begin with this.
+  const uint32_t generation = session().awake() ? session().generation() : kOfNone;
+  const OpenRange range{region, generation, monotonic_ns()};
   std::lock_guard lock(session().adapters_mutex());
   auto& open = open_ranges();
   if (open.size() >= kMostOpen) {
     strobe_count("nvtx_start_end_ranges_not_recorded", 1);
     return 0;
   }
+  strobe_streams_finish_with(leave_open_ranges);
   open.emplace(++last_id, range);
   return last_id;
 }
@@ -54,7 +68,8 @@ uint64_t start_range(uint32_t region) {
 void end_range(uint64_t id) {
   if (!id || producer.busy) return;
   const Inside inside;
-  FinishedRange range{};
+  OpenRange range{};
+  int64_t end_ns = 0;
   {
     std::lock_guard lock(session().adapters_mutex());
     auto& open = open_ranges();
@@ -63,11 +78,10 @@ void end_range(uint64_t id) {
       strobe_count("nvtx_pops_without_push", 1);
       return;
     }
-    const OpenRange& began = found->second;
-    range = {began.region, began.start_ns, monotonic_ns(), began.thread_id, own_thread()};
+    range = found->second, end_ns = monotonic_ns();
     open.erase(found);
   }
-  told(range);
+  if (range.generation == session().generation()) tell(range, end_ns);
 }
 
 }  // namespace strobe::nvtx

@@ -1,16 +1,10 @@
-// nvtx_ranges.h - start/end ranges of NVTX: they may end on another thread than they began on, and overlap freely.
+// nvtx_ranges.h - start/end ranges of NVTX: they may end on another thread than they began on, and overlap freely. They
+// are spans of locations beside the threads.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
 namespace strobe::nvtx {
-
-// One that is over.
-struct FinishedRange {
-  uint32_t region;
-  int64_t start_ns, end_ns;  // of CLOCK_MONOTONIC
-  uint64_t start_thread_id, end_thread_id;
-};
 
 constexpr size_t kMostOpen = 1u << 16;  // a program that ends none must not fill memory
 

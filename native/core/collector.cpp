@@ -54,7 +54,11 @@ uint64_t mix(uint64_t v) {
 class Collector::Place final : public SpanObserver {
  public:
   Place(Collector& collector, LocationBuilder& builder, PlaceKind kind)
-      : builder(builder), collector_(collector), main_(kind == kMain), stream_(kind == kStream) {
+      : builder(builder),
+        collector_(collector),
+        main_(kind == kMain),
+        stream_(kind == kStream || kind == kTask),
+        task_(kind == kTask) {
     builder.observe(this);
   }
 
@@ -80,7 +84,8 @@ class Collector::Place final : public SpanObserver {
   bool folded = false, kept = false;  // since the last commit
   bool over = false;                  // nothing follows: the ends of open spans are to be written, too
   bool main() const { return main_; }
-  bool stream() const { return stream_; }
+  bool stream() const { return stream_; }  // told when over, also a task
+  bool task() const { return task_; }
   uint64_t followed = 0;  // of a stream: decisions, from the first one on
 
  private:
@@ -89,7 +94,7 @@ class Collector::Place final : public SpanObserver {
     uint64_t position;
   };
   Collector& collector_;
-  const bool main_, stream_;
+  const bool main_, stream_, task_;
   std::vector<Open> open_;
 };
 
@@ -526,8 +531,14 @@ void Collector::settle_stream(Place& place, uint64_t decisions) {
   for (; place.followed < decisions; place.followed++) {
     const Decision& decision = decisions_[size_t(place.followed - decisions_gone_)];
     if (!builder.rows()) continue;
-    const uint64_t row = builder.attached.span_since(decision.until_ns, builder.base_row() + builder.settled());
-    const size_t n = row == PendingRows::kNoSpan ? builder.rows() : size_t(row - builder.base_row());
+    size_t n = builder.rows();
+    if (place.task()) {
+      n = builder.first_since(decision.until_ns);
+    } else if (const uint64_t row =
+                   builder.attached.span_since(decision.until_ns, builder.base_row() + builder.settled());
+               row != PendingRows::kNoSpan) {
+      n = size_t(row - builder.base_row());
+    }
     if (decision.keep)
       keep(place, n, false, decision.class_id);
     else

@@ -38,7 +38,7 @@ class Collector {
   ~Collector();
   Collector(const Collector&) = delete;
 
-  enum PlaceKind { kThread, kMain, kStream };
+  enum PlaceKind { kThread, kMain, kStream, kTask };
   // A location, before its first span.
   void add(LocationBuilder& builder, PlaceKind kind);
   // A location's thread has ended and all its records were fed: its rows are decided now. After the next commit, remove
@@ -133,7 +133,8 @@ class Collector {
   void end_iteration(const structure::Cut& end, size_t main_rows, bool last);
   void scan(size_t until, int64_t end_ns);
   void touch(uint32_t path, int64_t start_ns, int64_t end_ns);
-  // What ran on a stream is told long after it was launched: it follows the iteration that launched it.
+  // What ran on a stream is told long after it was launched: it follows the iteration that launched it. A task follows
+  // that in which it began, or where it is told after that was decided, the next one.
   struct Decision {
     int64_t until_ns;
     bool keep;

@@ -146,10 +146,11 @@ bool Session::round(bool last) {
   for (const Work& w : work) {
     Slot& slot = *w.slot;
     const uint64_t mask = options_.ring_bytes / 8 - 1;  // a header can be lost (guard.h)
-    const bool of_stream = slot.header->of_stream;
+    const uint32_t of_stream = slot.header->of_stream;
     auto at_ns = [&](uint64_t t) { return of_stream ? int64_t(t) : line.at(t < now.ticks ? t : now.ticks); };
     if (collector_ && !slot.watched) {
-      collector_->add(*slot.builder, of_stream                                      ? Collector::kStream
+      collector_->add(*slot.builder, of_stream == kOfTask                           ? Collector::kTask
+                                     : of_stream                                    ? Collector::kStream
                                      : slot.header->thread_id == uint64_t(getpid()) ? Collector::kMain
                                                                                     : Collector::kThread);
       slot.watched = true;

@@ -102,12 +102,11 @@ bool Session::new_ring(Producer& p) {
 }
 
 // Everything that a thread's record needs: files (of a child that was forked), the drainer, a ring of its own.
-bool Session::make_recordable(Producer& p) {
+bool Session::awake() {
   const int state = state_.load();
   if (muted_ || (state != kActive && state != kForked)) return false;
-  const bool has_ring = p.header && p.generation == generation_.load();
   const bool resumes = paused_ && !forks_;
-  if (state == kActive && !resumes && (has_ring || failed_)) return has_ring;
+  if (state == kActive && !resumes) return true;
   const WithoutSignals whole;
   if (state_.load() == kForked) {
     // First record in a forked child. If its files cannot be made the child runs unrecorded, which its parent's trace
@@ -116,7 +115,15 @@ bool Session::make_recordable(Producer& p) {
   }
   if (!active()) return false;
   if (resumes) resume();
-  return (p.header && p.generation == generation_.load()) || new_ring(p);
+  return true;
+}
+
+bool Session::make_recordable(Producer& p) {
+  if (!awake()) return false;
+  const bool has_ring = p.header && p.generation == generation_.load();
+  if (has_ring || failed_) return has_ring;
+  const WithoutSignals whole;
+  return new_ring(p);
 }
 
 // Full: gives the drainer time before anything is lost. It needs neither the GIL nor any lock that this thread could

@@ -71,12 +71,16 @@ struct RingsHeader {  // page 0..; everything here survives kill -9
 constexpr uint32_t kRingsHeaderBytes = 4 * kPage;
 static_assert(sizeof(RingsHeader) <= kRingsHeaderBytes);
 
+// What a location is, as the trace numbers it (model/kinds.py).
+enum RingKind : uint8_t { kOfThread = 0, kOfStream = 1, kOfTask = 2 };
+
 struct RingHeader {
   uint32_t magic, capacity;  // capacity in records, a power of two
   std::atomic<uint32_t> state;
   uint32_t location;
   uint64_t thread_id;
-  uint32_t of_stream;  // 1: its times are ns of CLOCK_MONOTONIC, not ticks, and those of its rows are launches
+  uint32_t of_stream;  // a RingKind; not of a thread: its times are ns of CLOCK_MONOTONIC, not ticks, and those of
+                       // its rows are launches
   alignas(64) std::atomic<uint64_t> head;
   alignas(64) std::atomic<uint64_t> tail;
   std::atomic<uint64_t> lost;  // records that found no room

@@ -216,6 +216,7 @@ void Session::stop_at_exit() {
 
 void Session::before_fork() {
   windows_.lock();
+  streams_mutex_.lock();
   control_.lock();
   adapters_mutex_.lock();
   slots_mutex_.lock();
@@ -242,6 +243,7 @@ void Session::after_fork_in_parent() {
   slots_mutex_.unlock();
   adapters_mutex_.unlock();
   control_.unlock();
+  streams_mutex_.unlock();
   windows_.unlock();
 }
 

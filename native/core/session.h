@@ -63,6 +63,8 @@ class Session {
   std::string file_beside(const char* suffix);
   // A fact that became known while the process runs.
   void note(std::string_view json);
+  // Whether what comes now is recorded: begins with a forked child, and goes on where the recorder rests.
+  bool awake();
   void slow_put(RecordKind kind, uint32_t region);
   void slow_row(uint32_t kind, uint64_t at_ticks, const int64_t* values);
   uint32_t text(std::string_view value);
@@ -72,7 +74,7 @@ class Session {
   strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   bool tell(StreamProducer& stream, const strobe_stream_span& span);
   void streams_told(int64_t launched_ns) { streams_told_ns_.store(launched_ns, std::memory_order_release); }
-  void finish_streams_with(void (*finish)(int)) { finish_streams_ = finish; }
+  void finish_streams_with(void (*finish)(int));
   void finish_streams(bool ends);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
@@ -89,6 +91,8 @@ class Session {
   const char* error() const { return error_; }
   RegionTable& regions() { return regions_; }
   std::mutex& adapters_mutex() { return adapters_mutex_; }  // for the tables of adapters
+  // For those that open streams, and for several threads that tell of one: held while there is no room.
+  std::mutex& streams_mutex() { return streams_mutex_; }
 
   // at-fork handlers
   void before_fork();
@@ -154,9 +158,10 @@ class Session {
   static pthread_key_t thread_key();  // its destructor tells of a thread's end
 
   std::atomic<int> state_{kIdle};
-  // Taken in this order where one holds several: control, adapters, slots, regions, file, counters, throttle, own
-  // memory. A fork takes them all, so that none is held in the child by a thread that is not there.
+  // Taken in this order where one holds several: streams, control, adapters, slots, regions, file, counters, throttle,
+  // own memory. A fork takes them all, so that none is held in the child by a thread that is not there.
   std::mutex windows_;  // mute, unmute; before control
+  std::mutex streams_mutex_;
   std::mutex control_;  // start, stop, restart
   std::mutex adapters_mutex_;
   std::mutex slots_mutex_;
@@ -202,7 +207,7 @@ class Session {
   std::atomic<bool> paused_{false}, muted_{false};
   int64_t muted_since_ns_ = 0;
   std::atomic<int64_t> streams_told_ns_{INT64_MAX};
-  std::atomic<void (*)(int)> finish_streams_{nullptr};
+  std::atomic<void (*)(int)> finish_streams_[4]{};
   std::atomic<int64_t> recording_since_ns_{0};  // what was launched before belongs to no window, or to an earlier one
   bool was_muted_ = false;                      // spans that began outside of a window end in it
   std::atomic<bool> forks_{false};

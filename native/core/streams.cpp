@@ -2,6 +2,7 @@
 
 #include <map>
 #include <new>
+#include <tuple>
 
 #include "core/session.h"
 #include "core/without_signals.h"
@@ -22,7 +23,7 @@ bool Session::new_stream_ring(StreamProducer& stream) {
   if (!slot) return false;
   const uint32_t location = next_location_++;
   Writer w;
-  w.u64(stream.number), w.u8(1), w.text(stream.name), w.u64(uint64_t(stream.device));  // 1: a stream
+  w.u64(stream.number), w.u8(stream.kind), w.text(stream.name), w.u64(uint64_t(stream.device));
   std::string chunk;
   append_chunk(chunk, kLocationChunk, location, 1, w.bytes);
   append(chunk);
@@ -30,7 +31,7 @@ bool Session::new_stream_ring(StreamProducer& stream) {
   slot->header->capacity = options_.ring_bytes / 8;
   slot->header->location = location;
   slot->header->thread_id = stream.number + 1;  // not 0, which would hide it
-  slot->header->of_stream = 1;
+  slot->header->of_stream = stream.kind;
   slot->header->head.store(0), slot->header->tail.store(0);
   slot->header->state.store(kRingActive);
   slot->builder = std::make_unique<LocationBuilder>(location, *paths_);
@@ -80,17 +81,33 @@ bool Session::tell(StreamProducer& stream, const strobe_stream_span& span) {
 }
 
 void Session::finish_streams(bool ends) {
-  void (*finish)(int) = finish_streams_.load();
-  if (finish && active()) finish(ends);
+  for (auto& place : finish_streams_)
+    if (void (*finish)(int) = place.load(); finish && active()) finish(ends);
+}
+
+void Session::finish_streams_with(void (*finish)(int)) {
+  for (auto& place : finish_streams_) {
+    void (*none)(int) = nullptr;
+    if (!finish)
+      place = nullptr;
+    else if (place == finish || place.compare_exchange_strong(none, finish))
+      return;
+  }
 }
 
 namespace {
 
-std::mutex streams_mutex;  // of the table below; a fork's child never opens the parent's streams
-
-std::map<std::pair<int64_t, uint64_t>, strobe_stream>& streams() {
-  static auto* all = new std::map<std::pair<int64_t, uint64_t>, strobe_stream>;
+std::map<std::tuple<RingKind, int64_t, uint64_t>, strobe_stream>& streams() {  // with streams_mutex
+  static auto* all = new std::map<std::tuple<RingKind, int64_t, uint64_t>, strobe_stream>;
   return *all;
+}
+
+strobe_stream* open(RingKind kind, const char* name, int64_t device, uint64_t number) {
+  const Inside inside;
+  std::lock_guard lock(session().streams_mutex());
+  strobe_stream& stream = streams()[{kind, device, number}];
+  if (stream.name.empty()) stream.name = name, stream.kind = kind, stream.device = device, stream.number = number;
+  return &stream;
 }
 
 }  // namespace
@@ -101,11 +118,10 @@ using strobe::session;
 extern "C" {
 
 strobe_stream* strobe_stream_open(const char* name, int64_t device, uint64_t number) {
-  const strobe::Inside inside;
-  std::lock_guard lock(strobe::streams_mutex);
-  strobe_stream& stream = strobe::streams()[{device, number}];
-  if (stream.name.empty()) stream.name = name, stream.device = device, stream.number = number;
-  return &stream;
+  return strobe::open(strobe::kOfStream, name, device, number);
+}
+strobe_stream* strobe_task_open(const char* name, uint64_t number) {
+  return strobe::open(strobe::kOfTask, name, -1, number);
 }
 
 int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
@@ -128,10 +144,11 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
     fits = &stream->lanes.emplace_back();
     const size_t lanes = stream->lanes.size();
     fits->name = lanes == 1 ? stream->name : stream->name + " (" + std::to_string(lanes) + ")";
-    fits->device = stream->device, fits->number = stream->number;
+    fits->kind = stream->kind, fits->device = stream->device, fits->number = stream->number;
   }
   const bool told = fits && session().tell(*fits, told_span);
-  if (!told && session().recording(span->launched_ns)) strobe_count("stream_spans_lost", 1);
+  const bool missing = !told && stream->kind == strobe::kOfStream && session().recording(span->launched_ns);
+  if (missing) strobe_count("stream_spans_lost", 1);
   return told;
 }
 

@@ -1,5 +1,6 @@
-// streams.h - locations of a device: what ran there is told by one thread when it is over, and goes through rings as
-// what threads record does, so that a kill loses nothing that was told.
+// streams.h - locations beside the threads (streams of a device, tasks of the program): what ran there is told by one
+// thread at a time when it is over, and goes through rings as what threads record does, so that a kill loses nothing
+// that was told.
 #pragma once
 #include <stdint.h>
 #include <deque>
@@ -14,6 +15,7 @@ namespace strobe {
 // One location of a stream: a stream whose spans overlap has several.
 struct StreamProducer {
   std::string name;
+  RingKind kind = kOfStream;
   int64_t device = -1;
   uint64_t number = 0;
   Producer spans;
@@ -29,6 +31,7 @@ struct StreamProducer {
 struct strobe_stream {
   static constexpr size_t kMostLanes = 64;  // what overlaps more is counted, and left out
   std::string name;
+  strobe::RingKind kind;
   int64_t device;
   uint64_t number;
   std::deque<strobe::StreamProducer> lanes;

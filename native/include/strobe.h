@@ -196,10 +196,15 @@ STROBE_API strobe_stream* strobe_stream_open(const char* name, int64_t device, u
 // One that begins up to 100 ns before the last one ended begins there: clocks are no better. 0 where it could not be
 // recorded, which is counted.
 STROBE_API int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span);
+// A location of what the program does beside its threads, as ranges that begin on one and end on another: the same, of
+// no device. Spans are told by one thread at a time, in whatever order they end. What could not be recorded is the
+// caller's to count.
+STROBE_API strobe_stream* strobe_task_open(const char* name, uint64_t number);
 // Everything that was launched before this moment is told (INT64_MAX: nothing will come late, as at the beginning):
 // iterations of the main loop are decided for streams up to there.
 STROBE_API void strobe_streams_told(int64_t launched_ns);
-// Is called before the recording rests (0) or ends (1): what is known is to be told now. One function; NULL: none.
+// Is called before the recording rests (0) or ends (1): what is known is to be told now. Up to four functions; NULL:
+// none of them any more.
 STROBE_API void strobe_streams_finish_with(void (*finish)(int ends));
 
 // --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost

@@ -517,7 +517,7 @@ void ProcessFile::recover(const std::string& rings_path) {
         if (builder.full() && !short_spans.on()) builder.seal(recovered_.chunks, at + 1, decoder.epoch), emit_rows();
       }
       feed_rows_until(head);
-      if (ring.of_stream) late.feed(builder);
+      if (ring.of_stream == kOfStream) late.feed(builder);
       if (builder.dirty() && short_spans.on())
         seal_without_short(builder, short_spans, paths, left_out, recovered_.chunks, head, decoder.epoch);
       else if (builder.dirty())

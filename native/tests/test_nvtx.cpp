@@ -6,6 +6,7 @@
 
 #include "adapters/nvtx_payload.h"
 #include "adapters/torch_collectives.h"
+#include "core/clock.h"
 #include "kernels/side_tables.h"
 #include "tests/check.h"
 
@@ -56,6 +57,28 @@ void inject() {
   CHECK(InitializeInjectionNvtxExtension(&info) == 1 && !payload[0]);  // another extension
   info.module = nvtx::kPayloadModule;
   CHECK(InitializeInjectionNvtxExtension(&info) == 1 && payload[0] && payload[7] && !payload[8]);
+}
+
+struct Range {
+  std::string location;
+  int64_t start_ns, end_ns;
+};
+
+// Spans of the locations beside the threads, by name.
+std::multimap<std::string, Range> ranges_of(const std::string& blocks) {
+  auto file = open_process(blocks);
+  std::map<uint32_t, std::string> known;
+  for (const Region& r : file->regions) known[r.id] = r.name;
+  std::multimap<std::string, Range> found;
+  for (const auto& [id, location] : file->locations) {
+    if (location.kind != 2) continue;
+    CHECK(location.device == -1);
+    const Spans spans = all_spans(*file, id);
+    for (size_t i = 0; i < spans.row.size(); i++)
+      found.emplace(known.at(file->path_region[spans.path[i]]),
+                    Range{location.name, spans.start_ns[i], spans.start_ns[i] + spans.duration_ns[i]});
+  }
+  return found;
 }
 
 // Name and module of each span.
@@ -123,14 +146,92 @@ void too_many_names() {
 void that_end_elsewhere() {
   Folder folder;
   start(folder);
-  const uint64_t first = start_range("first"), second = start_range("second");
+  const int64_t before = monotonic_ns();
+  const uint64_t first = start_range("first"), never = start_range("never over"), second = start_range("second");
+  const int64_t begun = monotonic_ns();
   CHECK(first && second && first != second);
+  usleep(2000);
+  const int64_t between = monotonic_ns();
   std::thread([&] { end_range(first), end_range(first); }).join();  // the second time it is over
+  const int64_t ended = monotonic_ns();
   end_range(second);
+  end_range(start_range("third"));
   strobe_stop();
-  CHECK(counted(folder, "nvtx_start_end_ranges_not_recorded") == 2);
+  end_range(never);
+  CHECK(counted(folder, "nvtx_start_end_ranges_not_recorded") == 0);
+  CHECK(counted(folder, "nvtx_ranges_never_ended") == 1);
   CHECK(counted(folder, "nvtx_pops_without_push") == 1);
-  CHECK(spans_of(folder).empty());
+  const auto found = ranges_of(folder.files(".blocks")[0]);
+  CHECK(found.size() == 3 && spans_of(folder).size() == 3);
+  const Range one = found.find("first")->second, two = found.find("second")->second;
+  CHECK(one.location == "NVTX ranges" && two.location == "NVTX ranges (2)");
+  CHECK(before <= one.start_ns && one.start_ns <= two.start_ns && two.start_ns <= begun);
+  CHECK(between <= one.end_ns && one.end_ns <= ended && ended <= two.end_ns);
+  CHECK(found.find("third")->second.location == "NVTX ranges");
+}
+
+// Windows: what is open when one ends belongs to none. Children: what they begin is theirs, what their parent began is
+// not; one that has nothing but ranges is recorded, too.
+void of_windows_and_children() {
+  Folder folder;
+  start(folder);
+  const uint64_t over_windows = start_range("over two windows");
+  strobe_mute();
+  end_range(start_range("between"));
+  strobe_unmute();
+  end_range(over_windows);
+  end_range(start_range("in the second"));
+  const uint64_t of_parent = start_range("of the parent");
+  const pid_t pid = fork();
+  end_range(of_parent);
+  if (pid == 0) {
+    end_range(start_range("of the child"));
+    (void)!start_range("never over");
+    strobe_stop();
+    _exit(0);
+  }
+  CHECK(status_of(pid) == 0);
+  strobe_stop();
+  std::multiset<std::multiset<std::string>> names;
+  for (const std::string& blocks : folder.files(".blocks")) {
+    std::multiset<std::string> of_process;
+    for (const auto& [name, range] : ranges_of(blocks)) of_process.insert(name);
+    names.insert(of_process);
+    CHECK(open_process(blocks)->end_json[0].find("\"nvtx_ranges_never_ended\": 1") != std::string::npos);
+  }
+  CHECK((names == std::multiset<std::multiset<std::string>>{{"in the second", "of the parent"}, {"of the child"}}));
+}
+
+// Threads that end ranges while others fork: nobody waits for ever.
+void while_others_fork() {
+  Folder folder;
+  start(folder);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; t++)
+    threads.emplace_back([&done] {
+      while (!done) end_range(start_range("over"));
+    });
+  for (int i = 0; i < 20; i++) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      for (int k = 0; k < 10; k++) end_range(start_range("of a child"));
+      strobe_stop();
+      _exit(0);
+    }
+    CHECK(status_of(pid) == 0);
+  }
+  done = true;
+  for (auto& thread : threads) thread.join();
+  strobe_stop();
+  int children = 0;
+  for (const std::string& blocks : folder.files(".blocks")) {
+    const auto found = ranges_of(blocks);
+    if (found.count("over")) continue;
+    CHECK(found.size() == 10 && found.count("of a child") == 10);
+    children++;
+  }
+  CHECK(children == 20);
 }
 
 // The core allocates inside of the recorder, and holds its locks there; this program's allocator has ranges.
@@ -247,8 +348,10 @@ void of_threads() {
     });
   for (auto& thread : threads) thread.join();
   strobe_stop();
-  CHECK(spans_of(folder).size() == 8000);
-  CHECK(counted(folder, "nvtx_start_end_ranges_not_recorded") == 8000);
+  const auto ranges = ranges_of(folder.files(".blocks")[0]);
+  CHECK(ranges.size() == 8000 && ranges.count("over") == 8000);
+  CHECK(spans_of(folder).size() == 16000);
+  CHECK(counted(folder, "nvtx_start_end_ranges_not_recorded") == 0);
 }
 
 }  // namespace
@@ -270,6 +373,8 @@ int main() {
   inject();
   names();
   that_end_elsewhere();
+  of_windows_and_children();
+  while_others_fork();
   of_torch_and_nccl();
   of_threads();
   of_an_allocator();

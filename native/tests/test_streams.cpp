@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "core/clock.h"
@@ -181,11 +182,11 @@ void train(Told* told, Device& device, int steps) {
   }
 }
 
-uint64_t kept_and_folded(const ProcessFile& file, uint64_t& kept) {
+uint64_t kept_and_folded(const ProcessFile& file, uint64_t& kept, uint32_t kind = 1) {
   uint64_t all = 0;
   kept = 0;
   for (const auto& [id, location] : file.locations) {
-    if (location.kind != 1) continue;
+    if (location.kind != kind) continue;
     kept += all_spans(file, id).row.size();
     for (size_t i = 0; i < file.statistics.size(); i++)
       if (file.statistics.key(i).location == id) all += file.statistics.entry(i).count;
@@ -223,6 +224,65 @@ void collected(int64_t late_us, uint32_t ring_bytes) {
   CHECK(kept >= (in_detail + before - 2) * kKernels && kept <= (in_detail + before + 2) * kKernels);
   const Spans spans = all_spans(*file, uint32_t(rows.location[0]));
   CHECK(std::is_sorted(rows.row.begin(), rows.row.end()) && rows.row.back() == int64_t(spans.row.size()) - 1);
+}
+
+// Tasks follow the iteration in which they began, or where they end later than it the next one; none is lost.
+void tasks_are_collected() {
+  Folder folder;
+  constexpr uint64_t kTasks = 5;
+  std::vector<int64_t> begun;  // of those that end in their iteration
+  start(folder, {.keep = 6});
+  strobe_region_info info{};
+  info.name = "Optimizer.step#Adam.step", info.paradigm = STROBE_TORCH;
+  const uint32_t step = strobe_region(&info);
+  info.name = "aten::add", info.role = STROBE_ROLE_OPERATOR;
+  const uint32_t work = strobe_region(&info), range = region("range"), over = region("over");
+  strobe_stream* tasks = strobe_task_open("tasks", 0);
+  CHECK(tasks == strobe_task_open("tasks", 0) && tasks != strobe_stream_open("tasks", -1, 0));
+  const auto tell = [&](uint32_t region, int64_t start) {
+    const strobe_stream_span span{region, 0, start, monotonic_ns(), start, {}};
+    CHECK(strobe_stream_tell(tasks, &span));
+  };
+  int64_t before = 0;
+  for (int i = 0; i < kSteps; i++) {
+    const int64_t here = monotonic_ns();
+    for (uint64_t k = 0; k < kTasks; k++) {
+      const int64_t start = monotonic_ns();
+      strobe_enter(work), strobe_leave(work);
+      tell(range, start), begun.push_back(start);
+    }
+    if (before) tell(over, before);
+    before = here;
+    usleep(300);
+    strobe_enter(step);
+    strobe_leave(step);
+  }
+  strobe_stop();
+  const auto file = open_process(folder.files(".blocks")[0]);
+  uint64_t kept = 0;
+  CHECK(file->bytes_lost == 0);
+  CHECK(kept_and_folded(*file, kept, 2) == kSteps * kTasks + kSteps - 1);
+  CHECK(file->iterations.size() > kSteps / 2);
+  std::multimap<uint32_t, int64_t> starts;
+  for (const auto& [id, location] : file->locations) {
+    CHECK(location.kind != 1);
+    const Spans spans = all_spans(*file, id);
+    for (size_t i = 0; location.kind == 2 && i < spans.row.size(); i++)
+      starts.emplace(file->path_region[spans.path[i]], spans.start_ns[i]);
+  }
+  std::multiset<int64_t> in_detail;
+  for (auto [first, last] = starts.equal_range(range); first != last; ++first) in_detail.insert(first->second);
+  int64_t first_ns = INT64_MAX, last_ns = 0;
+  for (const auto& iteration : file->iterations) {
+    const int64_t end_ns = iteration.start_ns + iteration.duration_ns;
+    first_ns = std::min(first_ns, iteration.start_ns), last_ns = std::max(last_ns, end_ns);
+    for (const int64_t start : begun)
+      if (start >= iteration.start_ns && start < end_ns)
+        CHECK(in_detail.count(start) == (iteration.detail == structure::kAllDetail));
+  }
+  CHECK(in_detail.size() < begun.size() / 2);
+  for (const int64_t start : begun)
+    if (start < first_ns) CHECK(in_detail.count(start) == 1);  // before the loop was known, all is kept
 }
 
 [[maybe_unused]] void killed(Told* told, uint32_t keep, int after_us) {
@@ -279,6 +339,7 @@ void is_asked_before_the_end() {
 int main() {
   as_told();
   is_asked_before_the_end();
+  tasks_are_collected();
   collected(0, 1 << 20);
   collected(50000, 1 << 20);
   collected(20000, 64 << 10);

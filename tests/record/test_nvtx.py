@@ -1,6 +1,5 @@
 """NVTX of programs: domains, strings, ranges that end elsewhere, and what NCCL says of its calls in payloads."""
 
-import importlib.metadata
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import strobe
-from tests.record.workshop import Workshop, quality_of
+from strobe.structure.device_work import devices
+from tests.record.workshop import Workshop, nvtx_headers, quality_of
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -21,9 +21,7 @@ COMMUNICATOR = "0x1234567890abcdef"
 @pytest.fixture(scope="session")
 def headers() -> Path:
     """The genuine NVTX's folder of headers."""
-    files = importlib.metadata.files("nvidia-nvtx") or []
-    (found,) = (file for file in files if file.name == "nvToolsExtPayload.h")
-    return Path(str(found.locate())).parents[1]
+    return nvtx_headers()
 
 
 @pytest.fixture(scope="session")
@@ -216,9 +214,110 @@ def test_domains_texts_and_ranges_that_end_elsewhere_of_the_python_package(works
             "select s.name, r.module, count(*) from spans s join regions r using (region) where s.paradigm = 'nvtx'"
             " group by all order by 2",
         )
-    assert found == [("gleich, größer 😀", module, 1) for module in ("", "one", "two")]
+    nested = [("gleich, größer 😀", module, 1) for module in ("", "one", "two")]
+    assert sorted(found) == sorted([*nested, *((f"overlaps {i}", "", 1) for i in range(3))])
     assert quality_of(workshop.trace, "nvtx_pops_without_push") == 3
-    assert quality_of(workshop.trace, "nvtx_start_end_ranges_not_recorded") == 3
+    assert not quality_of(workshop.trace, "nvtx_start_end_ranges_not_recorded")
+
+
+def test_start_end_ranges_lie_beside_the_threads(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import threading, time
+        import nvtx
+
+        domain = nvtx.get_domain("requests")
+        attributes = domain.get_event_attributes("request")
+        requests = [domain.start_range(attributes) for _ in range(3)]
+        left = nvtx.start_range("never over")
+        time.sleep(0.02)
+        threads = [threading.Thread(target=domain.end_range, args=(request,)) for request in requests]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for _ in range(2):
+            nvtx.end_range(nvtx.start_range("alone"))
+        """,
+    )
+    assert workshop.recorded("program.py").visible == ("", "", 0)
+    assert quality_of(workshop.trace, "nvtx_ranges_never_ended") == 1
+    with strobe.open(workshop.trace) as trace:
+        found = rows(
+            trace,
+            "select l.name as location, l.kind, l.device, s.name, r.module, r.role, count(*) from spans s"
+            " join locations l using (location) join regions r using (region) where s.paradigm = 'nvtx'"
+            " group by all order by 1, 4",
+        )
+        request, alone = ("request", "requests", "range", 1), ("alone", "", "range", 2)
+        of_task = ("task", None)
+        assert found == [
+            ("NVTX ranges", *of_task, *alone),
+            ("NVTX ranges", *of_task, *request),
+            ("NVTX ranges (2)", *of_task, *request),
+            ("NVTX ranges (3)", *of_task, *request),
+        ]
+        # They are no GPU's, not the work of a thread in the profile, and ranges as others.
+        assert devices(trace) == []
+        assert "request" not in [row["name"] for row in trace.profile().to_arrow().to_pylist()]
+        table = {row["name"]: row for row in trace.ranges().to_arrow().to_pylist()}
+        assert (table["request"]["calls"], table["alone"]["calls"], table["request"]["projected"]) == (3, 2, 0)
+        assert 3 * 20_000_000 <= table["request"]["total_ns"] < 3 * 10_000_000_000
+
+
+def test_ranges_that_ended_before_a_kill_are_there(workshop: Workshop) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import os, signal
+        import nvtx
+
+        open_ranges = [nvtx.start_range("over") for _ in range(2000)]
+        for each in open_ranges[:1000:50]:
+            nvtx.end_range(each)
+        for _ in range(1000):
+            nvtx.end_range(nvtx.start_range("alone"))
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+    )
+    workshop.recorded("program.py")
+    with strobe.open(workshop.trace) as trace:
+        of = "select s.name, l.kind, count(*) from spans s join locations l using (location) where s.paradigm = 'nvtx'"
+        assert rows(trace, f"{of} group by all order by 1") == [("alone", "task", 1000), ("over", "task", 20)]
+
+
+@pytest.mark.parametrize("kept", [0, 5])
+def test_start_end_ranges_follow_their_iteration_and_none_is_lost(workshop: Workshop, kept: int) -> None:
+    workshop.write(
+        "program.py",
+        """
+        import time
+        import nvtx
+        import strobe
+
+        over = None
+        for number in range(300):
+            with_end = nvtx.start_range("within")
+            time.sleep(0.0005)
+            nvtx.end_range(with_end)
+            if over is not None:
+                nvtx.end_range(over)
+            over = nvtx.start_range("into the next")
+            strobe.step()
+        nvtx.end_range(over)
+        """,
+    )
+    assert workshop.recorded("--keep", str(kept), "program.py").visible == ("", "", 0)
+    with strobe.open(workshop.trace) as trace:
+        of = "where name in ('within', 'into the next') group by name order by name"
+        spans = dict(rows(trace, f"select name, count(*) from spans {of}"))
+        sums = dict(rows(trace, f"select name, sum(count)::int from statistics {of}"))
+        # What threads do is the profile; folded or not, these are of none.
+        assert not {"within", "into the next"} & {row["name"] for row in trace.profile().to_arrow().to_pylist()}
+    for name in ("within", "into the next"):
+        assert int(str(spans.get(name, 0))) + int(str(sums[name])) == 300
+        assert int(str(sums[name])) > 100
 
 
 def test_what_pytorch_asks_nccl_for_counts_once(workshop: Workshop, headers: Path) -> None:

@@ -1,6 +1,7 @@
 """Real programs, started plainly and under `strobe run`, in a folder of their own."""
 
 import contextlib
+import importlib.metadata
 import os
 import pty
 import subprocess
@@ -31,6 +32,13 @@ class Outcome:
     def visible(self) -> tuple[str, str, int]:
         """Everything that a user of the program can see of it."""
         return self.stdout, self.stderr, self.returncode
+
+
+def nvtx_headers() -> Path:
+    """The folder of the genuine NVTX's headers."""
+    files = importlib.metadata.files("nvidia-nvtx") or []
+    (found,) = (file for file in files if file.name == "nvToolsExtPayload.h")
+    return Path(str(found.locate())).parents[1]
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -34,8 +34,9 @@ def run(trace: Trace, *, rank: int | None = None) -> Table:
     A collective takes from the start to the end of its kernel (NCCL, RCCL), call (MPI) or execution on a thread of its
     own (gloo), or from its request to its completion (MPI, not blocking). That includes waiting for ranks that come
     later: bandwidths are what the program saw, and the peak, of the fastest single collective, is nearer to what the
-    network can do. Where NCCL's kernels are not recorded, its calls are shown, with their bytes: their time is that of
-    handing over to the GPU.
+    network can do. What kernels of a recording move is what the call of NCCL says in which they were launched; calls of
+    a group (ncclGroupStart) are one execution, whose bytes add up. Where NCCL's kernels are not recorded, its calls are
+    shown, with their bytes: their time is that of handing over to the GPU.
 
     in, out = elements times the size of their type (PyTorch), or bytes sent to all and received from all (MPI, as
     Score-P counts). size: as nccl-tests defines it (doc/PERFORMANCE.md): the buffer of an all-reduce, broadcast or

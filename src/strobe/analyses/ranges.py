@@ -20,7 +20,8 @@ def run(trace: Trace) -> Table:
 
     An execution of a range is projected from the first start to the last end of the kernels, copies and sets whose
     launching call began inside it, on the same thread (Nsight Systems: nvtx_gpu_proj_sum); work of ranges inside is
-    not subtracted. Executions that launched nothing count in `calls` and `total_ns` only.
+    not subtracted. Executions that launched nothing count in `calls` and `total_ns` only, and so do those of ranges
+    that are of no thread (NVTX's start/end ranges): what is launched while one is open may be anybody's.
     """
     import numpy as np
 
@@ -97,8 +98,8 @@ def _host_sums(trace: Trace, is_range: Bools) -> tuple[Ints, Ints]:
 
     count, total = (np.zeros(len(is_range), dtype=np.int64) for _ in range(2))
     for location in trace.locations.to_arrow().to_pylist():
-        # GPUs repeat the ranges of the host in rows of their own.
-        if location["kind"] != "thread":
+        # GPUs repeat the ranges of the host in rows of their own; ranges beside the threads are of no device.
+        if location["kind"] == "stream" or location["device"] is not None:
             continue
         for spans in trace.span_batches(location["location"]):
             of_range = is_range[spans["region"]]

@@ -94,10 +94,18 @@ def _add_spans(sums: Sums, facts: Facts, location: int, start_ns: int, end_ns: i
 def _add_statistics(sums: Sums, facts: Facts, folded: FoldedProcess) -> None:
     """Add all that was folded of a process, and take from its spans' own time what ran inside of them."""
     _, region_of_path = facts.call_path_arrays
-    region = region_of_path[folded.statistics.call_path]
-    np.add.at(sums.own, region, folded.statistics.own_ns)
-    np.add.at(sums.count, region, folded.statistics.count)
+    running = np.array(_running(facts), dtype=bool)
+    statistics = folded.statistics.some(running[folded.statistics.location])
+    region = region_of_path[statistics.call_path]
+    np.add.at(sums.own, region, statistics.own_ns)
+    np.add.at(sums.count, region, statistics.count)
     sums.counted_steps = max(sums.counted_steps, len(folded.stretches))
+
+
+def _running(facts: Facts) -> list[bool]:
+    """Return which locations do what is time of the program."""
+    # Tasks are no threads: what they do at a time is not time of the program (a profiler's own row, asynchronous work).
+    return [kind != "task" for kind in facts.locations.column("kind").to_pylist()]
 
 
 def _add_records(sums: Sums, folded: FoldedProcess, start_ns: int, end_ns: int) -> None:
@@ -133,8 +141,7 @@ def process_sums(facts: Facts, start_ns: int, end_ns: int) -> list[Sums]:
             _add_records(found[process], folded, start_ns, end_ns)
         else:
             found[process].add_folded(MEANWHILE, folded.stretches.inside_ns(start_ns, end_ns))
-    # Tasks are no threads: what they do at a time is not time of the program (a profiler's own row, asynchronous work).
-    running = [kind != "task" for kind in facts.locations.column("kind").to_pylist()]
+    running = _running(facts)
     owners = facts.locations.column("process").to_pylist()
     plain = [location for location, process in enumerate(owners) if running[location] and process not in unknown]
     for some in (plain[at : at + _AT_ONCE] for at in range(0, len(plain), _AT_ONCE)):

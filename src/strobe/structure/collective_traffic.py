@@ -11,9 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.structure.attributes import Attributes, integers
+from strobe.structure.collective_kernels import executions, hands_over
 from strobe.structure.collective_kinds import kind_of, size_of_buffers, size_of_messages
-from strobe.structure.collectives import Party, hands_over
-from strobe.structure.device_work import COMMUNICATION, beginning, devices, kind_of_region, stretches
+from strobe.structure.collectives import Party
+from strobe.structure.device_work import COMMUNICATION, devices, kind_of_region
 from strobe.structure.groups import Groups, Texts
 
 if TYPE_CHECKING:
@@ -144,17 +145,9 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[_Part]:
     in_name = _kinds(trace, texts, lambda region: region["group"] == "communication")
     for device in devices(trace):
         party = Party(device.process, device.rank, device.number, on_gpu=True)
-        attributes = {at: Attributes(trace, "collective_spans", at, (*_TEXTS, *_NUMBERS)) for at in device.locations}
-        for begin, end in stretches(device):
-            found = beginning(trace, device, begin, end)
-            found = found.chosen(1 << found.kind == COMMUNICATION)
-            for location, own in attributes.items():
-                (at,) = np.nonzero(found.location == location)
-                if len(at):
-                    at = at[np.argsort(found.row[at])]
-                    said = own.of(found.row[at])
-                    duration = found.end_ns[at] - found.start_ns[at]
-                    yield party, _kind(said, in_name[found.region[at]], texts), said, duration
+        for each in executions(trace, device, (*_TEXTS, *_NUMBERS)):
+            if len(each.row):
+                yield party, _kind(each.said, in_name[each.region], texts), each.said, each.end_ns - each.start_ns
 
 
 def _on_hosts(trace: Trace, texts: Texts) -> Iterator[_Part]:

@@ -10,12 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.structure.attributes import Attributes, integers
+from strobe.structure.collective_kernels import executions, hands_over
 from strobe.structure.collective_kinds import kind_of
-from strobe.structure.device_work import COMMUNICATION, Device, beginning, devices, stretches
+from strobe.structure.device_work import devices
 from strobe.structure.groups import Groups, Texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
 
     from strobe.store.trace import Trace
 
@@ -84,13 +87,13 @@ def collectives(trace: Trace) -> Collectives:
     """Return the collectives of a trace in which all wait for all, matched among ranks; computed once per open trace.
 
     They are kernels of NCCL and its like, whose start on the GPU is the arrival (from then on the kernel waits for the
-    others), blocking calls of MPI and collectives of gloo, which arrive when they begin. Where no kernels are recorded,
-    calls of NCCL arrive when they begin. The same collective has the
-    same group and number (PyTorch 2.2 and later write it: Seq). Where the number is not known, all who ran a kind of
-    collective in a group are counted through, if they ran it equally often and what that puts together did run at the
-    same moment; else the same are those that overlap in time: nobody is done before the last one has come.
-    Calls of MPI whose communicator is not recorded count as of one group. A kernel SendRecv that does not say more may
-    be an all-to-all or messages of a pair: either way who comes early waits.
+    others; `executions` says what is known of each), blocking calls of MPI and collectives of gloo, which arrive when
+    they begin. Where no kernels are recorded, calls of NCCL arrive when they begin. The same collective has the same
+    group and number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). Where the
+    number is not known, all who ran a kind of collective in a group are counted through, if they ran it equally often
+    and what that puts together did run at the same moment; else the same are those that overlap in time: nobody is
+    done before the last one has come. Calls of MPI whose communicator is not recorded count as of one group. A kernel
+    SendRecv that does not say more may be an all-to-all or messages of a pair: either way who comes early waits.
     """
     return trace.once("collectives", lambda: _matched(_read(trace)))
 
@@ -123,28 +126,11 @@ def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
     in_name = _kinds(trace, texts, lambda region: region["group"] == "communication")
     for device in devices(trace):
         parts = [np.zeros((9, 0), dtype=np.int64)]
-        attributes = {at: Attributes(trace, "collective_spans", at, _COLUMNS) for at in device.locations}
-        for begin, end in stretches(device) if (in_name >= 0).any() else ():
-            parts.extend(_in_stretch(trace, device, (begin, end), attributes, in_name, texts))
+        for each in executions(trace, device, _COLUMNS) if (in_name >= 0).any() else ():
+            spans = (each.location, each.row, each.start_ns, each.end_ns)
+            parts.append(_columns(each.said, in_name[each.region], spans, texts))
         party = Party(device.process, device.rank, device.number, on_gpu=True)
         yield party, np.concatenate(parts, axis=1)
-
-
-def _in_stretch(
-    trace: Trace,
-    device: Device,
-    stretch: tuple[int, int],
-    attributes: dict[int, Attributes],
-    in_name: Ints,
-    texts: Texts,
-) -> Iterator[Ints]:
-    found = beginning(trace, device, *stretch)
-    found = found.chosen(1 << found.kind == COMMUNICATION)
-    for location, own in attributes.items():
-        (at,) = np.nonzero(found.location == location)
-        at = at[np.argsort(found.row[at])]
-        yield _columns(own, location, found.row[at], in_name[found.region[at]], found.start_ns[at], found.end_ns[at],
-                       texts)  # fmt: skip
 
 
 def _on_hosts(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
@@ -163,13 +149,6 @@ def _handed_over(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
     yield from _on_threads(trace, texts, _kinds(trace, texts, hands_over), hands_over=True)
 
 
-def hands_over(region: dict[str, object]) -> bool:
-    """Return whether a region is a call that gives a collective or message to the GPU: NCCL's, or PyTorch's of it."""
-    if region["paradigm"] == "torch":
-        return region["role"] == "collective" and str(region["name"]).startswith("nccl:")
-    return region["paradigm"] == "nvtx" and region["role"] in ("collective", "p2p")
-
-
 def _on_threads(trace: Trace, texts: Texts, in_name: Ints, *, hands_over: bool) -> Iterator[tuple[Party, Ints]]:
     if not (in_name >= 0).any():
         return
@@ -185,7 +164,8 @@ def _on_threads(trace: Trace, texts: Texts, in_name: Ints, *, hands_over: bool) 
                 kind, end = in_name[spans["region"][at]], start + spans["duration_ns"][at]
                 if hands_over:  # a call without a row is part of a collective of PyTorch, which has it
                     kind = np.full(len(at), -1, dtype=np.int64)
-                parts.append(_columns(own, location, spans["row"][at], kind, start, end, texts))
+                where = np.full(len(at), location)
+                parts.append(_columns(own.of(spans["row"][at]), kind, (where, spans["row"][at], start, end), texts))
         yield Party(process, rank, None, on_gpu=False, hands_over=hands_over), np.concatenate(parts, axis=1)
 
 
@@ -201,16 +181,15 @@ def _kind(name: str | None) -> str | None:
     return kind if kind in _ALL_NEED_ALL else None
 
 
-def _columns(own: Attributes, location: int, row: Ints, kind: Ints, start: Ints, end: Ints, texts: Texts) -> Ints:
-    """Return the collectives among spans of a location, in order of row; what the side table says comes first."""
-    said = own.of(row)
+def _columns(said: pa.Table, kind: Ints, spans: tuple[Ints, Ints, Ints, Ints], texts: Texts) -> Ints:
+    """Return the collectives among spans (location, row, start, end); what the side table says comes first."""
     name, group, ranks, communicator = (texts.numbers(said.column(column)) for column in _COLUMNS[:4])
     # Under its own name, a broadcast remains one whatever the kernel is called.
     of_text = np.array([texts.number(_kind(text)) for text in list(texts.texts)] + [-1], dtype=np.int64)
     kind = np.where(name >= 0, of_text[name], kind)
     sequence = integers(said.column("sequence"))
     columns = (kind, np.where(group >= 0, group, communicator), ranks, (sequence >= 0).astype(np.int64), sequence,
-               np.full(len(row), location), row, start, end)  # fmt: skip
+               *spans)  # fmt: skip
     return np.stack(columns)[:, kind >= 0].astype(np.int64)
 
 

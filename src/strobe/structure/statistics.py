@@ -76,7 +76,9 @@ def _path_sums(part: Trace, selection: Selection, tasks: bool, threads: int = _A
         some = sums["calls"] > 0
         np.minimum(shortest, sums["min_ns"], out=shortest, where=some)
         np.maximum(longest, sums["max_ns"], out=longest, where=some)
-    for folded in selected_statistics(part, selection):
+    counts = np.array([tasks or location["kind"] != "task" for location in part.definitions.locations], dtype=bool)
+    for chosen in selected_statistics(part, selection):
+        folded = chosen.some(counts[chosen.location])
         np.add.at(calls, folded.call_path, folded.count)
         np.add.at(total, folded.call_path, folded.total_ns)
         np.add.at(own, folded.call_path, folded.own_ns)
