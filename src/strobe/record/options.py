@@ -391,6 +391,14 @@ _ROWS = (
         metavar="TIME|off",
     ),
     Option(
+        "with-torch-profiler",
+        "what",
+        "yield",
+        one_of("yield", "keep", "only"),
+        "who records GPUs while torch.profiler runs: yield (it; we take its events), keep (we), only (it, we never)",
+        metavar="WHO",
+    ),
+    Option(
         "lines",
         "what",
         "",
