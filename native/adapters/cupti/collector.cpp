@@ -523,6 +523,7 @@ bool Collector::ours_again(std::string& why) {
 
 void Collector::begin_again() {
   if (state_ != kYielded) return;
+  const Functions& call = library_;
   std::string why, to;
   {
     std::lock_guard lock(mutex_);
@@ -536,7 +537,8 @@ void Collector::begin_again() {
     say("failed", "nothing of GPUs is recorded any more since " + to + " ran: " + why);
     return;
   }
-  names_changed_ = true;  // modules may have come and gone
+  if (context_seen_) call.activity_flush_all(kFlushCompleted);  // the other one's buffers, before ours are filled
+  names_changed_ = true;                                        // modules may have come and gone
   const bool subscribed = subscribe();
   subscriptions_++;
   uint64_t ingested;
@@ -578,6 +580,7 @@ uint64_t Collector::ingest(const strobe_gpu_span* spans, size_t count) {
     if (each->end_ns >= end_ns - kEdgeNs) ingested_last_.add(device, stream, correlation, each->start_ns);
   }
   ingested_ += told;
+  if (told) context_seen_ = true;
   return told;
 }
 
