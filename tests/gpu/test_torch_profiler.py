@@ -321,6 +321,18 @@ def test_a_profiler_that_does_not_start_leaves_the_gpus_to_us(tmp_path: Path) ->
     assert calls_of(seen, "after") == {("cudaLaunchKernel", True)}
 
 
+def test_a_profiler_that_comes_before_the_first_use_of_a_gpu(tmp_path: Path) -> None:
+    program = PROGRAM.replace("gpu = fake_cuda.Gpu()\n", "import ctypes\nctypes.CDLL('libcuda.so.1')\n")
+    program = program.replace("before()\nprofiler", "profiler").replace(
+        "between()\nev", "gpu = fake_cuda.Gpu()\nbetween()\nev"
+    )
+    ran = with_kineto(tmp_path, program, KINDS="")
+    assert "subscribed 0\n" in ran.done.stdout
+    seen = attributed(ran.trace)
+    assert Counter(each["name"] for each in seen) == {"after": 30}
+    assert calls_of(seen, "after") == {("cudaLaunchKernel", True)}
+
+
 def test_keep_gives_torch_profiler_no_gpus(tmp_path: Path) -> None:
     ran = with_kineto(tmp_path, policy="keep")
     assert "subscribed" not in ran.done.stdout
@@ -355,10 +367,10 @@ def test_the_genuine_profiler_without_gpus_changes_nothing(tmp_path: Path) -> No
         for _ in range(10):
             step()
     print("sums", [event.count for event in prof.key_averages() if event.key == "aten::sum"])
-    print("replaced", "strobe" in torch.autograd.profiler._disable_profiler.__module__)
+    print("replaced", torch.autograd.profiler._disable_profiler.__module__)
     """
     ran = record(tmp_path, textwrap.dedent(program), options=("-t", "python,torch,cuda"))
-    assert "sums [1]\nreplaced True\n" in ran.done.stdout
+    assert "sums [1]\nreplaced strobe.record.adapters.cuda\n" in ran.done.stdout
     seen = attributed(ran.trace)
     assert len(seen) == 10
     assert calls_of(seen, "work") == {("cudaLaunchKernel", False)}
