@@ -155,14 +155,16 @@ print("done")
 """
 
 
-def with_kineto(folder: Path, program: str = PROGRAM, policy: str = "", **kineto: object) -> Recorded:
+def with_kineto(
+    folder: Path, program: str = PROGRAM, policy: str = "", options: tuple[str, ...] = (), **kineto: object
+) -> Recorded:
     """Run a program with that torch under a policy; `kineto` are settings of it."""
     package = folder / "torch" / "autograd"
     package.mkdir(parents=True)
     (folder / "torch" / "__init__.py").write_text("class _C: pass\nfrom torch import autograd\n")
     (package / "__init__.py").write_text("from torch.autograd import profiler\n")
     (package / "profiler.py").write_text(KINETO)
-    options = ("-t", "python,cuda", *(("--with-torch-profiler", policy) if policy else ()))
+    options = ("-t", "python,cuda", *(("--with-torch-profiler", policy) if policy else ()), *options)
     settings = {f"KINETO_{name}": str(value) for name, value in kineto.items()}
     return record(folder, program, "13.0", options, environment=settings)
 
@@ -331,6 +333,31 @@ def test_a_profiler_that_comes_before_the_first_use_of_a_gpu(tmp_path: Path) -> 
     seen = attributed(ran.trace)
     assert Counter(each["name"] for each in seen) == {"after": 30}
     assert calls_of(seen, "after") == {("cudaLaunchKernel", True)}
+
+
+def test_what_the_profiler_tells_belongs_to_the_iteration_that_launched_it(tmp_path: Path) -> None:
+    """It comes when the loop is over: of most iterations the kernels are summed up, of a few they stay in detail."""
+    program = PROGRAM.replace(
+        "between()\nevents",
+        """
+import strobe
+def train():
+    for _ in range(300):
+        strobe.step()
+        for _ in range(5):
+            gpu.launch("work", ns=20_000)
+        gpu.synchronize()
+        time.sleep(0.0005)
+    time.sleep(2.5)  # others are decided meanwhile
+train()
+events""",
+    )
+    ran = with_kineto(tmp_path, program, options=("--keep", "8"))
+    streams = {row["location"]: row for row in ran.trace.locations.to_arrow().to_pylist() if row["kind"] == "stream"}
+    detail = sum(row["span_count"] for row in streams.values())
+    rows = ran.trace.sql("select location, sum(count) as n from statistics group by 1").to_pylist()
+    assert detail + sum(row["n"] for row in rows if row["location"] in streams) == 300 * 5 + 60
+    assert detail < 500
 
 
 def test_keep_gives_torch_profiler_no_gpus(tmp_path: Path) -> None:
