@@ -207,6 +207,26 @@ STROBE_API void strobe_streams_told(int64_t launched_ns);
 // none of them any more.
 STROBE_API void strobe_streams_finish_with(void (*finish)(int ends));
 
+// --- GPUs, while another profiler of this process has them
+// `to` gets the GPUs: what is over by now is told, and nothing of ours stays enabled in CUPTI. Not from inside of CUDA;
+// waits for up to a few seconds. 1: it is done. 0: there was nothing to yield, or it did not end in time.
+STROBE_API int strobe_gpu_yield(const char* to);
+// It has ended. 1: GPUs are recorded again. 0: they were not yielded, or the trace says why not.
+STROBE_API int strobe_gpu_take_back(void);
+STROBE_API int strobe_gpu_recorded(void);  // now, by us
+STROBE_API int strobe_gpu_yielded(void);
+// A sentence of the trace about the recording of GPUs; the last one about something counts.
+STROBE_API void strobe_gpu_say(const char* what, const char* sentence);
+typedef struct strobe_gpu_span {
+  const char* name;          // of the kernel; "Memcpy HtoD (Pageable -> Device)", "Memset (Device)"
+  int64_t start_ns, end_ns;  // of CLOCK_MONOTONIC
+  int64_t launched_ns;       // 0: not known
+  int64_t size_bytes;        // of a copy or set; -1: not known
+  uint32_t device, stream, correlation;
+} strobe_gpu_span;
+// What it has recorded, in any order, before the GPUs are taken back. How many were not told already and are now.
+STROBE_API uint64_t strobe_gpu_ingest(const strobe_gpu_span* spans, size_t count);
+
 // --- totals of communication, the side table message_totals: exact whatever else is folded, throttled or lost
 typedef struct strobe_total_key {
   uint32_t region;        // the function

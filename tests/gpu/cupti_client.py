@@ -17,8 +17,22 @@ _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_ui
 
 # Kind: name and (offset, format) of the fields that the tests look at.
 _FIELDS: dict[int, dict[str, tuple[int, str]]] = {
-    1: {"copy_kind": (4, "B"), "bytes": (8, "Q"), "start": (16, "Q"), "end": (24, "Q"), "correlation": (44, "I")},
-    2: {"value": (4, "I"), "bytes": (8, "Q"), "start": (16, "Q"), "end": (24, "Q"), "correlation": (44, "I")},
+    1: {
+        "copy_kind": (4, "B"),
+        "bytes": (8, "Q"),
+        "start": (16, "Q"),
+        "end": (24, "Q"),
+        "stream": (40, "I"),
+        "correlation": (44, "I"),
+    },
+    2: {
+        "value": (4, "I"),
+        "bytes": (8, "Q"),
+        "start": (16, "Q"),
+        "end": (24, "Q"),
+        "stream": (40, "I"),
+        "correlation": (44, "I"),
+    },
     4: {"cbid": (4, "I"), "start": (8, "Q"), "end": (16, "Q"), "thread": (28, "I"), "correlation": (32, "I")},
     5: {"cbid": (4, "I"), "start": (8, "Q"), "end": (16, "Q"), "thread": (28, "I"), "correlation": (32, "I")},
     8: {"multiprocessors": (44, "I"), "id": (112, "I")},

@@ -64,11 +64,18 @@ uint8_t* Buffers::take(size_t& bytes) {
       return reinterpret_cast<uint8_t*>(map_ + at);
     }
   }
-  if (heap_ >= kMostHeap) return nullptr;
+  if (heap_.size() >= kMostHeap) return nullptr;
   void* memory = aligned_alloc(kAlign, kBufferBytes);
   if (!memory) return nullptr;
-  heap_++;
+  heap_.insert(static_cast<uint8_t*>(memory));
   return static_cast<uint8_t*>(memset(memory, 0, kBufferBytes));
+}
+
+bool Buffers::gave(const uint8_t* buffer) {
+  const int i = number_of(buffer);
+  if (i >= 0) return header()->buffer[i].state.load() == kBufferHeld;
+  std::lock_guard lock(mutex_);
+  return heap_.contains(buffer);
 }
 
 void Buffers::completed(uint8_t* buffer, size_t valid) {
@@ -94,9 +101,8 @@ void Buffers::give_back(uint8_t* buffer) {
     header()->buffer[i].state.store(kBufferFree);
     return;
   }
-  free(buffer);
   std::lock_guard lock(mutex_);
-  heap_--;
+  if (heap_.erase(buffer)) free(buffer);
 }
 
 void Buffers::add_name(const char* at, std::string_view name) {

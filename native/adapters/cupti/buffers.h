@@ -19,6 +19,8 @@ class Buffers {
   void set_record_bytes(Kind kind, size_t bytes);
   // Zeroed. Null: there is no memory.
   uint8_t* take(size_t& bytes);
+  // Whether this is one that take() gave, and that has not come back.
+  bool gave(const uint8_t* buffer);
   void completed(uint8_t* buffer, size_t valid);
   // What is in it is told from now on; buffer by buffer, in the order in which they are decoded.
   void telling(uint8_t* buffer);
@@ -38,7 +40,7 @@ class Buffers {
   std::mutex mutex_;
   HeldFile file_;
   char* map_ = nullptr;
-  size_t heap_ = 0;
+  std::set<const uint8_t*> heap_;
   uint64_t names_at_ = 0;
   uint32_t sequence_ = 0;
 };

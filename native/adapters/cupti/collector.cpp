@@ -1,13 +1,16 @@
 #include "adapters/cupti/collector.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
+#include "adapters/cupti/of_others.h"
 #include "adapters/cupti/probe.h"
 #include "core/clock.h"
 #include "core/from_environment.h"
@@ -21,7 +24,10 @@ namespace {
 
 constexpr auto kFlushEvery = std::chrono::milliseconds(1000);
 constexpr auto kLongestWait = std::chrono::seconds(5);
-constexpr size_t kFilledAtOnce = 16;  // buffers that wait: 4 MiB
+// Who yields waits so long for what has been launched already: once another profiler has the GPUs, its end is nobody's.
+constexpr int kLongestEndMs = 100;
+constexpr int64_t kEdgeNs = 1'000'000'000;  // of what it tells, what we may be told, too
+constexpr size_t kFilledAtOnce = 16;        // buffers that wait: 4 MiB
 constexpr size_t kMostNodes = 1 << 20;
 constexpr uint64_t kMostUntimed = 10000;      // one after the other
 constexpr uint32_t kMostUnknownCalls = 1000;  // one after the other
@@ -96,10 +102,15 @@ std::string plain_name(const char* name) {
   return out;
 }
 
-// The thread is inside of a call of the runtime, which calls the driver: one span is enough.
-thread_local uint32_t runtime_depth __attribute__((tls_model("initial-exec"))) = 0;
-// The call that the thread is in, for what it captures.
-thread_local uint32_t current_correlation __attribute__((tls_model("initial-exec"))) = 0;
+// The calls that a thread is in.
+struct InCalls {
+  uint32_t subscription = 0;
+  uint32_t open = 0;         // that we have recorded
+  uint32_t region = 0;       // of the one that began last
+  uint32_t runtime = 0;      // of the runtime, which calls the driver: one span is enough
+  uint32_t correlation = 0;  // of the one that began last, for what it captures
+};
+thread_local InCalls in_calls __attribute__((tls_model("initial-exec")));
 
 uint64_t now() { return uint64_t(monotonic_ns()); }
 
@@ -133,6 +144,10 @@ void Collector::device(uint32_t number, const std::string& json) {
 
 bool Collector::start() {
   if (state_ != kOff) return state_ == kOn;
+  if (withheld_) {
+    wanted_ = true;
+    return false;
+  }
   state_ = kFailed;
   if (const std::string why = verdict(); !why.empty()) {
     say("failed", why);
@@ -189,8 +204,10 @@ bool Collector::subscribe() {
     say("calls_failed", "calls of CUDA are not recorded: " + library_.text_of(result));
     return false;
   }
-  choose_calls(kRuntimeDomain, runtime_);
-  choose_calls(kDriverDomain, driver_);
+  if (runtime_.empty()) choose_calls(kRuntimeDomain, runtime_), choose_calls(kDriverDomain, driver_);
+  for (const auto& [domain, calls] : {std::pair(kRuntimeDomain, &runtime_), std::pair(kDriverDomain, &driver_)})
+    for (uint32_t cbid = 0; cbid < calls->size(); cbid++)
+      if ((*calls)[cbid].region) call.enable_callback(1, subscriber_, domain, cbid);
   for (const uint32_t cbid : {kContextCreated, kModuleUnloadStarting, kGraphNodeCreated, kGraphNodeCloned})
     call.enable_callback(1, subscriber_, kResourceDomain, cbid);
   return true;
@@ -216,7 +233,6 @@ void Collector::choose_calls(Domain domain, Calls& calls) {
     const std::string plain = plain_name(name);
     const bool waits = plain.find("Synchronize") != plain.npos;
     calls[cbid] = {region(plain.c_str(), waits ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION), chosen->launches};
-    call.enable_callback(1, subscriber_, domain, cbid);
   }
 }
 
@@ -224,7 +240,10 @@ bool Collector::enable(Kind kind, const char* what) {
   // Of devices and streams that are there already, too.
   const bool dumps = (kind == kDevice || kind == kStream) && library_.activity_enable_and_dump;
   const Result result = dumps ? library_.activity_enable_and_dump(kind) : library_.activity_enable(kind);
-  if (result == kSuccess) return true;
+  if (result == kSuccess) {
+    if (std::find(enabled_.begin(), enabled_.end(), kind) == enabled_.end()) enabled_.push_back(kind);
+    return true;
+  }
   say((std::string("no ") + what).c_str(), std::string(what) + " are not recorded: " + library_.text_of(result));
   return false;
 }
@@ -245,17 +264,27 @@ void Collector::called(void* self, Domain domain, uint32_t cbid, const void* dat
 void Collector::on_call(const Calls& calls, Domain domain, uint32_t cbid, const CallbackData& data) {
   if (cbid >= calls.size() || !calls[cbid].region) return;
   const bool runtime = domain == kRuntimeDomain;
-  if (!runtime && runtime_depth > 0) return;
+  InCalls& in = in_calls;
+  if (const uint32_t subscription = subscriptions_.load(std::memory_order_relaxed); in.subscription != subscription) {
+    if (in.open) put(kLeave, in.region);  // its end came while another profiler had the callbacks
+    in = {subscription};
+  }
+  if (!runtime && in.runtime > 0) return;
   const Call& call = calls[cbid];
   if (data.site == kEnterSite) {
-    if (runtime) runtime_depth++;
-    current_correlation = data.correlation;
+    if (runtime) in.runtime++;
+    in.open++, in.region = call.region, in.correlation = data.correlation;
     put(kEnter, call.region);
-    if (call.launches) launches_.begin(data.correlation, monotonic_ns());
+    if (call.launches) {
+      if (!context_seen_.load(std::memory_order_relaxed)) context_seen_ = true;  // made while nobody told us
+      launches_.begin(data.correlation, monotonic_ns());
+    }
     return;
   }
-  if (runtime && runtime_depth > 0) runtime_depth--;
-  current_correlation = 0;
+  if (!in.open) return;  // it began before we subscribed
+  in.open--;
+  if (runtime && in.runtime > 0) in.runtime--;
+  in.correlation = 0;
   const int32_t returned = data.returned ? *static_cast<const int32_t*>(data.returned) : STROBE_NOTHING_32;
   if (call.launches && returned > 0) launches_.cancel(data.correlation);
   const int64_t values[STROBE_ROW_VALUES] = {STROBE_TWO(data.correlation, cbid),
@@ -278,7 +307,7 @@ void Collector::on_node(const GraphData& graph, bool cloned) {
   const Functions& call = library_;
   uint64_t node = 0, original = 0;
   if (!call.get_graph_node_id || call.get_graph_node_id(graph.node, &node) != kSuccess) return;
-  const uint32_t correlation = current_correlation;
+  const uint32_t correlation = in_calls.correlation;
   if (!cloned && correlation) launches_.cancel(correlation);  // captured: nothing runs now
   if (cloned && call.get_graph_node_id(graph.original_node, &original) != kSuccess) return;
   std::lock_guard lock(nodes_mutex_);
@@ -307,6 +336,8 @@ void Collector::requested(uint8_t** buffer, size_t* bytes, size_t* records) {
 void Collector::completed(Context, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   if (!buffer) return;
   Collector& that = collector();
+  // Of whoever had the callbacks before us: its memory is not ours to read, and never to free.
+  if (!that.buffers_.gave(buffer)) return strobe_count("gpu_buffers_of_others", 1);
   that.buffers_.completed(buffer, valid);
   std::lock_guard lock(that.mutex_);
   that.filled_.push_back({buffer, valid});
@@ -325,16 +356,23 @@ void* Collector::run(void* self) {
 void Collector::run() {
   std::unique_lock lock(mutex_);
   while (!quit_) {
-    changed_.wait_for(lock, kFlushEvery, [this] { return asked_ || quit_ || filled_.size() >= kFilledAtOnce; });
+    changed_.wait_for(lock, kFlushEvery,
+                      [this] { return asked_ || quit_ || wish_ || filled_.size() >= kFilledAtOnce; });
     const bool asked = std::exchange(asked_, false), last = std::exchange(asked_last_, false);
+    const Wish wish = std::exchange(wish_, kNothing);
     lock.unlock();
+    if (wish == kYield) let_go();
+    if (wish == kTakeBack) begin_again();
     // What was over by now is told after this flush.
     const int64_t now_ns = monotonic_ns();
-    flush(false);
-    if (last) flush(true);
+    if (state_ == kOn) flush(false);
+    if (state_ == kOn && last) flush(true);
     tell();
-    strobe_streams_told(last ? INT64_MAX : launches_.told_until(now_ns));
+    const int64_t until_ns = launches_.told_until(now_ns), yielded_ns = yielded_ns_;
+    // The other profiler's events come when it ends.
+    strobe_streams_told(last ? INT64_MAX : yielded_ns ? std::min(until_ns, yielded_ns) : until_ns);
     lock.lock();
+    if (wish) granted_++, done_.notify_all();
     if (asked) rounds_++, done_.notify_all();
   }
 }
@@ -362,10 +400,18 @@ void Collector::tell() {
   watch_times();
   sort_by_start(spans_);
   uint64_t told = 0;
-  for (DeviceSpan& each : spans_) {
-    if (!each.span.launched_ns) each.span.launched_ns = each.span.start_ns;
-    strobe_stream_tell(stream_of(each), &each.span);
-    buffers_.told(++told);
+  {
+    std::lock_guard lock(telling_mutex_);
+    if (!yielding_ && !spans_.empty()) last_round_.clear();
+    last_round_.insert(last_round_.end(), spans_.begin(), spans_.end());
+    for (DeviceSpan& each : spans_) {
+      const int64_t start_ns = each.span.start_ns;
+      if (!each.span.launched_ns) each.span.launched_ns = start_ns;
+      const bool twice =
+          start_ns < taken_back_ns_ && ingested_last_.take(each.device, each.stream, each.correlation, start_ns);
+      if (!twice) strobe_stream_tell(stream_of(each), &each.span);
+      buffers_.told(++told);
+    }
   }
   // Not before all of them are told: a graph's kernels share its launch.
   for (const DeviceSpan& each : spans_) launches_.told(each.correlation);
@@ -423,10 +469,147 @@ std::string Collector::kernel_name(const char* name) {
   return name;
 }
 
+// --- another profiler of the process
+
+bool Collector::grant(Wish wish) {
+  if (state_ != (wish == kYield ? kOn : kYielded)) return false;
+  std::unique_lock lock(mutex_);
+  const uint64_t before = granted_;
+  wish_ = wish;
+  changed_.notify_one();
+  if (done_.wait_for(lock, kLongestWait, [&] { return granted_ != before; }))
+    return state_ == (wish == kYield ? kYielded : kOn);
+  strobe_count("gpu_not_handed_over", 1);
+  return false;
+}
+
+bool Collector::yield(const char* to) {
+  if (state_ == kOff) withheld_ = true;
+  {
+    std::lock_guard lock(mutex_);
+    yielded_to_ = to;
+  }
+  return grant(kYield);
+}
+
+bool Collector::take_back() {
+  if (withheld_.exchange(false) && wanted_) return start();
+  return grant(kTakeBack);
+}
+
+void Collector::let_go() {
+  const Functions& call = library_;
+  if (state_ != kOn) return;
+  yielding_ = true;
+  const int64_t now_ns = monotonic_ns();
+  for (int ms = 0;; ms++) {
+    flush(false);
+    tell();
+    if (ms == kLongestEndMs || launches_.told_until(now_ns) >= now_ns) break;
+    usleep(1000);
+  }
+  state_ = kYielded;
+  yielded_ns_ = monotonic_ns();
+  for (const Kind kind : enabled_) call.activity_disable(kind);
+  flush(false);
+  if (subscriber_) call.unsubscribe(subscriber_);
+  subscriber_ = nullptr;
+  subscriptions_++;
+  std::string to;
+  {
+    std::lock_guard lock(mutex_);
+    to = yielded_to_;
+  }
+  times_shared_++;
+  say("shared", "yielded to " + to + ", which has not given the GPUs back");
+}
+
+// Its clock and its buffers are ours, or why not.
+bool Collector::ours_again(std::string& why) {
+  const Functions& call = library_;
+  // Some releases refuse a clock once anything has been enabled. Then it is the one that was registered last.
+  if (call.activity_register_timestamp_callback(now) != kSuccess) {
+    const uint64_t before = now();
+    uint64_t between = 0;
+    if (call.get_timestamp(&between) != kSuccess || between < before || between > now()) {
+      why = "CUPTI's clock is that of another tool now";
+      return false;
+    }
+  }
+  if (const Result result = call.activity_register_callbacks(requested, completed); result != kSuccess) {
+    why = "CUPTI takes no buffers: " + library_.text_of(result);
+    return false;
+  }
+  return true;
+}
+
+void Collector::begin_again() {
+  if (state_ != kYielded) return;
+  const Functions& call = library_;
+  std::string why, to;
+  {
+    std::lock_guard lock(mutex_);
+    to = yielded_to_;
+  }
+  yielding_ = false;
+  const int64_t yielded_ns = yielded_ns_.exchange(0);
+  shared_ns_ += monotonic_ns() - yielded_ns;
+  if (!ours_again(why)) {
+    state_ = kFailed;
+    say("failed", "nothing of GPUs is recorded any more since " + to + " ran: " + why);
+    return;
+  }
+  if (context_seen_) call.activity_flush_all(kFlushCompleted);  // the other one's buffers, before ours are filled
+  names_changed_ = true;                                        // modules may have come and gone
+  const bool subscribed = subscribe();
+  subscriptions_++;
+  uint64_t ingested;
+  {
+    std::lock_guard lock(telling_mutex_);
+    taken_back_ns_ = monotonic_ns();
+    told_last_.clear();
+    ingested = ingested_;
+  }
+  state_ = kOn;
+  for (const Kind kind : std::vector<Kind>(enabled_)) enable(kind, "records");
+  char shared[32];
+  snprintf(shared, sizeof shared, "%.3f s", double(shared_ns_) / 1e9);
+  say("shared", to + " had the GPUs for " + shared + " (" + std::to_string(times_shared_) +
+                    (times_shared_ == 1 ? " time): " : " times): ") + std::to_string(ingested) +
+                    " kernels, copies and sets of that time are its own, without the calls that launched them" +
+                    (subscribed ? "" : "; calls after it are not recorded, because it keeps CUPTI's callbacks"));
+}
+
+uint64_t Collector::ingest(const strobe_gpu_span* spans, size_t count) {
+  std::vector<const strobe_gpu_span*> in_order(count);
+  for (size_t i = 0; i < count; i++) in_order[i] = spans + i;
+  std::stable_sort(in_order.begin(), in_order.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
+  TextsOfOthers texts(*this);
+  std::lock_guard lock(telling_mutex_);
+  for (const DeviceSpan& each : last_round_)
+    told_last_.add(each.device, each.stream, each.correlation, each.span.start_ns);
+  last_round_.clear();
+  ingested_last_.clear();
+  int64_t end_ns = 0;
+  for (const strobe_gpu_span* each : in_order) end_ns = std::max(end_ns, each->end_ns);
+  uint64_t told = 0;
+  for (const strobe_gpu_span* each : in_order) {
+    const auto& [device, stream, correlation] = std::tie(each->device, each->stream, each->correlation);
+    if (told_last_.take(device, stream, correlation, each->start_ns)) continue;
+    const strobe_stream_span span = texts.span_of(*each);
+    const std::string name = "stream " + std::to_string(stream);
+    told += strobe_stream_tell(strobe_stream_open(name.c_str(), device, stream), &span) != 0;
+    if (each->end_ns >= end_ns - kEdgeNs) ingested_last_.add(device, stream, correlation, each->start_ns);
+  }
+  ingested_ += told;
+  if (told) context_seen_ = true;
+  return told;
+}
+
 // --- ends
 
 void Collector::finish(bool last) {
-  if (state_ != kOn) return;
+  if (state_ != kOn && state_ != kYielded) return;
   std::unique_lock lock(mutex_);
   const uint64_t before = rounds_;
   asked_ = true, asked_last_ = last;

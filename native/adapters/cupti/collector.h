@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "adapters/cupti/buffers.h"
+#include "adapters/cupti/edge.h"
 #include "adapters/cupti/launches.h"
 #include "adapters/cupti/library.h"
 #include "adapters/cupti/records.h"
@@ -24,14 +25,24 @@ namespace strobe::cupti {
 
 class Collector final : public Sink {
  public:
-  enum State : int { kOff, kOn, kForked, kFailed };
+  enum State : int { kOff, kOn, kYielded, kForked, kFailed };
 
   // False: nothing is recorded of GPUs, and the trace says why.
   bool start();
   State state() const { return state_.load(); }
+  // Of the recording of GPUs, for the trace; the last sentence about something counts.
+  void say(const char* what, const std::string& sentence);
   // All that is over is told; `last`: what still runs is asked for, too. Never waits for longer than a few seconds.
   void finish(bool last);
   void forked();
+  // Another profiler of this process, `to`, gets the GPUs: what is over is told, and nothing of ours stays enabled. Our
+  // thread does it; the caller waits, for a few seconds at most. True: it is done.
+  bool yield(const char* to);
+  bool take_back();
+  // Somebody else has the GPUs.
+  bool yielded() const { return state_ == kYielded || (withheld_ && wanted_); }
+  // What that one has recorded; in any order. Returns how many of them were not told before.
+  uint64_t ingest(const strobe_gpu_span* spans, size_t count);
 
   uint32_t region(const char* name, uint8_t role) override;
   uint32_t text(const char* text) override { return strobe_text(text); }
@@ -49,8 +60,8 @@ class Collector final : public Sink {
 
   bool subscribe();
   void choose_calls(Domain domain, Calls& calls);
+  bool ours_again(std::string& why);
   bool enable(Kind kind, const char* what);
-  void say(const char* what, const std::string& sentence);
   static void called(void* self, Domain domain, uint32_t cbid, const void* data);
   void on_call(const Calls& calls, Domain domain, uint32_t cbid, const CallbackData& data);
   void on_resource(uint32_t cbid, const ResourceData& data);
@@ -59,18 +70,25 @@ class Collector final : public Sink {
   static void completed(Context context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
   static void* run(void* self);
   void run();
+  enum Wish : int { kNothing, kYield, kTakeBack };
+  bool grant(Wish wish);
+  void let_go();
+  void begin_again();
   void flush(bool forced);
   void tell();
   void watch_times();
   strobe_stream* stream_of(const DeviceSpan& span);
 
   std::atomic<State> state_{kOff};
+  std::atomic<bool> withheld_{false}, wanted_{false};  // yielded before the program used a GPU; it does now
   std::mutex notes_mutex_;
   std::map<uint32_t, std::string> devices_;  // what is known of each, JSON
   std::map<std::string, std::string> said_;  // of the recording of GPUs, for the trace
   Library library_;
   Subscriber subscriber_ = nullptr;
-  Calls runtime_, driver_;
+  Calls runtime_, driver_;  // never changed once we have subscribed
+  std::vector<Kind> enabled_;
+  std::atomic<uint32_t> subscriptions_{0};  // a call that began under an earlier one does not end under this one
   Launches launches_;
   Buffers buffers_;
   std::unique_ptr<Decoder> decoder_;
@@ -87,6 +105,18 @@ class Collector final : public Sink {
   std::vector<Filled> filled_;
   bool asked_ = false, asked_last_ = false, quit_ = false;
   uint64_t rounds_ = 0;
+  Wish wish_ = kNothing;
+  std::string yielded_to_;
+  uint64_t granted_ = 0;
+  std::atomic<int64_t> yielded_ns_{0};  // while it is
+
+  std::mutex telling_mutex_;            // one thread at a time tells; no CUPTI is called while it is held
+  std::vector<DeviceSpan> last_round_;  // that our thread told
+  Edge told_last_, ingested_last_;
+  uint64_t ingested_ = 0;
+  bool yielding_ = false;
+  int64_t shared_ns_ = 0, taken_back_ns_ = 0;
+  uint32_t times_shared_ = 0;
 
   // Of our thread alone.
   pthread_t thread_{};

@@ -399,6 +399,14 @@ _ROWS = (
         metavar="node|graph",
     ),
     Option(
+        "with-torch-profiler",
+        "what",
+        "yield",
+        one_of("yield", "keep", "only"),
+        "who records GPUs while torch.profiler runs: yield (it; we take its events), keep (we), only (it, we never)",
+        metavar="WHO",
+    ),
+    Option(
         "lines",
         "what",
         "",
