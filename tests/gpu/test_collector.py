@@ -60,9 +60,7 @@ def record(
     environment: dict[str, str] | None = None,
     **settings: object,
 ) -> Recorded:
-    (folder / "program.py").write_text(
-        "import os, signal, sys, threading, time\nimport fake_cuda\n" + textwrap.dedent(program)
-    )
+    (folder / "program.py").write_text("import os, signal, sys, threading, time\nimport fake_cuda\n" + textwrap.dedent(program))
     done = subprocess.run(
         [sys.executable, "-m", "strobe", "run", "-o", "t.strobe", *options, "program.py"],
         cwd=folder,

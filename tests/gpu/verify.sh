@@ -65,6 +65,7 @@ export PYTHONDONTWRITEBYTECODE=1
 driver 20 environment
 step 120 build bash -c build
 if [[ -d "$(dirname "$out")/strobe-site" ]]; then export PYTHONPATH="$(dirname "$out")/strobe-site${PYTHONPATH:+:$PYTHONPATH}"; fi
+driver 30 declarations
 driver 30 codes
 driver 40 program_in_c
 torch 90 training

@@ -76,8 +76,23 @@ def environment() -> None:
 
 
 @step
+def declarations() -> None:
+    """strobe's declarations of CUPTI's interface against the headers of this machine."""
+    compiler = shutil.which("g++")
+    headers = sorted(Path("/usr/local").glob("cuda*/extras/CUPTI/include"))
+    if not compiler or not headers:
+        skip("there are no headers of CUPTI in /usr/local/cuda*" if compiler else "there is no C++ compiler")
+    native = HERE.parents[2] / "native"
+    source = str(native / "tests/cupti/abi.cpp")
+    for folder in headers:
+        others = ("-isystem", str(folder), "-isystem", str(folder.parents[2] / "include"))
+        done = ran(compiler, "-std=c++20", "-fsyntax-only", "-I", str(native), *others, source)
+        check(f"the declarations agree with {folder}", done.returncode == 0, done.stderr[-500:])
+
+
+@step
 def codes() -> None:
-    """What every CUPTI call returns before, in and after cuInit; sizes of records against those of a process without."""
+    """What each CUPTI call returns before cuInit, inside of it and afterwards; sizes of records."""
     need_gpu()
     cupti = need_cupti()
     library = compiled("codes.c", "codes.so", "-w", "-shared", "-fPIC")
@@ -180,12 +195,10 @@ def program_in_c() -> None:
     calls = trace.side_table("call_spans").to_arrow().to_pylist()
     spans = trace.side_table("kernel_spans").to_arrow().to_pylist()
     numbers = Counter(row["correlation"] for row in calls)
-    check(
-        "one call for each kernel, by correlation", all(numbers[row["correlation"]] == 1 for row in spans), len(spans)
-    )
-    check(
-        "no activity without times", quality(trace, "stream_spans_untimed") == 0, quality(trace, "stream_spans_untimed")
-    )
+    alone = sum(numbers[row["correlation"]] == 1 for row in spans)
+    check("one call for each kernel, by correlation", alone == len(spans), [alone, len(spans)])
+    untimed = quality(trace, "stream_spans_untimed")
+    check("no activity without times", untimed == 0, untimed)
     for what in ("stream_spans_lost", "gpu_records_dropped", "gpu_launches_without_work"):
         check(f"{what} is 0", quality(trace, what) == 0, quality(trace, what))
     against_the_program(found, direct)
