@@ -118,7 +118,7 @@ double seconds() {
 int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int rounds) {
   void* library = dlopen(path, RTLD_NOW);
   if (!library) return fprintf(stderr, "%s\n", dlerror()), 1;
-  const auto next = (Result(*)(uint8_t*, size_t, Activity**))dlsym(library, "cuptiActivityGetNextRecord");
+  const auto next = (Result (*)(uint8_t*, size_t, Activity**))dlsym(library, "cuptiActivityGetNextRecord");
   constexpr size_t kBufferBytes = 256 << 10;
   Kernels kernels;
   Told told;
@@ -142,9 +142,9 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
     told.launches.begin(r.correlation, int64_t(r.start) - 5'000);
     memcpy(room(kernel_bytes), &r, kernel_bytes);
   }
+  std::vector<DeviceSpan> spans;  // grows once, as the collector's
   for (int round = 0; round < rounds; round++) {
     Decoder decoder(told, [=](Kind, size_t end) { return end <= kernel_bytes; });
-    std::vector<DeviceSpan> spans;
     size_t seen = 0, made = 0;
     const double began = seconds();
     for (size_t i = 0; i < ends.size(); i++) {
@@ -179,7 +179,11 @@ int count_bytes(size_t count) {
     const strobe_stream_span& span = spans[i].span;
     columns.start_ns.push_back(span.start_ns), columns.duration_ns.push_back(span.end_ns - span.start_ns);
     columns.path.push_back(span.region);
-    RowRecord record{0, uint64_t(span.row_kind) << 48, {}, };
+    RowRecord record{
+        0,
+        uint64_t(span.row_kind) << 48,
+        {},
+    };
     memcpy(record.values, span.values, sizeof record.values);
     rows.add(record, span.launched_ns, i);
     if ((i + 1) % kBlockSpans && i + 1 < count) continue;

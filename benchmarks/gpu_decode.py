@@ -1,6 +1,6 @@
 """What it costs to read CUPTI's records with NVIDIA's own iterator, and the bytes of a kernel before compression.
 
-./dev bench gpu_decode [--records 2000000] [--rounds 5]     (./dev also cuda: NVIDIA's libraries; without: only bytes)
+./dev bench gpu_decode [--records 2000000] [--rounds 5]     (uv pip install --group cuda; without: only bytes)
 """
 
 import argparse
@@ -26,7 +26,7 @@ def built(place: Path) -> Path:
     sources = [ROOT / "benchmarks/gpu_decode.cpp", *(native / f"{name}.cpp" for name in SOURCES)]
     program = place / "gpu_decode"
     includes = ["-I", native, "-I", native / "vendor/zstd"]
-    subprocess.run(["g++", "-std=c++20", "-O2", "-g", *includes, *sources, "-o", program, "-ldl"], check=True)
+    subprocess.run(["g++", "-std=c++20", "-O2", *includes, *sources, "-o", program, "-ldl"], check=True)
     return program
 
 
