@@ -114,7 +114,10 @@ const TableLayout& layout_of(uint32_t kind) {
     for (const RowKind& k : kKinds) {
       TableLayout layout{k.table ? k.table : "", {}, k.of_spans};
       if (!k.of_spans) layout.columns.push_back({"time_ns", kNumber});
-      for (const RowColumn& column : k.columns) layout.columns.push_back({column.name, column.type});
+      for (const RowColumn& column : k.columns) {
+        if (column.field) layout.shared |= uint64_t(1) << layout.columns.size();
+        layout.columns.push_back({column.name, column.type});
+      }
       all->push_back(std::move(layout));
     }
     return all;
@@ -152,6 +155,7 @@ void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& reco
   uint64_t cells[kMaxColumns];
   uint64_t present = 0, bit = 0;
   size_t n = 0;
+  uint32_t shape = 0;
   if (!kind.of_spans) cells[n++] = uint64_t(ns), present |= uint64_t(1) << bit++;
   for (const RowColumn& column : kind.columns) {
     int64_t value = record.values[column.value];
@@ -163,14 +167,15 @@ void add_cells(TableColumns& columns, const RowKind& kind, const RowRecord& reco
       nothing = -(int64_t(1) << (column.bits - 1));
     }
     if (column.field) {
-      value = fields.of(uint32_t(uint64_t(record.values[column.value]) >> column.shift), column.field);
+      shape = uint32_t(uint64_t(record.values[column.value]) >> column.shift);
+      value = fields.of(shape, column.field);
       nothing = STROBE_NOTHING;
       if (column.type == kText && value == nothing) value = 0;
     }
     if (value != (column.type == kText ? 0 : nothing)) cells[n++] = uint64_t(value), present |= uint64_t(1) << bit;
     bit++;
   }
-  columns.add(int64_t(span_row), present, cells);
+  columns.add(int64_t(span_row), present, cells, shape);
 }
 
 // What is left of samples whose iteration was folded: sums by location, call stack and state.

@@ -1,5 +1,7 @@
 #include "kernels/side_tables.h"
 
+#include <algorithm>
+
 namespace strobe {
 
 bool table_name(std::string_view payload, std::string_view& name) {
@@ -14,13 +16,14 @@ bool decode_table(std::string_view payload, uint32_t location, uint32_t count, T
   const bool of_spans = c.u8();
   const size_t n = c.u16();
   std::vector<ColumnLayout> columns;
-  std::vector<bool> nulls;
+  std::vector<bool> nulls, shared;
   for (size_t i = 0; i < n && c.ok; i++) {
     std::string name(c.text());
     const uint8_t type = c.u8();
-    if ((type & ~kHasNulls) > uint8_t(CellType::text)) return false;
-    nulls.push_back(type & kHasNulls);
-    columns.push_back({std::move(name), CellType(type & ~kHasNulls)});
+    const uint8_t cells = type & ~(kHasNulls | kShared);
+    if (cells > uint8_t(CellType::text)) return false;
+    nulls.push_back(type & kHasNulls), shared.push_back(type & kShared);
+    columns.push_back({std::move(name), CellType(cells)});
   }
   if (!c.ok) return false;
   std::vector<uint64_t> numbers, present;
@@ -30,24 +33,40 @@ bool decode_table(std::string_view payload, uint32_t location, uint32_t count, T
     int64_t row = 0;
     for (size_t i = 0; i < count; i++) rows[i] = row = int64_t(uint64_t(row) + numbers[i]);
   }
+  // Of each row, the shape that its shared cells are of.
+  std::vector<uint64_t> shape;
+  size_t shapes = 0;
+  if (std::find(shared.begin(), shared.end(), true) != shared.end()) {
+    if (!read_column(c, count, shape)) return false;
+    for (const uint64_t number : shape) {
+      if (number >= count) return false;
+      shapes = std::max(shapes, size_t(number) + 1);
+    }
+  }
   std::vector<Table::Column> read(n);
   for (size_t i = 0; i < n; i++) {
-    present.assign(count, 1);
-    if (nulls[i] && !read_column(c, count, present)) return false;
+    const size_t cells = shared[i] ? shapes : count;
+    present.assign(cells, 1);
+    if (nulls[i] && !read_column(c, cells, present)) return false;
     size_t there = 0;
     for (uint64_t bit : present) there += bit != 0;
     if (!read_column(c, there, numbers)) return false;
     Table::Column& column = read[i];
     column.type = columns[i].type;
-    column.value.resize(count), column.valid.resize(count);
+    column.value.resize(cells), column.valid.resize(cells);
     uint64_t before = 0;
-    for (size_t k = 0, at = 0; k < count; k++) {
+    for (size_t k = 0, at = 0; k < cells; k++) {
       if (!present[k]) continue;
       column.valid[k] = 1;
       const uint64_t number = numbers[at++];
       before += uint64_t(unzigzag(number));
       column.value[k] = int64_t(column.type == CellType::integer ? before : number);
     }
+    if (!shared[i]) continue;
+    Table::Column of_rows{column.type, std::vector<int64_t>(count), std::vector<uint8_t>(count)};
+    for (size_t k = 0; k < count; k++)
+      of_rows.value[k] = column.value[shape[k]], of_rows.valid[k] = column.valid[shape[k]];
+    column = std::move(of_rows);
   }
   // All or nothing: only what was read whole is added.
   const size_t had = out.location.size();

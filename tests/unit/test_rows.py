@@ -132,3 +132,38 @@ def test_samples_of_folded_steps_are_summed(tmp_path: Path) -> None:
     by_name = {row["name"]: row for row in listed(trace.samples())}
     assert by_name["f0"]["python_ns"] == 134 * 600
     assert by_name["main"]["total_ns"] == 400 * 600
+
+
+CONFIGURATIONS = """
+import sys
+from strobe.native import core
+
+core.start(sys.argv[1], "{}", metrics_period_ms=0xFFFFFFFF)
+regular = core.text("regular")
+texts = [
+    core.text(f"0,1,7,{640 + i},2,1,128,1,1,{'' if i % 2 else 32 + i},0,0,0,0,0,0,-2,{'' if i % 3 else regular},")
+    for i in range(5)
+]
+nothing = (0x80000000 << 32) + 0x80000000 - (1 << 64)
+kernel = core.region("kernel", 2, 2)
+for i in range(5000):
+    core.enter(kernel)
+    core.row(6, texts[i * i % 5] << 32 | 100 + i, nothing, core.NOTHING, core.NOTHING, 0, 0)
+    core.leave(kernel)
+core.stop()
+"""
+
+
+def test_what_many_kernels_share_is_that_of_each(tmp_path: Path) -> None:
+    """Configurations with and without a cell, more rows than fit into a chunk."""
+    folder = tmp_path / "shapes.strobe"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", CONFIGURATIONS, str(folder)], check=True)
+    rows = listed(strobe.open(folder).side_table("kernel_spans"))
+    assert len(rows) == 5000
+    for i, row in enumerate(rows):
+        shape = i * i % 5
+        assert (row["correlation"], row["grid_x"], row["grid_y"], row["priority"]) == (100 + i, 640 + shape, 2, -2)
+        assert row["registers_per_thread"] == (None if shape % 2 else 32 + shape)
+        assert row["launch_type"] == (None if shape % 3 else "regular")
+        assert row["cache_config"] is None
