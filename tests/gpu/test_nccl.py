@@ -23,8 +23,8 @@ from tests.record.workshop import nvtx_headers
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
-# The GPU's clock is converted between two readings of both: as exact as these are.
-CLOCK_NS = 2_000
+# The GPU's clock is converted between two readings of both: as exact as these are, on a busy machine.
+CLOCK_NS = 200_000
 COMMUNICATOR = "0x00000000c0ffee00"
 
 # Ranges as NCCL pushes and pops them, with the names that its schemas give (src/include/nvtx_payload_schemas.h).
@@ -174,13 +174,13 @@ def test_kernels_move_what_the_calls_say_that_launched_them(ranks: Ranks) -> Non
         kernels = ranks.kernels(rank, "AllReduce_Sum_f32_RING_LL")
         time = sum(kernel["end_ns"] - kernel["start_ns"] for kernel in kernels)
         assert len(kernels) == 5
-        assert row["total_ns"] == pytest.approx(time, abs=5 * CLOCK_NS)
+        assert row["total_ns"] == pytest.approx(time, rel=0.02)
         assert row["algbw_gb_s"] == pytest.approx(10_600 / row["total_ns"])
         assert row["busbw_gb_s"] == pytest.approx(10_600 / row["total_ns"] * 2 * (2 - 1) / 2)
         row = table[rank, "allgather"]
         first, last = ranks.kernels(rank, "AllGather_RING_LL")
         assert (row["group"], row["calls"], row["in_bytes"], row["out_bytes"]) == (COMMUNICATOR, 1, 500, 1000)
-        assert row["total_ns"] == pytest.approx(last["end_ns"] - first["start_ns"], abs=CLOCK_NS)
+        assert row["total_ns"] == pytest.approx(last["end_ns"] - first["start_ns"], rel=0.02)
         row = table[rank, "sendrecv"]
         assert (row["group"], row["calls"], row["size_bytes"]) == (COMMUNICATOR, 1, 70)
         assert (row["in_bytes"], row["out_bytes"]) == ((70, 30) if rank == 0 else (30, 70))
@@ -230,7 +230,7 @@ def test_sql_joins_kernels_and_calls(ranks: Ranks) -> None:
         own = [row for row in rows if row["rank"] == rank]
         assert [(row["group"], row["sequence"]) for row in own] == [(COMMUNICATOR, n) for n in (1, 2, 3, 4)]
         assert [row["sent_bytes"] for row in own] == [1000, 2000, 3000, 4000]
-        assert [row["duration_ns"] for row in own] == pytest.approx([50_000 + 10_000 * rank] * 4, abs=CLOCK_NS)
+        assert [row["duration_ns"] for row in own] == pytest.approx([50_000 + 10_000 * rank] * 4, rel=0.02)
 
 
 def test_kernels_of_pytorch_are_its_collectives(library: Path, tmp_path: Path) -> None:
@@ -263,6 +263,6 @@ def test_kernels_of_pytorch_are_its_collectives(library: Path, tmp_path: Path) -
         found = collectives(trace)
     assert (row["group"], row["group_ranks"], row["dtype"], row["calls"]) == ("0", "[0, 1]", "Float", 3)
     assert (row["in_bytes"], row["out_bytes"], row["device"]) == (12000, 12000, 0)
-    assert row["total_ns"] == pytest.approx(3 * 80_000, abs=3 * CLOCK_NS)
+    assert row["total_ns"] == pytest.approx(3 * 80_000, rel=0.02)
     assert row["busbw_gb_s"] == pytest.approx(12_000 / row["total_ns"])
     assert found.sequence.tolist() == [1, 2, 3]
