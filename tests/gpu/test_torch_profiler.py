@@ -7,6 +7,8 @@ tests take the genuine one.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import textwrap
 from collections import Counter
 from pathlib import Path
@@ -377,6 +379,15 @@ def test_only_takes_what_torch_profiler_records_and_touches_nothing(tmp_path: Pa
     matched(ran, told)
     assert "90 kernels" in ran.said()["gpu_recorded_with"]
     assert not list((tmp_path / "t.strobe").glob("*.gpu"))
+
+
+@pytest.mark.parametrize(("policy", "injected"), [("yield", True), ("only", False)])
+def test_only_leaves_programs_that_are_no_python_alone_too(tmp_path: Path, policy: str, injected: bool) -> None:
+    command = ["-o", "t.strobe", "--with-torch-profiler", policy, "--", "/bin/sh", "-c", "echo x$CUDA_INJECTION64_PATH"]
+    done = subprocess.run(
+        [sys.executable, "-m", "strobe", "run", *command], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout != "x\n") is injected
 
 
 @pytest.mark.torch

@@ -181,6 +181,8 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
         ("nvtx", "NVTX_INJECTION64_PATH"),
         ("cuda", "CUDA_INJECTION64_PATH"),
     ):
+        if adapter == "cuda" and settings.options["with-torch-profiler"] == "only":
+            continue
         if adapter in settings.adapters:
             made.setdefault(variable, library())
     if "mpi" in settings.adapters:
