@@ -62,7 +62,8 @@ __attribute__((visibility("default"))) int table(const char* phase) {
   // Sizes of records, asked of the library's own iterator: a buffer where every number is the kind.
   fprintf(out, "}, \"version\": %u, \"sizes\": {", version);
   static uint8_t buffer[4096] __attribute__((aligned(8)));
-  int (*next)(uint8_t*, size_t, uint8_t**) = (int (*)(uint8_t*, size_t, uint8_t**))dlsym(cupti, "cuptiActivityGetNextRecord");
+  int (*next)(uint8_t*, size_t, uint8_t**) =
+      (int (*)(uint8_t*, size_t, uint8_t**))dlsym(cupti, "cuptiActivityGetNextRecord");
   first = 1;
   for (uint32_t kind = 1; next && kind < 60; kind++) {
     for (size_t i = 0; i < sizeof buffer; i += 4) memcpy(buffer + i, &kind, 4);

@@ -1,4 +1,5 @@
-// launches.c - a program that makes a GPU work and says what it did, by the driver alone: no CUDA is needed to build it.
+// launches.c - a program that makes a GPU work and says what it did, by the driver alone: no CUDA is needed to build
+// it.
 //
 //   launches work [IDLE_MS]  copies, sets, kernels on two threads and streams, a graph; one JSON line for each call
 //   launches empty N         N launches of an empty kernel; ns that one took the calling thread
@@ -76,8 +77,10 @@ static void start(void) {
 
 static void say(const char* what, const char* name, int64_t before, int64_t after, int64_t over) {
   pthread_mutex_lock(&output);
-  printf("{\"what\": \"%s\", \"name\": \"%s\", \"thread\": %ld, \"before_ns\": %lld, \"after_ns\": %lld, \"over_ns\": %lld}\n",
-         what, name, (long)syscall(SYS_gettid), (long long)before, (long long)after, (long long)over);
+  printf(
+      "{\"what\": \"%s\", \"name\": \"%s\", \"thread\": %ld, \"before_ns\": %lld, \"after_ns\": %lld, \"over_ns\": "
+      "%lld}\n",
+      what, name, (long)syscall(SYS_gettid), (long long)before, (long long)after, (long long)over);
   pthread_mutex_unlock(&output);
 }
 
