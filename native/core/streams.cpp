@@ -135,7 +135,8 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
   strobe::StreamProducer* fits = nullptr;
   for (auto& lane : stream->lanes) {
     const int64_t early = lane.open(session().generation()) ? lane.last_ns - start : 0;
-    if (early > strobe::kClockJitterNs || (early > 0 && lane.last_ns > end)) continue;
+    const int64_t jitter = stream->kind == strobe::kOfStream ? strobe::kClockJitterNs : 0;
+    if (early > jitter || (early > 0 && lane.last_ns > end)) continue;
     if (early > 0) told_span.start_ns = lane.last_ns;
     fits = &lane;
     break;

@@ -434,6 +434,7 @@ void Collector::watch_times() {
   for (const DeviceSpan& each : spans_) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
   if (untimed_ < kMostUntimed) return;
   untimed_ = 0;
+  enabled_.clear();  // nor are they enabled again after a profiler of the program
   for (const Kind kind : {kConcurrentKernel, kMemcpy, kMemcpyPeer, kMemset, kGraphTrace})
     library_.activity_disable(kind);
   say("stopped",

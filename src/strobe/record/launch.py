@@ -111,7 +111,7 @@ def run(
     )
     readers: list[Sampler] = []
     environment = child_environment(os.environ, settings)
-    probes = "cuda" in adapters and driver_is_there()
+    probes = "cuda" in adapters and options["with-torch-profiler"].text != "only" and driver_is_there()
     if probes:
         environment["STROBE_CUPTI_VERDICT"] = cupti_verdict(folder)
 

@@ -140,9 +140,8 @@ void read_pair(uint64_t& gpu_at, uint64_t& cpu_at) {
     width = after - before, gpu_at = gpu, cpu_at = before + width / 2;
   }
 }
+uint64_t gpu_at, cpu_at;  // the pair of this time of processing
 uint64_t client_time(uint64_t gpu) {
-  uint64_t gpu_at = 0, cpu_at = 0;
-  read_pair(gpu_at, cpu_at);
   const double slope = gpu_at - first_gpu > 1'000'000 ? double(cpu_at - first_cpu) / double(gpu_at - first_gpu) : 1.0;
   return uint64_t(int64_t(cpu_at) + int64_t(double(int64_t(gpu - gpu_at)) * slope));
 }
@@ -214,6 +213,7 @@ void store_work(const Pending& each, bool finished) {
   const Work& w = each.work;
   const Operation& o = w.operation;
   const uint64_t now = gpu_now();
+  read_pair(gpu_at, cpu_at);
   const uint64_t start = w.start <= now ? client_time(w.start) : 0, end = finished ? client_time(w.end) : 0;
   const auto device = w.stream->context->device, context = uint32_t(w.stream->context->id);
   const auto stream = uint32_t(w.stream->id);
