@@ -22,7 +22,8 @@ _KIND_OF_GROUP = {"compute": 0, "communication": 1, "copy": 2}
 _ROLES = ("kernel", "copy")
 # Why a table about GPUs has no rows.
 NO_DEVICE = (
-    "no GPU did anything in this trace; profiles of PyTorch, Nsight Systems, nvprof and Score-P hold what GPUs did"
+    "no GPU did anything in this trace: `strobe doctor` says what recording them needs; profiles of PyTorch, Nsight "
+    "Systems, nvprof and Score-P hold what GPUs did, too"
 )
 # Activities that a stretch holds about.
 _STRETCH = 1 << 19

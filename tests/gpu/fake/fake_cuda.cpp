@@ -392,11 +392,22 @@ API int cuModuleLoadData(ModuleObject** module, const void* image) {
   if (hooks) hooks->resource(kModuleLoaded, current, nullptr, &data);
   return call.returns(kOk);
 }
+// Names of unloaded kernels give way to those that come next, at the same address (Kineto's and others' profilers have
+// seen such pointers reused).
+std::vector<char*> free_names;
+char* name_kept(const char* name) {
+  constexpr size_t kRoom = 4096;
+  char* at = free_names.empty() ? static_cast<char*>(malloc(kRoom)) : free_names.back();
+  if (!free_names.empty()) free_names.pop_back();
+  snprintf(at, kRoom, "%s", name);
+  return at;
+}
+
 API int cuModuleGetFunction(FunctionObject** function, ModuleObject* module, const char* name) {
   std::lock_guard lock(mutex);
   for (FunctionObject* known : module->functions)
     if (!strcmp(known->name, name)) return *function = known, kOk;
-  *function = new FunctionObject{ids++, strdup(name), 10'000, 32, 0};
+  *function = new FunctionObject{ids++, name_kept(name), 10'000, 32, 0};
   module->functions.push_back(*function);
   return kOk;
 }
@@ -404,8 +415,10 @@ API int cuModuleUnload(ModuleObject* module) {
   Calling call(kDriverDomain, kCuModuleUnload, "cuModuleUnload");
   ModuleData data{uint32_t(module->id), 0, nullptr};
   if (hooks) hooks->resource(kModuleUnloadStarting, current, nullptr, &data);
-  // The names of its kernels are somebody else's memory now (other profilers see such pointers reused).
-  for (FunctionObject* function : module->functions) memset(function->name, '?', strlen(function->name));
+  for (FunctionObject* function : module->functions) {
+    memset(function->name, '?', strlen(function->name));
+    free_names.push_back(function->name);
+  }
   return call.returns(kOk);
 }
 API int fake_cuda_function(FunctionObject* function, unsigned registers, int static_shared) {
