@@ -394,6 +394,7 @@ def test_only_leaves_programs_that_are_no_python_alone_too(tmp_path: Path, polic
 @pytest.mark.torch
 def test_the_genuine_profiler_without_gpus_changes_nothing(tmp_path: Path) -> None:
     """Its functions are replaced and called; what asks for CPU activities only keeps no GPU from us."""
+    pytest.importorskip("torch")
     program = """
     gpu = fake_cuda.Gpu()
     import torch
