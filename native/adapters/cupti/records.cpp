@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <algorithm>
 
@@ -114,7 +115,17 @@ std::string demangled(const char* name) {
   return out;
 }
 
-size_t Decoder::HashLaunch::operator()(const Launch& launch) const { return hash_of(launch.values); }
+// Device to local memory lie next to each other.
+Decoder::Launch::Launch(const KernelRecord& r, int64_t local_memory_total) {
+  constexpr size_t kBytes = STROBE_CUPTI_END(KernelRecord, local_memory_total_32) - offsetof(KernelRecord, device);
+  static_assert(kBytes == 52);
+  memcpy(words, &r.device, kBytes);
+  const uint32_t small = uint32_t(r.registers) << 8 | r.launch_type;
+  memcpy(reinterpret_cast<char*>(words) + kBytes, &small, sizeof small);
+  words[7] = uint64_t(r.shared_memory_executed) << 32;
+  words[8] = uint64_t(local_memory_total);
+}
+size_t Decoder::HashLaunch::operator()(const Launch& launch) const { return hash_of(launch.words); }
 size_t Decoder::HashCopy::operator()(const Copy& copy) const { return hash_of(copy.values); }
 
 Decoder::Decoder(Sink& sink, std::function<bool(Kind, size_t)> has)
@@ -168,6 +179,7 @@ void Decoder::add(const Activity& record, std::vector<DeviceSpan>& out) {
     case kStream: {
       const auto& r = reinterpret_cast<const StreamRecord&>(record);
       priorities_[uint64_t(r.context) << 32 | r.stream] = int32_t(r.priority);
+      launches_.clear();  // their texts say it
       return;
     }
     case kOverhead: {
@@ -215,16 +227,10 @@ void Decoder::kernel(const KernelRecord& r, std::vector<DeviceSpan>& out) {
   const auto [known, fresh] = kernels_.try_emplace(r.name, 0);
   if (fresh) known->second = sink_.region(demangled(sink_.kernel_name(r.name).c_str()).c_str(), STROBE_ROLE_KERNEL);
   const int64_t local = has_local_total_ ? int64_t(r.local_memory_total) : int64_t(r.local_memory_total_32);
-  Launch launch{{r.device, r.context, r.stream, r.grid_x, r.grid_y, r.grid_z, r.block_x, r.block_y, r.block_z,
-                 r.registers, int64_t(r.static_shared_memory) + r.dynamic_shared_memory, r.static_shared_memory,
-                 r.dynamic_shared_memory, r.shared_memory_executed, r.local_memory_per_thread, local,
-                 has_priority_ ? r.priority : priority_of(r.context, r.stream), r.launch_type, STROBE_NOTHING}};
+  Launch launch(r, local);
+  if (has_priority_) launch.words[7] |= uint32_t(r.priority);
   uint32_t& text = launches_[launch];
-  if (!text) {
-    const char* type = launch_type(r.launch_type);
-    launch.values[17] = *type ? sink_.text(type) : STROBE_NOTHING;
-    text = sink_.text(joined(launch.values).c_str());
-  }
+  if (!text) text = launch_text(r, local);
   const uint64_t node = has_source_node_ && r.source_graph_node ? r.source_graph_node : r.graph_node;
   const uint32_t captured = node ? sink_.captured_by(node) : 0;
   DeviceSpan& to = out.emplace_back(DeviceSpan{r.device, r.context, r.stream, r.correlation, {}});
@@ -235,6 +241,32 @@ void Decoder::kernel(const KernelRecord& r, std::vector<DeviceSpan>& out) {
   to.span.values[1] = STROBE_TWO(graph_or_nothing(r.graph), graph_or_nothing(captured));
   to.span.values[2] = number_or_nothing(r.graph_node);
   to.span.values[3] = number_or_nothing(r.queued);
+}
+
+uint32_t Decoder::launch_text(const KernelRecord& r, int64_t local) const {
+  const char* type = launch_type(r.launch_type);
+  const int64_t values[] = {
+      r.device,
+      r.context,
+      r.stream,
+      r.grid_x,
+      r.grid_y,
+      r.grid_z,
+      r.block_x,
+      r.block_y,
+      r.block_z,
+      r.registers,
+      int64_t(r.static_shared_memory) + r.dynamic_shared_memory,
+      r.static_shared_memory,
+      r.dynamic_shared_memory,
+      r.shared_memory_executed,
+      r.local_memory_per_thread,
+      local,
+      has_priority_ ? r.priority : priority_of(r.context, r.stream),
+      *type ? sink_.text(type) : STROBE_NOTHING,
+      STROBE_NOTHING,
+  };
+  return sink_.text(joined(values).c_str());
 }
 
 uint32_t Decoder::copy_region(uint8_t kind, uint8_t source, uint8_t destination) {

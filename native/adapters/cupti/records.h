@@ -47,9 +47,10 @@ class Decoder {
   int64_t overhead_ns() const { return overhead_ns_; }
 
  private:
-  // What the launches of a configuration share; compared byte by byte.
+  // What the launches of a configuration share, as their records have it.
   struct Launch {
-    int64_t values[19];
+    explicit Launch(const KernelRecord& record, int64_t local_memory_total);
+    uint64_t words[9];
     bool operator==(const Launch&) const = default;
   };
   struct HashLaunch {
@@ -63,6 +64,7 @@ class Decoder {
     size_t operator()(const Copy& copy) const;
   };
   void kernel(const KernelRecord& record, std::vector<DeviceSpan>& out);
+  uint32_t launch_text(const KernelRecord& record, int64_t local_memory_total) const;
   void device(const DeviceRecord& record);
   int64_t priority_of(uint32_t context, uint32_t stream) const;
   void copied(uint32_t region, Copy copy, uint64_t bytes, uint32_t correlation, uint32_t graph, uint64_t node,
