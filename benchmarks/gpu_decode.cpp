@@ -66,6 +66,7 @@ struct Told final : Sink {
   }
   int64_t launched_ns(uint32_t correlation) override { return launches.ns_of(correlation); }
   uint32_t captured_by(uint64_t) override { return 0; }
+  uint32_t call(const ApiRecord&) override { return 0; }
   std::string kernel_name(const char* name) override { return name; }
   void device(uint32_t, const std::string&) override {}
 };

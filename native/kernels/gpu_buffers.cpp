@@ -8,6 +8,8 @@
 #include <iterator>
 
 #include "adapters/cupti/buffers_layout.h"
+#include "adapters/cupti/calls.h"
+#include "core/ring.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -49,9 +51,13 @@ GpuBuffers::GpuBuffers(const std::string& path) {
   }
 }
 
-std::string GpuBuffers::name_at(const char* address) const {
+const std::string* GpuBuffers::told_name_at(const char* address) const {
   const auto known = names_.find(uint64_t(reinterpret_cast<uintptr_t>(address)));
-  if (known != names_.end()) return known->second;
+  return known == names_.end() ? nullptr : &known->second;
+}
+
+std::string GpuBuffers::name_at(const char* address) const {
+  if (const std::string* told = told_name_at(address)) return *told;
   char text[40];
   snprintf(text, sizeof text, "kernel@%p", static_cast<const void*>(address));
   return text;
@@ -88,9 +94,11 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
   std::sort(telling.begin(), telling.end(), [](const Part& a, const Part& b) { return a.sequence < b.sequence; });
   decode(telling);
   sort_by_start(spans);
+  without_inner_calls(spans);
   spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->told.load(), spans.size())));
   decode(others);
   sort_by_start(spans);
+  without_inner_calls(spans);
   return spans;
 }
 
@@ -113,8 +121,9 @@ void LateSpans::read(const std::string& path) {
 
 void LateSpans::feed(LocationBuilder& builder) {
   const auto location = file_.locations.find(builder.location());
-  if (location == file_.locations.end()) return;
-  const auto found = spans_.find({location->second.device, uint32_t(location->second.thread_id)});
+  if (location == file_.locations.end() || location->second.kind == kOfThread) return;
+  // A task of no device has -1: kNoDevice.
+  const auto found = spans_.find({uint32_t(location->second.device), uint32_t(location->second.thread_id)});
   if (found != spans_.end()) feed(builder, found->second);
 }
 
@@ -142,7 +151,10 @@ void LateSpans::feed_others(PathTable& paths) {
   for (auto& [stream, spans] : spans_)
     while (!spans.empty()) {
       Writer w;
-      w.u64(stream.second), w.u8(1), w.text("stream " + std::to_string(stream.second)), w.u64(uint64_t(stream.first));
+      const bool calls = stream.first == kNoDevice;
+      w.u64(stream.second), w.u8(calls ? kOfTask : kOfStream);
+      w.text(calls ? calls_row(stream.second) : "stream " + std::to_string(stream.second));
+      w.u64(calls ? uint64_t(-1) : stream.first);
       append_chunk(chunks_, kLocationChunk, next, 1, w.bytes);
       LocationBuilder builder(next++, paths);
       feed(builder, spans);
@@ -151,6 +163,11 @@ void LateSpans::feed_others(PathTable& paths) {
       builder.attached.emit(chunks_, builder.base_row(), 0, builder.location(),
                             [this](uint32_t text) { return text_of(text); });
     }
+}
+
+uint32_t LateSpans::call(const ApiRecord& record) {
+  const std::string* name = buffers_->told_name_at(call_address(record.kind, record.cbid));
+  return name ? region(name->c_str(), waits(*name) ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION) : 0;
 }
 
 uint32_t LateSpans::region(const char* name, uint8_t role) {

@@ -20,6 +20,8 @@ class GpuBuffers {
   explicit GpuBuffers(const std::string& path);
   // What the stretch of a kernel's name says; made of its address where the process had not told it yet.
   std::string name_at(const char* address) const;
+  // Nothing where the process had not told it.
+  const std::string* told_name_at(const char* address) const;
   // Spans in order of start, that the process had not told.
   std::vector<cupti::DeviceSpan> read(cupti::Sink& sink) const;
 
@@ -43,11 +45,12 @@ class LateSpans final : cupti::Sink {
   uint64_t untimed() const { return untimed_; }
 
  private:
-  using Stream = std::pair<int64_t, uint32_t>;  // device, stream
+  using Stream = std::pair<uint32_t, uint32_t>;  // as in DeviceSpan: device, stream
   uint32_t region(const char* name, uint8_t role) override;
   uint32_t text(const char* text) override;
   int64_t launched_ns(uint32_t) override { return 0; }
   uint32_t captured_by(uint64_t) override { return 0; }
+  uint32_t call(const cupti::ApiRecord& record) override;
   std::string kernel_name(const char* name) override { return buffers_->name_at(name); }
   void device(uint32_t, const std::string&) override {}
   void feed(LocationBuilder& builder, std::vector<cupti::DeviceSpan>& spans);

@@ -147,9 +147,10 @@ class Gpu:
     def function(self, name: str, registers: int = 32, static_shared: int = 0) -> ctypes.c_void_p:
         """The kernel of this name; made at its first use."""
         self._start()
-        if self._module is None:
-            self._module = ctypes.c_void_p()
-            self._check(self.cuda.cuModuleLoadData(ctypes.byref(self._module), b"fake"))
+        if self._module is None:  # not before it is loaded: another thread may ask, too
+            module = ctypes.c_void_p()
+            self._check(self.cuda.cuModuleLoadData(ctypes.byref(module), b"fake"))
+            self._module = module
         if name not in self._functions:
             found = ctypes.c_void_p()
             self._check(self.cuda.cuModuleGetFunction(ctypes.byref(found), self._module, name.encode()))

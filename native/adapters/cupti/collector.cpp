@@ -23,84 +23,10 @@ namespace strobe::cupti {
 namespace {
 
 constexpr auto kFlushEvery = std::chrono::milliseconds(1000);
-constexpr auto kLongestWait = std::chrono::seconds(5);
-// Who yields waits so long for what has been launched already: once another profiler has the GPUs, its end is nobody's.
-constexpr int kLongestEndMs = 100;
-constexpr int64_t kEdgeNs = 1'000'000'000;  // of what it tells, what we may be told, too
-constexpr size_t kFilledAtOnce = 16;        // buffers that wait: 4 MiB
+constexpr size_t kFilledAtOnce = 16;  // buffers that wait: 4 MiB
 constexpr size_t kMostNodes = 1 << 20;
-constexpr uint64_t kMostUntimed = 10000;      // one after the other
-constexpr uint32_t kMostUnknownCalls = 1000;  // one after the other
-
-// Calls that are worth a span: they start or stop work, wait for it, or move memory. What only asks is left out, as
-// other profilers do: PyTorch asks for the current device before every launch.
-struct Chosen {
-  const char* prefix;
-  bool launches;
-};
-constexpr Chosen kRuntimeCalls[] = {
-    {"cudaLaunch", true},
-    {"cudaGraphLaunch", true},
-    {"cudaMemcpy", true},
-    {"cudaMemset", true},
-    {"cudaMalloc", false},
-    {"cudaFree", false},
-    {"cudaHostAlloc", false},
-    {"cudaHostRegister", false},
-    {"cudaHostUnregister", false},
-    {"cudaMemPrefetch", true},
-    {"cudaDeviceSynchronize", false},
-    {"cudaThreadSynchronize", false},
-    {"cudaStreamSynchronize", false},
-    {"cudaEventSynchronize", false},
-    {"cudaEventRecord", false},
-    {"cudaStreamWaitEvent", false},
-    {"cudaStreamBeginCapture", false},
-    {"cudaStreamEndCapture", false},
-    {"cudaGraphInstantiate", false},
-    {"cudaGraphExecUpdate", false},
-    {"cudaGraphUpload", false},
-    {"cudaStreamCreate", false},
-    {"cudaStreamDestroy", false},
-    {"cudaModuleLoad", false},
-    {"cudaLibraryLoad", false},
-    {"cudaSignalExternal", false},
-    {"cudaWaitExternal", false},
-    {"cudaDeviceReset", false},
-};
-constexpr Chosen kDriverCalls[] = {
-    {"cuLaunch", true},
-    {"cuGraphLaunch", true},
-    {"cuMemcpy", true},
-    {"cuMemset", true},
-    {"cuMemAlloc", false},
-    {"cuMemFree", false},
-    {"cuMemCreate", false},
-    {"cuMemMap", false},
-    {"cuMemPrefetch", true},
-    {"cuCtxSynchronize", false},
-    {"cuStreamSynchronize", false},
-    {"cuEventSynchronize", false},
-    {"cuEventRecord", false},
-    {"cuStreamWaitEvent", false},
-    {"cuStreamBeginCapture", false},
-    {"cuStreamEndCapture", false},
-    {"cuGraphInstantiate", false},
-    {"cuModuleLoad", false},
-    {"cuLibraryLoad", false},
-    {"cuStreamWaitValue", false},
-    {"cuStreamWriteValue", false},
-    {"cuStreamBatchMemOp", false},
-};
-
-// "cudaLaunchKernel_v7000" and "cuMemcpyHtoD_v2" without the version, which no program writes.
-std::string plain_name(const char* name) {
-  std::string out = name;
-  if (const size_t at = out.rfind("_v");
-      at != out.npos && at + 2 < out.size() && out.find_first_not_of("0123456789", at + 2) == out.npos)
-    out.resize(at);
-  return out;
-}
+constexpr int64_t kLongestCallNs = 1'000'000'000;  // that launches something
+constexpr uint64_t kMostUntimed = 10000;           // one after the other
 
 // The calls that a thread is in.
 struct InCalls {
@@ -112,14 +38,14 @@ struct InCalls {
 };
 thread_local InCalls in_calls __attribute__((tls_model("initial-exec")));
 
-uint64_t now() { return uint64_t(monotonic_ns()); }
-
 }  // namespace
 
 Collector& collector() {
   static Collector* one = new Collector;
   return *one;
 }
+
+uint64_t Collector::now() { return uint64_t(monotonic_ns()); }
 
 void Collector::say(const char* what, const std::string& sentence) {
   std::lock_guard lock(notes_mutex_);
@@ -163,6 +89,7 @@ bool Collector::start() {
   if (const std::string path = session().file_beside(".gpu"); path.empty() || !buffers_.open(path))
     strobe_count("gpu_buffers_not_in_file", 1);
   for (uint32_t kind = 1; kind < kKinds; kind++) buffers_.set_record_bytes(Kind(kind), library_.size_of(Kind(kind)));
+  runtime_ = chosen_calls(call, kRuntimeDomain, *this), driver_ = chosen_calls(call, kDriverDomain, *this);
   const bool subscribed = subscribe();
   if (call.set_thread_id_type) call.set_thread_id_type(kThreadIdSystem);
   uint8_t zeroed = 1;
@@ -183,6 +110,7 @@ bool Collector::start() {
   enable(kMemcpy, "copies"), enable(kMemcpyPeer, "copies between GPUs"), enable(kMemset, "memory sets");
   enable(kOverhead, "CUPTI's own cost");
   enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
+  if (!subscribed) calls_by_records(true);
   pthread_atfork(nullptr, nullptr, [] { collector().forked(); });
   if (int error = start_own_thread(thread_, 512 << 10, run, this)) {
     say("failed", std::string("the thread that asks for records cannot start: ") + strerror(error));
@@ -191,8 +119,7 @@ bool Collector::start() {
   state_ = kOn;
   strobe_streams_told(0);
   strobe_streams_finish_with([](int last) { collector().finish(last); });
-  say("recorded_with", "CUPTI of " + library_.release() + " at " + library_.path +
-                           (subscribed ? "" : ", without calls: another tool holds its callbacks"));
+  say("recorded_with", "CUPTI of " + library_.release() + " at " + library_.path);
   return true;
 }
 
@@ -201,10 +128,10 @@ bool Collector::subscribe() {
   const Result result = call.subscribe(&subscriber_, called, this);
   if (result != kSuccess) {
     subscriber_ = nullptr;
-    say("calls_failed", "calls of CUDA are not recorded: " + library_.text_of(result));
+    say("calls", "CUPTI's callbacks are another tool's (" + library_.text_of(result) +
+                     "): calls of CUDA are beside their threads, and kernels of a graph are those of its launch");
     return false;
   }
-  if (runtime_.empty()) choose_calls(kRuntimeDomain, runtime_), choose_calls(kDriverDomain, driver_);
   for (const auto& [domain, calls] : {std::pair(kRuntimeDomain, &runtime_), std::pair(kDriverDomain, &driver_)})
     for (uint32_t cbid = 0; cbid < calls->size(); cbid++)
       if ((*calls)[cbid].region) call.enable_callback(1, subscriber_, domain, cbid);
@@ -213,27 +140,38 @@ bool Collector::subscribe() {
   return true;
 }
 
-void Collector::choose_calls(Domain domain, Calls& calls) {
+// They come later than callbacks, when a thread has gone on: not in its own row, but in one beside it.
+void Collector::calls_by_records(bool on) {
+  if (calls_by_records_ == on) return;
   const Functions& call = library_;
-  const bool runtime = domain == kRuntimeDomain;
-  const auto* begin = runtime ? std::begin(kRuntimeCalls) : std::begin(kDriverCalls);
-  const auto* end = runtime ? std::end(kRuntimeCalls) : std::end(kDriverCalls);
-  // Numbers have gaps, and nobody says which is the last.
-  for (uint32_t cbid = 1, unknown = 0; unknown < kMostUnknownCalls; cbid++) {
-    const char* name = nullptr;
-    if (call.get_callback_name(domain, cbid, &name) != kSuccess || !name) {
-      unknown++;
+  Result result = kSuccess;
+  for (const auto& [kind, calls, one] : {std::tuple(kRuntime, &runtime_, call.activity_enable_runtime_api),
+                                         std::tuple(kDriver, &driver_, call.activity_enable_driver_api)}) {
+    if (!one) {
+      result = std::max(result, on ? call.activity_enable(kind) : call.activity_disable(kind));
       continue;
     }
-    unknown = 0;
-    const auto* chosen = std::find_if(
-        begin, end, [name](const Chosen& each) { return strncmp(name, each.prefix, strlen(each.prefix)) == 0; });
-    calls.resize(cbid + 1);
-    if (chosen == end) continue;
-    const std::string plain = plain_name(name);
-    const bool waits = plain.find("Synchronize") != plain.npos;
-    calls[cbid] = {region(plain.c_str(), waits ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION), chosen->launches};
+    for (uint32_t cbid = 0; cbid < calls->size(); cbid++)
+      if ((*calls)[cbid].region) result = std::max(result, one(cbid, on));
   }
+  calls_by_records_ = on;
+  if (!on) return;
+  if (result != kSuccess) say("calls", "calls of CUDA are not recorded: " + library_.text_of(result));
+  for (const auto& [kind, calls] : {std::pair(kRuntime, &runtime_), std::pair(kDriver, &driver_)})
+    for (uint32_t cbid = 0; cbid < calls->size(); cbid++)
+      if ((*calls)[cbid].region) buffers_.add_name(call_address(kind, cbid), (*calls)[cbid].name);
+}
+
+uint32_t Collector::call(const ApiRecord& record) {
+  const Calls& calls = record.kind == kRuntime ? runtime_ : driver_;
+  if (record.cbid >= calls.size() || !calls[record.cbid].region) return 0;
+  const Call& call = calls[record.cbid];
+  if (call.launches) {
+    context_seen_ = true;
+    launches_.begin(record.correlation, int64_t(record.start));
+    if (record.returned) launches_.cancel(record.correlation);
+  }
+  return call.region;
 }
 
 bool Collector::enable(Kind kind, const char* what) {
@@ -364,7 +302,8 @@ void Collector::run() {
     if (wish == kYield) let_go();
     if (wish == kTakeBack) begin_again();
     // What was over by now is told after this flush.
-    const int64_t now_ns = monotonic_ns();
+    // Of calls records tell when they are over.
+    const int64_t now_ns = monotonic_ns() - (calls_by_records_ ? kLongestCallNs : 0);
     if (state_ == kOn) flush(false);
     if (state_ == kOn && last) flush(true);
     tell();
@@ -399,6 +338,7 @@ void Collector::tell() {
   }
   watch_times();
   sort_by_start(spans_);
+  without_inner_calls(spans_);
   uint64_t told = 0;
   {
     std::lock_guard lock(telling_mutex_);
@@ -406,6 +346,7 @@ void Collector::tell() {
     last_round_.insert(last_round_.end(), spans_.begin(), spans_.end());
     for (DeviceSpan& each : spans_) {
       const int64_t start_ns = each.span.start_ns;
+      if (!each.span.launched_ns) each.span.launched_ns = launches_.ns_of(each.correlation);  // known by now
       if (!each.span.launched_ns) each.span.launched_ns = start_ns;
       const bool twice =
           start_ns < taken_back_ns_ && ingested_last_.take(each.device, each.stream, each.correlation, start_ns);
@@ -414,7 +355,8 @@ void Collector::tell() {
     }
   }
   // Not before all of them are told: a graph's kernels share its launch.
-  for (const DeviceSpan& each : spans_) launches_.told(each.correlation);
+  for (const DeviceSpan& each : spans_)
+    if (each.device != kNoDevice) launches_.told(each.correlation);
   spans_.clear();
   for (const Filled& each : filled) buffers_.give_back(each.buffer);
   if (const int64_t more = decoder_->overhead_ns() - told_overhead_ns_; more > 1'000'000) {
@@ -431,7 +373,8 @@ void Collector::tell() {
 // With graphs CUPTI of CUDA 13.0 may run out of its own buffers (parca-dev/parcagpu issue 23): from then on kernels
 // have no times, and memory of the GPU is gone. Nothing is better than that.
 void Collector::watch_times() {
-  for (const DeviceSpan& each : spans_) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
+  for (const DeviceSpan& each : spans_)
+    if (each.device != kNoDevice) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
   if (untimed_ < kMostUntimed) return;
   untimed_ = 0;
   enabled_.clear();  // nor are they enabled again after a profiler of the program
@@ -445,6 +388,7 @@ void Collector::watch_times() {
 strobe_stream* Collector::stream_of(const DeviceSpan& span) {
   strobe_stream*& stream = streams_[{span.context, span.stream}];
   if (stream) return stream;
+  if (span.device == kNoDevice) return stream = strobe_task_open(calls_row(span.stream).c_str(), span.stream);
   const auto [known, fresh] = context_numbers_.try_emplace({span.device, span.context}, 0);
   if (fresh) {
     for (const auto& [key, number] : context_numbers_) known->second += key.first == span.device;
@@ -468,143 +412,6 @@ std::string Collector::kernel_name(const char* name) {
   if (!name) return "<unnamed kernel>";
   buffers_.add_name(name, name);
   return name;
-}
-
-// --- another profiler of the process
-
-bool Collector::grant(Wish wish) {
-  if (state_ != (wish == kYield ? kOn : kYielded)) return false;
-  std::unique_lock lock(mutex_);
-  const uint64_t before = granted_;
-  wish_ = wish;
-  changed_.notify_one();
-  if (done_.wait_for(lock, kLongestWait, [&] { return granted_ != before; }))
-    return state_ == (wish == kYield ? kYielded : kOn);
-  strobe_count("gpu_not_handed_over", 1);
-  return false;
-}
-
-bool Collector::yield(const char* to) {
-  if (state_ == kOff) withheld_ = true;
-  {
-    std::lock_guard lock(mutex_);
-    yielded_to_ = to;
-  }
-  return grant(kYield);
-}
-
-bool Collector::take_back() {
-  if (withheld_.exchange(false) && wanted_) return start();
-  return grant(kTakeBack);
-}
-
-void Collector::let_go() {
-  const Functions& call = library_;
-  if (state_ != kOn) return;
-  yielding_ = true;
-  const int64_t now_ns = monotonic_ns();
-  for (int ms = 0;; ms++) {
-    flush(false);
-    tell();
-    if (ms == kLongestEndMs || launches_.told_until(now_ns) >= now_ns) break;
-    usleep(1000);
-  }
-  state_ = kYielded;
-  yielded_ns_ = monotonic_ns();
-  for (const Kind kind : enabled_) call.activity_disable(kind);
-  flush(false);
-  if (subscriber_) call.unsubscribe(subscriber_);
-  subscriber_ = nullptr;
-  subscriptions_++;
-  std::string to;
-  {
-    std::lock_guard lock(mutex_);
-    to = yielded_to_;
-  }
-  times_shared_++;
-  say("shared", "yielded to " + to + ", which has not given the GPUs back");
-}
-
-// Its clock and its buffers are ours, or why not.
-bool Collector::ours_again(std::string& why) {
-  const Functions& call = library_;
-  // Some releases refuse a clock once anything has been enabled. Then it is the one that was registered last.
-  if (call.activity_register_timestamp_callback(now) != kSuccess) {
-    const uint64_t before = now();
-    uint64_t between = 0;
-    if (call.get_timestamp(&between) != kSuccess || between < before || between > now()) {
-      why = "CUPTI's clock is that of another tool now";
-      return false;
-    }
-  }
-  if (const Result result = call.activity_register_callbacks(requested, completed); result != kSuccess) {
-    why = "CUPTI takes no buffers: " + library_.text_of(result);
-    return false;
-  }
-  return true;
-}
-
-void Collector::begin_again() {
-  if (state_ != kYielded) return;
-  const Functions& call = library_;
-  std::string why, to;
-  {
-    std::lock_guard lock(mutex_);
-    to = yielded_to_;
-  }
-  yielding_ = false;
-  const int64_t yielded_ns = yielded_ns_.exchange(0);
-  shared_ns_ += monotonic_ns() - yielded_ns;
-  if (!ours_again(why)) {
-    state_ = kFailed;
-    say("failed", "nothing of GPUs is recorded any more since " + to + " ran: " + why);
-    return;
-  }
-  if (context_seen_) call.activity_flush_all(kFlushCompleted);  // the other one's buffers, before ours are filled
-  names_changed_ = true;                                        // modules may have come and gone
-  const bool subscribed = subscribe();
-  subscriptions_++;
-  uint64_t ingested;
-  {
-    std::lock_guard lock(telling_mutex_);
-    taken_back_ns_ = monotonic_ns();
-    told_last_.clear();
-    ingested = ingested_;
-  }
-  state_ = kOn;
-  for (const Kind kind : std::vector<Kind>(enabled_)) enable(kind, "records");
-  char shared[32];
-  snprintf(shared, sizeof shared, "%.3f s", double(shared_ns_) / 1e9);
-  say("shared", to + " had the GPUs for " + shared + " (" + std::to_string(times_shared_) +
-                    (times_shared_ == 1 ? " time): " : " times): ") + std::to_string(ingested) +
-                    " kernels, copies and sets of that time are its own, without the calls that launched them" +
-                    (subscribed ? "" : "; calls after it are not recorded, because it keeps CUPTI's callbacks"));
-}
-
-uint64_t Collector::ingest(const strobe_gpu_span* spans, size_t count) {
-  std::vector<const strobe_gpu_span*> in_order(count);
-  for (size_t i = 0; i < count; i++) in_order[i] = spans + i;
-  std::stable_sort(in_order.begin(), in_order.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
-  TextsOfOthers texts(*this);
-  std::lock_guard lock(telling_mutex_);
-  for (const DeviceSpan& each : last_round_)
-    told_last_.add(each.device, each.stream, each.correlation, each.span.start_ns);
-  last_round_.clear();
-  ingested_last_.clear();
-  int64_t end_ns = 0;
-  for (const strobe_gpu_span* each : in_order) end_ns = std::max(end_ns, each->end_ns);
-  uint64_t told = 0;
-  for (const strobe_gpu_span* each : in_order) {
-    const auto& [device, stream, correlation] = std::tie(each->device, each->stream, each->correlation);
-    if (told_last_.take(device, stream, correlation, each->start_ns)) continue;
-    const strobe_stream_span span = texts.span_of(*each);
-    const std::string name = "stream " + std::to_string(stream);
-    told += strobe_stream_tell(strobe_stream_open(name.c_str(), device, stream), &span) != 0;
-    if (each->end_ns >= end_ns - kEdgeNs) ingested_last_.add(device, stream, correlation, each->start_ns);
-  }
-  ingested_ += told;
-  if (told) context_seen_ = true;
-  return told;
 }
 
 // --- ends

@@ -7,6 +7,7 @@
 #pragma once
 #include <pthread.h>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "adapters/cupti/buffers.h"
+#include "adapters/cupti/calls.h"
 #include "adapters/cupti/edge.h"
 #include "adapters/cupti/launches.h"
 #include "adapters/cupti/library.h"
@@ -48,18 +50,16 @@ class Collector final : public Sink {
   uint32_t text(const char* text) override { return strobe_text(text); }
   int64_t launched_ns(uint32_t correlation) override { return launches_.ns_of(correlation); }
   uint32_t captured_by(uint64_t graph_node) override;
+  uint32_t call(const ApiRecord& record) override;
   std::string kernel_name(const char* name) override;
   void device(uint32_t number, const std::string& json) override;
 
  private:
-  struct Call {  // a function of the runtime or the driver
-    uint32_t region = 0;
-    bool launches = false;
-  };
-  using Calls = std::vector<Call>;  // by number
+  static constexpr auto kLongestWait = std::chrono::seconds(5);
 
+  static uint64_t now();
   bool subscribe();
-  void choose_calls(Domain domain, Calls& calls);
+  void calls_by_records(bool on);
   bool ours_again(std::string& why);
   bool enable(Kind kind, const char* what);
   static void called(void* self, Domain domain, uint32_t cbid, const void* data);
@@ -87,6 +87,7 @@ class Collector final : public Sink {
   Library library_;
   Subscriber subscriber_ = nullptr;
   Calls runtime_, driver_;  // never changed once we have subscribed
+  std::atomic<bool> calls_by_records_{false};
   std::vector<Kind> enabled_;
   std::atomic<uint32_t> subscriptions_{0};  // a call that began under an earlier one does not end under this one
   Launches launches_;

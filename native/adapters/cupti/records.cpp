@@ -107,6 +107,17 @@ void sort_by_start(std::vector<DeviceSpan>& spans) {
   if (!std::is_sorted(spans.begin(), spans.end(), earlier)) std::stable_sort(spans.begin(), spans.end(), earlier);
 }
 
+void without_inner_calls(std::vector<DeviceSpan>& spans) {
+  std::unordered_map<uint32_t, int64_t> ends;  // of the outermost call, by thread
+  std::erase_if(spans, [&ends](const DeviceSpan& each) {
+    if (each.device != kNoDevice) return false;
+    int64_t& end = ends[each.stream];
+    if (each.span.end_ns <= end) return true;
+    end = each.span.end_ns;
+    return false;
+  });
+}
+
 std::string demangled(const char* name) {
   int status = 0;
   char* readable = abi::__cxa_demangle(name, nullptr, nullptr, &status);
@@ -172,6 +183,18 @@ void Decoder::add(const Activity& record, std::vector<DeviceSpan>& out) {
       to.span.values[0] = STROBE_TWO(r.correlation, sink_.text(joined(values).c_str()));
       to.span.values[1] = STROBE_TWO(graph_or_nothing(r.graph), STROBE_NOTHING_32);
       to.span.values[2] = to.span.values[3] = STROBE_NOTHING;
+      return;
+    }
+    case kDriver:
+    case kRuntime: {
+      const auto& r = reinterpret_cast<const ApiRecord&>(record);
+      const uint32_t region = sink_.call(r);
+      if (!region) return;
+      DeviceSpan& to = out.emplace_back(DeviceSpan{kNoDevice, kNoDevice, r.thread, r.correlation, {}});
+      to.span.region = region, to.span.row_kind = STROBE_ROW_CALL;
+      to.span.start_ns = int64_t(r.start), to.span.end_ns = int64_t(r.end), to.span.launched_ns = to.span.start_ns;
+      to.span.values[0] = STROBE_TWO(r.correlation, r.cbid);
+      to.span.values[1] = STROBE_TWO(r.returned, STROBE_NOTHING_32);
       return;
     }
     case kDevice:

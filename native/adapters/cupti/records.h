@@ -12,6 +12,9 @@
 
 namespace strobe::cupti {
 
+constexpr uint32_t kNoDevice = ~0u;
+
+// On a stream of a device; or a call of CUDA on a thread: of kNoDevice, `stream` is the thread's number.
 struct DeviceSpan {
   uint32_t device, context, stream, correlation;
   strobe_stream_span span;
@@ -26,6 +29,8 @@ class Sink {
   virtual int64_t launched_ns(uint32_t correlation) = 0;
   // The call that put this node into its graph; 0: not known.
   virtual uint32_t captured_by(uint64_t graph_node) = 0;
+  // A call of the runtime or the driver is told by a record. Returns its region; 0: it is not recorded.
+  virtual uint32_t call(const ApiRecord& record) = 0;
   // The name of a kernel, as its record points to it.
   virtual std::string kernel_name(const char* name) = 0;
   // What is known of a device, as JSON with Kineto's keys of `deviceProperties`.
@@ -84,6 +89,9 @@ class Decoder {
 
 // Of those that begin at the same time the first one told comes first.
 void sort_by_start(std::vector<DeviceSpan>& spans);
+
+// Of spans in order: calls that another call of the same thread makes are the same call, the driver's in the runtime's.
+void without_inner_calls(std::vector<DeviceSpan>& spans);
 
 // What people read: without the compiler's mangling.
 std::string demangled(const char* name);

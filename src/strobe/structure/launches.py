@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -116,18 +116,33 @@ def _captures(trace: Trace, device: Device) -> Ints:
     return np.array(sorted(found), dtype=np.int64)
 
 
+def _with_calls(trace: Trace, locations: Collection[int]) -> list[int]:
+    """Return those of the locations that have calls."""
+    if not locations:
+        return []
+    rows = trace.sql(f"select distinct location from call_spans where location in ({', '.join(map(str, locations))})")
+    return sorted(int(cast(int, row["location"])) for row in rows.to_pylist())
+
+
 class _Host:
     """Calls and operators of a process, read in order of time; the latest are at hand by their numbers."""
 
     def __init__(self, trace: Trace, device: Device, numbering: Callable[[int], Numbering] | None) -> None:
         process = device.process
-        threads = [
-            each
-            for each in trace.locations.to_arrow().to_pylist()
-            if each["process"] == process and each["kind"] == "thread" and each["span_count"]
-        ]
+        there = [row for row in trace.locations.to_arrow().to_pylist() if row["process"] == process]
+        threads = [each for each in there if each["kind"] == "thread" and each["span_count"]]
+        # Calls that were told later than their thread's other spans are beside it: in tasks with its number.
+        of_thread = {each["thread_id"]: each["location"] for each in threads}
+        tasks = {each["location"]: each for each in there if each["kind"] == "task" and each["thread_id"] in of_thread}
+        self._beside: dict[int, list[int]] = {}
+        for location in _with_calls(trace, tasks):
+            self._beside.setdefault(of_thread[tasks[location]["thread_id"]], []).append(location)
+        beside = [location for locations in self._beside.values() for location in locations]
         self._trace = trace
-        self._calls = {t["location"]: Attributes(trace, "call_spans", t["location"], ("correlation",)) for t in threads}
+        self._calls = {
+            location: Attributes(trace, "call_spans", location, ("correlation",))
+            for location in (*(t["location"] for t in threads), *beside)
+        }
         self._operators = {
             t["location"]: Attributes(trace, "operator_spans", t["location"], ("external_id",)) for t in threads
         }
@@ -152,15 +167,19 @@ class _Host:
         if start >= self._seen_ns:
             return
         calls, operators = [self._latest_calls[:, :0]], [self._latest_operators[:, :0]]
-        for location in self._calls:
+        for location in self._operators:
             spans = self._trace.span_arrays(location, start - 1, self._seen_ns)
             new = np.flatnonzero((spans["start_ns"] >= start) & (spans["start_ns"] < self._seen_ns))
+            if self._numbering and (len(new) or location in self._beside):
+                numbered = {**spans, "call_path": self._numbering[location](spans, new)}
+                spans = cast("SpanArrays", numbered)
             if len(new):
-                if self._numbering:
-                    numbered = {**spans, "call_path": self._numbering[location](spans, new)}
-                    spans = cast("SpanArrays", numbered)
                 calls.append(self._new_calls(location, spans, new))
                 operators.append(self._new_operators(location, spans, new))
+            for beside in self._beside.get(location, ()):
+                of_calls = self._trace.span_arrays(beside, start - 1, self._seen_ns)
+                begun = (of_calls["start_ns"] >= start) & (of_calls["start_ns"] < self._seen_ns)
+                calls.append(self._new_calls_beside(location, spans, beside, of_calls, np.flatnonzero(begun)))
         if len(self._captures):
             of_captures = [each[:, np.isin(each[1], self._captures)] for each in calls]
             self._capturing_calls = np.concatenate([self._capturing_calls, *of_captures], axis=1)
@@ -191,6 +210,19 @@ class _Host:
         return np.stack((start, correlation, *_names(location, spans, new), start, start + spans["duration_ns"][new],
                          *_names(location, spans, inside)))  # fmt: skip
 
+    def _new_calls_beside(self, location: int, spans: SpanArrays, beside: int, calls: SpanArrays, new: Ints) -> Ints:
+        """Return the columns of `new` of the `calls` beside a thread. Their call path is that of what they are in."""
+        correlation = integers(self._calls[beside].of(calls["row"][new]).column("correlation"))
+        chosen = (correlation > 0) & ~self._waits[calls["region"][new]]
+        correlation, new = correlation[chosen], new[chosen]
+        start = calls["start_ns"][new]
+        around = _innermost_at(spans, start)
+        inside = self._innermost(spans, around)
+        names = _names(beside, calls, new)
+        path = _names(location, spans, around)[3]
+        return np.stack((start, correlation, *names[:3], path, start, start + calls["duration_ns"][new],
+                         *_names(location, spans, inside)))  # fmt: skip
+
     def _new_operators(self, location: int, spans: SpanArrays, new: Ints) -> Ints:
         """Return the columns of the operators with an external id among the spans `new` of a thread."""
         external = integers(self._operators[location].of(spans["row"][new]).column("external_id"))
@@ -208,6 +240,19 @@ class _Host:
             left = left[parent >= 0]
             left = left[~operator[at[left]]]
         return at
+
+
+def _innermost_at(spans: SpanArrays, times: Ints) -> Ints:
+    """Return the index of the innermost span of a thread at each of the times, -1 where there is none."""
+    end = spans["start_ns"] + spans["duration_ns"]
+    at = np.searchsorted(spans["start_ns"], times, "right") - 1
+    (left,) = np.nonzero(at >= 0)
+    while len(left):
+        left = left[end[at[left]] < times[left]]
+        parent = spans["parent"][at[left]]
+        at[left] = np.where(parent < 0, -1, np.searchsorted(spans["row"], parent))
+        left = left[parent >= 0]
+    return at
 
 
 def _names(location: int, spans: SpanArrays, at: Ints) -> tuple[Ints, Ints, Ints, Ints]:
