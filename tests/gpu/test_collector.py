@@ -414,12 +414,14 @@ def test_a_kill_keeps_what_cupti_had_written_while_nobody_asked_for_it(tmp_path:
         (folder / "program.py").write_text(
             textwrap.dedent(
                 """
+                import time
                 import fake_cuda
                 gpu = fake_cuda.Gpu()
                 while True:
                     for _ in range(50):
                         gpu.launch("work", ns=1_000)
                     gpu.synchronize()
+                    time.sleep(0.002)
                 """
             )
         )
