@@ -144,7 +144,7 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
   if (!fits && stream->lanes.size() < strobe_stream::kMostLanes) {
     fits = &stream->lanes.emplace_back();
     const size_t lanes = stream->lanes.size();
-    fits->name = lanes == 1 ? stream->name : stream->name + " (" + std::to_string(lanes) + ")";
+    fits->name = lanes == 1 ? stream->name : stream->name + " (lane " + std::to_string(lanes) + ")";
     fits->kind = stream->kind, fits->device = stream->device, fits->number = stream->number;
   }
   const bool told = fits && session().tell(*fits, told_span);

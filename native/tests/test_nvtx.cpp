@@ -164,7 +164,7 @@ void that_end_elsewhere() {
   const auto found = ranges_of(folder.files(".blocks")[0]);
   CHECK(found.size() == 3 && spans_of(folder).size() == 3);
   const Range one = found.find("first")->second, two = found.find("second")->second;
-  CHECK(one.location == "NVTX ranges" && two.location == "NVTX ranges (2)");
+  CHECK(one.location == "NVTX ranges" && two.location == "NVTX ranges (lane 2)");
   CHECK(before <= one.start_ns && one.start_ns <= two.start_ns && two.start_ns <= begun);
   CHECK(between <= one.end_ns && one.end_ns <= ended && ended <= two.end_ns);
   CHECK(found.find("third")->second.location == "NVTX ranges");

@@ -75,13 +75,13 @@ void as_told() {
   std::map<std::string, Location> streams;
   for (const auto& [id, location] : file->locations)
     if (location.kind == 1) streams[location.name] = location;
-  CHECK(streams.size() == 3 && streams.count("stream 7 (2)") && streams.count("stream 7 (3)"));
+  CHECK(streams.size() == 3 && streams.count("stream 7 (lane 2)") && streams.count("stream 7 (lane 3)"));
   CHECK(streams["stream 7"].device == 1);
   const Spans spans = all_spans(*file, streams["stream 7"].id);
   CHECK((spans.start_ns == std::vector<int64_t>{base, base + 1000, base + 2000, base + 2402}));
   CHECK((spans.duration_ns == std::vector<int64_t>{400, 401, 402, 98}));
-  CHECK(all_spans(*file, streams["stream 7 (2)"].id).start_ns.at(0) == base + 2100);
-  CHECK(all_spans(*file, streams["stream 7 (3)"].id).start_ns.at(0) == base + 500);
+  CHECK(all_spans(*file, streams["stream 7 (lane 2)"].id).start_ns.at(0) == base + 2100);
+  CHECK(all_spans(*file, streams["stream 7 (lane 3)"].id).start_ns.at(0) == base + 500);
   CHECK(file->end_json[0].find("\"stream_spans_untimed\": 1") != std::string::npos);
 
   const Table rows = table(*file, "kernel_spans");

@@ -203,7 +203,7 @@ def test_calls_are_beside_their_threads_where_another_tool_has_the_callbacks(tmp
     assert {row["kind"] for row in beside} == {"task"}
     threads = {row["thread"] for row in ran.did("kernel")}
     assert {row["thread_id"] for row in beside} == threads
-    # A call of the driver that one of the runtime makes is the same call: times are the driver's own.
+    # A call of the driver that one of the runtime makes is the same call.
     told = [row for row in ran.truth if row["what"] == "call" and not row["nested"]]
     wanted = Counter(row["name"] for row in told if row["name"].startswith(("cudaLaunch", "cuLaunch", "cudaMem")))
     rows = ran.trace.sql(
@@ -211,6 +211,7 @@ def test_calls_are_beside_their_threads_where_another_tool_has_the_callbacks(tmp
         "join locations l on l.location = s.location where l.kind = 'task' group by r.name"
     ).to_pylist()
     seen = {row["name"]: row["n"] for row in rows}
+    assert seen == {str(row["name"]): row["calls"] for row in ran.trace.calls().to_pylist()}
     assert {name: n for name, n in seen.items() if name in wanted} == dict(wanted)
 
 
@@ -219,6 +220,23 @@ def test_launches_that_the_driver_counts_apart_are_joined_all_the_same(tmp_path:
     ran = record(tmp_path, THREADS, NESTED="own")
     calls = {found["call"] for _, found in match(ran.trace, ran.did("kernel", "memcpy", "memset"))}
     assert None not in calls
+
+
+def test_what_each_stream_did(tmp_path: Path) -> None:
+    ran = record(tmp_path, THREADS)
+    told = ran.did("kernel", "memcpy", "memset")
+    rows = {row["stream"]: row for row in ran.trace.streams().to_pylist()}
+    assert len(rows) == 2
+    for number in {row["stream"] for row in told}:
+        row = rows[f"stream {number}"]
+        mine = [each for each in told if each["stream"] == number]
+        kernels = [each["end_ns"] - each["start_ns"] for each in mine if each["what"] == "kernel"]
+        copies = [each["end_ns"] - each["start_ns"] for each in mine if each["what"] != "kernel"]
+        assert (row["kernels"], row["copies"]) == (len(kernels), len(copies))
+        assert row["kernel_ns"] == pytest.approx(sum(kernels), rel=0.01)
+        assert row["copy_ns"] == pytest.approx(sum(copies), rel=0.01)
+        assert row["busy_ns"] == pytest.approx(sum(kernels) + sum(copies), rel=0.01)  # one after the other
+        assert row["priority"] == (-1 if any(each["name"] == "decode" for each in mine) else 0)
 
 
 def test_what_a_kernel_was_launched_with(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def _of_process(part: Trace, by: str) -> pa.Table:
     groups, durations = Groups(), Spread()
     for thread in threads if wanted.any() else ():
         location = thread["location"]
-        if thread["kind"] != "thread":
+        if thread["kind"] == "stream":  # tasks: calls of CUDA that were told late lie beside their threads
             continue
         for spans in part.span_batches(location):
             (at,) = np.nonzero(wanted[spans["region"]])
