@@ -256,7 +256,7 @@ def test_start_end_ranges_lie_beside_the_threads(workshop: Workshop) -> None:
             ("NVTX ranges", *of_task, *alone),
             ("NVTX ranges", *of_task, *request),
             ("NVTX ranges (lane 2)", *of_task, *request),
-            ("NVTX ranges (3)", *of_task, *request),
+            ("NVTX ranges (lane 3)", *of_task, *request),
         ]
         # They are no GPU's, not the work of a thread in the profile, and ranges as others.
         assert devices(trace) == []

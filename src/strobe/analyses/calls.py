@@ -40,6 +40,7 @@ def _of_process(part: Trace, by: str) -> pa.Table:
     from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.groups import Groups, Spread
+    from strobe.structure.launches import with_calls
 
     regions = part.regions.to_arrow().to_pylist()
     wanted = np.array(
@@ -47,10 +48,12 @@ def _of_process(part: Trace, by: str) -> pa.Table:
     )
     ranks = part.processes.column("rank")
     threads = part.locations.to_arrow().to_pylist()
+    # Calls that were told late lie beside their threads.
+    beside = with_calls(part, [each["location"] for each in threads if each["kind"] == "task"])
     groups, durations = Groups(), Spread()
     for thread in threads if wanted.any() else ():
         location = thread["location"]
-        if thread["kind"] == "stream":  # tasks: calls of CUDA that were told late lie beside their threads
+        if thread["kind"] != "thread" and location not in beside:
             continue
         for spans in part.span_batches(location):
             (at,) = np.nonzero(wanted[spans["region"]])

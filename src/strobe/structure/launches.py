@@ -116,8 +116,8 @@ def _captures(trace: Trace, device: Device) -> Ints:
     return np.array(sorted(found), dtype=np.int64)
 
 
-def _with_calls(trace: Trace, locations: Collection[int]) -> list[int]:
-    """Return those of the locations that have calls."""
+def with_calls(trace: Trace, locations: Collection[int]) -> list[int]:
+    """Return those of the locations that have calls of CUDA or HIP."""
     if not locations:
         return []
     rows = trace.sql(f"select distinct location from call_spans where location in ({', '.join(map(str, locations))})")
@@ -135,7 +135,7 @@ class _Host:
         of_thread = {each["thread_id"]: each["location"] for each in threads}
         tasks = {each["location"]: each for each in there if each["kind"] == "task" and each["thread_id"] in of_thread}
         self._beside: dict[int, list[int]] = {}
-        for location in _with_calls(trace, tasks):
+        for location in with_calls(trace, tasks):
             self._beside.setdefault(of_thread[tasks[location]["thread_id"]], []).append(location)
         beside = [location for locations in self._beside.values() for location in locations]
         self._trace = trace
