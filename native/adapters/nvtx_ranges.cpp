@@ -27,7 +27,8 @@ std::unordered_map<uint64_t, OpenRange>& open_ranges() {
 uint64_t last_id = 0;
 
 // Those that are open belong to what is recorded until now, and whoever ends them later ends nothing.
-void leave_open_ranges(int) {
+void leave_open_ranges(int what) {
+  if (what == STROBE_STREAMS_GO_ON) return;
   uint64_t left = 0;
   {
     std::lock_guard lock(session().adapters_mutex());
@@ -60,7 +61,7 @@ uint64_t start_range(uint32_t region) {
     strobe_count("nvtx_start_end_ranges_not_recorded", 1);
     return 0;
   }
-  strobe_streams_finish_with(leave_open_ranges);
+  strobe_streams_turn_with(leave_open_ranges);
   open.emplace(++last_id, range);
   return last_id;
 }

@@ -74,8 +74,8 @@ class Session {
   strobe_line* lines(const char* file, const char* function, uint32_t function_line, uint32_t first, uint32_t count);
   bool tell(StreamProducer& stream, const strobe_stream_span& span);
   void streams_told(int64_t launched_ns) { streams_told_ns_.store(launched_ns, std::memory_order_release); }
-  void finish_streams_with(void (*finish)(int));
-  void finish_streams(bool ends);
+  void turn_streams_with(void (*turn)(int));
+  void turn_streams(int what);
   void name_thread(const char* name);
   void thread_ended(Producer* owner);
   void count(const char* what, uint64_t n);
@@ -207,7 +207,7 @@ class Session {
   std::atomic<bool> paused_{false}, muted_{false};
   int64_t muted_since_ns_ = 0;
   std::atomic<int64_t> streams_told_ns_{INT64_MAX};
-  std::atomic<void (*)(int)> finish_streams_[4]{};
+  std::atomic<void (*)(int)> turn_streams_[4]{};
   std::atomic<int64_t> recording_since_ns_{0};  // what was launched before belongs to no window, or to an earlier one
   bool was_muted_ = false;                      // spans that began outside of a window end in it
   std::atomic<bool> forks_{false};

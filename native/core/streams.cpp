@@ -80,17 +80,17 @@ bool Session::tell(StreamProducer& stream, const strobe_stream_span& span) {
   return true;
 }
 
-void Session::finish_streams(bool ends) {
-  for (auto& place : finish_streams_)
-    if (void (*finish)(int) = place.load(); finish && active()) finish(ends);
+void Session::turn_streams(int what) {
+  for (auto& place : turn_streams_)
+    if (void (*turn)(int) = place.load(); turn && active()) turn(what);
 }
 
-void Session::finish_streams_with(void (*finish)(int)) {
-  for (auto& place : finish_streams_) {
+void Session::turn_streams_with(void (*turn)(int)) {
+  for (auto& place : turn_streams_) {
     void (*none)(int) = nullptr;
-    if (!finish)
+    if (!turn)
       place = nullptr;
-    else if (place == finish || place.compare_exchange_strong(none, finish))
+    else if (place == turn || place.compare_exchange_strong(none, turn))
       return;
   }
 }
@@ -154,5 +154,5 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
 }
 
 void strobe_streams_told(int64_t launched_ns) { session().streams_told(launched_ns); }
-void strobe_streams_finish_with(void (*finish)(int)) { session().finish_streams_with(finish); }
+void strobe_streams_turn_with(void (*turn)(int)) { session().turn_streams_with(turn); }
 }

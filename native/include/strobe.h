@@ -203,9 +203,11 @@ STROBE_API strobe_stream* strobe_task_open(const char* name, uint64_t number);
 // Everything that was launched before this moment is told (INT64_MAX: nothing will come late, as at the beginning):
 // iterations of the main loop are decided for streams up to there.
 STROBE_API void strobe_streams_told(int64_t launched_ns);
-// Is called before the recording rests (0) or ends (1): what is known is to be told now. Up to four functions; NULL:
-// none of them any more.
-STROBE_API void strobe_streams_finish_with(void (*finish)(int ends));
+// `turn` is called before the recording rests, ends, or ends with the process: what is known is to be told now, and
+// nothing more is asked for; and when it goes on, or another one begins. Up to four functions; NULL: none of them any
+// more.
+enum { STROBE_STREAMS_REST = 0, STROBE_STREAMS_END = 1, STROBE_STREAMS_EXIT = 2, STROBE_STREAMS_GO_ON = 3 };
+STROBE_API void strobe_streams_turn_with(void (*turn)(int what));
 
 // --- GPUs, while another profiler of this process has them
 // `to` gets the GPUs: what is over by now is told, and nothing of ours stays enabled in CUPTI. Not from inside of CUDA;

@@ -311,24 +311,30 @@ void tasks_are_collected() {
   }
 }
 
-std::atomic<int> finished{0};
+std::atomic<int> finished{0}, went_on{0};
 
 void is_asked_before_the_end() {
   Folder folder;
   start(folder);
-  strobe_streams_finish_with([](int ends) {
-    CHECK(ends == finished);
+  strobe_streams_turn_with([](int what) {
+    if (what == STROBE_STREAMS_GO_ON) {
+      CHECK(strobe_active());
+      went_on++;
+      return;
+    }
+    CHECK(what == (finished ? STROBE_STREAMS_END : STROBE_STREAMS_REST));
     const int64_t now = monotonic_ns();
     const auto span = kernel(kernel_region("last"), now, now + 5, now, 1);
     CHECK(strobe_stream_tell(strobe_stream_open("stream 0", 0, 0), &span));
     finished++;
   });
   strobe_mute();
-  CHECK(finished == 1);
+  CHECK(finished == 1 && went_on == 0);
   strobe_unmute();
+  CHECK(finished == 1 && went_on == 1);
   strobe_stop();
-  CHECK(finished == 2);
-  strobe_streams_finish_with(nullptr);
+  CHECK(finished == 2 && went_on == 1);
+  strobe_streams_turn_with(nullptr);
   const auto file = open_process(folder.files(".blocks")[0]);
   uint64_t kept = 0;
   CHECK(kept_and_folded(*file, kept) == 2 && kept == 2);

@@ -528,25 +528,76 @@ def test_names_stay_right_when_modules_are_unloaded(tmp_path: Path) -> None:
         assert truth["name"] == found["name"]
 
 
-def test_nothing_of_a_gpu_is_recorded_between_two_windows(tmp_path: Path) -> None:
-    ran = record(
-        tmp_path,
-        """
-        import strobe
-        gpu = fake_cuda.Gpu()
-        def some(name):
-            for _ in range(20):
-                gpu.launch(name, ns=1_000)
-            gpu.synchronize()
-        some("first")
-        strobe.pause()
-        some("between")
-        strobe.resume()
-        some("second")
-        """,
+WINDOWS = """
+import ctypes
+import strobe
+gpu = fake_cuda.Gpu()
+enabled = ctypes.CDLL(os.environ["STROBE_CUPTI"]).fake_cupti_enabled
+def some(name, ns=1_000):
+    for _ in range(20):
+        gpu.launch(name, ns=ns)
+def window(name):
+    strobe.resume()
+    some(name, 1_000_000)  # for 20 ms: most of them have not begun when the window ends
+    strobe.pause()
+    print(enabled(), end=" ")
+    some("between")
+    gpu.synchronize()
+print("on" if enabled() else "off", end=" ")
+strobe.pause()
+print(enabled(), end=" ")
+for name in ("first", "second", "third"):
+    window(name)
+strobe.resume()
+print("on" if enabled() else "off")
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"), [((), {}), ((), {"OTHER_TOOL": 1}), (("--start", "paused"), {})], ids=str
+)
+def test_nothing_of_a_gpu_is_enabled_between_two_windows(
+    tmp_path: Path, options: tuple[str, ...], settings: dict[str, object]
+) -> None:
+    """A window has all that was launched in it; outside of windows the program is as fast as without strobe."""
+    ran = record(tmp_path, WINDOWS, options=options, **settings)
+    assert ran.done.stdout == ("off" if options else "on") + " 0 0 0 0 on\n"
+    seen = attributed(ran.trace)
+    assert Counter(each["name"] for each in seen) == {"first": 20, "second": 20, "third": 20}
+    assert {each["call"] for each in seen} == {"cudaLaunchKernel"}
+    assert all("some" in each["callers"] for each in seen)
+
+
+def test_a_second_recording_of_the_process_knows_its_gpus_too(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        textwrap.dedent(
+            """
+            import ctypes, os
+            import fake_cuda
+            import strobe
+            for name in ("one", "two"):
+                with strobe.record(f"{name}.strobe"):
+                    gpu = fake_cuda.Gpu()
+                    for _ in range(30):
+                        gpu.launch(name, ns=500_000)
+                print(ctypes.CDLL(os.environ["STROBE_CUPTI"]).fake_cupti_enabled())
+            """
+        )
     )
-    names = Counter(each["name"] for each in attributed(ran.trace))
-    assert names == {"first": 20, "second": 20}
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env=fake_cuda.environment("13.0"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n0\n"), done.stderr
+    for name in ("one", "two"):
+        trace = strobe.open(tmp_path / f"{name}.strobe")
+        assert Counter(each["name"] for each in attributed(trace)) == {name: 30}
+        assert len(trace.device_properties) == 1
+        assert any(row["what"] == "gpu_recorded_with" for row in trace.quality.to_pylist())
 
 
 def test_several_gpus_and_copies_between_them(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <tuple>
 
 #include "adapters/cupti/of_others.h"
@@ -30,7 +29,7 @@ constexpr uint64_t kMostUntimed = 10000;           // one after the other
 
 // The calls that a thread is in.
 struct InCalls {
-  uint32_t subscription = 0;
+  uint32_t subscription = 0, rests = 0;
   uint32_t open = 0;         // that we have recorded
   uint32_t region = 0;       // of the one that began last
   uint32_t runtime = 0;      // of the runtime, which calls the driver: one span is enough
@@ -50,6 +49,10 @@ uint64_t Collector::now() { return uint64_t(monotonic_ns()); }
 void Collector::say(const char* what, const std::string& sentence) {
   std::lock_guard lock(notes_mutex_);
   said_[what] = sentence;
+  note_said();
+}
+
+void Collector::note_said() {
   std::string json = "{\"gpu\": {";
   for (const auto& [key, text] : said_) {
     if (json.back() != '{') json += ", ";
@@ -63,6 +66,10 @@ void Collector::say(const char* what, const std::string& sentence) {
 void Collector::device(uint32_t number, const std::string& json) {
   std::lock_guard lock(notes_mutex_);
   devices_[number] = json;
+  note_devices();
+}
+
+void Collector::note_devices() {
   std::string note = "{\"deviceProperties\": [";
   for (const auto& [each, text] : devices_) note += (note.back() == '[' ? "" : ", ") + text;
   session().note(note + "]}");
@@ -112,13 +119,16 @@ bool Collector::start() {
   enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
   if (!subscribed) calls_by_records(true);
   pthread_atfork(nullptr, nullptr, [] { collector().forked(); });
+  state_ = kOn;
+  noted_ = session().generation();
+  if (!session().recording()) rest();
   if (int error = start_own_thread(thread_, 512 << 10, run, this)) {
+    state_ = kFailed;
     say("failed", std::string("the thread that asks for records cannot start: ") + strerror(error));
     return false;
   }
-  state_ = kOn;
   strobe_streams_told(0);
-  strobe_streams_finish_with([](int last) { collector().finish(last); });
+  strobe_streams_turn_with([](int what) { collector().turned(what); });
   say("recorded_with", "CUPTI of " + library_.release() + " at " + library_.path);
   return true;
 }
@@ -132,12 +142,16 @@ bool Collector::subscribe() {
                      "): calls of CUDA are beside their threads, and kernels of a graph are those of its launch");
     return false;
   }
-  for (const auto& [domain, calls] : {std::pair(kRuntimeDomain, &runtime_), std::pair(kDriverDomain, &driver_)})
-    for (uint32_t cbid = 0; cbid < calls->size(); cbid++)
-      if ((*calls)[cbid].region) call.enable_callback(1, subscriber_, domain, cbid);
+  enable_calls(true);
   for (const uint32_t cbid : {kContextCreated, kModuleUnloadStarting, kGraphNodeCreated, kGraphNodeCloned})
     call.enable_callback(1, subscriber_, kResourceDomain, cbid);
   return true;
+}
+
+void Collector::enable_calls(bool on) {
+  for (const auto& [domain, calls] : {std::pair(kRuntimeDomain, &runtime_), std::pair(kDriverDomain, &driver_)})
+    for (uint32_t cbid = 0; cbid < calls->size(); cbid++)
+      if ((*calls)[cbid].region) library_.enable_callback(on, subscriber_, domain, cbid);
 }
 
 // They come later than callbacks, when a thread has gone on: not in its own row, but in one beside it.
@@ -203,9 +217,12 @@ void Collector::on_call(const Calls& calls, Domain domain, uint32_t cbid, const 
   if (cbid >= calls.size() || !calls[cbid].region) return;
   const bool runtime = domain == kRuntimeDomain;
   InCalls& in = in_calls;
-  if (const uint32_t subscription = subscriptions_.load(std::memory_order_relaxed); in.subscription != subscription) {
-    if (in.open) put(kLeave, in.region);  // its end came while another profiler had the callbacks
-    in = {subscription};
+  const uint32_t subscription = subscriptions_.load(std::memory_order_relaxed);
+  const uint32_t rests = rests_.load(std::memory_order_relaxed);
+  if (in.subscription != subscription || in.rests != rests) {
+    // Its end came while another profiler had the callbacks. A rest of the recording ends what is open.
+    if (in.open && in.rests == rests) put(kLeave, in.region);
+    in = {subscription, rests};
   }
   if (!runtime && in.runtime > 0) return;
   const Call& call = calls[cbid];
@@ -245,7 +262,7 @@ void Collector::on_node(const GraphData& graph, bool cloned) {
   const Functions& call = library_;
   uint64_t node = 0, original = 0;
   if (!call.get_graph_node_id || call.get_graph_node_id(graph.node, &node) != kSuccess) return;
-  const uint32_t correlation = in_calls.correlation;
+  const uint32_t correlation = in_calls.rests == rests_.load() ? in_calls.correlation : 0;
   if (!cloned && correlation) launches_.cancel(correlation);  // captured: nothing runs now
   if (cloned && call.get_graph_node_id(graph.original_node, &original) != kSuccess) return;
   std::lock_guard lock(nodes_mutex_);
@@ -293,27 +310,64 @@ void* Collector::run(void* self) {
 
 void Collector::run() {
   std::unique_lock lock(mutex_);
-  while (!quit_) {
+  for (;;) {
     changed_.wait_for(lock, kFlushEvery,
-                      [this] { return asked_ || quit_ || wish_ || filled_.size() >= kFilledAtOnce; });
-    const bool asked = std::exchange(asked_, false), last = std::exchange(asked_last_, false);
+                      [this] { return asked_ != kAskedNothing || wish_ || filled_.size() >= kFilledAtOnce; });
+    const int asked = std::exchange(asked_, kAskedNothing);
+    const bool last = asked == STROBE_STREAMS_END || asked == STROBE_STREAMS_EXIT;
     const Wish wish = std::exchange(wish_, kNothing);
     lock.unlock();
     if (wish == kYield) let_go();
     if (wish == kTakeBack) begin_again();
-    // What was over by now is told after this flush.
-    // Of calls records tell when they are over.
+    if (wish == kGoOn) go_on();
+    if (asked == STROBE_STREAMS_REST || asked == STROBE_STREAMS_END) tell_all();
+    // What was over by now is told after this flush. Of calls records tell when they are over.
     const int64_t now_ns = monotonic_ns() - (calls_by_records_ ? kLongestCallNs : 0);
-    if (state_ == kOn) flush(false);
+    if (state_ == kOn && !resting_) flush(false);
     if (state_ == kOn && last) flush(true);
     tell();
     const int64_t until_ns = launches_.told_until(now_ns), yielded_ns = yielded_ns_;
     // The other profiler's events come when it ends.
     strobe_streams_told(last ? INT64_MAX : yielded_ns ? std::min(until_ns, yielded_ns) : until_ns);
+    if (asked == STROBE_STREAMS_REST || asked == STROBE_STREAMS_END) rest();
     lock.lock();
     if (wish) granted_++, done_.notify_all();
-    if (asked) rounds_++, done_.notify_all();
+    if (asked != kAskedNothing) rounds_++, done_.notify_all();
   }
+}
+
+// What has been launched already, too, unless that takes long: nobody is told of its end later.
+void Collector::tell_all() {
+  const int64_t now_ns = monotonic_ns();
+  for (int ms = 0; state_ == kOn && !resting_; ms++) {
+    flush(false);
+    tell();
+    if (ms == kLongestEndMs || launches_.told_until(now_ns) >= now_ns) return;
+    usleep(1000);
+  }
+}
+
+// A program whose recording rests is as fast as without one. What graphs are made of is followed all the same.
+void Collector::rest() {
+  if (state_ != kOn || resting_) return;
+  resting_ = true;
+  rests_++;
+  for (const Kind kind : enabled_) library_.activity_disable(kind);
+  calls_by_records(false);
+  if (subscriber_) enable_calls(false);
+}
+
+void Collector::go_on() {
+  if (const uint32_t generation = session().generation(); noted_ != generation) {
+    noted_ = generation;
+    std::lock_guard lock(notes_mutex_);
+    note_devices(), note_said();
+  }
+  if (state_ != kOn || !resting_) return;
+  resting_ = false;
+  if (subscriber_) enable_calls(true);
+  for (const Kind kind : std::vector<Kind>(enabled_)) enable(kind, "records");
+  calls_by_records(!subscriber_);
 }
 
 void Collector::flush(bool forced) {
@@ -416,15 +470,22 @@ std::string Collector::kernel_name(const char* name) {
 
 // --- ends
 
-void Collector::finish(bool last) {
+void Collector::turned(int what) {
+  if (what != STROBE_STREAMS_GO_ON)
+    finish(what);
+  else
+    grant(kGoOn);
+}
+
+void Collector::finish(int what) {
   if (state_ != kOn && state_ != kYielded) return;
   std::unique_lock lock(mutex_);
   const uint64_t before = rounds_;
-  asked_ = true, asked_last_ = last;
+  asked_ = what;
   changed_.notify_one();
   if (!done_.wait_for(lock, kLongestWait, [&] { return rounds_ != before; }))
     strobe_count("gpu_flush_did_not_end", 1);
-  else if (last)
+  else if (what != STROBE_STREAMS_REST)
     buffers_.remove();
 }
 

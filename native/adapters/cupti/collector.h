@@ -34,8 +34,8 @@ class Collector final : public Sink {
   State state() const { return state_.load(); }
   // Of the recording of GPUs, for the trace; the last sentence about something counts.
   void say(const char* what, const std::string& sentence);
-  // All that is over is told; `last`: what still runs is asked for, too. Never waits for longer than a few seconds.
-  void finish(bool last);
+  // The recording rests, ends or goes on: STROBE_STREAMS_... Never waits for longer than a few seconds.
+  void turned(int what);
   void forked();
   // Another profiler of this process, `to`, gets the GPUs: what is over is told, and nothing of ours stays enabled. Our
   // thread does it; the caller waits, for a few seconds at most. True: it is done.
@@ -56,6 +56,7 @@ class Collector final : public Sink {
 
  private:
   static constexpr auto kLongestWait = std::chrono::seconds(5);
+  static constexpr int kLongestEndMs = 100;
 
   static uint64_t now();
   bool subscribe();
@@ -70,12 +71,19 @@ class Collector final : public Sink {
   static void completed(Context context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
   static void* run(void* self);
   void run();
-  enum Wish : int { kNothing, kYield, kTakeBack };
+  enum Wish : int { kNothing, kYield, kTakeBack, kGoOn };
   bool grant(Wish wish);
+  void finish(int what);
+  void rest();
+  void go_on();
   void let_go();
   void begin_again();
   void flush(bool forced);
   void tell();
+  void tell_all();
+  void enable_calls(bool on);
+  void note_devices();
+  void note_said();
   void watch_times();
   strobe_stream* stream_of(const DeviceSpan& span);
 
@@ -90,6 +98,7 @@ class Collector final : public Sink {
   std::atomic<bool> calls_by_records_{false};
   std::vector<Kind> enabled_;
   std::atomic<uint32_t> subscriptions_{0};  // a call that began under an earlier one does not end under this one
+  std::atomic<uint32_t> rests_{0};          // nor one that began before the recording rested
   Launches launches_;
   Buffers buffers_;
   std::unique_ptr<Decoder> decoder_;
@@ -104,7 +113,8 @@ class Collector final : public Sink {
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_, done_;
   std::vector<Filled> filled_;
-  bool asked_ = false, asked_last_ = false, quit_ = false;
+  static constexpr int kAskedNothing = -1;
+  int asked_ = kAskedNothing;  // STROBE_STREAMS_...
   uint64_t rounds_ = 0;
   Wish wish_ = kNothing;
   std::string yielded_to_;
@@ -121,6 +131,8 @@ class Collector final : public Sink {
 
   // Of our thread alone.
   pthread_t thread_{};
+  bool resting_ = false;  // nothing is enabled
+  uint32_t noted_ = 0;    // the recording that knows what has been said
   std::vector<DeviceSpan> spans_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> context_numbers_;  // device, context -> its number on that device
   std::map<std::pair<uint32_t, uint32_t>, strobe_stream*> streams_;    // context, stream

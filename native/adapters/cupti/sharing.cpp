@@ -13,14 +13,12 @@ namespace strobe::cupti {
 
 namespace {
 
-// Who yields waits so long for what has been launched already: once another profiler has the GPUs, its end is nobody's.
-constexpr int kLongestEndMs = 100;
 constexpr int64_t kEdgeNs = 1'000'000'000;  // of what it tells, what we may be told, too
 
 }  // namespace
 
 bool Collector::grant(Wish wish) {
-  if (state_ != (wish == kYield ? kOn : kYielded)) return false;
+  if (wish == kGoOn ? state_ != kOn && state_ != kYielded : state_ != (wish == kYield ? kOn : kYielded)) return false;
   std::unique_lock lock(mutex_);
   const uint64_t before = granted_;
   wish_ = wish;
@@ -49,20 +47,14 @@ void Collector::let_go() {
   const Functions& call = library_;
   if (state_ != kOn) return;
   yielding_ = true;
-  const int64_t now_ns = monotonic_ns();
-  for (int ms = 0;; ms++) {
-    flush(false);
-    tell();
-    if (ms == kLongestEndMs || launches_.told_until(now_ns) >= now_ns) break;
-    usleep(1000);
-  }
+  tell_all();
   state_ = kYielded;
   yielded_ns_ = monotonic_ns();
   for (const Kind kind : enabled_) call.activity_disable(kind);
   calls_by_records(false);
   flush(false);
   if (subscriber_) call.unsubscribe(subscriber_);
-  subscriber_ = nullptr;
+  subscriber_ = nullptr, resting_ = false;
   subscriptions_++;
   std::string to;
   {

@@ -811,6 +811,18 @@ API cuptiFinalize() {
   return kSuccess;
 }
 
+// For tests: kinds, calls and callbacks of calls that are enabled now.
+extern "C" __attribute__((visibility("default"))) int fake_cupti_enabled() {
+  std::lock_guard lock(mutex);
+  int count = 0;
+  for (const bool each : kinds) count += each;
+  for (const auto& calls : {api_one[kDriverDomain], api_one[kRuntimeDomain]})
+    for (const auto& [cbid, on] : calls) count += on;
+  for (const Domain domain : {kDriverDomain, kRuntimeDomain})
+    for (const bool each : callbacks[domain]) count += each;
+  return count;
+}
+
 // --- functions that came later, by the symbols of the genuine libraries
 
 #if FAKE_RELEASE >= 12040
