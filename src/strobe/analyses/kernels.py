@@ -25,7 +25,7 @@ _SPLIT = {
     "name": (),
     "shape": (("grid", "blocks of the launch"), ("block", "threads of a block")),
     "stream": (("stream", "stream that it ran on"),),
-    "operator": (("operator", "innermost operator when it was launched"),),
+    "operator": (("operator", "innermost operator when it was launched, or captured into a CUDA graph"),),
     "collective": (("collective", "which collective it is"), ("dtype", "type of its elements")),
 }
 _MISSING = {

@@ -63,6 +63,7 @@ class Gemms:
 
     `kind`, `dtype_kind`: numbers of kinds: the one that it counts as, and the innermost one in it. `device`: index of
     the GPU in `devices`, -1 where no kernel is known. `device_ns`: sum of the durations of the kernels launched inside.
+    `replays`: launches of the CUDA graph that it was captured into, 0 where it was computed as it was called.
     `others`: kernels that other operators launched between the product before it and this one.
     """
 
@@ -77,18 +78,24 @@ class Gemms:
     dtype_kind: Ints
     device: Ints = field(init=False)
     device_ns: Ints = field(init=False)
+    replays: Ints = field(init=False)
     others: Ints = field(init=False)
     tf32: Bools = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin without kernels."""
         self.device = np.full(len(self), -1, dtype=np.int64)
-        self.device_ns, self.others = (np.zeros(len(self), dtype=np.int64) for _ in range(2))
+        self.device_ns, self.replays, self.others = (np.zeros(len(self), dtype=np.int64) for _ in range(3))
         self.tf32 = np.zeros(len(self), dtype=bool)
 
     def __len__(self) -> int:
         """Return the number of products."""
         return len(self.row)
+
+    @property
+    def runs(self) -> Ints:
+        """How often each was computed."""
+        return np.maximum(self.replays, 1)
 
     def chosen(self, which: Bools) -> Gemms:
         """Return those for which `which` holds, before their kernels are known."""
@@ -98,7 +105,11 @@ class Gemms:
 
 @dataclass
 class Sum:
-    """Products of the same operator with the same shapes and type, on the same GPU (None: no kernel is known)."""
+    """Products of the same operator with the same shapes and type, on the same GPU (None: no kernel is known).
+
+    `calls`: how often they were computed, in CUDA graphs, too. `host_ns`: of the operators that called or captured
+    them.
+    """
 
     process: int
     device: Device | None
@@ -166,8 +177,8 @@ def sums(found: Found) -> list[Sum]:
     for gemms in found.threads:
         columns = (gemms.device, gemms.kind, gemms.dtype_kind, gemms.tf32.astype(np.int64))
         first, which = _alike(columns)
-        calls = np.bincount(which)
-        device_ns, host_ns = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
+        calls, device_ns, host_ns = (np.zeros(len(first), dtype=np.int64) for _ in range(3))
+        np.add.at(calls, which, gemms.runs)
         np.add.at(device_ns, which, gemms.device_ns)
         np.add.at(host_ns, which, gemms.end_ns - gemms.start_ns)
         for at, (device, number, innermost, tf32) in enumerate(np.stack(columns, axis=1)[first].tolist()):
@@ -301,8 +312,11 @@ def _outermost(gemms: Gemms, computable: Bools) -> Gemms:
 
 
 def _add_kernels(trace: Trace, device: Device, index: int, threads: Mapping[int, Gemms], tf32: Bools) -> None:
-    """Add the kernels of a GPU to the products that launched them."""
+    """Add the kernels of a GPU to the products that launched them, or captured them into a CUDA graph."""
+    # By thread: which products were computed in which launch of a graph, in the stretch before.
+    before: dict[int, set[tuple[int, ...]]] = {}
     for found, launched in launches(trace, device):
+        captured = launched.captured
         computes = found.kind == _COMPUTES
         for location, gemms in threads.items():
             own = computes & (launched.operator_location == location)
@@ -313,8 +327,16 @@ def _add_kernels(trace: Trace, device: Device, index: int, threads: Mapping[int,
             np.add.at(gemms.device_ns, mine, (found.end_ns - found.start_ns)[own][inside])
             np.logical_or.at(gemms.tf32, mine, tf32[found.region[own][inside]])
             gemms.device[mine] = index
+            replayed = np.flatnonzero(own)[inside][captured[own][inside]]
+            if len(replayed):
+                which = at[inside][captured[own][inside]]
+                launch = np.stack((which, launched.call_location[replayed], launched.call_row[replayed]))
+                there = set(zip(*launch.tolist(), strict=True))
+                for product, *_ in there - before.get(location, set()):
+                    gemms.replays[product] += 1
+                before[location] = there
             # Kernels that no operator launched are in the way all the same.
-            bare = computes & (launched.operator_location < 0) & (launched.call_location == location)
-            before = np.searchsorted(gemms.start_ns, launched.call_start_ns[bare], side="right")
-            following = np.concatenate((at[~inside] + 1, before))
+            bare = computes & (launched.operator_location < 0) & (launched.code_location == location)
+            first = np.searchsorted(gemms.start_ns, launched.code_start_ns[bare], side="right")
+            following = np.concatenate((at[~inside] + 1, first))
             np.add.at(gemms.others, following[following < len(gemms)], 1)
