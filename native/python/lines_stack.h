@@ -14,4 +14,6 @@ LineActivation* lines_find(LineCode* code, void* frame);
 /* It ends, or rests: its time goes to its line. Does nothing where it is not open. */
 void lines_pop(LineCode* code, void* frame);
 /* Ticks of this stack: it has none while the thread runs another greenlet. */
+/* All that are open on the stack of this thread, outermost first. */
+const LineActivation* lines_activations(size_t* count);
 uint64_t lines_ticks(void);

@@ -17,6 +17,7 @@
 
 #include "adapters/cupti/buffers.h"
 #include "adapters/cupti/edge.h"
+#include "adapters/cupti/launch_lines.h"
 #include "adapters/cupti/launches.h"
 #include "adapters/cupti/library.h"
 #include "adapters/cupti/records.h"
@@ -90,6 +91,7 @@ class Collector final : public Sink {
   std::vector<Kind> enabled_;
   std::atomic<uint32_t> subscriptions_{0};  // a call that began under an earlier one does not end under this one
   Launches launches_;
+  LaunchLines lines_;
   Buffers buffers_;
   std::unique_ptr<Decoder> decoder_;
   std::atomic<bool> names_changed_{false}, context_seen_{false};

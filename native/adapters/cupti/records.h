@@ -15,6 +15,7 @@ namespace strobe::cupti {
 struct DeviceSpan {
   uint32_t device, context, stream, correlation;
   strobe_stream_span span;
+  uint32_t captured_by = 0;  // the call that put it into its graph
 };
 
 // What a decoder asks whoever uses it.
