@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -144,10 +144,11 @@ class Found:
         return self.kinds[dtype_kind].dtype or self.kinds[kind].dtype
 
 
-def find(trace: Trace) -> Found:
+def find(trace: Trace, without: Bools | None = None) -> Found:
     """Find the matrix products, convolutions and attentions of all ranks, and the kernels that they launched.
 
-    Memory grows with the number of products alone, about 100 bytes each.
+    Memory grows with the number of products alone, about 100 bytes each. `without`: by region, kernels that are
+    somebody else's matter; products that launched one are as those without a GPU.
     """
     regions = trace.regions.to_arrow().to_pylist()
     names = [str(each["name"]) for each in regions]
@@ -167,7 +168,7 @@ def find(trace: Trace) -> Found:
     tf32 = np.array([uses_tf32(name) for name in names], dtype=bool)
     for index, device in enumerate(found):
         if any(gemms.process == device.process for gemms in threads):
-            _add_kernels(trace, device, index, by_location, tf32)
+            _add_kernels(trace, device, index, by_location, tf32, without)
     return Found(threads, kinds, found)
 
 
@@ -206,8 +207,11 @@ def peak_of(trace: Trace, device: Device | None, dtype: str, tf32: bool, stated:
     return Peak(stated.gflops or by_name.gflops, stated.gb_s or by_name.gb_s)
 
 
-def _properties(trace: Trace, device: Device) -> Mapping[str, object]:
-    """Return what the file says about a GPU; nothing where it says nothing."""
+def _properties(trace: Trace, device: Device) -> Mapping[str, Any]:
+    """Return what the recorder, or the imported file, says about a GPU; nothing where it says nothing."""
+    for said in trace.device_properties:
+        if device.number is not None and said.get("id") == device.number:
+            return said
     files = cast("Sequence[Mapping[str, object]]", trace.job.imported.get("files", ()))
     name = trace.files[device.process].blocks.stem if trace.files else ""
     origin = trace.job.processes.get(name, {}).get("file")
@@ -311,10 +315,13 @@ def _outermost(gemms: Gemms, computable: Bools) -> Gemms:
     return out
 
 
-def _add_kernels(trace: Trace, device: Device, index: int, threads: Mapping[int, Gemms], tf32: Bools) -> None:
+def _add_kernels(
+    trace: Trace, device: Device, index: int, threads: Mapping[int, Gemms], tf32: Bools, without: Bools | None
+) -> None:
     """Add the kernels of a GPU to the products that launched them, or captured them into a CUDA graph."""
     # By thread: which products were computed in which launch of a graph, in the stretch before.
     before: dict[int, set[tuple[int, ...]]] = {}
+    others: dict[int, list[Ints]] = {location: [] for location in threads}
     for found, launched in launches(trace, device):
         captured = launched.captured
         computes = found.kind == _COMPUTES
@@ -326,6 +333,8 @@ def _add_kernels(trace: Trace, device: Device, index: int, threads: Mapping[int,
             mine = at[inside]
             np.add.at(gemms.device_ns, mine, (found.end_ns - found.start_ns)[own][inside])
             np.logical_or.at(gemms.tf32, mine, tf32[found.region[own][inside]])
+            if without is not None:
+                others[location].append(np.unique(mine[without[found.region[own][inside]]]))
             gemms.device[mine] = index
             replayed = np.flatnonzero(own)[inside][captured[own][inside]]
             if len(replayed):
@@ -340,3 +349,5 @@ def _add_kernels(trace: Trace, device: Device, index: int, threads: Mapping[int,
             first = np.searchsorted(gemms.start_ns, launched.code_start_ns[bare], side="right")
             following = np.concatenate((at[~inside] + 1, first))
             np.add.at(gemms.others, following[following < len(gemms)], 1)
+    for location, products in others.items():
+        threads[location].device[np.concatenate([np.zeros(0, dtype=np.int64), *products])] = -1
