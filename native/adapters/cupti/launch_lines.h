@@ -32,7 +32,7 @@ class LaunchLines {
     }
   };
   using Numbered = std::unordered_map<uint32_t, const Lines*>;  // by correlation
-  const Lines* open();                                         // of the calling thread; NULL: none
+  const Lines* open();                                          // of the calling thread; NULL: none
 
   std::mutex mutex_;
   std::map<Lines, char> known_;  // few: one for each place of the program
