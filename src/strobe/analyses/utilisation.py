@@ -26,6 +26,8 @@ _COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes")
 def run(trace: Trace) -> Table:
     """Say how much of each GPU was used, from the first start to the last end of its work.
 
+    Folded steps count by the sums of what they launched: with the launches that the same kernels have in detail.
+
     busy = part of the time in which some kernel ran (what `nvidia-smi` calls utilisation). SMs filled = the same,
     each kernel counting with the part of the multiprocessors that its blocks fill: min(blocks / multiprocessors, 1).
     warps there = each kernel counting with the warps that its launch can have at once, as a part of those that the GPU
@@ -94,11 +96,12 @@ def _of_device(trace: Trace, device: Device, model: GpuModel | None, work: Work 
     import numpy as np
 
     from strobe.structure.attributes import Attributes, integers
-    from strobe.structure.device_work import KINDS, beginning, divided, stretches
+    from strobe.structure.device_time import folded_work
+    from strobe.structure.device_work import KINDS, beginning, divided, kind_of_region, stretches
 
     copies = 1 << KINDS.index("copy")
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
-    filled_ns, warps_ns = 0.0, 0.0
+    filled_ns, warps_ns = (np.zeros(len(trace.regions)) for _ in range(2))
     calls, took_ns = (np.zeros(len(trace.regions), dtype=np.int64) for _ in range(2))
     for begin, end in stretches(device):
         found = beginning(trace, device, begin, end)
@@ -116,18 +119,24 @@ def _of_device(trace: Trace, device: Device, model: GpuModel | None, work: Work 
             )
             possible = model.occupancy(block, *(integers(launch.column(name), 0) for name in _COLUMNS[6:]))
             there = grid * -(-block // 32) / (model.multiprocessors * (model.threads // 32))
-            filled_ns += float((duration * np.minimum(grid / model.multiprocessors, 1)).sum())
-            warps_ns += float((duration * np.fmin(there, possible)).sum())
+            np.add.at(filled_ns, found.region[at], duration * np.minimum(grid / model.multiprocessors, 1))
+            np.add.at(warps_ns, found.region[at], duration * np.fmin(there, possible))
     if not calls.any():
         return
+    if (folded := folded_work(trace, device)) is not None:
+        of_kernels = (kind_of_region(trace) >= 0) & (1 << np.maximum(0, kind_of_region(trace)) != copies)
+        more_ns = folded.ns * of_kernels
+        grown = 1 + np.divide(more_ns, took_ns, out=np.zeros(len(took_ns)), where=took_ns > 0)
+        filled_ns, warps_ns = filled_ns * grown, warps_ns * grown
+        calls, took_ns = calls + folded.calls * of_kernels, took_ns + more_ns
     sums = divided(trace, device)
     duration_ns = int(sums.sum())
     busy = int(sum(ns for mask, ns in enumerate(sums.tolist()) if mask & ~copies)) / max(1, duration_ns)
     filled = warps = None
     losses = {"idle": 1 - busy}
     if model is not None:
-        filled = min(busy, filled_ns / max(1, duration_ns))
-        warps = min(filled, warps_ns / max(1, duration_ns))
+        filled = min(busy, float(filled_ns.sum()) / max(1, duration_ns))
+        warps = min(filled, float(warps_ns.sum()) / max(1, duration_ns))
         losses |= {"SMs": busy - filled, "warps": filled - warps}
     known = work.of(device, calls, took_ns) if work else None
     roofline = known_share = None
