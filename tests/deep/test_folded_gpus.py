@@ -82,3 +82,28 @@ def test_pieces_of_gaps_lie_in_what_is_known():
     assert which.tolist() == [0, 1, 1, 1]
     assert begin.tolist() == [2, 5, 20, 50]
     assert end.tolist() == [4, 10, 40, 60]
+
+
+def test_kernels_of_folded_steps_count():
+    folded, full = folded_and_full()
+    for by in ("name", "stream"):
+        of_folded, of_full = (
+            {row["kernel"]: row for row in trace.kernels(by=by).to_pylist()} for trace in (folded, full)
+        )
+        for kernel, row in of_full.items():
+            exact = ("calls", "total_ns", "min_ns", "max_ns", "avg_ns", "share")
+            assert {name: of_folded[kernel][name] for name in exact} == {name: row[name] for name in exact}
+            assert of_folded[kernel]["median_ns"] == pytest.approx(row["median_ns"], rel=0.42)
+            assert of_folded[kernel]["stddev_ns"] == pytest.approx(row["stddev_ns"], abs=1000)
+    assert not folded.kernels().note
+    # The shapes of launches are not in statistics.
+    table = folded.kernels(by="operator")
+    assert sum(row["calls"] for row in table.to_pylist()) == 2 * 16
+
+
+def test_tables_of_single_activities_say_what_they_lack():
+    folded, full = folded_and_full()
+    lacks = "132 of 180 kernels, copies and sets belong to folded steps"
+    for name in ("copies", "idle"):
+        assert lacks in folded.ask(name).note
+        assert not full.ask(name).note

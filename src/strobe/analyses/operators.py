@@ -68,6 +68,7 @@ def run(
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
+    from strobe.structure.device_time import folded_note
     from strobe.structure.device_work import devices
     from strobe.structure.operator_labels import operators_of, type_of
     from strobe.structure.operator_sums import operator_sums
@@ -128,6 +129,8 @@ def run(
     notes = [selection.note] if selection.note else []
     if rows and per == "step" and trace.folded:
         notes.append("steps that are statistics only have no rows")
+    if rows and with_gpu and (note := folded_note(trace, devices(trace))):
+        notes.append(note)
     if rows and by in _MISSING and not sums.known:
         rows, notes = [], [_MISSING[by]]
     table = make_table(

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from strobe.model.units import format_count
 from strobe.structure.folded_time import Stretches, folded_stretches
 from strobe.structure.statistics import path_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strobe.store.folded import Folded
     from strobe.store.trace import Trace
     from strobe.structure.device_work import Device
 
@@ -85,6 +89,18 @@ class FoldedWork:
 
 def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
     """Return what folded iterations ran on a GPU; None where nothing was folded."""
+    found = folded_rows(trace, device)
+    if found is None:
+        return None
+    rows, region = found
+    calls, ns = (np.zeros(len(trace.regions), dtype=np.int64) for _ in range(2))
+    np.add.at(calls, region, rows.count)
+    np.add.at(ns, region, rows.total_ns)
+    return FoldedWork(calls, ns)
+
+
+def folded_rows(trace: Trace, device: Device) -> tuple[Folded, Ints] | None:
+    """Return statistics of what folded iterations ran on a GPU, and their regions; None where nothing was folded."""
     folded = trace.folded.get(device.process)
     if folded is None:
         return None
@@ -94,8 +110,17 @@ def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
         for location in trace.locations.to_pylist()
     ]
     mine = folded.some(np.array(there, dtype=bool)[folded.location] & (folded.count > 0))
-    region = path_tree(trace)[1][mine.call_path]
-    calls, ns = (np.zeros(len(trace.regions), dtype=np.int64) for _ in range(2))
-    np.add.at(calls, region, mine.count)
-    np.add.at(ns, region, mine.total_ns)
-    return FoldedWork(calls, ns)
+    return mine, path_tree(trace)[1][mine.call_path]
+
+
+def folded_note(trace: Trace, there: Sequence[Device]) -> str:
+    """Return a sentence about what a table of single activities lacks, "" where it lacks nothing."""
+    works = [folded_work(trace, device) for device in there]
+    missing = sum(int(each.calls.sum()) for each in works if each is not None)
+    if not missing:
+        return ""
+    whole = missing + sum(device.spans for device in there)
+    return (
+        f"of what GPUs ran, {format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded "
+        "steps, which are sums only: what is said of GPUs here is of the others"
+    )
