@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from strobe.model.plugins import Analysis, Option
 
@@ -28,6 +28,8 @@ _SPLIT = {
     "operator": (("operator", "innermost operator when it was launched, or captured into a CUDA graph"),),
     "collective": (("collective", "which collective it is"), ("dtype", "type of its elements")),
 }
+# Counters that are above 0 where tensor cores are at work; the last one that was measured counts.
+_TENSOR_METRICS = ("tensor_precision_fu_utilization", "tensor_active", "tensor_throughput")
 # Statistics of folded steps tell kernels by name and stream.
 _OF_STATISTICS = ("name", "stream")
 _MISSING = {
@@ -69,6 +71,7 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     # Half of an even number is rounded as Python does.
     columns["priority"] = np.maximum(1, np.round(100 * score / highest)).astype(np.int64)
     measured, described = _measured(trace, rows.column("name").to_pylist())
+    columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), measured)
     nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name, _ in _SPLIT[by])
     note = ("no kernel ran on the GPUs of this trace" if there else NO_DEVICE) if not len(rows) else ""
     note = note or (_MISSING.get(by, "") if nothing else "")
@@ -78,6 +81,15 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     told = _columns(by, measured=described)
     table = make_table(told, columns, name="kernels", about="kernels of all GPUs", note=note)
     return table.sort("total_ns")
+
+
+def _on_tensor_cores(by_name: list[bool], measured: Mapping[str, object]) -> list[bool]:
+    """Return which kernels compute on tensor cores: as counters say, of those that were measured; else their names."""
+    found = by_name
+    for metric in _TENSOR_METRICS:
+        values = cast("list[float | None]", measured.get(f"measured_{metric}", [None] * len(found)))
+        found = [name if value is None else value > 0 for name, value in zip(found, values, strict=True)]
+    return found
 
 
 def _measured(trace: Trace, names: list[str]) -> tuple[dict[str, object], list[Column]]:
@@ -150,7 +162,9 @@ def _columns(by: str, *, of_part: bool = False, measured: Iterable[Column] = ())
             extra=True,
         ),
         Column("kind", "string", "", "computation or communication", extra=True),
-        Column("tensor_cores", "bool", "", "whether its name says that it computes on tensor cores", extra=True),
+        Column(
+            "tensor_cores", "bool", "", "whether it computes on tensor cores: as measured, else by its name", extra=True
+        ),
         Column("occupancy", "float64", "", "estimated achieved occupancy, 0 to 1, null where unknown", extra=True),
         Column("theoretical_occupancy", "float64", "", "occupancy that its launch allows at most, 0 to 1", extra=True),
         Column("sm_efficiency", "float64", "", "estimated part of the multiprocessors at work, 0 to 1", extra=True),
