@@ -12,15 +12,18 @@ void append_lines(std::string& out, uint32_t location, const strobe_line* lines,
                                                {"function", CellType::text},
                                                {"function_line", CellType::integer},
                                                {"hits", CellType::integer},
-                                               {"total_ns", CellType::integer}},
+                                               {"total_ns", CellType::integer},
+                                               {"gpu_ns", CellType::integer},
+                                               {"kernels", CellType::integer}},
                                               false};
   TableColumns columns(*layout);
   for (uint64_t i = 0; i < count; i++) {
     const strobe_line& each = lines[i];
     if (!each.hits && !each.ticks) continue;
     const uint64_t ns = uint64_t(double(each.ticks) * clock.ns_per_tick);
-    const uint64_t cells[] = {each.file, each.line, each.function, each.function_line, each.hits, ns};
-    columns.add(0, (1u << 6) - 1, cells);
+    const uint64_t cells[] = {each.file, each.line, each.function, each.function_line,
+                              each.hits, ns,        each.gpu_ns,   each.kernels};
+    columns.add(0, (1u << 8) - 1, cells);
     if (columns.rows() == kTableChunkRows) columns.append_to(out, location);
   }
   columns.append_to(out, location);

@@ -2,6 +2,7 @@
 // the side table `lines` that they become.
 #pragma once
 #include <stdint.h>
+#include <atomic>
 #include <string>
 
 #include "core/clock.h"
@@ -9,8 +10,10 @@
 
 namespace strobe {
 
-constexpr uint32_t kLinesMagic = 0x314e494c;  // "LIN1": a slot of the rings file that holds counters of lines
-static_assert(sizeof(strobe_line) == 32);
+constexpr uint32_t kLinesMagic = 0x324e494c;  // "LIN2": a slot of the rings file that holds counters of lines
+static_assert(sizeof(strobe_line) == 48);
+// Who knows which lines a thread is in.
+inline std::atomic<strobe_open_lines> open_lines{nullptr};
 
 // Appends chunks of the side table `lines`: those of `count` counters that ever counted. `clock` is of the whole
 // recording.

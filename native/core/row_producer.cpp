@@ -153,7 +153,7 @@ strobe_line* Session::lines(const char* file, const char* function, uint32_t fun
     if (lines_ && lines_->head.load() + count <= lines_->capacity) {
       char* data = reinterpret_cast<char*>(lines_) + kPage;
       found = reinterpret_cast<strobe_line*>(data) + lines_->head.load();
-      for (uint32_t i = 0; i < count; i++) found[i] = {0, 0, file_text, function_text, first + i, function_line};
+      for (uint32_t i = 0; i < count; i++) found[i] = {0, 0, file_text, function_text, first + i, function_line, 0, 0};
       lines_->head.store(lines_->head.load() + count, std::memory_order_release);
     }
   }

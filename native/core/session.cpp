@@ -384,6 +384,7 @@ strobe_line* strobe_lines(const char* file, const char* function, uint32_t funct
                           uint32_t count) {
   return session().lines(file, function, function_line, first_line, count);
 }
+void strobe_lines_open_with(strobe_open_lines ask) { strobe::open_lines.store(ask); }
 void strobe_note_rank(int rank, int size) {
   const Inside inside;
   session().note_rank(rank, size);

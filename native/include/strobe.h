@@ -257,12 +257,17 @@ typedef struct strobe_line {
   uint64_t hits, ticks;
   uint32_t file, function;  // texts
   uint32_t line, function_line;
+  uint64_t gpu_ns, kernels;  // of GPUs: what was launched meanwhile; whoever tells of streams adds to them
 } strobe_line;
 // Counters of `count` lines from first_line on, all 0. NULL: nothing is recorded, or there are too many lines. They are
 // good while strobe_lines_epoch stays the same: a fork, and the end of the recording, change it.
 STROBE_API strobe_line* strobe_lines(const char* file, const char* function, uint32_t function_line,
                                      uint32_t first_line, uint32_t count);
 STROBE_API extern uint32_t strobe_lines_epoch;
+// Gives the lines that the calling thread is in, each once, `most` at most, and returns how many: of those who count
+// lines, for those who want to know who launched something. NULL: nobody counts.
+typedef size_t (*strobe_open_lines)(strobe_line** lines, size_t most);
+STROBE_API void strobe_lines_open_with(strobe_open_lines ask);
 
 // Count something in the quality table.
 STROBE_API void strobe_count(const char* what, uint64_t n);

@@ -69,6 +69,12 @@ void lines_pop(LineCode* code, void* frame) {
   current->depth--;
 }
 
+const LineActivation* lines_activations(size_t* count) {
+  const LineStack* stack = here();
+  *count = stack ? stack->depth : 0;
+  return stack ? stack->activations : NULL;
+}
+
 uint64_t lines_ticks(void) { return strobe_ticks() - (current ? current->away : 0); }
 
 LineStack* lines_switch(LineStack* to) {

@@ -13,5 +13,7 @@ LineActivation* lines_push(LineCode* code, void* frame);
 LineActivation* lines_find(LineCode* code, void* frame);
 /* It ends, or rests: its time goes to its line. Does nothing where it is not open. */
 void lines_pop(LineCode* code, void* frame);
+/* All that are open on the stack of this thread, outermost first. */
+const LineActivation* lines_activations(size_t* count);
 /* Ticks of this stack: it has none while the thread runs another greenlet. */
 uint64_t lines_ticks(void);

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from strobe.structure.flops import attention, convolution, is_product, matrices, parsed, product
-from strobe.structure.peaks import peak
+from strobe.structure.peaks import Peak, peak
 
 
 def flop(name, shapes, values=()):
@@ -89,6 +89,23 @@ def test_peaks_are_those_of_the_data_sheets(name, processors, capability, stated
     for dtype, tflops in stated.items():
         gflops = peak(properties, dtype).gflops
         assert gflops == (None if tflops is None else pytest.approx(tflops * 1e3, rel=0.01)), dtype
+
+
+def test_what_a_gpu_says_of_itself_counts_before_its_data_sheet():
+    made = {"computeMajor": 9, "computeMinor": 0, "numSms": 100, "memoryBandwidthKbPerS": 2_500_000_000}
+    unheard = {**made, "name": "unheard of", "coreClockKhz": 2_000_000}
+    assert peak(unheard, "float32") == Peak(100 * 2000 * 256 / 1000, 2500)
+    assert peak(unheard, "bfloat16") == Peak(100 * 2000 * 4096 / 1000, 2500)
+    assert peak(unheard, "complex64") == Peak(None, 2500)
+    # Tensor cores of an H100 run at 1830 MHz, says its data sheet alone; a slower card is slower there, too.
+    for clock_khz, tensor_mhz in ((1_980_000, 1830), (1_500_000, 1500)):
+        h100 = {**made, "name": "NVIDIA H100 80GB HBM3", "coreClockKhz": clock_khz}
+        assert peak(h100, "float32").gflops == pytest.approx(100 * clock_khz / 1e6 * 256)
+        assert peak(h100, "bfloat16").gflops == pytest.approx(100 * tensor_mhz / 1e3 * 4096)
+    assert peak({**unheard, "coreClockKhz": 0, "memoryBandwidthKbPerS": 0}, "float32") == Peak()
+    # B200: 148 multiprocessors, tensor cores at 1860 MHz: 2.25 PFLOP/s.
+    b200 = {"name": "NVIDIA B200", "computeMajor": 10, "computeMinor": 0, "numSms": 148, "coreClockKhz": 1_860_000}
+    assert peak(b200, "float16").gflops == pytest.approx(2.25e6, rel=0.005)
 
 
 @pytest.mark.torch

@@ -210,3 +210,15 @@ def test_medians_of_very_many_values_are_close(monkeypatch):
     assert (summary.total[0], summary.least[0], summary.most[0]) == (values.sum(), values.min(), values.max())
     assert summary.median[0] == pytest.approx(np.median(values), rel=1e-3)
     assert summary.stddev[0] == pytest.approx(values.std(ddof=1), rel=1e-3)
+
+
+def test_what_was_measured_of_tensor_cores_counts_more_than_a_name(tmp_path):
+    trace = profile(tmp_path, *(kernel(name, at, 5) for at, name in ((0, "h884gemm"), (10, "mine"), (20, "wgmma"))))
+    assert [row["tensor_cores"] for row in trace.kernels().sort("name").to_pylist()] == [True, False, True]
+    launches = [
+        {"kernel": name, "stream": 7, "device": 0, "invocation": 1, "values": {"tensor_active": value}}
+        for name, value in (("h884gemm", 0.0), ("mine", 12.5))
+    ]
+    (trace.path / "gpu_metrics.json").write_text(json.dumps({"format": 1, "launches": launches}))
+    found = {row["name"]: row["tensor_cores"] for row in trace.kernels().to_pylist()}
+    assert found == {"h884gemm": False, "mine": True, "wgmma": True}

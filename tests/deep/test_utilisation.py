@@ -1,8 +1,10 @@
 """How much of a GPU was used: on paper."""
 
+import json
+
 import pytest
 
-from tests.deep.kineto import US, copy, kernel, operator, profile
+from tests.deep.kineto import US, call, copy, kernel, operator, profile
 
 # 108 multiprocessors of 64 warps and 65,536 registers.
 A100 = {
@@ -53,3 +55,95 @@ def test_without_a_gpu_a_sentence_says_so(tmp_path):
     table = profile(tmp_path, operator("aten::mm", 0, 5)).utilisation()
     assert not len(table)
     assert "no GPU did anything" in table.note
+
+
+# 10 multiprocessors, 256 operations on floats a clock, 2.34375 GHz: 6000 GFLOP/s; 1000 GB/s.
+MADE = {
+    "id": 0, "name": "of a test", "computeMajor": 9, "computeMinor": 0, "numSms": 10, "coreClockKhz": 2_343_750,
+    "memoryBandwidthKbPerS": 1_000_000_000,
+}  # fmt: skip
+
+
+def products(count: int, m: int, n: int, k: int, took_us: float, *, begin_us: int = 0, every_us: int = 100):
+    """Products of matrices of floats, each with a kernel that takes so long."""
+    for i in range(count):
+        at, number = begin_us + every_us * i, begin_us + 1 + i
+        dims, types = [[m, k], [k, n]], ["float", "float"]
+        yield operator("aten::mm", at, 4, External_id=number, Input_Dims=dims, Input_type=types)
+        yield call(at + 1, 2, correlation=number, External_id=number)
+        yield kernel("sgemm", at + 10, took_us, correlation=number, External_id=number)
+
+
+def measured(trace, kernel_name: str, *launches: dict[str, float]) -> None:
+    """Keep values as `strobe metrics --trace` does."""
+    body = [
+        {"kernel": kernel_name, "stream": 7, "device": 0, "invocation": at, "values": values}
+        for at, values in enumerate(launches, 1)
+    ]
+    (trace.path / "gpu_metrics.json").write_text(json.dumps({"format": 1, "launches": body}))
+
+
+def test_the_roofline_of_products_by_their_shapes(tmp_path):
+    # 2 * 512 * 512 * 64 FLOP at 6000 GFLOP/s are 5.59 us; 1.3 MB at 1000 GB/s are 1.31. Measured: 71.964 us.
+    trace = profile(tmp_path, *products(8, 512, 512, 64, 71.964), deviceProperties=[MADE])
+    (row,) = trace.utilisation().to_pylist()
+    duration = 7 * 100_000 + 71_964
+    assert row["duration_ns"] == duration
+    assert row["roofline_share"] == pytest.approx(8 * 33_554_432 / 6000 / duration)
+    assert row["roofline_known_share"] == 1
+    assert row["roofline_share"] / row["busy_share"] == pytest.approx(0.0777, abs=1e-4)
+    (gemm,) = trace.gemm().to_pylist()
+    assert (gemm["peak_gflops"], gemm["efficiency"]) == (pytest.approx(6000), pytest.approx(0.0777, abs=1e-4))
+
+
+def test_what_moves_more_than_it_computes_is_held_against_the_bandwidth(tmp_path):
+    # (1, 4096) x (4096, 4096): 33.6 MFLOP, 5.6 us; 67.1 MB, 67.1 us.
+    moved = 4 * (4096 + 4096 * 4096 + 4096)
+    trace = profile(tmp_path, *products(1, 1, 4096, 4096, 80), deviceProperties=[MADE])
+    (row,) = trace.utilisation().to_pylist()
+    assert row["roofline_share"] == pytest.approx(moved / 1000 / 80_000)
+    # None counts more than it took: what it moved was in a cache.
+    trace = profile(tmp_path, *products(1, 1, 4096, 4096, 50), deviceProperties=[MADE])
+    (row,) = trace.utilisation().to_pylist()
+    assert row["roofline_share"] == 1
+
+
+def test_of_what_nothing_is_known_nothing_is_assumed(tmp_path):
+    events = [*products(1, 512, 512, 64, 40), kernel("norm", 60, 20), copy("Memcpy HtoD (Pinned -> Device)", 90, 10)]
+    (row,) = profile(tmp_path, *events, deviceProperties=[MADE]).utilisation().to_pylist()
+    assert row["roofline_share"] == pytest.approx(33_554_432 / 6000 / 90_000)
+    assert row["roofline_known_share"] == pytest.approx(40 / 60)
+    for properties in ([A100 | {"name": "unheard of"}], []):
+        (row,) = profile(tmp_path, *events, deviceProperties=properties).utilisation().to_pylist()
+        assert (row["roofline_share"], row["roofline_known_share"]) == (None, None)
+    (row,) = profile(tmp_path, kernel("norm", 0, 10), deviceProperties=[MADE]).utilisation().to_pylist()
+    assert (row["roofline_share"], row["roofline_known_share"]) == (None, None)
+
+
+def test_counters_say_what_kernels_do_before_shapes_do(tmp_path):
+    events = [*products(1, 512, 512, 64, 40), kernel("norm", 60, 20), kernel("norm", 90, 20), kernel("other", 120, 20)]
+    trace = profile(tmp_path, *events, deviceProperties=[MADE])
+    # 4 MB at 1000 GB/s are 4 us; 12 MFLOP are 2 us. The mean of two launches counts for both.
+    launches = ({"dram_read_bytes": 2e6}, {"dram_read_bytes": 4e6})
+    measured(trace, "norm", *({**each, "dram_write_bytes": 1e6, "flop_count_sp": 12e6} for each in launches))
+    (row,) = trace.utilisation().to_pylist()
+    assert row["roofline_share"] == pytest.approx((33_554_432 / 6000 + 2 * 4000) / 130_000)
+    assert row["roofline_known_share"] == pytest.approx(80 / 100)
+    # The product's kernel computes twice what the shapes say: 11.18 us.
+    measured(trace, "sgemm", {"dram_read_bytes": 1e6, "dram_write_bytes": 1e6, "flop_count_sp": 67_108_864})
+    (row,) = trace.utilisation().to_pylist()
+    assert row["roofline_share"] == pytest.approx(67_108_864 / 6000 / 130_000)
+    assert row["roofline_known_share"] == pytest.approx(40 / 100)
+
+
+def test_counters_that_are_parts_of_a_peak_need_no_peak(tmp_path):
+    trace = profile(tmp_path, kernel("volta_h884gemm", 0, 40), kernel("idle", 60, 40))
+    of_peak = {"flop_sp_efficiency": 10.0, "tensor_throughput": 75.0, "dram_utilization": 5.0}
+    measured(trace, "volta_h884gemm", of_peak)
+    (row,) = trace.utilisation().to_pylist()
+    assert (row["roofline_share"], row["roofline_known_share"]) == (pytest.approx(0.3), 0.5)
+    # Without what tensor cores do, it is not known what such a kernel computes; nor without what it moves.
+    for missing in ("tensor_throughput", "dram_utilization"):
+        measured(trace, "volta_h884gemm", {name: value for name, value in of_peak.items() if name != missing})
+        (row,) = trace.utilisation().to_pylist()
+        assert row["roofline_share"] is None

@@ -349,6 +349,51 @@ def test_time_on_the_gpu_is_that_of_the_code_that_captured_it(tmp_path: Path) ->
     assert by_caller == {"layer": pytest.approx(sum(row["end_ns"] - row["start_ns"] for row in told), rel=0.01)}
 
 
+def test_operators_have_the_kernels_that_they_captured(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        import ctypes
+        from strobe.model.kinds import PARADIGMS, ROLES
+        from strobe.native import core, library
+
+        strobe_itself = ctypes.CDLL(library())
+
+        def operator(name, *inside):
+            region = core.region(name, PARADIGMS.index("torch"), ROLES.index("operator"))
+            strobe_itself.strobe_enter(region)
+            for each in inside:
+                each()
+            strobe_itself.strobe_leave(region)
+
+        def kernel(name, ns, runtime=True):
+            return lambda: gpu.launch(name, stream=stream, ns=ns, runtime=runtime)
+
+        gpu = fake_cuda.Gpu()
+        stream = gpu.stream(non_blocking=True)
+        with gpu.capture(stream) as graph:
+            operator("aten::linear", lambda: operator("aten::mm", kernel("gemm", 10_000)))
+            operator("aten::relu", kernel("relu", 4_000, runtime=False))
+        executable = gpu.instantiate(graph)
+        for number in range(20):
+            operator("replay", lambda: gpu.launch_graph(executable, stream))
+            gpu.synchronize(stream)
+        operator("aten::relu", kernel("relu", 4_000))
+        gpu.synchronize(stream)
+        """,
+    )
+    taken: Counter[str] = Counter()
+    for row in ran.did("kernel"):
+        taken[row["name"]] += row["end_ns"] - row["start_ns"]
+    rows = {row["name"]: row for row in ran.trace.operators(step="all").to_pylist()}
+    for name, kernel, count, own in (("linear", "gemm", 20, 0), ("mm", "gemm", 20, 1), ("relu", "relu", 21, 1)):
+        row = rows[f"aten::{name}"]
+        assert row["kernels"] == count
+        assert row["device_total_ns"] == pytest.approx(taken[kernel], rel=0.01)
+        assert row["device_self_ns"] == row["device_total_ns"] * own
+    assert (rows["replay"]["kernels"], rows["replay"]["device_total_ns"]) == (0, 0)
+
+
 def test_launches_of_whole_graphs_where_that_is_asked_for(tmp_path: Path) -> None:
     ran = record(tmp_path, GRAPHS, options=("--cuda-graph-trace", "graph"))
     found = attributed(ran.trace)

@@ -3,7 +3,7 @@
 thread = [span("step", 0, 100, span("aten::mm", 10, 40), span("load", 50, 90, role="data"))]
 trace = make_trace({"main": thread})
 
-What only some spans have (the tables ..._spans) is given with them:
+A thread called "stream 7" is a stream of GPU 0. What only some spans have (the tables ..._spans) is given with them:
 
 span("MPI_Allreduce", 0, 50, paradigm="mpi", role="collective", tables={"collective_spans": {"sent_bytes": 8}})
 """
@@ -140,7 +140,8 @@ class HandMadeProcess:
                 "id": number,
                 "name": name,
                 "thread_id": 1000 + number,
-                "kind": "thread",
+                "kind": "stream" if name.startswith("stream ") else "thread",
+                "device": 0 if name.startswith("stream ") else None,
                 "span_count": len(rows),
                 "first_ns": ZERO_NS + min((row[1] for row in rows), default=0),
                 "last_ns": ZERO_NS + max((row[1] + row[2] for row in rows), default=0),

@@ -233,6 +233,7 @@ void Collector::on_call(const Calls& calls, Domain domain, uint32_t cbid, const 
     if (call.launches) {
       if (!context_seen_.load(std::memory_order_relaxed)) context_seen_ = true;  // made while nobody told us
       launches_.begin(data.correlation, monotonic_ns());
+      lines_.begin(data.correlation);
     }
     return;
   }
@@ -263,7 +264,10 @@ void Collector::on_node(const GraphData& graph, bool cloned) {
   uint64_t node = 0, original = 0;
   if (!call.get_graph_node_id || call.get_graph_node_id(graph.node, &node) != kSuccess) return;
   const uint32_t correlation = in_calls.rests == rests_.load() ? in_calls.correlation : 0;
-  if (!cloned && correlation) launches_.cancel(correlation);  // captured: nothing runs now
+  if (!cloned && correlation) {  // captured: nothing runs now
+    launches_.cancel(correlation);
+    lines_.keep(correlation);
+  }
   if (cloned && call.get_graph_node_id(graph.original_node, &original) != kSuccess) return;
   std::lock_guard lock(nodes_mutex_);
   if (captured_by_.size() >= kMostNodes) return;
@@ -404,7 +408,10 @@ void Collector::tell() {
       if (!each.span.launched_ns) each.span.launched_ns = start_ns;
       const bool twice =
           start_ns < taken_back_ns_ && ingested_last_.take(each.device, each.stream, each.correlation, start_ns);
-      if (!twice) strobe_stream_tell(stream_of(each), &each.span);
+      if (!twice) {
+        strobe_stream_tell(stream_of(each), &each.span);
+        if (each.device != kNoDevice) lines_.told(each.correlation, each.captured_by, each.span.end_ns - start_ns);
+      }
       buffers_.told(++told);
     }
   }

@@ -19,6 +19,7 @@
 #include "adapters/cupti/buffers.h"
 #include "adapters/cupti/calls.h"
 #include "adapters/cupti/edge.h"
+#include "adapters/cupti/launch_lines.h"
 #include "adapters/cupti/launches.h"
 #include "adapters/cupti/library.h"
 #include "adapters/cupti/records.h"
@@ -100,6 +101,7 @@ class Collector final : public Sink {
   std::atomic<uint32_t> subscriptions_{0};  // a call that began under an earlier one does not end under this one
   std::atomic<uint32_t> rests_{0};          // nor one that began before the recording rested
   Launches launches_;
+  LaunchLines lines_;
   Buffers buffers_;
   std::unique_ptr<Decoder> decoder_;
   std::atomic<bool> names_changed_{false}, context_seen_{false};

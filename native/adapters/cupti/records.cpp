@@ -264,6 +264,7 @@ void Decoder::kernel(const KernelRecord& r, std::vector<DeviceSpan>& out) {
   to.span.values[1] = STROBE_TWO(graph_or_nothing(r.graph), graph_or_nothing(captured));
   to.span.values[2] = number_or_nothing(r.graph_node);
   to.span.values[3] = number_or_nothing(r.queued);
+  to.captured_by = captured;
 }
 
 uint32_t Decoder::launch_text(const KernelRecord& r, int64_t local) const {
@@ -327,6 +328,7 @@ void Decoder::copied(uint32_t region, Copy copy, uint64_t bytes, uint32_t correl
   to.span.values[2] = number_or_nothing(node);
   to.span.values[3] = int64_t(bytes);
   to.span.values[4] = STROBE_TWO(graph_or_nothing(captured), STROBE_NOTHING_32);
+  to.captured_by = captured;
 }
 
 }  // namespace strobe::cupti

@@ -18,6 +18,7 @@ constexpr uint32_t kNoDevice = ~0u;
 struct DeviceSpan {
   uint32_t device, context, stream, correlation;
   strobe_stream_span span;
+  uint32_t captured_by = 0;  // the call that put it into its graph
 };
 
 // What a decoder asks whoever uses it.

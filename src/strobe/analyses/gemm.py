@@ -69,7 +69,7 @@ def run(trace: Trace, *, peak_gflops: float | None = None, bandwidth_gb_s: float
         Column("m", "int64", "", "rows; positions of a convolution's output in all images; queries"),
         Column("n", "int64", "", "columns; output channels of a group; keys"),
         Column("k", "int64", "", "length of the sums; elements of a filter; size of a head"),
-        Column("calls", "int64", "", "executions"),
+        Column("calls", "int64", "", "executions; of what a CUDA graph holds, how often the graph ran it"),
         Column("flop", "int64", "FLOP", "floating-point operations of a call"),
         Column("moved_bytes", "int64", "bytes", "operands and result of a call, each once", extra=True),
         Column("intensity", "float64", "FLOP/byte", "floating-point operations a byte"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from strobe.model.plugins import Analysis, Option
 
@@ -25,9 +25,13 @@ _SPLIT = {
     "name": (),
     "shape": (("grid", "blocks of the launch"), ("block", "threads of a block")),
     "stream": (("stream", "stream that it ran on"),),
-    "operator": (("operator", "innermost operator when it was launched"),),
+    "operator": (("operator", "innermost operator when it was launched, or captured into a CUDA graph"),),
     "collective": (("collective", "which collective it is"), ("dtype", "type of its elements")),
 }
+# Counters that are above 0 where tensor cores are at work; the last one that was measured counts.
+_TENSOR_METRICS = ("tensor_precision_fu_utilization", "tensor_active", "tensor_throughput")
+# Statistics of folded steps tell kernels by name and stream.
+_OF_STATISTICS = ("name", "stream")
 _MISSING = {
     "shape": "no kernel says how it was launched",
     "operator": "no kernel was launched by an operator; profiles of PyTorch hold operators",
@@ -46,12 +50,15 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     weighted with durations. priority = total * (1 - occupancy), the highest in the table being 100 and none below 1:
     the longest kernels that fill the GPU least come first. Where no occupancy is estimated the theoretical one counts,
     and where none is known, time alone. measured_... = means of the hardware metrics that `strobe metrics --trace` kept
-    beside the trace, of the kernel with the same full name in that other run.
+    beside the trace, of the kernel with the same full name in that other run. Kernels of folded steps count by name and
+    stream, where their medians are estimates and all means but that of the duration are of the others; split further
+    they do not.
     """
     import numpy as np
 
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import make_table
+    from strobe.structure.device_time import folded_note
     from strobe.structure.device_work import NO_DEVICE, devices
     from strobe.structure.gpu_model import gpu_model
 
@@ -64,13 +71,25 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     # Half of an even number is rounded as Python does.
     columns["priority"] = np.maximum(1, np.round(100 * score / highest)).astype(np.int64)
     measured, described = _measured(trace, rows.column("name").to_pylist())
+    columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), measured)
     nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name, _ in _SPLIT[by])
     note = ("no kernel ran on the GPUs of this trace" if there else NO_DEVICE) if not len(rows) else ""
     note = note or (_MISSING.get(by, "") if nothing else "")
+    if not note and by not in _OF_STATISTICS:
+        note = folded_note(trace, there)
     columns.update(measured)
     told = _columns(by, measured=described)
     table = make_table(told, columns, name="kernels", about="kernels of all GPUs", note=note)
     return table.sort("total_ns")
+
+
+def _on_tensor_cores(by_name: list[bool], measured: Mapping[str, object]) -> list[bool]:
+    """Return which kernels compute on tensor cores: as counters say, of those that were measured; else their names."""
+    found = by_name
+    for metric in _TENSOR_METRICS:
+        values = cast("list[float | None]", measured.get(f"measured_{metric}", [None] * len(found)))
+        found = [name if value is None else value > 0 for name, value in zip(found, values, strict=True)]
+    return found
 
 
 def _measured(trace: Trace, names: list[str]) -> tuple[dict[str, object], list[Column]]:
@@ -143,7 +162,9 @@ def _columns(by: str, *, of_part: bool = False, measured: Iterable[Column] = ())
             extra=True,
         ),
         Column("kind", "string", "", "computation or communication", extra=True),
-        Column("tensor_cores", "bool", "", "whether its name says that it computes on tensor cores", extra=True),
+        Column(
+            "tensor_cores", "bool", "", "whether it computes on tensor cores: as measured, else by its name", extra=True
+        ),
         Column("occupancy", "float64", "", "estimated achieved occupancy, 0 to 1, null where unknown", extra=True),
         Column("theoretical_occupancy", "float64", "", "occupancy that its launch allows at most, 0 to 1", extra=True),
         Column("sm_efficiency", "float64", "", "estimated part of the multiprocessors at work, 0 to 1", extra=True),
@@ -161,7 +182,9 @@ def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) ->
     import numpy as np
 
     from strobe.structure.attributes import Attributes, integers, reals
+    from strobe.structure.device_time import folded_rows
     from strobe.structure.device_work import COMMUNICATION, COPY, kind_of_region
+    from strobe.structure.folded_spread import with_folded
     from strobe.structure.groups import Groups, Spread, Texts, Weighted
     from strobe.structure.kernel_names import short_name, uses_tensor_cores
     from strobe.structure.launches import launches
@@ -198,8 +221,16 @@ def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) ->
                 theoretical.add(group, model.occupancy(block, *used), duration)
                 blocks = np.where(np.isnan(blocks) & (grid > 0), grid / model.multiprocessors, blocks)
             efficiency.add(group, np.minimum(blocks, 1), duration)
+    if by in _OF_STATISTICS and (folded := folded_rows(trace, device)) is not None:
+        rows, regions = folded
+        kind = kind_of_region(trace)[regions]
+        computes = (kind >= 0) & (1 << np.maximum(0, kind) != COPY)
+        rows = rows.some(computes)
+        group = groups.numbers([regions[computes], *([rows.location] if by == "stream" else [])])
+        sums = with_folded(durations, len(groups), group, rows)
+    else:
+        sums = durations.summary(len(groups))
     count = len(groups)
-    sums = durations.summary(count)
     names = trace.regions.to_arrow().column("name").to_pylist()
     streams = trace.locations.to_arrow().column("name").to_pylist()
     means = [each.mean(count) for each in (delay, queue, occupancy, theoretical, efficiency)]

@@ -1,4 +1,4 @@
-"""Source lines: how often each line of the chosen functions ran, and how long it took."""
+"""Source lines: how often each line of the chosen functions ran, how long it took, on the host and on GPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Table:
     """Sum the counted lines over all threads and processes: functions by time, each in the order of its source.
 
-    A line's time includes what it calls (line_profiler's definition); its share is of all lines of its function. Of an
+    A line's time includes what it calls (line_profiler's definition); its share is of all lines of its function. So
+    does its time on GPUs: the kernels, copies and sets whose launching call began while the line was being executed, on
+    the same thread, in it or in what it calls, whenever they ran; of a CUDA graph those that were captured meanwhile,
+    each time that they run. A recursion counts once. These are counted as they happen, in all iterations, whether kept
+    in detail or not; what the backward pass launches on threads of its own is no line's, and after a kill what
+    CUPTI had not told (a second, about) is missing. Null where no calls that launch something were recorded. Of an
     imported profile of samples, `hits` are samples and the time is the line's own. `function` is a name, or part of
     one. With `whole`, lines that never ran are listed, too, as long as the source file is there.
     """
@@ -22,6 +27,8 @@ def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Ta
     from strobe.store.table import make_table
     from strobe.structure.source_lines import source_of, summed_lines
 
+    # Counters of lines are there without a GPU, and without the calls that launch something, too.
+    launches = len(trace.side_table("call_spans")) > 0
     functions = [each for each in summed_lines(trace.side_table("lines")) if (function or "") in each.name]
     rows = []
     changed = set()
@@ -32,6 +39,7 @@ def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Ta
         numbers = sorted({*each.lines, *source.lines}) if whole else sorted(each.lines)
         for number in numbers:
             hits, total_ns = each.lines.get(number, (0, 0))
+            on_gpu = each.on_gpu.get(number, (0, 0)) if launches and each.on_gpu else (None, None)
             rows.append(
                 (
                     each.file,
@@ -41,9 +49,11 @@ def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Ta
                     total_ns,
                     total_ns / hits if hits else None,
                     total_ns / each.total_ns if each.total_ns else 0.0,
+                    *on_gpu,
                     source.lines.get(number),
                 )
             )
+    known = launches and any(each.on_gpu for each in functions)
     columns = (
         Column("file", "string", "", "source file"),
         Column("line", "int64", "", "line in it"),
@@ -52,6 +62,8 @@ def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Ta
         Column("total_ns", "int64", "ns", "time in it, with what it calls"),
         Column("per_hit_ns", "float64", "ns", "time of one execution, null where it never ran"),
         Column("share", "float64", "", "part of the time of its function's lines, 0 to 1"),
+        Column("gpu_ns", "int64", "ns", "time of GPUs in what it launched, null where unknown", extra=not known),
+        Column("kernels", "int64", "", "kernels, copies and sets that it launched", extra=not known),
         Column("source", "string", "", "its text, null where the file is not here, or was changed since the run"),
     )
     note = f"changed since the run, so their text is not shown: {', '.join(sorted(changed))}" if changed else ""

@@ -53,8 +53,10 @@ def run(
     total minus the time in spans directly inside; share = self / self of all operators, so shares add up to 1; avg,
     median, min, max over single calls; per step = self / number of selected steps. device total = sum of the durations
     of the kernels, copies and sets that were launched inside, by the correlation of the launching call; device self =
-    of those, what no operator inside launched. All ranks and all GPUs are summed unless `per` splits them; what a GPU
-    did belongs to the step in which it was launched. All are exact whether steps were folded or not, but for medians:
+    of those, what no operator inside launched. What a CUDA graph runs counts, each time, for the operators around the
+    calls that captured it, not for those around the graph's launch. All ranks and all GPUs are summed unless `per`
+    splits them; what a GPU did belongs to the step in which it was launched: an operator may have work of GPUs in steps
+    in which it was not executed. All are exact whether steps were folded or not, but for medians:
     where calls were folded, these come from histograms whose buckets are half an octave (41 %) wide.
 
     By module: the innermost `nn.Module` around the operator as PyTorch's profiler recorded it, else the class of the
@@ -66,6 +68,7 @@ def run(
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
+    from strobe.structure.device_time import folded_note
     from strobe.structure.device_work import devices
     from strobe.structure.operator_labels import operators_of, type_of
     from strobe.structure.operator_sums import operator_sums
@@ -93,7 +96,8 @@ def run(
             (
                 *((ranks[part], part) if split == "process" else (part if part >= 0 else None,) if split else ()),
                 *cells, calls, int(sums.total_ns[at]), own, own / everything,
-                float(sums.time_ns[at] / calls), float(sums.median_ns[at]), int(sums.min_ns[at]), int(sums.max_ns[at]),
+                *((float(sums.time_ns[at] / calls), float(sums.median_ns[at]), int(sums.min_ns[at]),
+                   int(sums.max_ns[at])) if calls else (None,) * 4),
                 calls / steps if steps else None, own / steps if steps else None,
                 *(on_gpu if seen else (None, None, None)),
                 *((type_of(cells[0] or ""),) if named else ()),
@@ -106,7 +110,7 @@ def run(
         Column("total_ns", "int64", "ns", "time in it and in what it calls"),
         Column("self_ns", "int64", "ns", "time in it alone"),
         Column("share", "float64", "", "self time as a part of the self time of all operators, 0 to 1"),
-        Column("avg_ns", "float64", "ns", "mean duration of a call"),
+        Column("avg_ns", "float64", "ns", "mean duration of a call, null without one"),
         Column("median_ns", "float64", "ns", "median duration of a call", extra=True),
         Column("min_ns", "int64", "ns", "shortest call", extra=True),
         Column("max_ns", "int64", "ns", "longest call", extra=True),
@@ -115,9 +119,9 @@ def run(
         *(
             Column(name, "int64", unit, meaning, extra=not with_gpu)
             for name, unit, meaning in (
-                ("device_total_ns", "ns", "time of GPUs in what was launched inside, null without a GPU"),
+                ("device_total_ns", "ns", "time of GPUs in what was launched or captured inside, null without a GPU"),
                 ("device_self_ns", "ns", "the same without what operators inside launched"),
-                ("kernels", "", "kernels, copies and sets that were launched inside"),
+                ("kernels", "", "kernels, copies and sets that were launched or captured inside"),
             )
         ),
         *((Column("type", "string", "", _BY["type"][0][1], extra=True),) if named else ()),
@@ -125,6 +129,8 @@ def run(
     notes = [selection.note] if selection.note else []
     if rows and per == "step" and trace.folded:
         notes.append("steps that are statistics only have no rows")
+    if rows and with_gpu and (note := folded_note(trace, devices(trace))):
+        notes.append(note)
     if rows and by in _MISSING and not sums.known:
         rows, notes = [], [_MISSING[by]]
     table = make_table(

@@ -25,7 +25,9 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     seven columns (`only_...`) hold the time in which exactly the kinds of their name run: with `idle_ns` they add up to
     `duration_ns`. communication = collectives and messages among GPUs by the names of their kernels
     (NCCL, RCCL, DeepEP, NVSHMEM, MSCCL, custom all-reduces); exposed communication = the part in which nothing
-    computes; overlap = the part of communication in which something does, 0 to 1 (HTA: comm_comp_overlap).
+    computes; overlap = the part of communication in which something does, 0 to 1 (HTA: comm_comp_overlap). Folded
+    steps count by the sums of what they launched, of which as much runs at the same time as in detail; by step they
+    have no rows.
     """
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import Table
@@ -81,7 +83,7 @@ def _of_steps(trace: Trace, device: Device) -> Iterator[tuple[int, Ints]]:
     from strobe.structure.device_work import divided
 
     for step in trace.steps().to_arrow().to_pylist():
-        if step["process"] == device.process:
+        if step["process"] == device.process and step["detail"] != "none":
             begin, end = step["start_ns"], step["start_ns"] + step["duration_ns"]
             yield step["step"], divided(trace, device, begin, end)
 

@@ -23,7 +23,8 @@ def run(trace: Trace, *, operator: str = "", least: int = 3) -> Table:
     """Count which sequences of kernels, copies and memory sets operators run on each GPU; the most frequent come first.
 
     A sequence is what one execution of an operator launches, and operators inside of it, on one GPU, in order of the
-    starts there; equal ones have the same operator and the same full names (HTA: frequent CUDA kernel sequences). With
+    starts there; equal ones have the same operator and the same full names (HTA: frequent CUDA kernel sequences). What
+    it captured into a CUDA graph is a sequence each time that the graph is launched. With
     `operator`, all ranges and operators whose names contain that text are looked at, else operators of PyTorch, nodes
     of its backward graph and steps of its optimizers; of those inside each other only the outermost (HTA: only
     those as deep as the one that is the least deep in the whole file). `least`: activities of a sequence at least.
@@ -31,6 +32,7 @@ def run(trace: Trace, *, operator: str = "", least: int = 3) -> Table:
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
+    from strobe.structure.device_time import folded_note
     from strobe.structure.device_work import NO_DEVICE, devices
 
     there = devices(trace)
@@ -40,11 +42,11 @@ def run(trace: Trace, *, operator: str = "", least: int = 3) -> Table:
         Column("process", "uint32", "", "process that used the GPU", extra=True),
         Column("device", "int64", "", "number of the GPU, null where unknown"),
         Column("operator", "string", "", "operator or range that launched it"),
-        Column("count", "int64", "", "executions of the operator that ran this sequence"),
+        Column("count", "int64", "", "how often executions of the operator ran this sequence"),
         Column("length", "int64", "", "kernels, copies and memory sets of the sequence"),
         Column("device_ns", "int64", "ns", "their durations, summed over all executions"),
         Column("share", "float64", "", "part of the time of everything that the GPU ran, 0 to 1"),
-        Column("host_ns", "int64", "ns", "durations of the operators, summed over all executions"),
+        Column("host_ns", "int64", "ns", "durations of the operators, of each execution once"),
         Column("sequence", "string", "", "short names in order of start; 3x name: three after each other"),
         Column("names", "string", "", f"full names, | between them; of the first {_SHOWN}", extra=True),
         Column("location", "uint32", "", "thread of the first execution of the operator", extra=True),
@@ -55,7 +57,7 @@ def run(trace: Trace, *, operator: str = "", least: int = 3) -> Table:
         f"no operator{named} launched {least} kernels, copies or memory sets, as far as launching calls are recorded;"
         " --operator and --least say what is looked for"
     )
-    note = "" if rows else nothing if there else NO_DEVICE
+    note = folded_note(trace, there) if rows else nothing if there else NO_DEVICE
     rows.sort(key=lambda row: (-int(str(row[4])), -int(str(row[6]))))
     return make_table(columns, rows, name="sequences", about="what operators launch on all GPUs", note=note)
 

@@ -220,6 +220,12 @@ TABLE = (
         f"sm__pipe_tensor_cycles_active.{_OF_PEAK_ACTIVE}",
         "cycles in which the tensor cores are at work, of the multiprocessor's",
     ),
+    GpuMetric(
+        "tensor_throughput",
+        "%",
+        f"sm__pipe_tensor_cycles_active.{_OF_PEAK}",
+        "cycles in which the tensor cores are at work, of all that the kernel takes",
+    ),
     GpuMetric("sm_throughput", "%", f"sm__throughput.{_OF_PEAK}", "the busiest unit of multiprocessors, of its peak"),
     GpuMetric(
         "compute_memory_throughput",
@@ -248,7 +254,11 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("gld_efficiency", "gst_efficiency", "gld_throughput", "gst_throughput"),
         *("l1_cache_global_hit_rate", "l2_hit_rate", "l2_utilization", "shared_efficiency", "shared_utilization"),
     ),
-    "roofline": ("flop_count_sp", "dram_read_bytes", "dram_write_bytes", "duration", "tensor_active"),
+    # What `strobe utilisation` needs to know what the work of a kernel takes at least.
+    "roofline": (
+        *("flop_count_sp", "flop_count_dp", "flop_count_hp", "dram_read_bytes", "dram_write_bytes"),
+        *("duration", "tensor_active", "tensor_throughput"),
+    ),
     "tensor": ("tensor_precision_fu_utilization", "tensor_active", "duration"),
     "stalls": tuple(metric.name for metric in TABLE if metric.name.startswith("stall_")),
     "all": tuple(METRICS),

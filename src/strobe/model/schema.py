@@ -456,6 +456,8 @@ LINES = (
     Column("function_line", "int64", "", "first line of the function, null where unknown", extra=True),
     Column("hits", "int64", "", "how often the line was executed; of a sampled profile, samples in it"),
     Column("total_ns", "int64", "ns", "time in it: with what it calls (line_profiler), in it alone (samples)"),
+    Column("gpu_ns", "int64", "ns", "time of GPUs in what was launched meanwhile, null where nobody looked"),
+    Column("kernels", "int64", "", "kernels, copies and sets that were launched meanwhile", extra=True),
 )
 CALL_EDGES = (
     Column("location", "uint32", "", "thread or profile"),

@@ -11,6 +11,7 @@ from strobe.native import core
 from strobe.record import imports, processes, threads
 from strobe.record.config import Session, json_text, switch
 from strobe.record.options import core_settings
+from strobe.record.worker_rank import worker_rank
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
         **core_settings(options, settings.adapters),
     )
     _settings = settings
+    if (rank := worker_rank(os.environ, main)) is not None:
+        core.note_rank(*rank)  # MPI and torch.distributed may say better, when they begin
     switch.counted = tuple(filter(None, (name.strip() for name in options["counters-per-region"].split(","))))
     for adapter in _adapters(settings):
         if hasattr(adapter, "session_begins"):

@@ -22,6 +22,7 @@ from strobe.server.folded import folded_process
 from strobe.server.tables import named_spans, some_of
 from strobe.server.window import clipped_self_ns, spans_in
 from strobe.structure.activities import PROFILER_STEP
+from strobe.structure.device_time import folded_note
 from strobe.structure.device_work import devices
 from strobe.structure.launched import launch_path, launched
 from strobe.structure.launches import launches
@@ -84,7 +85,10 @@ def call_tree(facts: Facts, part: Part, most: int = _MOST_NODES) -> pa.Table:
     for time where a profile has none.
     """
     host = _HostSums(len(facts.call_path_arrays[0]), facts)
-    notes = [part.selection.note, "" if part.window else facts.read_part]
+    notes = [
+        part.selection.note,
+        *(() if part.window else (facts.read_part, folded_note(part.trace, devices(part.trace)))),
+    ]
     host.add_all(part, notes)
     parent, region = facts.call_path_arrays
     stands, alike = facts.alike_paths, facts.alike_regions

@@ -42,10 +42,11 @@ def executions(trace: Trace, device: Device, columns: Sequence[str]) -> Iterator
 
     What a kernel's own row says comes first (profiles of PyTorch have one). Else it is what the call says in which the
     kernel was launched: NCCL's, or PyTorch's around it. What is launched when a group of calls ends (ncclGroupEnd) is
-    all of them: bytes add up, the number is the first one's, and sends with receives are `send_recv`. Nothing is known
-    of a group in several communicators or unknown ones, nor in a process with several GPUs: nobody says which kernel
-    is whose. Of a group of different collectives the bytes are not: they make no bandwidth together. Several kernels of
-    a call or group are one execution, from the first start to the last end.
+    all of them: bytes add up, the number is the first one's, and sends with receives are `send_recv`. What was captured
+    into a CUDA graph is an execution in each launch of that, with the number of the call that was captured. Nothing is
+    known of a group in several communicators or unknown ones, nor in a process with several GPUs: nobody says which
+    kernel is whose. Of a group of different collectives the bytes are not: they make no bandwidth together. Several
+    kernels of a call or group are one execution, from the first start to the last end.
     """
     own = {at: Attributes(trace, _TABLE, at, columns) for at in device.locations}
     calls = _Calls(trace, device.process, columns)
@@ -78,27 +79,31 @@ def _with_own_rows(found: Work, own: dict[int, Attributes]) -> Iterator[Executio
 
 def _launched(found: Work, by: Launches, own: dict[int, Attributes], calls: _Calls) -> Iterator[Executions]:
     (chosen,) = np.nonzero(1 << found.kind == COMMUNICATION)
-    found, unit = found.chosen(chosen), calls.units(by.call_location[chosen], by.call_start_ns[chosen])
-    unit_of = dict(zip(zip(found.location.tolist(), found.row.tolist(), strict=True), unit.tolist(), strict=True))
+    found, unit = found.chosen(chosen), calls.units(by.code_location[chosen], by.code_start_ns[chosen])
+    # Each launch of a graph is an execution of what was captured.
+    launch = np.where(by.captured[chosen], by.call_row[chosen], -1)
+    keys = zip(found.location.tolist(), found.row.tolist(), strict=True)
+    unit_of = dict(zip(keys, zip(unit.tolist(), launch.tolist(), strict=True), strict=True))
     others = []
     for each in _with_own_rows(found, own):
         has_own = each.said.column("row").is_valid().to_numpy()
         numbers = [unit_of[key] for key in zip(each.location.tolist(), each.row.tolist(), strict=True)]
-        launched_by = np.where(has_own, -1, np.array(numbers, dtype=np.int64))
+        units, launches_of = np.array(numbers, dtype=np.int64).reshape(-1, 2).T
+        launched_by = np.where(has_own, -1, units)
         yield _some(each, np.flatnonzero(launched_by < 0), each.said)
         (at,) = np.nonzero(launched_by >= 0)
-        others.append(np.stack((launched_by[at], each.location[at], each.row[at], each.start_ns[at], each.end_ns[at],
-                                each.region[at])))  # fmt: skip
+        others.append(np.stack((launched_by[at], launches_of[at], each.location[at], each.row[at], each.start_ns[at],
+                                each.end_ns[at], each.region[at])))  # fmt: skip
     if not others:
         return
     joined = np.concatenate(others, axis=1)
-    joined = joined[:, np.lexsort((joined[3], joined[0]))]
-    begin = np.flatnonzero(np.diff(joined[0], prepend=-1))
+    joined = joined[:, np.lexsort((joined[4], joined[1], joined[0]))]
+    begin = np.flatnonzero((np.diff(joined[:2], prepend=-2) != 0).any(axis=0))
     if not len(begin):
         return
-    until = np.maximum.reduceat(joined[4], begin)
-    number, location, row, start, _, region = joined[:, begin]
-    yield Executions(location, row, start, until, region, calls.said(number))
+    until = np.maximum.reduceat(joined[5], begin)
+    number, launch, location, row, start, _, region = joined[:, begin]
+    yield Executions(location, row, start, until, region, calls.said(number, launch))
 
 
 def _some(each: Executions, at: npt.NDArray[np.intp], said: pa.Table) -> Executions:
@@ -116,7 +121,7 @@ class _Calls:
         self._trace, self._columns = trace, list(columns)
         self._one_gpu = sum(each.process == process for each in devices(trace)) < 2
         self._said: list[pa.Table] = []
-        self._told: Ints | None = None
+        self._told: Ints | None = None  # the launch for which each unit was told last
         self._where: dict[int, Ints] = {}  # by thread: start, end and number of units, in order of start
         self.count = 0
         if of_call.any():
@@ -134,13 +139,16 @@ class _Calls:
             out[at[inside]] = number[last[inside]]
         return out
 
-    def said(self, units: Ints) -> pa.Table:
-        """Return what is known of these units; nothing of those that were asked for before: bytes count once."""
+    def said(self, units: Ints, launch: Ints) -> pa.Table:
+        """Return what is known of these units in launches of graphs (-1: of none).
+
+        Nothing of those that were asked for before: bytes count once.
+        """
         if self._told is None:
-            self._told = np.zeros(self.count, dtype=np.int64)
+            self._told = np.full(self.count, -2, dtype=np.int64)
         table = pa.concat_tables(self._said)
-        missing = self._told[units] > 0
-        self._told[units] = 1
+        missing = self._told[units] == launch
+        self._told[units] = launch
         return table.take(pa.array(units, mask=missing))
 
     def _read(self, thread: int, of_call: npt.NDArray[np.bool_], marks: Ints) -> None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
+from strobe.structure.device_time import folded_work
+from strobe.structure.folded_time import folded_stretches
+
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
@@ -134,7 +137,9 @@ def beginning(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Work:
 def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
     """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
 
-    Without them: from the first start to the last end of its activities, zeros where it has none.
+    Without them: from the first start to the last end of its activities, or of a folded iteration; zeros where it has
+    none. Folded iterations count by the sums of what they launched, evenly over their time; how much of that ran at
+    once is as in detail.
     """
     first, last = device.last_ns, device.first_ns
     sums = np.zeros(MASKS, dtype=np.int64)
@@ -147,9 +152,46 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
         if len(found):
             first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
             sums += divide(found, begin, end)
+    if len(folded := folded_stretches(trace, device.process)):
+        last = max(last, int(folded.end_ns.max()))
     begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
-    sums[0] = max(0, end - begin) - int(sums[1:].sum())
+    sums += _folded(trace, device, begin, end)
+    sums[0] = max(0, end - begin - int(sums[1:].sum()))
     return sums
+
+
+def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Ints:
+    """Return how long each set of kinds ran for folded iterations in [start_ns, end_ns); nothing of the set of none."""
+    folded = folded_stretches(trace, device.process)
+    if not len(folded) or not (inside := folded.inside_ns(start_ns, max(start_ns, end_ns))):
+        return np.zeros(MASKS, dtype=np.int64)
+    whole = int((folded.end_ns - folded.begin_ns).sum())
+    sums = trace.once(("folded work", device), lambda: _folded_sums(trace, device))
+    share: Ints = (np.minimum(1, whole / max(1.0, sums.sum())) * sums * inside / whole).astype(np.int64)
+    return share
+
+
+def _folded_sums(trace: Trace, device: Device) -> npt.NDArray[np.float64]:
+    """Return how long each set of kinds ran for all folded iterations: sums by kind, at once as in detail."""
+    out = np.zeros(MASKS)
+    done = folded_work(trace, device)
+    if done is None:
+        return out
+    kinds = kind_of_region(trace)
+    detail, took = np.zeros(MASKS), np.zeros(len(KINDS))
+    for begin, end in stretches(device):
+        detail += divide(work(trace, device, begin, end), begin, end)
+        found = beginning(trace, device, begin, end)
+        np.add.at(took, found.kind, found.end_ns - found.start_ns)
+    folded = np.array([done.ns[kinds == kind].sum() for kind in range(len(KINDS))])
+    times = np.divide(folded, took, out=np.zeros(len(KINDS)), where=took > 0)
+    for mask in range(1, MASKS):
+        out[mask] = detail[mask] * min(times[kind] for kind in range(len(KINDS)) if mask >> kind & 1)
+    for kind in range(len(KINDS)):
+        with_it = [mask for mask in range(MASKS) if mask >> kind & 1]
+        wanted = times[kind] * detail[with_it].sum() if took[kind] else folded[kind]
+        out[1 << kind] += max(0.0, wanted - out[with_it].sum())
+    return out
 
 
 def divide(found: Work, start_ns: int, end_ns: int) -> Ints:

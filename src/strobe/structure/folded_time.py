@@ -138,6 +138,13 @@ class FoldedTime:
         )
 
 
+def folded_stretches(trace: Trace, process: int) -> Stretches:
+    """Return when iterations of a process were folded, none where all of it is in detail."""
+    found = folded_time(trace, process)
+    nothing = np.zeros(0, dtype=np.int64)
+    return found.stretches if found else Stretches(nothing, nothing, nothing)
+
+
 def folded_time(trace: Trace, process: int) -> FoldedTime | None:
     """Return when iterations of a process were folded; None where all of it is in detail."""
     if process not in trace.folded or trace.folded[process].is_short.all():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,7 @@ class Gemms:
 
     `kind`, `dtype_kind`: numbers of kinds: the one that it counts as, and the innermost one in it. `device`: index of
     the GPU in `devices`, -1 where no kernel is known. `device_ns`: sum of the durations of the kernels launched inside.
+    `replays`: launches of the CUDA graph that it was captured into, 0 where it was computed as it was called.
     `others`: kernels that other operators launched between the product before it and this one.
     """
 
@@ -77,18 +78,24 @@ class Gemms:
     dtype_kind: Ints
     device: Ints = field(init=False)
     device_ns: Ints = field(init=False)
+    replays: Ints = field(init=False)
     others: Ints = field(init=False)
     tf32: Bools = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin without kernels."""
         self.device = np.full(len(self), -1, dtype=np.int64)
-        self.device_ns, self.others = (np.zeros(len(self), dtype=np.int64) for _ in range(2))
+        self.device_ns, self.replays, self.others = (np.zeros(len(self), dtype=np.int64) for _ in range(3))
         self.tf32 = np.zeros(len(self), dtype=bool)
 
     def __len__(self) -> int:
         """Return the number of products."""
         return len(self.row)
+
+    @property
+    def runs(self) -> Ints:
+        """How often each was computed."""
+        return np.maximum(self.replays, 1)
 
     def chosen(self, which: Bools) -> Gemms:
         """Return those for which `which` holds, before their kernels are known."""
@@ -98,7 +105,11 @@ class Gemms:
 
 @dataclass
 class Sum:
-    """Products of the same operator with the same shapes and type, on the same GPU (None: no kernel is known)."""
+    """Products of the same operator with the same shapes and type, on the same GPU (None: no kernel is known).
+
+    `calls`: how often they were computed, in CUDA graphs, too. `host_ns`: of the operators that called or captured
+    them.
+    """
 
     process: int
     device: Device | None
@@ -133,10 +144,11 @@ class Found:
         return self.kinds[dtype_kind].dtype or self.kinds[kind].dtype
 
 
-def find(trace: Trace) -> Found:
+def find(trace: Trace, without: Bools | None = None) -> Found:
     """Find the matrix products, convolutions and attentions of all ranks, and the kernels that they launched.
 
-    Memory grows with the number of products alone, about 100 bytes each.
+    Memory grows with the number of products alone, about 100 bytes each. `without`: by region, kernels that are
+    somebody else's matter; products that launched one are as those without a GPU.
     """
     regions = trace.regions.to_arrow().to_pylist()
     names = [str(each["name"]) for each in regions]
@@ -156,7 +168,7 @@ def find(trace: Trace) -> Found:
     tf32 = np.array([uses_tf32(name) for name in names], dtype=bool)
     for index, device in enumerate(found):
         if any(gemms.process == device.process for gemms in threads):
-            _add_kernels(trace, device, index, by_location, tf32)
+            _add_kernels(trace, device, index, by_location, tf32, without)
     return Found(threads, kinds, found)
 
 
@@ -166,8 +178,8 @@ def sums(found: Found) -> list[Sum]:
     for gemms in found.threads:
         columns = (gemms.device, gemms.kind, gemms.dtype_kind, gemms.tf32.astype(np.int64))
         first, which = _alike(columns)
-        calls = np.bincount(which)
-        device_ns, host_ns = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
+        calls, device_ns, host_ns = (np.zeros(len(first), dtype=np.int64) for _ in range(3))
+        np.add.at(calls, which, gemms.runs)
         np.add.at(device_ns, which, gemms.device_ns)
         np.add.at(host_ns, which, gemms.end_ns - gemms.start_ns)
         for at, (device, number, innermost, tf32) in enumerate(np.stack(columns, axis=1)[first].tolist()):
@@ -195,8 +207,11 @@ def peak_of(trace: Trace, device: Device | None, dtype: str, tf32: bool, stated:
     return Peak(stated.gflops or by_name.gflops, stated.gb_s or by_name.gb_s)
 
 
-def _properties(trace: Trace, device: Device) -> Mapping[str, object]:
-    """Return what the file says about a GPU; nothing where it says nothing."""
+def _properties(trace: Trace, device: Device) -> Mapping[str, Any]:
+    """Return what the recorder, or the imported file, says about a GPU; nothing where it says nothing."""
+    for said in trace.device_properties:
+        if device.number is not None and said.get("id") == device.number:
+            return said
     files = cast("Sequence[Mapping[str, object]]", trace.job.imported.get("files", ()))
     name = trace.files[device.process].blocks.stem if trace.files else ""
     origin = trace.job.processes.get(name, {}).get("file")
@@ -300,9 +315,15 @@ def _outermost(gemms: Gemms, computable: Bools) -> Gemms:
     return out
 
 
-def _add_kernels(trace: Trace, device: Device, index: int, threads: Mapping[int, Gemms], tf32: Bools) -> None:
-    """Add the kernels of a GPU to the products that launched them."""
+def _add_kernels(
+    trace: Trace, device: Device, index: int, threads: Mapping[int, Gemms], tf32: Bools, without: Bools | None
+) -> None:
+    """Add the kernels of a GPU to the products that launched them, or captured them into a CUDA graph."""
+    # By thread: which products were computed in which launch of a graph, in the stretch before.
+    before: dict[int, set[tuple[int, ...]]] = {}
+    others: dict[int, list[Ints]] = {location: [] for location in threads}
     for found, launched in launches(trace, device):
+        captured = launched.captured
         computes = found.kind == _COMPUTES
         for location, gemms in threads.items():
             own = computes & (launched.operator_location == location)
@@ -312,9 +333,21 @@ def _add_kernels(trace: Trace, device: Device, index: int, threads: Mapping[int,
             mine = at[inside]
             np.add.at(gemms.device_ns, mine, (found.end_ns - found.start_ns)[own][inside])
             np.logical_or.at(gemms.tf32, mine, tf32[found.region[own][inside]])
+            if without is not None:
+                others[location].append(np.unique(mine[without[found.region[own][inside]]]))
             gemms.device[mine] = index
+            replayed = np.flatnonzero(own)[inside][captured[own][inside]]
+            if len(replayed):
+                which = at[inside][captured[own][inside]]
+                launch = np.stack((which, launched.call_location[replayed], launched.call_row[replayed]))
+                there = set(zip(*launch.tolist(), strict=True))
+                for product, *_ in there - before.get(location, set()):
+                    gemms.replays[product] += 1
+                before[location] = there
             # Kernels that no operator launched are in the way all the same.
-            bare = computes & (launched.operator_location < 0) & (launched.call_location == location)
-            before = np.searchsorted(gemms.start_ns, launched.call_start_ns[bare], side="right")
-            following = np.concatenate((at[~inside] + 1, before))
+            bare = computes & (launched.operator_location < 0) & (launched.code_location == location)
+            first = np.searchsorted(gemms.start_ns, launched.code_start_ns[bare], side="right")
+            following = np.concatenate((at[~inside] + 1, first))
             np.add.at(gemms.others, following[following < len(gemms)], 1)
+    for location, products in others.items():
+        threads[location].device[np.concatenate([np.zeros(0, dtype=np.int64), *products])] = -1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from strobe.structure.device_time import known_time
 from strobe.structure.device_work import sweep
 from strobe.structure.launches import launches
 
@@ -56,11 +57,12 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
     the GPU, in a copy, anything else) takes its part of the gap, and what follows the call is the host's.
     Where the launch came before, the gap is the GPU's own if shorter than `kernel_gap_ns` (one kernel after the other);
     else, or where the launch is unknown, it is `other` (waits between streams, above all). Sums of the first four are
-    Holistic Trace Analysis' `host_wait`.
+    Holistic Trace Analysis' `host_wait`. Of gaps that reach into the time of folded iterations only what is known
+    (`known_time`) counts, each piece as a gap.
     """
     stream_of = _streams(trace, device) if per_stream else {}
     reach: dict[int, int] = {}  # the last end so far, by stream
-    host = HostWork(trace)
+    host, known = HostWork(trace), known_time(trace, device)
     for found, who in launches(trace, device):
         where = found.location.astype(np.int64)
         keys = np.vectorize(stream_of.__getitem__, otypes=[np.int64])(where) if per_stream else np.zeros_like(where)
@@ -72,6 +74,11 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
             idle = start > before[:-1]
             at, begin, start = at[idle], before[:-1][idle], start[idle]
             called = np.where(who.call_location[at] >= 0, who.call_start_ns[at], NO_CALL)
+            if known is not None:
+                gap, begin, until = known.pieces(begin, start)
+                # What follows such a piece was folded: it had not been launched by then.
+                called = np.where((until < start[gap]) & (called[gap] != NO_CALL), until, called[gap])
+                at, start = at[gap], until
             time = host.causes(begin, start, who.call_location[at], called, kernel_gap_ns)
             yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time)
 

@@ -49,12 +49,8 @@ def launched(trace: Trace, count: Count, path_of: Ints, region_of: Ints) -> Laun
 
 
 def launch_path(who: Launches, path_of: Ints) -> Ints:
-    """Return what stands for the call path of the call that launched each activity, else of the operator, else -1.
-
-    Of a kernel of a CUDA graph it is the call that put it in there: that is the code that wants it.
-    """
-    path = np.where(who.call_path >= 0, who.call_path, who.operator_path)
-    path = np.where(who.captured_path >= 0, who.captured_path, path)
+    """Return what stands for the path of the call whose code wants each activity, else of the operator, else -1."""
+    path = np.where(who.code_path >= 0, who.code_path, who.operator_path)
     # The entry at -1 is the one after the last.
     return np.append(path_of, -1)[path]
 

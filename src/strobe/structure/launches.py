@@ -1,4 +1,9 @@
-"""Who launched what a GPU did: the call of CUDA or HIP, and the operator that was innermost at that call."""
+"""Who launched what a GPU did, and whose code it is: the call of CUDA or HIP, and the operator around that call.
+
+Of a kernel of a CUDA graph these are two calls: the graph's launch, which says when it was wanted (its step, its
+delay), and the call that captured it, long before or once for a thousand launches, which says what it is. Whatever sums
+up by code (functions, operators, ranges) asks for the latter.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +37,10 @@ _SKEW_NS = 1_000_000
 class Launches:
     """Who launched each activity; columns as long as those of its `Work`, -1 where unknown.
 
-    `call_...` is the span of the launching call, `operator_...` that of the innermost operator around the call;
-    `..._path` is the call path of either. `captured_path` is that of the call that put a kernel into its CUDA graph,
-    and the operator is the one around that call, where there is one. `settled_ns`: no later stretch has anything that
-    was launched before.
+    `call_...` is the span of the launching call. `code_...` is that of the call whose code wants the activity: the one
+    that put it into its CUDA graph, where there is a graph and the trace has that call, else the launching one.
+    `operator_...` is the innermost operator around the latter. `..._path`: their call paths. `settled_ns`: no later
+    stretch has anything that was launched before.
     """
 
     settled_ns: int
@@ -49,7 +54,16 @@ class Launches:
     operator_row: Ints
     operator_region: Ints
     operator_path: Ints
-    captured_path: Ints
+    code_location: Ints
+    code_row: Ints
+    code_path: Ints
+    code_start_ns: Ints
+
+    @property
+    def captured(self) -> Bools:
+        """Which of them another call put into a CUDA graph than the one that launched it."""
+        others: Bools = (self.code_row != self.call_row) | (self.code_location != self.call_location)
+        return others
 
     def __len__(self) -> int:
         """Return the number of activities."""
@@ -67,9 +81,10 @@ def launches(
 
     A call and what it launched share a correlation within their process; all kernels of a CUDA graph share that of
     the graph's launch. Of several calls with the same correlation (the driver's inside the runtime's) the outermost
-    counts. The operator is the one that was innermost when the call began, on the thread of the call; where the trace
-    does not have the call, the one with the external id of the activity. `most`: spans that a stretch holds about.
-    `numbering(location)` numbers the spans of a thread anew, stretch by stretch; `..._path` are these numbers then.
+    counts. The operator is the one that was innermost when the call (of a graph's kernel the capturing one) began, on
+    its thread; where the trace does not have the call, the one with the external id of the activity. `most`: spans that
+    a stretch holds about. `numbering(location)` numbers the spans of a thread anew, stretch by stretch; `..._path` are
+    these numbers then.
     """
     host = _Host(trace, device, numbering)
     streams = {
@@ -106,7 +121,7 @@ def _numbers(found: Work, streams: dict[int, list[Attributes]]) -> tuple[Ints, I
     return correlation, external, captured
 
 
-def _captures(trace: Trace, device: Device) -> Ints:
+def captures(trace: Trace, device: Device) -> Ints:
     """Return the correlations of the calls that put something into a graph that ran on this device, in order."""
     streams = ", ".join(map(str, device.locations))
     found: set[int] = set()
@@ -155,7 +170,7 @@ class _Host:
         self._latest_calls = np.zeros((12, 0), dtype=np.int64)
         self._latest_operators = np.zeros((6, 0), dtype=np.int64)
         # Calls that put something into a graph: it may be launched whenever the program likes.
-        self._captures = _captures(trace, device)
+        self._captures = captures(trace, device)
         self._capturing_calls = self._latest_calls
         self._seen_ns = min((t["first_ns"] for t in threads), default=0)
         self.first_ns = min((t["first_ns"] for t in threads), default=2**62)
@@ -188,15 +203,16 @@ class _Host:
 
     def launches(self, correlation: Ints, external: Ints, captured: Ints) -> Launches:
         """Return who launched the activities with these numbers, -1 where one has none."""
-        out = np.full((11, len(correlation)), -1, dtype=np.int64)
+        out = np.full((14, len(correlation)), -1, dtype=np.int64)
         at, known = _find(self._latest_calls[1], correlation)
         out[:10, known] = self._latest_calls[2:, at[known]]
         at, known = _find(self._latest_operators[1], np.where(known, -1, external))
         out[6:10, known] = self._latest_operators[2:, at[known]]
+        out[10:] = out[[0, 1, 3, 4]]
         at, known = _find(self._capturing_calls[1], captured)
-        out[10, known] = self._capturing_calls[5, at[known]]
-        known[known] = self._capturing_calls[8, at[known]] >= 0
-        out[6:10, known] = self._capturing_calls[8:, at[known]]
+        capturing = self._capturing_calls[:, at[known]]
+        out[10:, known] = capturing[[2, 3, 5, 6]]
+        out[6:10, known] = capturing[8:]
         # What the next `read` keeps is all that is looked through then.
         settled_ns = int(self._latest_calls[0, -_KEPT]) if self._latest_calls.shape[1] > _KEPT else -(2**62)
         return Launches(settled_ns, *out)

@@ -84,7 +84,7 @@ def candidates(trace: Trace, found: Found) -> list[Candidate]:
                 out[key] = Candidate(
                     found.devices[device], kind, dtype, tf32, kind.product, together, inside, gemms.location, start
                 )
-            out[key].times += 1
+            out[key].times += int(gemms.runs[first])
             out[key].device_ns += int(gemms.device_ns[first : first + together].sum())
     return list(out.values())
 

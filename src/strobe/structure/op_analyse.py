@@ -81,9 +81,10 @@ def op_analyse(trace: Trace, op_name: str | Sequence[str], device_id: int | None
     list for each, and `device_id`. An entry: `op_side` (`gpu` for executions that launched work on a GPU, else `cpu`),
     `input_shape` (`[32, 3, 224, 224],[64, 3, 7, 7]`, empty where it was not recorded), `op_occurrences`,
     `op_total_time(us)`, `op_avg_time(us)`: microseconds with 4 decimals; of the kernels, copies and sets that were
-    launched on the GPU, or on the host. An operator inside of one that is asked for by the same name is a part of it.
-    `device_id` is a GPU's number (0 unless said otherwise): processes that use it are looked at. Without GPUs all are.
-    Raises OperatorNotFoundError for what is in the run under no such name, TypeError for what is no name.
+    launched on the GPU (or captured into a CUDA graph, each time that it ran), or on the host. An operator inside of
+    one that is asked for by the same name is a part of it. `device_id` is a GPU's number (0 unless said otherwise):
+    processes that use it are looked at. Without GPUs all are. Raises OperatorNotFoundError for what is in the run under
+    no such name, TypeError for what is no name.
     """
     names = [op_name] if isinstance(op_name, str) else op_name
     if not isinstance(names, Sequence) or not names or not all(isinstance(each, str) and each for each in names):
@@ -182,9 +183,9 @@ def _add_work(trace: Trace, device: Device, threads: dict[int, _Executions], *, 
     """Add what executions launched on a GPU."""
     nothing = _Executions(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
     for found, by in launches(trace, device, numbering=lambda at: threads.get(at, nothing).numbering()):
-        called = by.call_row >= 0
-        location = np.where(called, by.call_location, by.operator_location)
-        execution = np.where(called, by.call_path, by.operator_path)
+        known = by.code_row >= 0
+        location = np.where(known, by.code_location, by.operator_location)
+        execution = np.where(known, by.code_path, by.operator_path)
         for each in np.unique(location[execution >= 0]).tolist():
             mine = (location == each) & (execution >= 0)
             if is_chosen:

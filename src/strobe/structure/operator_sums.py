@@ -66,8 +66,9 @@ def operator_sums(trace: Trace, selection: Selection, by: str, split: str = "") 
     """Sum up the operators that were selected, by their labels (`labels_by`); with `split`, by process or step, too.
 
     An execution belongs to the step that it begins in, the work of a GPU to that of the call that launched it (-1 is
-    outside of every step). Statistics of folded steps count in, but for sums by step; where some do, medians are
-    estimates (`median_of`).
+    outside of every step). Of a CUDA graph it counts for the operators around the calls that captured it: these may
+    have been executed in other steps, so that rows may have work of GPUs and no execution; times of a call are 0 there.
+    Statistics of folded steps count in, but for sums by step; where some do, medians are estimates (`median_of`).
     """
     cells = [f"cell_{k}" for k in range(CELLS.get(by, 1))]
     keys = (*cells, split) if split else tuple(cells)
@@ -119,7 +120,8 @@ def _finished(found: Mapping[str, pa.Table], cells: Sequence[str], split: str) -
     values, times = durations.column("value").to_numpy(), durations.column("times").to_numpy()
     spread = Spread.of_pairs(row_of(durations), values, times)
     seen = column["calls"] - column["folded"]
-    median = np.clip(spread.quantile(0.5, seen), column["min_ns"], column["max_ns"])
+    column["min_ns"] = np.where(column["calls"] > 0, column["min_ns"], 0)
+    median = np.clip(np.nan_to_num(spread.quantile(0.5, seen)), column["min_ns"], column["max_ns"])
     counts = np.zeros((len(rows), BUCKETS), dtype=np.int64)
     counts[row_of(histograms), histograms.column("bucket").to_numpy()] = histograms.column("count").to_numpy()
     for at in np.flatnonzero(column["folded"]).tolist():
@@ -220,8 +222,9 @@ class _Sums:
         for device in devices(self._trace):
             for found, by in launches(self._trace, device, numbering=self._labels.numbering):
                 called = by.call_row >= 0
-                location = np.where(called, by.call_location, by.operator_location)
-                node = np.where(called, by.call_path, by.operator_path)
+                location = np.where(by.code_row >= 0, by.code_location, by.operator_location)
+                location = np.where(called, by.call_location, location)
+                node = np.where(by.code_path >= 0, by.code_path, by.operator_path)
                 start, duration = np.where(called, by.call_start_ns, found.start_ns), found.end_ns - found.start_ns
                 for each in np.unique(location[location >= 0]).tolist():
                     (at,) = np.nonzero((location == each) & (node >= 0))
@@ -233,7 +236,7 @@ class _Sums:
                     self._activities.add(cell, np.ones_like(at))
 
     def tables(self, cells: int, pairs: tuple[int, int]) -> dict[str, pa.Table]:
-        """Return the sums of all rows that have executions, and how their durations spread; see `operator_sums`."""
+        """Return the sums of all rows, and how their durations spread; see `operator_sums`."""
         device_total, device_own, activities = self._device_sums()
         keys = self._rows.keys if self._split else [(label, 0) for label in range(len(self._labels.cells))]
         count = len(keys)
@@ -248,7 +251,7 @@ class _Sums:
             coded = {name: column.dictionary_encode() for name, column in named.items()}
             return {**coded, **({self._split: split[row]} if self._split else {})}
 
-        there = np.flatnonzero(seen.count + folded)
+        there = np.flatnonzero(seen.count + folded + activities.of(count))
         sums = {
             "calls": seen.count + folded,
             "folded": folded,

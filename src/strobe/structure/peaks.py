@@ -1,7 +1,8 @@
 """What a GPU can do at most: floating-point operations and bytes a second, from its name and its properties.
 
-The peak of a type is (multiprocessors) x (clock) x (operations a clock and multiprocessor). Traces hold neither clock
-nor bandwidth: these are those of the data sheets, by name. Where a GPU is not in the list, nothing is said of its peak.
+The peak of a type is (multiprocessors) x (clock) x (operations a clock and multiprocessor). Profiles of PyTorch hold
+neither clock nor bandwidth: these are those of the data sheets, by name. What strobe records says both itself. Where a
+GPU is not in the list, and does not say it, nothing is said of its peak.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ _PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
     (9, 0): {
         "float64": 256, "float32": 256, "tf32": 2048, "float16": 4096, "bfloat16": 4096, "float8": 8192, "int8": 8192,
     },
+    (10, 0): {
+        "float64": 128, "float32": 256, "tf32": 4096, "float16": 8192, "bfloat16": 8192, "float8": 16384,
+        "int8": 16384,
+    },
+    (12, 0): {
+        "float64": 4, "float32": 256, "tf32": 512, "float16": 1024, "bfloat16": 1024, "float8": 2048, "int8": 2048,
+    },
 }  # fmt: skip
 _ON_TENSOR_CORES = ("tf32", "float16", "bfloat16", "float8", "int8")
 
@@ -47,6 +55,7 @@ _BOARDS: tuple[tuple[str, int, int, int], ...] = (
     (r"H100.*HBM3|H100-SXM", 1980, 1830, 3350),
     (r"H200(?! NVL)", 1980, 1830, 4800),
 )
+_NO_BOARD = ("", 0, 0, 0)
 # Kernels for float32 that compute with tensor cores (in TF32): names in cuBLAS, cuDNN and CUTLASS. Stricter than
 # `kernel_names.uses_tensor_cores`: sm80_xmma_gemm_f32f32_f32f32_f32 does without.
 _TF32 = re.compile(r"tf32|1688|16816|tensorop|wgmma|nvjet", re.IGNORECASE)
@@ -68,18 +77,18 @@ def uses_tf32(kernel: str) -> bool:
 def peak(properties: Mapping[str, object], dtype: str) -> Peak:
     """Return what the GPU with these properties (`deviceProperties` of PyTorch's profiles) does at most with a type.
 
-    `dtype`: float32, float16, ...; tf32 for float32 on tensor cores.
+    `dtype`: float32, float16, ...; tf32 for float32 on tensor cores. What a GPU says of itself counts, but that tensor
+    cores may run at a lower clock only data sheets say.
     """
     name = str(properties.get("name", ""))
-    board = next((board for board in _BOARDS if re.search(board[0], name)), None)
+    _, clock, tensor_clock, sheet_gb_s = next((board for board in _BOARDS if re.search(board[0], name)), _NO_BOARD)
     processors, major, minor = (properties.get(key) for key in ("numSms", "computeMajor", "computeMinor"))
-    if board is None:
-        return Peak()
-    _, clock, tensor_clock, gb_s = board
-    if not isinstance(processors, int) or not isinstance(major, int) or not isinstance(minor, int):
-        return Peak(None, gb_s)
+    told_khz, told_kb_s = (properties.get(key) for key in ("coreClockKhz", "memoryBandwidthKbPerS"))
+    gb_s = told_kb_s / 1e6 if isinstance(told_kb_s, int) and told_kb_s > 0 else sheet_gb_s
+    clocks = [told_khz / 1e3] if isinstance(told_khz, int) and told_khz > 0 else []
+    if sheet_mhz := tensor_clock if dtype in _ON_TENSOR_CORES else clock:
+        clocks.append(sheet_mhz)
+    if not isinstance(processors, int) or not isinstance(major, int) or not isinstance(minor, int) or not clocks:
+        return Peak(None, gb_s or None)
     rate = _PER_CLOCK.get((major, minor), {}).get(dtype)
-    if rate is None:
-        return Peak(None, gb_s)
-    mhz = tensor_clock if dtype in _ON_TENSOR_CORES else clock
-    return Peak(processors * mhz * rate / 1e3, gb_s)
+    return Peak(processors * min(clocks) * rate / 1e3 if rate else None, gb_s or None)

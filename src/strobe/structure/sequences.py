@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
+from strobe.structure.attributes import Attributes, integers
 from strobe.structure.groups import Groups
-from strobe.structure.launches import launches
+from strobe.structure.launches import captures, launches
 from strobe.structure.stream import outermost
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ Bools = npt.NDArray[np.bool_]
 class Sequence:
     """Executions of an operator that ran the same kernels, copies and memory sets, in order of their starts.
 
-    region: that of the operator. work: the regions of what ran. count: executions. device_ns: sum of the durations of
-    what ran. host_ns: sum of the durations of the operators. location, row: span of the first such operator.
+    region: that of the operator. work: the regions of what ran. count: how often it ran, which is each execution, or
+    each launch of the CUDA graph that an execution was captured into. device_ns: sum of the durations of what ran.
+    host_ns: sum of the durations of the operators, of each once. location, row: span of the first such operator.
     """
 
     region: int
@@ -41,26 +43,29 @@ def sequences(trace: Trace, device: Device, wanted: Bools, least: int) -> tuple[
     """Return the nanoseconds of all activities of a device, and the sequences of `least` or more that operators ran.
 
     wanted: by region, whether it is such an operator; of operators inside each other the outermost counts. An activity
-    belongs to the operator in which its launching call began. In constant memory: an execution is counted, and
-    forgotten, as soon as nothing later can belong to it.
+    belongs to the operator in which its launching call began, or the one that captured it into a CUDA graph. In
+    constant memory: an execution is counted, and forgotten, as soon as nothing later can belong to it.
     """
-    operators, found, everything = _Operators(trace, device.process, wanted), _Found(least), 0
-    waiting = np.zeros((3, 0), dtype=np.int64)  # number of the operator, region, duration; in order of start
+    operators, found, everything = _Operators(trace, device, wanted), _Found(least), 0
+    # Number of the operator, launch of a graph (thread, row, start; -1), region, duration; in order of start.
+    waiting = np.zeros((6, 0), dtype=np.int64)
     for work, by_whom in launches(trace, device):
         duration = work.end_ns - work.start_ns
         everything += int(duration.sum())
-        (at,) = np.nonzero(by_whom.call_row >= 0)
-        operators.read(int(by_whom.call_start_ns[at].max(initial=-(2**62))) + 1)
-        operator = operators.around(by_whom.call_location[at], by_whom.call_start_ns[at])
+        (at,) = np.nonzero(by_whom.code_row >= 0)
+        operators.read(int(by_whom.code_start_ns[at].max(initial=-(2**62))) + 1)
+        operator = operators.around(by_whom.code_location[at], by_whom.code_start_ns[at])
         at, operator = at[operator >= 0], operator[operator >= 0]
-        waiting = np.concatenate(
-            (waiting, np.stack((operator, work.region[at].astype(np.int64), duration[at]))), axis=1
-        )
+        launch = np.stack((by_whom.call_location[at], by_whom.call_row[at], by_whom.call_start_ns[at]))
+        launch = np.where(by_whom.captured[at], launch, -1)
+        new = np.vstack((operator, launch, work.region[at].astype(np.int64), duration[at]))
+        waiting = np.concatenate((waiting, new), axis=1)
         over = operators.forget(by_whom.settled_ns)
-        done = np.isin(waiting[0], over.number)
-        found.add(waiting[:, done], over)
+        of_graph = waiting[2] >= 0
+        done = np.where(of_graph, waiting[3] < by_whom.settled_ns, np.isin(waiting[0], over.number))
+        found.add(waiting[:, done], over.with_(operators.kept()))
         waiting = waiting[:, ~done]
-    found.add(waiting, operators.forget(2**62))
+    found.add(waiting, operators.forget(2**62).with_(operators.kept()))
     return everything, found.sequences()
 
 
@@ -75,12 +80,25 @@ class _Executions:
     end_ns: Ints
     region: Ints
 
+    def with_(self, more: _Executions) -> _Executions:
+        """Return these and others."""
+        columns = np.concatenate((self._columns(), more._columns()), axis=1)
+        return _Executions(*columns[:, np.argsort(columns[0])])
+
+    def _columns(self) -> Ints:
+        return np.stack((self.number, self.location, self.row, self.start_ns, self.end_ns, self.region))
+
 
 class _Operators:
-    """The outermost operators of all threads of a process, read on in order of time."""
+    """The outermost operators of all threads of a process, read on in order of time.
 
-    def __init__(self, trace: Trace, process: int, wanted: Bools) -> None:
+    Those that captured something into a CUDA graph are kept: the graph may be launched whenever the program likes.
+    """
+
+    def __init__(self, trace: Trace, device: Device, wanted: Bools) -> None:
+        process = device.process
         self._trace, self._wanted, self._next = trace, wanted, 0
+        self._captures = _capture_times(trace, device)
         # By thread: the columns of _Executions, in order of start; and until when an operator is open.
         self._rows, self._open_until, self._seen_ns = {}, {}, {}
         for each in trace.locations.to_pylist():
@@ -124,11 +142,41 @@ class _Operators:
         """Return the operators that end until a moment, and hold them no more."""
         over = []
         for location, rows in self._rows.items():
-            ended = rows[4] <= until_ns
+            ended = (rows[4] <= until_ns) & ~self._captured(location, rows)
             over.append(rows[:, ended])
             self._rows[location] = rows[:, ~ended]
         columns = np.concatenate([np.zeros((6, 0), dtype=np.int64), *over], axis=1)
         return _Executions(*columns[:, np.argsort(columns[0])])
+
+    def kept(self) -> _Executions:
+        """Return the operators that captured something, as far as they were read."""
+        rows = [rows[:, self._captured(location, rows)] for location, rows in self._rows.items()]
+        columns = np.concatenate([np.zeros((6, 0), dtype=np.int64), *rows], axis=1)
+        return _Executions(*columns[:, np.argsort(columns[0])])
+
+    def _captured(self, location: int, rows: Ints) -> Bools:
+        times = self._captures.get(location)
+        if times is None:
+            return np.zeros(rows.shape[1], dtype=bool)
+        begin, end = np.searchsorted(times, rows[3]), np.searchsorted(times, rows[4])
+        captured: Bools = begin < end
+        return captured
+
+
+def _capture_times(trace: Trace, device: Device) -> dict[int, Ints]:
+    """Return when the calls began that put something into the CUDA graphs that a device ran, by thread."""
+    numbers = captures(trace, device)
+    times: dict[int, Ints] = {}
+    for each in trace.locations.to_pylist() if len(numbers) else ():
+        location = cast(int, each["location"])
+        if each["process"] == device.process and each["kind"] == "thread" and each["span_count"]:
+            correlation = Attributes(trace, "call_spans", location, ("correlation",))
+            found = [np.zeros(0, dtype=np.int64)]
+            for spans in trace.span_batches(location):
+                of_call = np.isin(integers(correlation.of(spans["row"]).column("correlation")), numbers)
+                found.append(spans["start_ns"][of_call])
+            times[location] = np.concatenate(found)
+    return times
 
 
 class _Found:
@@ -137,12 +185,14 @@ class _Found:
     def __init__(self, least: int) -> None:
         self._least, self._groups = least, Groups()
         self._sums = np.zeros((3, 0), dtype=np.int64)  # executions, device_ns, host_ns of each group
+        self._replayed: set[tuple[int, int]] = set()  # execution and group
         self._first: list[tuple[int, int, int, list[int]]] = []  # start, location, row, what ran: the earliest
 
     def add(self, work: Ints, executions: _Executions) -> None:
-        """Add executions; work: number of the operator, region, duration of all that they ran, in order of start."""
-        operator, region, duration = work[:, np.argsort(work[0], kind="stable")]
-        begin = np.flatnonzero(np.diff(operator, prepend=-1))
+        """Add executions; work: all that they ran, as it waited."""
+        in_order = work[:, np.lexsort(work[2::-1])]
+        begin = np.flatnonzero((np.diff(in_order[:3], prepend=-2) != 0).any(axis=0))
+        operator, _, launch, _, region, duration = in_order
         length = np.diff(begin, append=len(operator))
         enough = length >= self._least
         if not enough.any():
@@ -150,12 +200,12 @@ class _Found:
         key, device_ns = _hashes(region, begin, length)[enough], np.add.reduceat(duration, begin)[enough]
         begin, length = begin[enough], length[enough]
         of = np.searchsorted(executions.number, operator[begin])
+        host_ns = (executions.end_ns - executions.start_ns)[of]
         group = self._groups.numbers([executions.region[of], length, key])
+        host_ns[self._again(operator[begin], group, launch[begin] >= 0)] = 0
         more = len(self._groups) - self._sums.shape[1]
         self._sums = np.concatenate((self._sums, np.zeros((3, more), dtype=np.int64)), axis=1)
-        for total, each in zip(
-            self._sums, (np.ones_like(group), device_ns, (executions.end_ns - executions.start_ns)[of]), strict=True
-        ):
+        for total, each in zip(self._sums, (np.ones_like(group), device_ns, host_ns), strict=True):
             np.add.at(total, group, each)
         order = np.lexsort((executions.start_ns[of], group))
         for at in order[np.flatnonzero(np.diff(group[order], prepend=-1))].tolist():
@@ -166,6 +216,15 @@ class _Found:
                 self._first.append((*where, ran))
             elif where < self._first[group[at]][:3]:
                 self._first[group[at]] = (*where, ran)
+
+    def _again(self, operator: Ints, group: Ints, of_graph: Bools) -> Bools:
+        """Return which launches of graphs ran what another launch ran before for the same execution."""
+        again = of_graph.copy()
+        for at in np.flatnonzero(of_graph).tolist():
+            pair = int(operator[at]), int(group[at])
+            again[at] = pair in self._replayed
+            self._replayed.add(pair)
+        return again
 
     def sequences(self) -> list[Sequence]:
         """Return what was found, in order of the regions of operators, lengths, and first executions."""

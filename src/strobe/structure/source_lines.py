@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class CountedFunction:
-    """A function and its lines: line -> (hits, nanoseconds)."""
+    """A function and its lines: line -> (hits, nanoseconds); on GPUs, where that was looked at: (ns, kernels)."""
 
     file: str
     name: str
     function_line: int | None
     lines: dict[int, tuple[int, int]] = field(default_factory=dict)
+    on_gpu: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def total_ns(self) -> int:
@@ -33,6 +34,9 @@ class CountedFunction:
         for line, (hits, ns) in other.lines.items():
             own = self.lines.get(line, (0, 0))
             self.lines[line] = (own[0] + hits, own[1] + ns)
+        for line, (ns, kernels) in other.on_gpu.items():
+            own = self.on_gpu.get(line, (0, 0))
+            self.on_gpu[line] = (own[0] + ns, own[1] + kernels)
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ def summed_lines(table: Table) -> list[CountedFunction]:
     for row in table.to_arrow().to_pylist():
         key = (row["file"] or "", row["function_line"], row["function"] or "")
         function = functions.setdefault(key, CountedFunction(key[0], key[2], key[1]))
-        function.add(CountedFunction("", "", None, {row["line"]: (row["hits"] or 0, row["total_ns"] or 0)}))
+        on_gpu = {} if row["gpu_ns"] is None else {row["line"]: (row["gpu_ns"], row["kernels"] or 0)}
+        lines = {row["line"]: (row["hits"] or 0, row["total_ns"] or 0)}
+        function.add(CountedFunction("", "", None, lines, on_gpu))
     return list(functions.values())
 
 
