@@ -10,6 +10,7 @@
 #include <chrono>
 #include <tuple>
 
+#include "adapters/cupti/memory.h"
 #include "adapters/cupti/of_others.h"
 #include "adapters/cupti/probe.h"
 #include "core/clock.h"
@@ -183,6 +184,7 @@ bool Collector::start() {
   enable(kMemcpy, "copies"), enable(kMemcpyPeer, "copies between GPUs"), enable(kMemset, "memory sets");
   enable(kOverhead, "CUPTI's own cost");
   enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
+  enable_levels();
   pthread_atfork(nullptr, nullptr, [] { collector().forked(); });
   if (int error = start_own_thread(thread_, 512 << 10, run, this)) {
     say("failed", std::string("the thread that asks for records cannot start: ") + strerror(error));
@@ -238,7 +240,7 @@ void Collector::choose_calls(Domain domain, Calls& calls) {
 
 bool Collector::enable(Kind kind, const char* what) {
   // Of devices and streams that are there already, too.
-  const bool dumps = (kind == kDevice || kind == kStream) && library_.activity_enable_and_dump;
+  const bool dumps = (kind == kDevice || kind == kStream || kind == kContext) && library_.activity_enable_and_dump;
   const Result result = dumps ? library_.activity_enable_and_dump(kind) : library_.activity_enable(kind);
   if (result == kSuccess) {
     if (std::find(enabled_.begin(), enabled_.end(), kind) == enabled_.end()) enabled_.push_back(kind);
@@ -295,7 +297,7 @@ void Collector::on_call(const Calls& calls, Domain domain, uint32_t cbid, const 
 
 void Collector::on_resource(uint32_t cbid, const ResourceData& data) {
   if (cbid == kContextCreated)
-    context_seen_ = true;
+    on_context();
   else if (cbid == kModuleUnloadStarting)
     names_changed_ = true;
   else if (cbid == kGraphNodeCreated || cbid == kGraphNodeCloned)
@@ -356,8 +358,9 @@ void* Collector::run(void* self) {
 void Collector::run() {
   std::unique_lock lock(mutex_);
   while (!quit_) {
-    changed_.wait_for(lock, kFlushEvery,
-                      [this] { return asked_ || quit_ || wish_ || filled_.size() >= kFilledAtOnce; });
+    changed_.wait_for(lock, kFlushEvery, [this] {
+      return asked_ || quit_ || wish_ || filled_.size() >= kFilledAtOnce || wants_unified_memory();
+    });
     const bool asked = std::exchange(asked_, false), last = std::exchange(asked_last_, false);
     const Wish wish = std::exchange(wish_, kNothing);
     lock.unlock();
@@ -365,9 +368,10 @@ void Collector::run() {
     if (wish == kTakeBack) begin_again();
     // What was over by now is told after this flush.
     const int64_t now_ns = monotonic_ns();
+    if (wants_unified_memory()) enable_unified_memory();
     if (state_ == kOn) flush(false);
     if (state_ == kOn && last) flush(true);
-    tell();
+    tell(last);
     const int64_t until_ns = launches_.told_until(now_ns), yielded_ns = yielded_ns_;
     // The other profiler's events come when it ends.
     strobe_streams_told(last ? INT64_MAX : yielded_ns ? std::min(until_ns, yielded_ns) : until_ns);
@@ -383,7 +387,7 @@ void Collector::flush(bool forced) {
   library_.activity_flush_all(forced ? kFlushForced : kFlushCompleted);
 }
 
-void Collector::tell() {
+void Collector::tell(bool last) {
   std::vector<Filled> filled;
   {
     std::lock_guard lock(mutex_);
@@ -407,20 +411,20 @@ void Collector::tell() {
     for (DeviceSpan& each : spans_) {
       const int64_t start_ns = each.span.start_ns;
       if (!each.span.launched_ns) each.span.launched_ns = start_ns;
+      if (!each.span.region) decoder_->memory().account(each);
       const bool twice =
           start_ns < taken_back_ns_ && ingested_last_.take(each.device, each.stream, each.correlation, start_ns);
       if (!twice) strobe_stream_tell(stream_of(each), &each.span);
       buffers_.told(++told);
     }
+    tell_waits(last);
   }
   // Not before all of them are told: a graph's kernels share its launch.
-  for (const DeviceSpan& each : spans_) launches_.told(each.correlation);
+  for (const DeviceSpan& each : spans_)
+    if (!beside_streams(each.stream)) launches_.told(each.correlation);
   spans_.clear();
   for (const Filled& each : filled) buffers_.give_back(each.buffer);
-  if (const int64_t more = decoder_->overhead_ns() - told_overhead_ns_; more > 1'000'000) {
-    strobe_count("gpu_overhead_ms", uint64_t(more / 1'000'000));
-    told_overhead_ns_ += more / 1'000'000 * 1'000'000;
-  }
+  count_costs();
   if (const uint64_t more = launches_.lost() - told_lost_)
     strobe_count("gpu_launches_without_work", more), told_lost_ += more;
   size_t dropped = 0;
@@ -431,7 +435,8 @@ void Collector::tell() {
 // With graphs CUPTI of CUDA 13.0 may run out of its own buffers (parca-dev/parcagpu issue 23): from then on kernels
 // have no times, and memory of the GPU is gone. Nothing is better than that.
 void Collector::watch_times() {
-  for (const DeviceSpan& each : spans_) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
+  for (const DeviceSpan& each : spans_)
+    if (!beside_streams(each.stream)) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
   if (untimed_ < kMostUntimed) return;
   untimed_ = 0;
   enabled_.clear();  // nor are they enabled again after a profiler of the program
@@ -443,6 +448,11 @@ void Collector::watch_times() {
 }
 
 strobe_stream* Collector::stream_of(const DeviceSpan& span) {
+  if (beside_streams(span.stream)) {
+    const char* name = name_beside_streams(span.stream);
+    return (span.stream == kUnifiedMemoryStream ? strobe_stream_open : strobe_beside_streams_open)(name, span.device,
+                                                                                                   span.stream);
+  }
   strobe_stream*& stream = streams_[{span.context, span.stream}];
   if (stream) return stream;
   const auto [known, fresh] = context_numbers_.try_emplace({span.device, span.context}, 0);

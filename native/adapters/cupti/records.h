@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,9 +13,19 @@
 
 namespace strobe::cupti {
 
+// Locations of a device beside its streams, by numbers that no stream has.
+constexpr uint32_t kMemoryStream = 0xfffffff0, kUnifiedMemoryStream = 0xfffffff1, kWaitsStream = 0xfffffff2;
+inline bool beside_streams(uint32_t stream) { return stream >= kMemoryStream; }
+const char* name_beside_streams(uint32_t stream);
+
 struct DeviceSpan {
   uint32_t device, context, stream, correlation;
-  strobe_stream_span span;
+  strobe_stream_span span;  // without a region: a row with a time of its own
+  // Of a row of memory: what happened, and the pool with its size from then on; pool 0: none.
+  MemoryOperation operation = kNoMemoryOperation;
+  uint32_t memory_kind = 0;
+  uint64_t pool = 0;
+  int64_t pool_bytes = 0;
 };
 
 // What a decoder asks whoever uses it.
@@ -35,16 +46,26 @@ class Sink {
   ~Sink() = default;
 };
 
+class Memory;
+class Waits;
+
 class Decoder {
  public:
   // `has(kind, end)`: whether records of a kind reach to there.
   Decoder(Sink& sink, std::function<bool(Kind, size_t)> has);
+  ~Decoder();
   // Appends what a record tells of a stream.
   void add(const Activity& record, std::vector<DeviceSpan>& out);
   // Kernels were unloaded: a name may lie where another one lay.
   void forget_names() { kernels_.clear(); }
-  // What CUPTI itself cost the program, as its records of overhead say, ns.
+  // Of allocations and waits, which more is to be done about.
+  Memory& memory() { return *memory_; }
+  Waits& waits() { return *waits_; }
+  // What CUPTI itself cost the program, as its records of overhead say, and what the driver did beside work, ns.
   int64_t overhead_ns() const { return overhead_ns_; }
+  int64_t driver_ns() const { return driver_ns_; }
+  int64_t jit_ns() const { return jit_ns_; }
+  uint64_t jit_compilations() const { return jit_compilations_; }
 
  private:
   // What the launches of a configuration share; compared byte by byte.
@@ -77,11 +98,16 @@ class Decoder {
   std::unordered_map<uint32_t, uint32_t> copy_regions_, set_regions_;
   std::unordered_map<uint64_t, int32_t> priorities_;  // of streams: context << 32 | stream
   uint32_t graph_region_ = 0;
-  int64_t overhead_ns_ = 0;
+  int64_t overhead_ns_ = 0, driver_ns_ = 0, jit_ns_ = 0;
+  uint64_t jit_compilations_ = 0;
+  const std::unique_ptr<Memory> memory_;
+  const std::unique_ptr<Waits> waits_;
 };
 
 // Of those that begin at the same time the first one told comes first.
 void sort_by_start(std::vector<DeviceSpan>& spans);
+
+const char* memory_name(uint32_t kind);  // "Device", "Pinned"; empty: not known
 
 // What people read: without the compiler's mangling.
 std::string demangled(const char* name);
