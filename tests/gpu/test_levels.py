@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import strobe
+from strobe.server.facts import Facts
 from tests.gpu import fake_cuda
 from tests.gpu.test_collector import CLOCK_NS, Recorded, attributed, record
 
@@ -123,6 +124,26 @@ def test_the_curves_of_memory_are_what_the_driver_gave_out(tmp_path: Path) -> No
     assert curves["Device"]["peak_reserved_bytes"] == max(row["total_reserved_bytes"] or 0 for row in rows)
     assert curves["Device"]["allocations"] == 6
     assert curves["Pinned"]["peak_reserved_bytes"] is None
+
+
+def test_the_page_has_them_among_the_metrics_of_the_gpu(tmp_path: Path) -> None:
+    ran = record(tmp_path, MEMORY, options=("--trace", "+cuda+memory"))
+    rows = [row for row in expected(ran) if row["memory_kind"] == "Pinned"]
+    (series,) = (each for each in Facts(ran.trace, tmp_path).series if each.metric == "GPU 0: allocated (Pinned)")
+    assert series.unit == "bytes"
+    # Corners, and to the end of the process.
+    assert series.values.tolist() == [0, 4096, 4096, 0, 0]
+    times = (series.time_ns[[1, 3]] + ran.trace.zero_ns).tolist()
+    assert times == [row["time_ns"] for row in rows]
+    assert series.time_ns[-1] == ran.trace.processes.to_pylist()[0]["ended_ns"]
+
+
+def test_another_tool_that_has_the_callbacks_takes_none_of_it(tmp_path: Path) -> None:
+    ran = record(tmp_path, MEMORY + EVENTS, options=("--trace", "+cuda+memory+events"), OTHER_TOOL=1)
+    assert len(allocations(ran.trace)) == len(expected(ran))
+    waits = ran.trace.sql("select wait_on_correlation from sync_spans").to_pylist()
+    assert len(waits) == len(ran.did("synchronization"))
+    assert sum(row["wait_on_correlation"] is not None for row in waits) == 82
 
 
 def test_nothing_of_it_is_enabled_unless_it_is_asked_for(tmp_path: Path) -> None:
