@@ -37,10 +37,11 @@ class Curve:
     """Memory of one kind that a process has, over time; columns of equal length, in order of time.
 
     memory: GPU or host (PyTorch's allocators), allocator (whose memory is not known), Device, Managed, Pinned, ...
-    (CUDA, as CUPTI and Nsight Systems tell), resident (of the whole process, as the operating system says). device: number of the GPU, None
-    for the host. allocated: bytes in use from then on; reserved: bytes that the allocator holds for it, -1 where
-    unknown; change: bytes allocated, below 0 freed, 0 where unknown; location: thread, -1 where unknown. exact: whether
-    `allocated` is what the allocator said; else it is what was allocated since the first event, and at least that.
+    (CUDA, as CUPTI and Nsight Systems tell), resident (of the whole process, as the operating system says). device:
+    number of the GPU, None for the host. allocated: bytes in use from then on; reserved: bytes that the allocator
+    holds for it, -1 where unknown; change: bytes allocated, below 0 freed, 0 where unknown; location: thread, -1 where
+    unknown. exact: whether `allocated` is what the allocator said; else it is what was allocated since the first
+    event, and at least that.
     """
 
     process: int
