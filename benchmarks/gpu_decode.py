@@ -17,7 +17,10 @@ LIBRARIES = {
     "13.0.85": (NVIDIA / "cu13/lib/libcupti.so.13", 216),
     "12.8.90": (NVIDIA / "cuda_cupti/lib/libcupti.so.12", 208),
 }
-SOURCES = ("adapters/cupti/records", "core/rows", "core/table_columns", "core/blocks")
+SOURCES = (
+    *("adapters/cupti/records", "adapters/cupti/memory", "adapters/cupti/waits"),
+    *("core/rows", "core/table_columns", "core/blocks"),
+)
 
 
 def built(place: Path) -> Path:

@@ -74,6 +74,11 @@ std::string session_option(const char* name) {
   return session ? std::string(field(session, "--" + std::string(name))) : std::string();
 }
 
+bool session_asks(const char* adapter, const char* level) {
+  const char *session = getenv("STROBE_SESSION"), *levels = getenv("STROBE_LEVELS");
+  return lists(session ? field(session, "levels") : levels ? levels : "", std::string(adapter) + "+" + level);
+}
+
 bool start_from_environment(const char* adapter) {
   if (strobe_active()) return true;
   const char *session = getenv("STROBE_SESSION"), *disabled = getenv("STROBE_DISABLE");

@@ -11,4 +11,8 @@ bool start_from_environment(const char* adapter);
 // The text of an option of `strobe run`, as the session in the environment has it; empty without one.
 std::string session_option(const char* name);
 
+// Whether this level of an adapter is asked for: --trace +cuda+memory. The session in the environment says so; where
+// the program records itself, STROBE_LEVELS.
+bool session_asks(const char* adapter, const char* level);
+
 }  // namespace strobe

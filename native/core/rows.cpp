@@ -50,8 +50,8 @@ constexpr RowColumn kCallColumns[] = {
     {"callback_id", kNumber, 0, 32, kHalf},
     {"return_value", kNumber, 1, 0, kHalf},
 };
-constexpr RowColumn of_text(const char* name, uint8_t field, CellType type = kNumber) {
-  return {name, type, 0, 32, kHalf, field};
+constexpr RowColumn of_text(const char* name, uint8_t field, CellType type = kNumber, uint8_t value = 0) {
+  return {name, type, value, 32, kHalf, field};
 }
 constexpr RowColumn kKernelColumns[] = {
     {"correlation", kNumber, 0, 0, kHalf},
@@ -96,6 +96,31 @@ constexpr RowColumn kCopyColumns[] = {
     of_text("source_context", 8),
     of_text("destination_device", 9),
     of_text("destination_context", 10),
+    of_text("migration_cause", 11, kText),
+    {"address", kNumber, 5, 0, kWhole},
+};
+constexpr RowColumn kAllocationColumns[] = {
+    {"address", kNumber, 0, 0, kWhole},
+    {"size_bytes", kNumber, 1, 0, kWhole},
+    {"total_allocated_bytes", kNumber, 2, 0, kWhole},
+    {"total_reserved_bytes", kNumber, 3, 0, kWhole},
+    {"correlation", kNumber, 4, 0, kHalf},
+    of_text("device_type", 1, kNumber, 4),
+    of_text("device", 2, kNumber, 4),
+    of_text("context", 3, kNumber, 4),
+    of_text("memory_kind", 4, kText, 4),
+    of_text("name", 5, kText, 4),
+    {"program_counter", kNumber, 5, 0, kWhole},
+};
+constexpr RowColumn kSyncColumns[] = {
+    {"correlation", kNumber, 0, 0, kHalf},
+    of_text("device", 1),
+    of_text("context", 2),
+    of_text("stream", 3),
+    of_text("sync_kind", 4, kText),
+    {"wait_on_stream", kNumber, 1, 0, kHalf},
+    {"wait_on_event", kNumber, 1, 32, kHalf},
+    {"wait_on_correlation", kNumber, 2, 0, kHalf},
 };
 constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {nullptr, false, false, {}},
@@ -106,6 +131,8 @@ constexpr RowKind kKinds[STROBE_ROW_KINDS] = {
     {"call_spans", true, false, kCallColumns},
     {"kernel_spans", true, false, kKernelColumns},
     {"copy_spans", true, false, kCopyColumns},
+    {"allocations", false, false, kAllocationColumns, true},
+    {"sync_spans", true, false, kSyncColumns},
 };
 
 const TableLayout& layout_of(uint32_t kind) {
@@ -229,6 +256,7 @@ void PendingRows::add(const RowRecord& record, int64_t ns, uint64_t span_row) {
   const RowKind* kind = row_kind(record.kind());
   Fate fate = Fate::waits;
   if (!kind || (kind->of_spans && span_row == kNoSpan)) fate = Fate::goes, outside_++;
+  if (kind && kind->stays) fate = Fate::stays;
   rows_.push_back({record, ns, kind && kind->of_spans ? span_row : kNoSpan, fate});
 }
 

@@ -72,6 +72,7 @@ struct RowKind {
   bool of_spans;
   bool names_location;  // the lower half of the first value is the location that the row is about
   std::span<const RowColumn> columns;
+  bool stays = false;  // whatever comes of the iteration that they are in
 };
 // By number; null: there is no such kind.
 const RowKind* row_kind(uint32_t kind);

@@ -23,7 +23,7 @@ bool Session::new_stream_ring(StreamProducer& stream) {
   if (!slot) return false;
   const uint32_t location = next_location_++;
   Writer w;
-  w.u64(stream.number), w.u8(stream.kind), w.text(stream.name), w.u64(uint64_t(stream.device));
+  w.u64(stream.number), w.u8(stream.shown), w.text(stream.name), w.u64(uint64_t(stream.device));
   std::string chunk;
   append_chunk(chunk, kLocationChunk, location, 1, w.bytes);
   append(chunk);
@@ -71,6 +71,10 @@ bool Session::tell(StreamProducer& stream, const strobe_stream_span& span) {
     if (epoch != p.epoch) p.epoch = epoch, p.data[p.head++ & p.mask] = uint64_t(kEpoch) << 62 | epoch;
     p.data[p.head++ & p.mask] = make_record(kind, span.region, uint64_t(ns));
   };
+  if (!span.region) {
+    write_row(r, span.row_kind, uint64_t(span.start_ns), p.head, span.values);
+    return true;
+  }
   // The row before the end of its span, and both only whole: what a kill cuts off is told nowhere.
   put(kEnter, span.start_ns);
   if (span.row_kind) write_row(r, span.row_kind, uint64_t(span.launched_ns), p.head, span.values);
@@ -102,11 +106,12 @@ std::map<std::tuple<RingKind, int64_t, uint64_t>, strobe_stream>& streams() {  /
   return *all;
 }
 
-strobe_stream* open(RingKind kind, const char* name, int64_t device, uint64_t number) {
+strobe_stream* open(RingKind kind, RingKind shown, const char* name, int64_t device, uint64_t number) {
   const Inside inside;
   std::lock_guard lock(session().streams_mutex());
   strobe_stream& stream = streams()[{kind, device, number}];
-  if (stream.name.empty()) stream.name = name, stream.kind = kind, stream.device = device, stream.number = number;
+  if (stream.name.empty())
+    stream.name = name, stream.kind = kind, stream.shown = shown, stream.device = device, stream.number = number;
   return &stream;
 }
 
@@ -118,10 +123,13 @@ using strobe::session;
 extern "C" {
 
 strobe_stream* strobe_stream_open(const char* name, int64_t device, uint64_t number) {
-  return strobe::open(strobe::kOfStream, name, device, number);
+  return strobe::open(strobe::kOfStream, strobe::kOfStream, name, device, number);
+}
+strobe_stream* strobe_beside_streams_open(const char* name, int64_t device, uint64_t number) {
+  return strobe::open(strobe::kOfStream, strobe::kOfTask, name, device, number);
 }
 strobe_stream* strobe_task_open(const char* name, uint64_t number) {
-  return strobe::open(strobe::kOfTask, name, -1, number);
+  return strobe::open(strobe::kOfTask, strobe::kOfTask, name, -1, number);
 }
 
 int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
@@ -134,6 +142,10 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
   strobe_stream_span told_span = *span;
   strobe::StreamProducer* fits = nullptr;
   for (auto& lane : stream->lanes) {
+    if (!told_span.region) {
+      fits = &lane;
+      break;
+    }
     const int64_t early = lane.open(session().generation()) ? lane.last_ns - start : 0;
     const int64_t jitter = stream->kind == strobe::kOfStream ? strobe::kClockJitterNs : 0;
     if (early > jitter || (early > 0 && lane.last_ns > end)) continue;
@@ -145,7 +157,8 @@ int strobe_stream_tell(strobe_stream* stream, const strobe_stream_span* span) {
     fits = &stream->lanes.emplace_back();
     const size_t lanes = stream->lanes.size();
     fits->name = lanes == 1 ? stream->name : stream->name + " (lane " + std::to_string(lanes) + ")";
-    fits->kind = stream->kind, fits->device = stream->device, fits->number = stream->number;
+    fits->kind = stream->kind, fits->shown = stream->shown, fits->device = stream->device;
+    fits->number = stream->number;
   }
   const bool told = fits && session().tell(*fits, told_span);
   const bool missing = !told && stream->kind == strobe::kOfStream && session().recording(span->launched_ns);

@@ -15,7 +15,7 @@ namespace strobe {
 // One location of a stream: a stream whose spans overlap has several.
 struct StreamProducer {
   std::string name;
-  RingKind kind = kOfStream;
+  RingKind kind = kOfStream, shown = kOfStream;  // how it is told, and what the trace calls it
   int64_t device = -1;
   uint64_t number = 0;
   Producer spans;
@@ -31,7 +31,7 @@ struct StreamProducer {
 struct strobe_stream {
   static constexpr size_t kMostLanes = 64;  // what overlaps more is counted, and left out
   std::string name;
-  strobe::RingKind kind;
+  strobe::RingKind kind, shown;
   int64_t device;
   uint64_t number;
   std::deque<strobe::StreamProducer> lanes;

@@ -150,12 +150,19 @@ enum strobe_row_kind {
   // shared_memory_bytes, static_shared_bytes, dynamic_shared_bytes, executed_shared_bytes, local_bytes_per_thread,
   // local_bytes, priority, launch_type text, cache_config text; nothing between two commas: not known
   STROBE_ROW_KERNEL = 6,
-  // copy_spans: (correlation, copy text), (graph, set_value), graph_node, size_bytes, (captured_by, 0). The copy text:
-  // device, context,
-  // stream, copy_kind text, source_kind text, destination_kind text, source_device, source_context, destination_device,
-  // destination_context
+  // copy_spans: (correlation, copy text), (graph, set_value), graph_node, size_bytes, (captured_by, 0), address. The
+  // copy text: device, context, stream, copy_kind text, source_kind text, destination_kind text, source_device,
+  // source_context,
+  // destination_device, destination_context, migration_cause text
   STROBE_ROW_COPY = 7,
-  STROBE_ROW_KINDS = 8
+  // allocations: address, size_bytes, total_allocated_bytes, total_reserved_bytes, (correlation, memory text),
+  // program_counter. The memory text: device_type, device, context, memory_kind text, name text. Such rows stay,
+  // whatever comes of the iteration that they are in: what is in use is the sum of all before.
+  STROBE_ROW_ALLOCATION = 8,
+  // sync_spans: (correlation, wait text), (wait_on_stream, wait_on_event), (wait_on_correlation, 0). The wait text:
+  // device, context, stream, sync_kind text
+  STROBE_ROW_SYNC = 9,
+  STROBE_ROW_KINDS = 10
 };
 #define STROBE_ROW_VALUES 6
 #define STROBE_NOTHING INT64_MIN
@@ -183,7 +190,7 @@ STROBE_API void strobe_hide_thread(void);
 // --- streams: locations of a device. What ran there is told when it is over, some time after it was launched
 typedef struct strobe_stream strobe_stream;
 typedef struct strobe_stream_span {
-  uint32_t region;
+  uint32_t region;           // 0: no span, but a row of a table that is not of spans; its time is start_ns
   uint32_t row_kind;         // 0: no row
   int64_t start_ns, end_ns;  // of CLOCK_MONOTONIC
   int64_t launched_ns;       // which iteration it belongs to
@@ -192,6 +199,9 @@ typedef struct strobe_stream_span {
 // The stream with this number of a device; `name` is what people call it. One thread at a time tells what ran on
 // streams. NULL: there is no memory. A stream is used again by the next recording; there is no end of it.
 STROBE_API strobe_stream* strobe_stream_open(const char* name, int64_t device, uint64_t number);
+// A location beside the streams of a device: what was waited for, its memory. It is told as they are, and is a task in
+// the trace: its time is none of the program's. No stream has its number.
+STROBE_API strobe_stream* strobe_beside_streams_open(const char* name, int64_t device, uint64_t number);
 // In order of start; spans of one stream may overlap, and may come late: then they are told in a location beside it.
 // One that begins up to 100 ns before the last one ended begins there: clocks are no better. 0 where it could not be
 // recorded, which is counted.

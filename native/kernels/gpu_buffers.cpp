@@ -9,6 +9,7 @@
 
 #include "adapters/cupti/buffers_layout.h"
 #include "adapters/cupti/calls.h"
+#include "adapters/cupti/waits.h"
 #include "core/ring.h"
 #include "include/strobe.h"
 
@@ -93,10 +94,14 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
   };
   std::sort(telling.begin(), telling.end(), [](const Part& a, const Part& b) { return a.sequence < b.sequence; });
   decode(telling);
+  // Waits are told apart from the others, and not counted: of what was being told none comes twice.
+  std::vector<DeviceSpan> waits;
+  decoder.waits().take(waits, true);
   sort_by_start(spans);
   without_inner_calls(spans);
   spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->told.load(), spans.size())));
   decode(others);
+  decoder.waits().take(spans, true);
   sort_by_start(spans);
   without_inner_calls(spans);
   return spans;
@@ -132,6 +137,13 @@ void LateSpans::feed(LocationBuilder& builder, std::vector<DeviceSpan>& spans) {
   std::vector<DeviceSpan> others;
   for (const DeviceSpan& each : spans) {
     const auto& span = each.span;
+    if (!span.region) {
+      RowRecord row{uint64_t(span.start_ns), uint64_t(span.row_kind) << 48, {}};
+      std::copy(std::begin(span.values), std::end(span.values), row.values);
+      builder.attached.add(row, span.start_ns, PendingRows::kNoSpan);
+      fed_++;
+      continue;
+    }
     if (span.start_ns < builder.last_ns()) {
       others.push_back(each);
       continue;
@@ -151,9 +163,12 @@ void LateSpans::feed_others(PathTable& paths) {
   for (auto& [stream, spans] : spans_)
     while (!spans.empty()) {
       Writer w;
-      const bool calls = stream.first == kNoDevice;
-      w.u64(stream.second), w.u8(calls ? kOfTask : kOfStream);
-      w.text(calls ? calls_row(stream.second) : "stream " + std::to_string(stream.second));
+      const bool calls = stream.first == kNoDevice, beside = beside_streams(stream.second);
+      const bool task = calls || (beside && stream.second != kUnifiedMemoryStream);
+      w.u64(stream.second), w.u8(task ? kOfTask : kOfStream);
+      w.text(calls    ? calls_row(stream.second)
+             : beside ? name_beside_streams(stream.second)
+                      : "stream " + std::to_string(stream.second));
       w.u64(calls ? uint64_t(-1) : stream.first);
       append_chunk(chunks_, kLocationChunk, next, 1, w.bytes);
       LocationBuilder builder(next++, paths);

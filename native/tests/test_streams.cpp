@@ -311,6 +311,81 @@ void tasks_are_collected() {
   }
 }
 
+// Rows with a time of their own beside the streams of a device: all of them stay, whatever is folded, through rings
+// that are smaller than they; a kill loses none that was told.
+void allocate(std::atomic<int64_t>& told, int steps) {
+  strobe_region_info info{};
+  info.name = "Optimizer.step#Adam.step", info.paradigm = STROBE_TORCH;
+  const uint32_t step = strobe_region(&info);
+  info.name = "aten::add", info.role = STROBE_ROLE_OPERATOR;
+  const uint32_t work = strobe_region(&info);
+  const std::string shared = "1,3,," + std::to_string(strobe_text("Device")) + ",";
+  const uint32_t text = strobe_text(shared.c_str());
+  strobe_stream* memory = strobe_beside_streams_open("memory", 3, 0xfffffff0);
+  for (int i = 0; i < steps; i++) {
+    for (int k = 0; k < kKernels; k++) {
+      strobe_enter(work), strobe_leave(work);
+      const int64_t now = monotonic_ns();
+      strobe_stream_span row{0, STROBE_ROW_ALLOCATION, now, now, now, {}};
+      const int64_t number = told;
+      const int64_t values[] = {4096 + number,  k % 2 ? -512 : 512,       number,
+                                STROBE_NOTHING, STROBE_TWO(number, text), STROBE_NOTHING};
+      std::copy(std::begin(values), std::end(values), row.values);
+      CHECK(strobe_stream_tell(memory, &row));
+      told++;
+    }
+    usleep(300);
+    strobe_enter(step);
+    strobe_leave(step);
+  }
+}
+
+void check_allocations(const ProcessFile& file, int64_t least, int64_t most) {
+  const Table rows = table(file, "allocations");
+  const auto n = int64_t(rows.row.size());
+  CHECK(file.bytes_lost == 0 && n >= least && n <= most);
+  const Location& location = file.locations.at(rows.location[0]);
+  CHECK(location.name == "memory" && location.kind == 2 && location.device == 3 && location.spans == 0);
+  for (int64_t i = 0; i < n; i++) {
+    const auto value = [&](const char* name) { return column(rows, name)->value[size_t(i)]; };
+    CHECK(value("total_allocated_bytes") == i && value("address") == 4096 + i && value("correlation") == i);
+    CHECK(value("size_bytes") == (i % 2 ? -512 : 512) && value("device_type") == 1 && value("device") == 3);
+    CHECK(file.texts.at(size_t(value("memory_kind"))) == "Device");
+  }
+  for (const char* unknown : {"context", "name", "total_reserved_bytes", "program_counter"})
+    CHECK(!column(rows, unknown));
+}
+
+void rows_without_spans_stay(uint32_t ring_bytes) {
+  Folder folder;
+  std::atomic<int64_t> told{0};
+  start(folder, {.ring_bytes = ring_bytes, .keep = 6});
+  allocate(told, kSteps);
+  strobe_stop();
+  const auto file = open_process(folder.files(".blocks")[0]);
+  check_allocations(*file, kSteps * kKernels, kSteps * kKernels);
+  CHECK(file->iterations.size() > kSteps / 2);
+}
+
+[[maybe_unused]] void rows_without_spans_survive_a_kill(uint32_t keep, int after_us) {
+  Folder folder;
+  auto* told = shared_with_children<std::atomic<int64_t>>();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    start(folder, {.keep = keep});
+    allocate(*told, 1 << 30);
+  }
+  while (told->load() < 3000) usleep(100);
+  usleep(useconds_t(after_us));
+  kill(pid, SIGKILL);
+  status_of(pid);
+  const std::string blocks = folder.files(".blocks")[0];
+  for (int pass = 0; pass < 2; pass++) {
+    check_allocations(*open_process(blocks), *told, *told + 1);
+    recover_process(blocks, blocks.substr(0, blocks.size() - 7) + ".rings");
+  }
+}
+
 std::atomic<int> finished{0}, went_on{0};
 
 void is_asked_before_the_end() {
@@ -346,12 +421,15 @@ int main() {
   as_told();
   is_asked_before_the_end();
   tasks_are_collected();
+  rows_without_spans_stay(1 << 20);
+  rows_without_spans_stay(64 << 10);
   collected(0, 1 << 20);
   collected(50000, 1 << 20);
   collected(20000, 64 << 10);
 #if !defined(__SANITIZE_THREAD__)
   auto* told = shared_with_children<Told>();
   for (uint32_t i = 0; i < cases(10); i++) killed(told, i % 2 ? 6 : 0, int(i) * 3000);
+  for (uint32_t i = 0; i < cases(10); i++) rows_without_spans_survive_a_kill(i % 2 ? 6 : 0, int(i) * 3000);
 #endif
   return 0;
 }

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ FLAGS = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "
 # Kinds of activity, as CUPTI numbers them.
 MEMCPY, MEMSET, KERNEL, DRIVER, RUNTIME, DEVICE, CONTEXT, CONCURRENT_KERNEL = 1, 2, 3, 4, 5, 8, 9, 10
 OVERHEAD, PEER, EVENT, STREAM, SYNCHRONIZATION, EXTERNAL, GRAPH_TRACE, JIT = 17, 22, 36, 37, 38, 39, 51, 52
+UNIFIED_MEMORY, MEMORY, MEMORY_POOL = 25, 49, 50
 
 
 @functools.cache
@@ -67,7 +69,9 @@ def environment(release: str | None = "13.0", truth: Path | None = None, **setti
     `settings` are those of the fakes, without their prefix: FAIL="ActivityEnable/10:35,Subscribe:39" (the codes that
     calls return, for one kind after a slash), DRIVER=12080 (its version), DEVICES=2, CRASH=1 (in cuptiGetVersion),
     USELESS=1 (a driver that CUPTI cannot use), OTHER_TOOL=1 (somebody else has subscribed), NESTED="own" (driver calls
-    inside runtime calls have correlation numbers of their own), DRIFT_PPM=100 (of the GPU's clock).
+    inside runtime calls have correlation numbers of their own), DRIFT_PPM=100 (of the GPU's clock), EVENTS="late"
+    (records of events come when the GPU comes to them), RELEASED="unknown" (records of releases have no size),
+    JIT_NS=5_000_000 (to compile a module), OVERHEAD_NS=2_000_000 (that CUPTI says a request of a buffer cost).
     """
     folders = [str(driver().parent), os.environ.get("LD_LIBRARY_PATH", "")]
     paths = [str(HERE), os.environ.get("PYTHONPATH", "")]
@@ -90,7 +94,10 @@ def read_truth(path: Path, what: str | None = None) -> list[dict[str, Any]]:
     kernel, memcpy, memset, graph: name, correlation, device, context, stream, grid, block, shared, bytes, copy_kind,
     graph, node, source_node, queued_ns, start_ns, end_ns; call: domain, name, cbid, correlation, nested, result,
     start_ns, end_ns; node (added to a graph): name, node, graph, time_ns; synchronization: type, stream, correlation,
-    start_ns, end_ns. In all: pid and thread, of the call.
+    event, recorded_by (correlation), recorded_on (stream), start_ns, end_ns; memory: allocated, kind, address, bytes,
+    device, context, correlation, pool, pool_bytes, time_ns; pool: operation, address, size, time_ns; migration:
+    address, bytes, from, to, cause, start_ns, end_ns; page_fault: device, groups; compiled: ns. In all: pid and thread,
+    of the call.
     """
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     return [row for row in rows if what is None or row["what"] == what]
@@ -168,6 +175,10 @@ class Gpu:
         if ns is not None:
             self.cuda.fake_cuda_next(ctypes.c_uint64(ns))
 
+    def next_ends(self, ns: int) -> None:
+        """The next work of this thread ends at this time of CLOCK_MONOTONIC, whatever else is said of it."""
+        self.cuda.fake_cuda_next_ends(ctypes.c_uint64(ns))
+
     def launch(
         self,
         name: str,
@@ -228,6 +239,72 @@ class Gpu:
         """Give memory back."""
         self._check(self.cuda.cudaFree(ctypes.c_uint64(address)))
 
+    def _address(self, call: str, size: int, *rest: object) -> int:
+        self._start()
+        address = ctypes.c_uint64()
+        self._check(getattr(self.cuda, call)(ctypes.byref(address), ctypes.c_size_t(size), *rest))
+        return address.value
+
+    def allocate_host(self, size: int) -> int:
+        """Address of new pinned memory of the host."""
+        return self._address("cudaMallocHost", size)
+
+    def free_host(self, address: int) -> None:
+        """Give it back."""
+        self._check(self.cuda.cudaFreeHost(ctypes.c_uint64(address)))
+
+    def allocate_managed(self, size: int) -> int:
+        """Address of new unified memory."""
+        return self._address("cudaMallocManaged", size, 1)
+
+    def allocate_async(
+        self, size: int, stream: ctypes.c_void_p | None = None, pool: ctypes.c_void_p | None = None
+    ) -> int:
+        """Address of new memory of a pool, of the device's default one if none is given."""
+        if pool is None:
+            return self._address("cudaMallocAsync", size, stream)
+        return self._address("cuMemAllocFromPoolAsync", size, pool, stream)
+
+    def free_async(self, address: int, stream: ctypes.c_void_p | None = None) -> None:
+        """Give it back to its pool."""
+        self._check(self.cuda.cudaFreeAsync(ctypes.c_uint64(address), stream))
+
+    def pool(self) -> ctypes.c_void_p:
+        """A new pool, without memory."""
+        self._start()
+        made = ctypes.c_void_p()
+        self._check(self.cuda.cuMemPoolCreate(ctypes.byref(made), None))
+        return made
+
+    def trim(self, pool: ctypes.c_void_p, size: int = 0) -> None:
+        """Let the pool give back what is not used, but for `size` bytes."""
+        self._check(self.cuda.cuMemPoolTrimTo(pool, ctypes.c_size_t(size)))
+
+    def destroy(self, pool: ctypes.c_void_p) -> None:
+        """Give the pool back."""
+        self._check(self.cuda.cuMemPoolDestroy(pool))
+
+    def prefetch(self, address: int, size: int, device: int) -> None:
+        """Move unified memory to a device; -1 is the host."""
+        self._check(self.cuda.cudaMemPrefetchAsync(ctypes.c_uint64(address), ctypes.c_size_t(size), device, None))
+
+    def touch(self, address: int, size: int, device: int, groups: int = 1) -> None:
+        """Let a device, or the host (-1), touch unified memory that is elsewhere: faults bring it."""
+        self._start()
+        self.cuda.fake_cuda_touch(ctypes.c_uint64(address), ctypes.c_uint64(size), device, ctypes.c_uint64(groups))
+
+    def await_unified_memory(self) -> None:
+        """Wait until CUPTI tells of unified memory: what moves before that is nobody's."""
+        until = time.monotonic() + 20
+        while not self.cuda.fake_cuda_unified_memory_told():
+            assert time.monotonic() < until, "CUPTI was not asked about unified memory"
+            time.sleep(0.002)
+
+    def compile(self) -> None:
+        """Load a module of PTX, which the driver compiles first."""
+        self._start()
+        self._check(self.cuda.cuModuleLoadData(ctypes.byref(ctypes.c_void_p()), b".version 8.0"))
+
     def stream(self, *, non_blocking: bool = False, priority: int = 0) -> ctypes.c_void_p:
         """A new stream; a non-blocking one does not wait for the default stream."""
         self._start()
@@ -242,6 +319,11 @@ class Gpu:
         self._check(self.cuda.cudaEventCreate(ctypes.byref(made)))
         self._check(self.cuda.cudaEventRecord(made, stream))
         return made
+
+    def record(self, event: ctypes.c_void_p, stream: ctypes.c_void_p | None = None) -> None:
+        """Record an event again."""
+        self._start()
+        self._check(self.cuda.cudaEventRecord(event, stream))
 
     def wait(self, stream: ctypes.c_void_p | None, event: ctypes.c_void_p) -> None:
         """Let the stream wait for the event."""

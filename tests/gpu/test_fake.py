@@ -356,3 +356,52 @@ def test_a_crash_can_be_asked_for() -> None:
     program = f"import ctypes; ctypes.CDLL({str(library)!r}).cuptiGetVersion(ctypes.byref(ctypes.c_uint32()))"
     done = subprocess.run([sys.executable, "-c", program], env=fake_cuda.environment(None, CRASH=1), timeout=20)
     assert done.returncode == -signal.SIGSEGV
+
+
+def test_memory_is_told_of_kinds_that_are_enabled_and_unified_memory_once_the_driver_is_there(tmp_path: Path) -> None:
+    told = run(
+        """
+        client = Client()
+        client.start()
+        gpu.free(gpu.allocate(1000))
+        cupti = client.cupti
+        class Config(ctypes.Structure):
+            _fields_ = [(name, ctypes.c_uint32) for name in ("scope", "kind", "device", "enable")]
+        configs = (Config * 2)(Config(2, 1, 0, 1), Config(2, 2, 0, 0))  # to the device, not to the host
+        answers = [cupti.cuptiActivityConfigureUnifiedMemoryCounter(None, 0)]
+        answers.append(cupti.cuptiActivityConfigureUnifiedMemoryCounter(configs, 2))
+        answers += [cupti.cuptiActivityEnable(kind) for kind in (MEMORY, UNIFIED_MEMORY)]
+        answers.append(cupti.cuptiActivityConfigureUnifiedMemoryCounter(configs, 2))
+        address = gpu.allocate_managed(4096)
+        pool = gpu.pool()  # MEMORY_POOL is not enabled
+        gpu.prefetch(address, 4096, 0)
+        gpu.prefetch(address, 4096, -1)
+        gpu.touch(address, 4096, 0)
+        client.flush()
+        print(json.dumps([answers, [record["kind"] for record in client.records]]))
+        """
+    )
+    assert told == [[1, 0, 0, 0, 7], [49, 25, 25]]
+
+
+def test_an_allocator_gives_addresses_again_and_pools_grow_and_shrink(tmp_path: Path) -> None:
+    run(
+        """
+        first = gpu.allocate(1000)
+        gpu.free(first)
+        pool = gpu.pool()
+        both = [gpu.allocate_async(3 << 20, None, pool) for _ in range(2)]
+        gpu.free_async(both[1])
+        gpu.trim(pool)
+        print(json.dumps(0))
+        """,
+        tmp_path / "truth",
+    )
+    memory = fake_cuda.read_truth(tmp_path / "truth", "memory")
+    assert [(row["allocated"], row["bytes"]) for row in memory] == [
+        *((True, 1000), (False, 1000)),
+        *((True, 3 << 20), (True, 3 << 20), (False, 3 << 20)),
+    ]
+    assert memory[0]["address"] == memory[2]["address"]
+    assert [row["pool_bytes"] for row in memory] == [0, 0, 4 << 20, 6 << 20, 6 << 20]
+    assert [row["size"] for row in fake_cuda.read_truth(tmp_path / "truth", "pool")] == [0, 4 << 20]

@@ -42,6 +42,7 @@ def test_without_a_gpu_each_step_is_skipped_with_its_reason(tmp_path: Path) -> N
     needs = {
         "codes": "there is no CUDA driver: ",
         "program_in_c": "there is no CUDA driver: ",
+        "levels": "there is no CUDA driver: ",
         "exits": "there is no CUDA driver: ",
         "overhead": "there is no CUDA driver: ",
         "graph_leak": "there is no CUDA driver: ",
@@ -76,6 +77,18 @@ def test_with_the_fake_driver_everything_that_needs_no_torch_holds(tmp_path: Pat
     files = list(out.iterdir())
     assert len(files) <= 8
     assert sum(each.stat().st_size for each in files) < 2 << 20
+
+
+@pytest.mark.parametrize("events", ["", "late"])
+def test_memory_and_waits_hold_with_the_fake_driver(tmp_path: Path, events: str) -> None:
+    code, rows = verify(tmp_path / "out", fake_cuda.environment("13.0", EVENTS=events), "levels")
+    assert code == 0, [row for row in rows if row.get("holds") is False]
+    found = {row["check"]: row["found"] for row in rows if "check" in row}
+    assert found["Device, 3145728 bytes: allocated and released once"] == [[3 << 20, "Device"], [-3 << 20, "Device"]]
+    assert found["nothing is in use at the end"] == {"Device": 0, "Pinned": 0, "Managed": 0}
+    assert found["each names the call that recorded its event"] == [200, 200]
+    figures = {row["figure"]: row["value"] for row in rows if "figure" in row}
+    assert figures["Unified HtoD: bytes told, bytes asked for"] == [4 << 20, 4 << 20]
 
 
 def test_the_killed_trace_that_it_leaves_is_recovered_elsewhere(tmp_path: Path) -> None:

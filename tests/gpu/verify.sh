@@ -68,6 +68,7 @@ if [[ -d "$(dirname "$out")/strobe-site" ]]; then export PYTHONPATH="$(dirname "
 driver 30 declarations
 driver 30 codes
 driver 40 program_in_c
+driver 30 levels
 torch 90 training
 driver 90 exits
 driver 30 killed

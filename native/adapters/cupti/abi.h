@@ -299,6 +299,32 @@ struct alignas(8) MemoryPoolRecord {  // kMemoryPool
   uint8_t is_managed, padding[7];  // 13.0
 };
 
+enum UnifiedMemoryKind : uint32_t {
+  kUnifiedHostToDevice = 1,  // bytes that migrated
+  kUnifiedDeviceToHost = 2,
+  kCpuPageFault = 3,
+  kGpuPageFaults = 4,
+  kUnifiedDeviceToDevice = 8,
+};
+constexpr uint32_t kCpuDevice = 0xffffffff;  // where a device is named
+
+struct alignas(8) UnifiedMemoryRecord {  // kUnifiedMemoryCounter
+  Kind kind;
+  UnifiedMemoryKind counter;
+  uint64_t value;  // bytes, page faults, or the code that met one
+  uint64_t start, end, address;
+  uint32_t source, destination;  // devices
+  uint32_t stream;               // not filled
+  uint32_t process, flags, padding;
+  uint64_t processors[5];  // 12.8 or before
+};
+struct UnifiedMemoryConfig {
+  uint32_t scope;
+  UnifiedMemoryKind counter;
+  uint32_t device, enable;
+};
+constexpr uint32_t kAllDevices = 2;  // a scope
+
 struct alignas(8) DeviceRecord {  // kDevice
   Kind kind;
   uint32_t flags;

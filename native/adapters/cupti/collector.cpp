@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "adapters/cupti/memory.h"
 #include "adapters/cupti/of_others.h"
 #include "adapters/cupti/probe.h"
 #include "core/clock.h"
@@ -118,6 +119,7 @@ bool Collector::start() {
   enable(kOverhead, "CUPTI's own cost");
   enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
   if (!subscribed) calls_by_records(true);
+  enable_levels();
   pthread_atfork(nullptr, nullptr, [] { collector().forked(); });
   state_ = kOn;
   noted_ = session().generation();
@@ -190,7 +192,7 @@ uint32_t Collector::call(const ApiRecord& record) {
 
 bool Collector::enable(Kind kind, const char* what) {
   // Of devices and streams that are there already, too.
-  const bool dumps = (kind == kDevice || kind == kStream) && library_.activity_enable_and_dump;
+  const bool dumps = (kind == kDevice || kind == kStream || kind == kContext) && library_.activity_enable_and_dump;
   const Result result = dumps ? library_.activity_enable_and_dump(kind) : library_.activity_enable(kind);
   if (result == kSuccess) {
     if (std::find(enabled_.begin(), enabled_.end(), kind) == enabled_.end()) enabled_.push_back(kind);
@@ -251,7 +253,7 @@ void Collector::on_call(const Calls& calls, Domain domain, uint32_t cbid, const 
 
 void Collector::on_resource(uint32_t cbid, const ResourceData& data) {
   if (cbid == kContextCreated)
-    context_seen_ = true;
+    on_context();
   else if (cbid == kModuleUnloadStarting)
     names_changed_ = true;
   else if (cbid == kGraphNodeCreated || cbid == kGraphNodeCloned)
@@ -315,8 +317,9 @@ void* Collector::run(void* self) {
 void Collector::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait_for(lock, kFlushEvery,
-                      [this] { return asked_ != kAskedNothing || wish_ || filled_.size() >= kFilledAtOnce; });
+    changed_.wait_for(lock, kFlushEvery, [this] {
+      return asked_ != kAskedNothing || wish_ || filled_.size() >= kFilledAtOnce || wants_unified_memory();
+    });
     const int asked = std::exchange(asked_, kAskedNothing);
     const bool last = asked == STROBE_STREAMS_END || asked == STROBE_STREAMS_EXIT;
     const Wish wish = std::exchange(wish_, kNothing);
@@ -327,9 +330,10 @@ void Collector::run() {
     if (asked == STROBE_STREAMS_REST || asked == STROBE_STREAMS_END) tell_all();
     // What was over by now is told after this flush. Of calls records tell when they are over.
     const int64_t now_ns = monotonic_ns() - (calls_by_records_ ? kLongestCallNs : 0);
-    if (state_ == kOn && !resting_) flush(false);
+    if (wants_unified_memory()) enable_unified_memory();
+    if (state_ == kOn) flush(false);
     if (state_ == kOn && last) flush(true);
-    tell();
+    tell(last);
     const int64_t until_ns = launches_.told_until(now_ns), yielded_ns = yielded_ns_;
     // The other profiler's events come when it ends.
     strobe_streams_told(last ? INT64_MAX : yielded_ns ? std::min(until_ns, yielded_ns) : until_ns);
@@ -351,12 +355,14 @@ void Collector::tell_all() {
   }
 }
 
-// A program whose recording rests is as fast as without one. What graphs are made of is followed all the same.
+// A program whose recording rests is as fast as without one. What graphs are made of is followed all the same, and
+// allocations where they are asked for: what is in use is known when the recording goes on.
 void Collector::rest() {
   if (state_ != kOn || resting_) return;
   resting_ = true;
   rests_++;
-  for (const Kind kind : enabled_) library_.activity_disable(kind);
+  for (const Kind kind : enabled_)
+    if (kind != kMemory && kind != kMemoryPool) library_.activity_disable(kind);
   calls_by_records(false);
   if (subscriber_) enable_calls(false);
 }
@@ -380,7 +386,7 @@ void Collector::flush(bool forced) {
   library_.activity_flush_all(forced ? kFlushForced : kFlushCompleted);
 }
 
-void Collector::tell() {
+void Collector::tell(bool last) {
   std::vector<Filled> filled;
   {
     std::lock_guard lock(mutex_);
@@ -406,24 +412,23 @@ void Collector::tell() {
       const int64_t start_ns = each.span.start_ns;
       if (!each.span.launched_ns) each.span.launched_ns = launches_.ns_of(each.correlation);  // known by now
       if (!each.span.launched_ns) each.span.launched_ns = start_ns;
+      if (!each.span.region) decoder_->memory().account(each);
       const bool twice =
           start_ns < taken_back_ns_ && ingested_last_.take(each.device, each.stream, each.correlation, start_ns);
       if (!twice) {
         strobe_stream_tell(stream_of(each), &each.span);
-        if (each.device != kNoDevice) lines_.told(each.correlation, each.captured_by, each.span.end_ns - start_ns);
+        if (each.is_work()) lines_.told(each.correlation, each.captured_by, each.span.end_ns - start_ns);
       }
       buffers_.told(++told);
     }
+    tell_waits(last);
   }
   // Not before all of them are told: a graph's kernels share its launch.
   for (const DeviceSpan& each : spans_)
-    if (each.device != kNoDevice) launches_.told(each.correlation);
+    if (each.is_work()) launches_.told(each.correlation);
   spans_.clear();
   for (const Filled& each : filled) buffers_.give_back(each.buffer);
-  if (const int64_t more = decoder_->overhead_ns() - told_overhead_ns_; more > 1'000'000) {
-    strobe_count("gpu_overhead_ms", uint64_t(more / 1'000'000));
-    told_overhead_ns_ += more / 1'000'000 * 1'000'000;
-  }
+  count_costs();
   if (const uint64_t more = launches_.lost() - told_lost_)
     strobe_count("gpu_launches_without_work", more), told_lost_ += more;
   size_t dropped = 0;
@@ -435,7 +440,7 @@ void Collector::tell() {
 // have no times, and memory of the GPU is gone. Nothing is better than that.
 void Collector::watch_times() {
   for (const DeviceSpan& each : spans_)
-    if (each.device != kNoDevice) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
+    if (each.is_work()) untimed_ = each.span.start_ns && each.span.end_ns ? 0 : untimed_ + 1;
   if (untimed_ < kMostUntimed) return;
   untimed_ = 0;
   enabled_.clear();  // nor are they enabled again after a profiler of the program
@@ -447,9 +452,14 @@ void Collector::watch_times() {
 }
 
 strobe_stream* Collector::stream_of(const DeviceSpan& span) {
+  if (beside_streams(span.stream)) {
+    const char* name = name_beside_streams(span.stream);
+    return (span.stream == kUnifiedMemoryStream ? strobe_stream_open : strobe_beside_streams_open)(name, span.device,
+                                                                                                   span.stream);
+  }
   strobe_stream*& stream = streams_[{span.context, span.stream}];
   if (stream) return stream;
-  if (span.device == kNoDevice) return stream = strobe_task_open(calls_row(span.stream).c_str(), span.stream);
+  if (span.is_call()) return stream = strobe_task_open(calls_row(span.stream).c_str(), span.stream);
   const auto [known, fresh] = context_numbers_.try_emplace({span.device, span.context}, 0);
   if (fresh) {
     for (const auto& [key, number] : context_numbers_) known->second += key.first == span.device;

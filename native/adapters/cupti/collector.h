@@ -64,8 +64,15 @@ class Collector final : public Sink {
   void calls_by_records(bool on);
   bool ours_again(std::string& why);
   bool enable(Kind kind, const char* what);
+  // What is recorded only where it is asked for; levels.cpp.
+  void enable_levels();
+  bool wants_unified_memory() const { return unified_memory_ && context_seen_ && state_ == kOn && !resting_; }
+  void enable_unified_memory();
+  void tell_waits(bool last);
+  void count_costs();
   static void called(void* self, Domain domain, uint32_t cbid, const void* data);
   void on_call(const Calls& calls, Domain domain, uint32_t cbid, const CallbackData& data);
+  void on_context();
   void on_resource(uint32_t cbid, const ResourceData& data);
   void on_node(const GraphData& graph, bool cloned);
   static void requested(uint8_t** buffer, size_t* bytes, size_t* records);
@@ -80,7 +87,7 @@ class Collector final : public Sink {
   void let_go();
   void begin_again();
   void flush(bool forced);
-  void tell();
+  void tell(bool last = false);
   void tell_all();
   void enable_calls(bool on);
   void note_devices();
@@ -105,6 +112,7 @@ class Collector final : public Sink {
   Buffers buffers_;
   std::unique_ptr<Decoder> decoder_;
   std::atomic<bool> names_changed_{false}, context_seen_{false};
+  std::atomic<bool> unified_memory_{false};  // is to be asked for, once there is a context
   std::mutex nodes_mutex_;
   std::unordered_map<uint64_t, uint32_t> captured_by_;  // graph nodes
 
@@ -138,7 +146,9 @@ class Collector final : public Sink {
   std::vector<DeviceSpan> spans_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> context_numbers_;  // device, context -> its number on that device
   std::map<std::pair<uint32_t, uint32_t>, strobe_stream*> streams_;    // context, stream
-  int64_t told_overhead_ns_ = 0;
+  struct Costs {                                                       // that are in the table quality; whole ms
+    uint64_t overhead_ms = 0, driver_ms = 0, jit_ms = 0, jit_compilations = 0, cpu_page_faults = 0, gpu_page_faults = 0;
+  } told_costs_;
   uint64_t told_lost_ = 0, untimed_ = 0;
 };
 

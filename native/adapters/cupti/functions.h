@@ -38,6 +38,8 @@
   X(false, activity_enable_all_sync_records, ActivityEnableAllSyncRecords, (uint8_t enable))            /* 12.8 */  \
   X(false, activity_enable_event_timestamps, ActivityEnableCudaEventDeviceTimestamps, (uint8_t enable)) /* 13.0 */  \
   X(false, activity_enable_allocation_source, ActivityEnableAllocationSource, (uint8_t enable))         /* 12.6 */  \
+  X(false, activity_configure_unified_memory, ActivityConfigureUnifiedMemoryCounter,                                \
+    (UnifiedMemoryConfig * config, uint32_t count))                                                                 \
   X(false, activity_push_external_correlation, ActivityPushExternalCorrelationId, (uint32_t kind, uint64_t id))     \
   X(false, activity_pop_external_correlation, ActivityPopExternalCorrelationId, (uint32_t kind, uint64_t* last))    \
   X(false, set_thread_id_type, SetThreadIdType, (ThreadIdType type))                                                \

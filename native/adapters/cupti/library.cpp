@@ -170,6 +170,7 @@ constexpr struct {
     {kContext, offsetof(ContextRecord, parent_context)},
     {kOverhead, offsetof(OverheadRecord, correlation)},
     {kMemcpyPeer, sizeof(MemcpyPeerRecord)},
+    {kUnifiedMemoryCounter, offsetof(UnifiedMemoryRecord, processors)},
     {kModule, sizeof(ModuleRecord)},
     {kCudaEvent, offsetof(CudaEventRecord, device)},
     {kStream, sizeof(StreamRecord)},

@@ -45,6 +45,7 @@ strobe_stream_span TextsOfOthers::span_of(const strobe_gpu_span& of) {
   if (name.copies) {
     span.values[3] = of.size_bytes >= 0 ? of.size_bytes : STROBE_NOTHING;
     span.values[4] = STROBE_TWO(STROBE_NOTHING_32, STROBE_NOTHING_32);
+    span.values[5] = STROBE_NOTHING;
   }
   return span;
 }

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "adapters/cupti/memory.h"
+#include "adapters/cupti/waits.h"
 #include "core/json_text.h"
 
 namespace strobe::cupti {
@@ -56,6 +58,36 @@ const char* copy_name(uint8_t kind) {
   }
 }
 
+template <class T, size_t N>
+size_t hash_of(const T (&values)[N]) {
+  // A factor for each value: no product waits for another one.
+  uint64_t h = 0, factor = 0x9E3779B97F4A7C15ull;
+  for (const T value : values) h += uint64_t(value) * factor, factor = factor * 5 + 2;
+  return size_t(h ^ h >> 32);
+}
+
+// The text of a row: numbers with commas.
+template <class T, size_t N>
+std::string joined(const T (&values)[N]) {
+  std::string out;
+  for (size_t i = 0; i < N; i++) {
+    if (i) out += ',';
+    if (int64_t(values[i]) != STROBE_NOTHING) out += std::to_string(values[i]);
+  }
+  return out;
+}
+
+// What the driver would do without CUPTI, too.
+bool of_driver(OverheadKind kind) {
+  return kind == kDriverCompiler || kind == kModuleLoading || kind == kLazyFunctionLoading ||
+         kind == kCommandBufferFull;
+}
+
+int64_t number_or_nothing(uint64_t value) { return value ? int64_t(value) : STROBE_NOTHING; }
+int32_t graph_or_nothing(uint32_t graph) { return graph ? int32_t(graph) : STROBE_NOTHING_32; }
+
+}  // namespace
+
 const char* memory_name(uint32_t kind) {
   switch (kind) {
     case kPageable:
@@ -77,29 +109,9 @@ const char* memory_name(uint32_t kind) {
   }
 }
 
-template <class T, size_t N>
-size_t hash_of(const T (&values)[N]) {
-  // A factor for each value: no product waits for another one.
-  uint64_t h = 0, factor = 0x9E3779B97F4A7C15ull;
-  for (const T value : values) h += uint64_t(value) * factor, factor = factor * 5 + 2;
-  return size_t(h ^ h >> 32);
+const char* name_beside_streams(uint32_t stream) {
+  return stream == kUnifiedMemoryStream ? "unified memory" : stream == kMemoryStream ? "memory" : "waits";
 }
-
-// The text of a row: numbers with commas.
-template <class T, size_t N>
-std::string joined(const T (&values)[N]) {
-  std::string out;
-  for (size_t i = 0; i < N; i++) {
-    if (i) out += ',';
-    if (int64_t(values[i]) != STROBE_NOTHING) out += std::to_string(values[i]);
-  }
-  return out;
-}
-
-int64_t number_or_nothing(uint64_t value) { return value ? int64_t(value) : STROBE_NOTHING; }
-int32_t graph_or_nothing(uint32_t graph) { return graph ? int32_t(graph) : STROBE_NOTHING_32; }
-
-}  // namespace
 
 void sort_by_start(std::vector<DeviceSpan>& spans) {
   const auto earlier = [](const DeviceSpan& a, const DeviceSpan& b) { return a.span.start_ns < b.span.start_ns; };
@@ -110,7 +122,7 @@ void sort_by_start(std::vector<DeviceSpan>& spans) {
 void without_inner_calls(std::vector<DeviceSpan>& spans) {
   std::unordered_map<uint32_t, int64_t> ends;  // of the outermost call, by thread
   std::erase_if(spans, [&ends](const DeviceSpan& each) {
-    if (each.device != kNoDevice) return false;
+    if (!each.is_call()) return false;
     int64_t& end = ends[each.stream];
     if (each.span.end_ns <= end) return true;
     end = each.span.end_ns;
@@ -143,7 +155,14 @@ Decoder::Decoder(Sink& sink, std::function<bool(Kind, size_t)> has)
     : sink_(sink),
       has_local_total_(has(kConcurrentKernel, STROBE_CUPTI_END(KernelRecord, local_memory_total))),
       has_priority_(has(kConcurrentKernel, STROBE_CUPTI_END(KernelRecord, priority))),
-      has_source_node_(has(kConcurrentKernel, STROBE_CUPTI_END(KernelRecord, source_graph_node))) {}
+      has_source_node_(has(kConcurrentKernel, STROBE_CUPTI_END(KernelRecord, source_graph_node))),
+      memory_(std::make_unique<Memory>(sink, has(kMemoryPool, STROBE_CUPTI_END(MemoryPoolRecord, is_managed)))),
+      waits_(std::make_unique<Waits>(sink,
+                                     has(kCudaEvent, STROBE_CUPTI_END(CudaEventRecord, event_sync)) &&
+                                         has(kSynchronization, STROBE_CUPTI_END(SynchronizationRecord, event_sync)),
+                                     has(kCudaEvent, STROBE_CUPTI_END(CudaEventRecord, device)))) {}
+
+Decoder::~Decoder() = default;
 
 void Decoder::add(const Activity& record, std::vector<DeviceSpan>& out) {
   switch (record.kind) {
@@ -207,10 +226,18 @@ void Decoder::add(const Activity& record, std::vector<DeviceSpan>& out) {
     }
     case kOverhead: {
       const auto& r = reinterpret_cast<const OverheadRecord&>(record);
-      if (r.end > r.start) overhead_ns_ += int64_t(r.end - r.start);
+      if (r.end > r.start) (of_driver(r.overhead) ? driver_ns_ : overhead_ns_) += int64_t(r.end - r.start);
+      return;
+    }
+    case kJit: {
+      const auto& r = reinterpret_cast<const JitRecord&>(record);
+      if (r.operation != kCompile) return;
+      jit_compilations_++;
+      if (r.end > r.start) jit_ns_ += int64_t(r.end - r.start);
       return;
     }
     default:
+      if (!memory_->add(record, out)) waits_->add(record);
       return;
   }
 }
@@ -329,6 +356,7 @@ void Decoder::copied(uint32_t region, Copy copy, uint64_t bytes, uint32_t correl
   to.span.values[3] = int64_t(bytes);
   to.span.values[4] = STROBE_TWO(graph_or_nothing(captured), STROBE_NOTHING_32);
   to.captured_by = captured;
+  to.span.values[5] = STROBE_NOTHING;
 }
 
 }  // namespace strobe::cupti

@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,12 +14,26 @@
 namespace strobe::cupti {
 
 constexpr uint32_t kNoDevice = ~0u;
+// Locations of a device beside its streams, by numbers that no stream has.
+constexpr uint32_t kMemoryStream = 0xfffffff0, kUnifiedMemoryStream = 0xfffffff1, kWaitsStream = 0xfffffff2;
+inline bool beside_streams(uint32_t stream) { return stream >= kMemoryStream; }
+const char* name_beside_streams(uint32_t stream);
 
-// On a stream of a device; or a call of CUDA on a thread: of kNoDevice, `stream` is the thread's number.
+// On a stream of a device, or beside its streams; or a call of CUDA on a thread: of kNoDevice, `stream` is the thread's
+// number.
 struct DeviceSpan {
   uint32_t device, context, stream, correlation;
-  strobe_stream_span span;
+  strobe_stream_span span;   // without a region: a row with a time of its own
   uint32_t captured_by = 0;  // the call that put it into its graph
+  // Of a row of memory: what happened, and the pool with its size from then on; pool 0: none.
+  MemoryOperation operation = kNoMemoryOperation;
+  uint32_t memory_kind = 0;
+  uint64_t pool = 0;
+  int64_t pool_bytes = 0;
+
+  bool is_call() const { return device == kNoDevice; }
+  // Something that a call has launched.
+  bool is_work() const { return !is_call() && !beside_streams(stream); }
 };
 
 // What a decoder asks whoever uses it.
@@ -41,16 +56,26 @@ class Sink {
   ~Sink() = default;
 };
 
+class Memory;
+class Waits;
+
 class Decoder {
  public:
   // `has(kind, end)`: whether records of a kind reach to there.
   Decoder(Sink& sink, std::function<bool(Kind, size_t)> has);
+  ~Decoder();
   // Appends what a record tells of a stream.
   void add(const Activity& record, std::vector<DeviceSpan>& out);
   // Kernels were unloaded: a name may lie where another one lay.
   void forget_names() { kernels_.clear(); }
-  // What CUPTI itself cost the program, as its records of overhead say, ns.
+  // Of allocations and waits, which more is to be done about.
+  Memory& memory() { return *memory_; }
+  Waits& waits() { return *waits_; }
+  // What CUPTI itself cost the program, as its records of overhead say, and what the driver did beside work, ns.
   int64_t overhead_ns() const { return overhead_ns_; }
+  int64_t driver_ns() const { return driver_ns_; }
+  int64_t jit_ns() const { return jit_ns_; }
+  uint64_t jit_compilations() const { return jit_compilations_; }
 
  private:
   // What the launches of a configuration share, as their records have it.
@@ -85,7 +110,10 @@ class Decoder {
   std::unordered_map<uint32_t, uint32_t> copy_regions_, set_regions_;
   std::unordered_map<uint64_t, int32_t> priorities_;  // of streams: context << 32 | stream
   uint32_t graph_region_ = 0;
-  int64_t overhead_ns_ = 0;
+  int64_t overhead_ns_ = 0, driver_ns_ = 0, jit_ns_ = 0;
+  uint64_t jit_compilations_ = 0;
+  const std::unique_ptr<Memory> memory_;
+  const std::unique_ptr<Waits> waits_;
 };
 
 // Of those that begin at the same time the first one told comes first.
@@ -93,6 +121,7 @@ void sort_by_start(std::vector<DeviceSpan>& spans);
 
 // Of spans in order: calls that another call of the same thread makes are the same call, the driver's in the runtime's.
 void without_inner_calls(std::vector<DeviceSpan>& spans);
+const char* memory_name(uint32_t kind);  // "Device", "Pinned"; empty: not known
 
 // What people read: without the compiler's mangling.
 std::string demangled(const char* name);

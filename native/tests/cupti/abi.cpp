@@ -63,6 +63,11 @@ using MemoryPool = CUpti_ActivityMemoryPool3;
 #else
 using MemoryPool = CUpti_ActivityMemoryPool2;
 #endif
+#if CUDA_VERSION >= 12080
+using UnifiedMemory = CUpti_ActivityUnifiedMemoryCounter3;
+#else
+using UnifiedMemory = CUpti_ActivityUnifiedMemoryCounter2;
+#endif
 #if CUDA_VERSION >= 13020
 using Device = CUpti_ActivityDevice6;
 #elif CUDA_VERSION >= 12040
@@ -365,6 +370,28 @@ UP_TO(MemoryPoolRecord, is_managed, MemoryPool);
 #endif
 
 SAME(DeviceRecord, flags, Device, flags);
+SAME(UnifiedMemoryRecord, counter, UnifiedMemory, counterKind);
+SAME(UnifiedMemoryRecord, value, UnifiedMemory, value);
+SAME(UnifiedMemoryRecord, start, UnifiedMemory, start);
+SAME(UnifiedMemoryRecord, end, UnifiedMemory, end);
+SAME(UnifiedMemoryRecord, address, UnifiedMemory, address);
+SAME(UnifiedMemoryRecord, source, UnifiedMemory, srcId);
+SAME(UnifiedMemoryRecord, destination, UnifiedMemory, dstId);
+SAME(UnifiedMemoryRecord, stream, UnifiedMemory, streamId);
+SAME(UnifiedMemoryRecord, process, UnifiedMemory, processId);
+SAME(UnifiedMemoryRecord, flags, UnifiedMemory, flags);
+#if CUDA_VERSION >= 12080
+SAME(UnifiedMemoryRecord, processors, UnifiedMemory, processors);
+WHOLE(UnifiedMemoryRecord, UnifiedMemory);
+#else
+UP_TO(UnifiedMemoryRecord, processors, UnifiedMemory);
+#endif
+SAME(UnifiedMemoryConfig, scope, CUpti_ActivityUnifiedMemoryCounterConfig, scope);
+SAME(UnifiedMemoryConfig, counter, CUpti_ActivityUnifiedMemoryCounterConfig, kind);
+SAME(UnifiedMemoryConfig, device, CUpti_ActivityUnifiedMemoryCounterConfig, deviceId);
+SAME(UnifiedMemoryConfig, enable, CUpti_ActivityUnifiedMemoryCounterConfig, enable);
+WHOLE(UnifiedMemoryConfig, CUpti_ActivityUnifiedMemoryCounterConfig);
+
 SAME(DeviceRecord, global_memory_bandwidth, Device, globalMemoryBandwidth);
 SAME(DeviceRecord, global_memory_size, Device, globalMemorySize);
 SAME(DeviceRecord, constant_memory_size, Device, constantMemorySize);
@@ -543,6 +570,13 @@ VALUE(kCudaEvent, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
 VALUE(kStream, CUPTI_ACTIVITY_KIND_STREAM);
 VALUE(kSynchronization, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 VALUE(kExternalCorrelation, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+VALUE(kUnifiedHostToDevice, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD);
+VALUE(kUnifiedDeviceToHost, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH);
+VALUE(kUnifiedDeviceToDevice, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD);
+VALUE(kCpuPageFault, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT);
+VALUE(kGpuPageFaults, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT);
+VALUE(kAllDevices, CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES);
+VALUE(kCpuDevice, CUPTI_UNIFIED_MEMORY_CPU_DEVICE_ID);
 VALUE(kMemory, CUPTI_ACTIVITY_KIND_MEMORY2);
 VALUE(kMemoryPool, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
 VALUE(kGraphTrace, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
@@ -796,6 +830,7 @@ CALL(activity_set_attribute, cuptiActivitySetAttribute);
 CALL(activity_register_timestamp_callback, cuptiActivityRegisterTimestampCallback);
 CALL(activity_enable_latency_timestamps, cuptiActivityEnableLatencyTimestamps);
 CALL(activity_enable_launch_attributes, cuptiActivityEnableLaunchAttributes);
+CALL(activity_configure_unified_memory, cuptiActivityConfigureUnifiedMemoryCounter);
 CALL(activity_push_external_correlation, cuptiActivityPushExternalCorrelationId);
 CALL(activity_pop_external_correlation, cuptiActivityPopExternalCorrelationId);
 CALL(set_thread_id_type, cuptiSetThreadIdType);

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from strobe.structure.memory import Curve, Ints
 
 _NOTHING = (
-    "nothing about memory is in this trace: profiles of PyTorch with profile_memory=True and of Nsight Systems with"
-    " --cuda-memory-usage=true hold it, and strobe run records the resident memory of processes"
+    "nothing about memory is in this trace: strobe run --trace +cuda+memory records allocations of CUDA, profiles of"
+    " PyTorch with profile_memory=True and of Nsight Systems with --cuda-memory-usage=true hold them, and strobe run"
+    " records the resident memory of processes"
 )
 _NO_STEPS = "no steps were found in this trace; --by device and --by time need none"
 
@@ -25,10 +26,11 @@ def run(trace: Trace, *, by: str = "device", points: int = 500) -> Table:
     """Say how much memory is in use: at most, in each step, or over time; by process, GPU and kind of memory.
 
     `memory`: GPU and host are what PyTorch's allocators give out; Device, Managed, Pinned, ... are allocations of CUDA
-    (Nsight Systems); resident is the memory of the whole process. allocated = in use; reserved = what the allocator
-    holds for that. Where a trace tells sizes only, allocated counts from the first event on: it was at least that much
-    (`exact` is false). by step: from the start of a step to its end, with what was in use when it began. by time: a
-    row is what was in use from then on; the highest of each of `points` equal parts of the time, 0: every change.
+    (`--trace +cuda+memory`, Nsight Systems), where reserved counts what pools hold; resident is the memory of the whole
+    process. allocated = in use; reserved = what the allocator holds for that. Where a trace tells sizes only, allocated
+    counts from the first event on: it was at least that much (`exact` is false). by step: from the start of a step to
+    its end, with what was in use when it began. by time: a row is what was in use from then on; the highest of each of
+    `points` equal parts of the time, 0: every change.
     """
     from strobe.store.table import make_table
     from strobe.structure.memory import curves

@@ -66,11 +66,12 @@ class Session:
 
     def to_text(self) -> str:
         """The value of SESSION_VARIABLE."""
-        from strobe.record.options import core_settings
+        from strobe.record.options import core_settings, levels
 
         own = {
             "folder": self.folder,
             "adapters": ",".join(self.adapters),
+            "levels": ",".join(levels(self.options.get("trace", ""))),  # read by native code only
             "supervisor": str(self.supervisor),
             "strings": str(int(self.strings)),
             "inject": self.inject,

@@ -46,6 +46,8 @@ SHORT_NAMES = {
     "loader": "data_loader",
     "metrics": "counters",
 }
+# What an adapter records only where it is asked for: --trace +cuda+memory. Without it a program does not pay for it.
+LEVELS = {"cuda": ("memory", "events")}
 # Values of options that belong together. `trace` is here a plain list of adapters, in the order of starting; others in
 # record/adapters/ are there to ask for.
 PRESETS: dict[str, dict[str, str]] = {
@@ -306,7 +308,8 @@ _ROWS = (
         "what",
         "",
         traced,
-        "+python,-torch: change the preset; python,torch: replace it; graph: nothing in detail",
+        "+python,-torch: change the preset; python,torch: replace it; +cuda+memory+events: more of one; "
+        "graph: nothing in detail",
         metavar="LIST",
         flags=("-t",),
     ),
@@ -600,15 +603,42 @@ def adapters(preset_name: str = "auto", changes: str = "", *, mpi: bool = False)
     whole = PRESETS[preset(preset_name)]["trace"].split(",") + (["mpi"] if mpi else [])
     chosen = dict.fromkeys(whole) if not words or words[0][0] in "+-" else {}
     for word in words:
-        name = SHORT_NAMES.get(word.lstrip("+-"), word.lstrip("+-"))
+        name = _adapter_and_levels(word)[0]
         if name not in every:
             known = ", ".join(sorted({*SHORT_NAMES, *every} - {*SHORT_NAMES.values()}))
             raise ValueError(f"cannot trace '{word.lstrip('+-')}'; there are: {known}")
+        _check_levels(word)
         if word[0] == "-":
             chosen.pop(name, None)
         else:
             chosen[name] = None
     return tuple(name for name in every if name in chosen)
+
+
+def _adapter_and_levels(word: str) -> tuple[str, list[str]]:
+    """Split a word of `--trace`: `+cuda+memory+events` is the adapter cuda, with two levels."""
+    name, *levels = word.lstrip("+-").split("+")
+    return SHORT_NAMES.get(name, name), levels
+
+
+def _check_levels(word: str) -> None:
+    name, wanted = _adapter_and_levels(word)
+    known = LEVELS.get(name, ())
+    for level in wanted:
+        if level not in known:
+            there = f"there are: {', '.join(known)}" if known else f"{name} has none"
+            raise ValueError(f"'{level}' in '{word}' is no level; {there}")
+    if wanted and word[0] == "-":
+        raise ValueError(f"'{word}' leaves {name} out, and asks for more of it")
+
+
+def levels(changes: str) -> tuple[str, ...]:
+    """Return the levels that the words of `--trace` ask for: `cuda+memory`."""
+    asked: dict[str, None] = {}
+    for word in changes.split(","):
+        name, wanted = _adapter_and_levels(word.strip())
+        asked.update(dict.fromkeys(f"{name}+{level}" for level in wanted))
+    return tuple(asked)
 
 
 def traced_adapters(settings: dict[str, Setting], *, mpi: bool = False) -> tuple[str, ...]:
@@ -634,5 +664,10 @@ def without_graph(changes: str) -> tuple[str, bool]:
 def unknown_variables(environment: Iterable[str]) -> list[str]:
     """Names in the environment that look like options of ours and are none."""
     known = {option.variable for option in OPTIONS.values()} | {"STROBE_SESSION", "STROBE_DISABLE", "STROBE_CACHE"}
-    known |= {"STROBE_CUPTI", "STROBE_CUPTI_CANDIDATES", "STROBE_CUPTI_VERDICT"}  # native/adapters/cupti/library.h
+    known |= {
+        "STROBE_LEVELS",
+        "STROBE_CUPTI",
+        "STROBE_CUPTI_CANDIDATES",
+        "STROBE_CUPTI_VERDICT",
+    }  # native/adapters/cupti/library.h
     return sorted(name for name in environment if name.startswith("STROBE_") and name not in known)

@@ -22,6 +22,7 @@ from strobe.server.steps import StepList
 from strobe.server.tiles import RegionNames
 from strobe.structure.activities import PROFILER_STEP
 from strobe.structure.asked import Asked
+from strobe.structure.memory import allocator_curves, steps_of
 from strobe.structure.stack import Stack, build_stack
 from strobe.structure.statistics import merged_paths, one_for_each_name
 from strobe.structure.steps import choose_steps, find_steps
@@ -206,7 +207,20 @@ class Facts:
         parts: dict[tuple[str, str, int, int | None], list[Readings]] = {}
         for each in self.trace.readings():
             parts.setdefault((each.metric, each.unit, each.process, each.location), []).append(each)
-        return [Series(*key, *_in_order(readings)) for key, readings in parts.items()]
+        return [Series(*key, *_in_order(readings)) for key, readings in parts.items()] + self._allocated()
+
+    def _allocated(self) -> list[Series]:
+        """What allocators of each process had given out over time, as profiles and CUPTI tell it."""
+        ends = self.trace.processes.column("ended_ns")
+        found = []
+        for curve in allocator_curves(self.trace):
+            gpu = "" if curve.device is None else f"GPU {curve.device}: "
+            who = "PyTorch" if curve.memory in ("GPU", "host") else curve.memory
+            end_ns = ends[curve.process]
+            time_ns, allocated = steps_of(curve, end_ns if isinstance(end_ns, int) else 0)
+            values = allocated.astype(np.float64)
+            found.append(Series(f"{gpu}allocated ({who})", "bytes", curve.process, None, time_ns, values))
+        return found
 
     @cached_property
     def _beginning(self) -> tuple[Trace, str]:

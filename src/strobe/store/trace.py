@@ -281,6 +281,8 @@ class Trace:
         zeroed = []
         for at in self.definitions.locations:
             zero, device = self.zero_of(cast(int, at["process"])), _whole(at.get("device"))
+            if not at["span_count"]:
+                zero = cast(int, at["first_ns"])
             first, last = cast(int, at["first_ns"]) - zero, cast(int, at["last_ns"]) - zero
             on_gpu = device if device is not None and device >= 0 else None
             zeroed.append({**at, "first_ns": first, "last_ns": last, "device": on_gpu})

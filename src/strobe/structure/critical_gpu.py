@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.structure.attributes import Attributes, integers
 from strobe.structure.critical_path import COMMUNICATION, COMPUTATION, COPY, LAUNCH, QUEUE, SYNC
-from strobe.structure.device_work import beginning
+from strobe.structure.device_work import beginning, beside_streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,7 +179,7 @@ def syncs_of(trace: Trace, devices: list[Device], calls: Calls, start_ns: int, e
     found = [np.zeros((5, 0), dtype=np.int64)]
     for device in devices:
         stream_of = {threads[at]: at for at in sorted(device.locations, reverse=True)}
-        for location in device.locations:
+        for location in (*device.locations, *beside_streams(trace, device)):
             spans = trace.span_arrays(location, start_ns - 1, end_ns)
             columns = ("correlation", "sync_kind", "stream", "wait_on_stream", "wait_on_correlation")
             table = Attributes(trace, "sync_spans", location, columns).of(spans["row"])

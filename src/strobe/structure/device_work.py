@@ -93,6 +93,16 @@ def devices(trace: Trace) -> list[Device]:
     ]
 
 
+def beside_streams(trace: Trace, device: Device) -> list[int]:
+    """Return the locations beside a device's streams: what they waited for, where that has rows of its own."""
+    return [
+        int(location["location"])
+        for location in trace.locations.to_arrow().to_pylist()
+        if location["kind"] == "task" and location["span_count"]
+        if (location["process"], location["device"]) == (device.process, device.number)
+    ]
+
+
 def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
     """Return the kind of every region as a number; -1 for those that are no work of a device (ranges, waits)."""
 

@@ -37,10 +37,11 @@ class Curve:
     """Memory of one kind that a process has, over time; columns of equal length, in order of time.
 
     memory: GPU or host (PyTorch's allocators), allocator (whose memory is not known), Device, Managed, Pinned, ...
-    (Nsight Systems), resident (of the whole process, as the operating system says). device: number of the GPU, None
-    for the host. allocated: bytes in use from then on; reserved: bytes that the allocator holds for it, -1 where
-    unknown; change: bytes allocated, below 0 freed, 0 where unknown; location: thread, -1 where unknown. exact: whether
-    `allocated` is what the allocator said; else it is what was allocated since the first event, and at least that.
+    (CUDA, as CUPTI and Nsight Systems tell), resident (of the whole process, as the operating system says). device:
+    number of the GPU, None for the host. allocated: bytes in use from then on; reserved: bytes that the allocator
+    holds for it, -1 where unknown; change: bytes allocated, below 0 freed, 0 where unknown; location: thread, -1 where
+    unknown. exact: whether `allocated` is what the allocator said; else it is what was allocated since the first
+    event, and at least that.
     """
 
     process: int
@@ -63,6 +64,26 @@ def curves(trace: Trace) -> list[Curve]:
         for process, rank in enumerate(ranks)
         for curve in (*_allocators(trace, process, rank), *_resident(trace, process, rank))
     ]
+
+
+def allocator_curves(trace: Trace) -> list[Curve]:
+    """Return the same without the memory of whole processes; at once where nothing is known of allocations."""
+    ranks = cast("list[int | None]", trace.processes.column("rank"))
+    return [
+        curve
+        for process, rank in enumerate(ranks)
+        if trace.readers[process].tables().get("allocations")
+        for curve in _allocators(trace, process, rank)
+    ]
+
+
+def steps_of(curve: Curve, until_ns: int) -> tuple[Ints, Ints]:
+    """Return times and bytes of a line with a corner at each change: what is in use stays until it changes."""
+    before = np.concatenate(([curve.allocated[0] - curve.change[0]], curve.allocated[:-1]))
+    earlier = np.maximum(curve.time_ns - 1, np.concatenate((curve.time_ns[:1] - 1, curve.time_ns[:-1])))
+    end = np.array([max(until_ns, int(curve.time_ns[-1]))])
+    times = np.concatenate((np.stack((earlier, curve.time_ns), axis=1).ravel(), end))
+    return times, np.concatenate((np.stack((before, curve.allocated), axis=1).ravel(), curve.allocated[-1:]))
 
 
 def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]:

@@ -23,6 +23,24 @@ enum MoreCbids : uint32_t {
   kCuModuleUnload = 22,
   kCuMemcpyDtoDAsync = 281,
   kCuMemcpyPeerAsync = 319,
+  kCuMemFreeHost = 38,
+  kCuMemAllocHost = 294,
+  kCuMemAllocManaged = 371,
+  kCuMemPrefetchAsync = 467,
+  kCuMemAllocAsync = 598,
+  kCuMemFreeAsync = 600,
+  kCuMemPoolTrimTo = 602,
+  kCuMemPoolCreate = 607,
+  kCuMemPoolDestroy = 608,
+  kCuMemAllocFromPoolAsync = 611,
+};
+enum MoreRuntimeCbids : uint32_t {  // cupti_runtime_cbid.h
+  kCudaMallocHost = 25,
+  kCudaFreeHost = 26,
+  kCudaMallocManaged = 206,
+  kCudaMemPrefetchAsync = 252,
+  kCudaMallocAsync = 373,
+  kCudaFreeAsync = 375,
 };
 
 // Handles begin with their number, which CUPTI tells its clients.
@@ -75,9 +93,31 @@ struct StreamObject {
 struct EventObject {
   uint64_t id;
   uint64_t time = 0;
+  uint64_t number = 0;  // of its last recording
+  uint32_t recorded_by = 0;
   GraphObject* capturing = nullptr;
   std::vector<NodeObject*> frontier;
   StreamObject* stream = nullptr;
+};
+
+struct PoolObject {
+  uint64_t address;
+  uint32_t device;
+  uint64_t size = 0, used = 0, threshold = 0;
+};
+struct MemoryEvent {
+  bool allocated;
+  cupti::MemoryKind kind;
+  uint64_t address, bytes;
+  ContextObject* context;
+  StreamObject* stream;  // of an asynchronous call
+  PoolObject* pool;
+  uint32_t correlation;
+};
+struct Migration {                      // of unified memory; the host is device -1
+  uint64_t address, bytes, start, end;  // on the GPU's clock
+  int from, to;
+  uint32_t cause;
 };
 
 struct Call {  // of the driver or the runtime, from its entry to its exit
@@ -110,6 +150,7 @@ struct Synchronization {
   cupti::SynchronizationType type;
   uint32_t correlation, context, stream, event;
   uint64_t enter_ns;
+  uint64_t event_number = 0;
 };
 
 // What CUPTI asks the driver to tell it.
@@ -122,8 +163,11 @@ struct Hooks {
   void (*context_created)(ContextObject* context);
   void (*stream_created)(StreamObject* stream, uint32_t correlation);
   void (*event_recorded)(EventObject* event, uint32_t correlation);
-  void (*memory)(bool allocated, uint64_t address, uint64_t bytes, ContextObject* context, uint32_t correlation);
-  void (*compiled)(ContextObject* context, uint32_t correlation);
+  void (*memory)(const MemoryEvent& what);
+  void (*pool)(cupti::PoolOperation operation, const PoolObject& pool, uint32_t correlation);
+  void (*migrated)(const Migration& what);
+  void (*page_fault)(int device, uint64_t address, uint64_t groups);
+  void (*compiled)(ContextObject* context, uint32_t correlation, uint64_t ns);
 };
 
 // A setting of the test: FAKE_CUDA_NAME.
@@ -145,5 +189,7 @@ extern "C" {
 void fake_cuda_attach(const fake::Hooks* hooks);
 uint64_t fake_cuda_gpu_now();
 void fake_cuda_serialize(int serialize);
+int fake_cuda_initialized();  // cuInit has returned
+void fake_cuda_tell_unified_memory(int on);
 void fake_cuda_for_each(void (*context)(fake::ContextObject*), void (*stream)(fake::StreamObject*));
 }

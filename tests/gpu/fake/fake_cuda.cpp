@@ -30,6 +30,7 @@ const Hooks* hooks;
 // Nothing here is ever destroyed: clients may call to the end of the process.
 auto& mutex = *new std::recursive_mutex;
 pid_t initialized;  // by this process
+std::atomic<bool> init_returned{false};
 bool serialize;
 std::atomic<uint32_t> correlations{0};
 std::atomic<uint64_t> ids{100};
@@ -39,7 +40,7 @@ auto& primary = *new std::map<uint32_t, ContextObject*>;
 thread_local ContextObject* current;
 thread_local uint32_t current_device;
 thread_local Call* innermost;
-thread_local uint64_t next_ns;
+thread_local uint64_t next_ns, next_end_ns;
 uint32_t stream_ids = 7;  // the first context's default stream is 7 with the genuine driver, too
 uint32_t context_ids = 1;
 
@@ -180,7 +181,9 @@ void submit(Calling& call, StreamObject* stream, Operation operation) {
   Work work{operation, stream, call.launch(), gpu_of(mono()), 0, 0};
   work.operation.ns = duration(work.operation);
   work.start = ready(stream);
-  work.end = stream->tail = work.start + work.operation.ns;
+  work.end = work.start + work.operation.ns;
+  if (next_end_ns) work.end = std::max(work.start + 1, gpu_of(std::exchange(next_end_ns, 0)));
+  stream->tail = work.end;
   log_work(work, work.operation);
   if (hooks) hooks->work(work);
 }
@@ -192,15 +195,23 @@ void wait_for(uint64_t gpu) {
   }
 }
 
-void synchronize(Calling& call, SynchronizationType type, uint32_t stream, uint32_t event, uint64_t until) {
-  const Synchronization what{type, call.launch(), current ? uint32_t(current->id) : 0, stream, event, mono()};
+void synchronize(Calling& call, SynchronizationType type, uint32_t stream, const EventObject* event, uint64_t until) {
+  const Synchronization what{type,
+                             call.launch(),
+                             current ? uint32_t(current->id) : 0,
+                             stream,
+                             event ? uint32_t(event->id) : kNoEvent,
+                             mono(),
+                             event ? event->number : 0};
   if (hooks) hooks->synchronized(call, what, true);
   wait_for(until);
   if (hooks) hooks->synchronized(call, what, false);
   truth(
-      "\"what\": \"synchronization\", \"type\": %u, \"stream\": %d, \"correlation\": %u, \"start_ns\": %lu, "
-      "\"end_ns\": %lu",
-      uint32_t(type), int(stream), what.correlation, what.enter_ns, mono());
+      "\"what\": \"synchronization\", \"type\": %u, \"stream\": %d, \"correlation\": %u, \"event\": %d, "
+      "\"recorded_by\": %u, "
+      "\"recorded_on\": %d, \"start_ns\": %lu, \"end_ns\": %lu",
+      uint32_t(type), int(stream), what.correlation, int(what.event), event ? event->recorded_by : 0,
+      event ? int(event->stream->id) : -1, what.enter_ns, mono());
 }
 
 uint64_t last_end(const ContextObject* context) {
@@ -244,6 +255,11 @@ int copy(Calling& call, uint8_t kind, uint64_t bytes, void* stream, bool async, 
 API void fake_cuda_attach(const Hooks* those) { hooks = those; }
 API uint64_t fake_cuda_gpu_now() { return gpu_of(mono()); }
 API void fake_cuda_serialize(int on) { serialize = on; }
+API int fake_cuda_initialized() { return init_returned; }
+// Whether CUPTI tells of unified memory.
+std::atomic<int> unified_memory{0};
+API void fake_cuda_tell_unified_memory(int on) { unified_memory = on; }
+API int fake_cuda_unified_memory_told() { return unified_memory; }
 API void fake_cuda_for_each(void (*context)(ContextObject*), void (*stream)(StreamObject*)) {
   std::lock_guard lock(mutex);
   for (ContextObject* each : contexts) context(each);
@@ -251,6 +267,8 @@ API void fake_cuda_for_each(void (*context)(ContextObject*), void (*stream)(Stre
 }
 // How long the next work of this thread takes.
 API void fake_cuda_next(uint64_t ns) { next_ns = ns; }
+// Or when it ends, of CLOCK_MONOTONIC.
+API void fake_cuda_next_ends(uint64_t ns) { next_end_ns = ns; }
 
 // --- the driver
 
@@ -270,6 +288,7 @@ API int cuInit(unsigned) {
     }
   }
   if (hooks) hooks->resource(kInitFinished, nullptr, nullptr, nullptr);
+  init_returned = true;
   return call.returns(kOk);
 }
 API int cuDriverGetVersion(int* version) {
@@ -317,7 +336,7 @@ API int cuCtxGetCurrent(ContextObject** context) {
 API int cuCtxSynchronize() {
   Calling call(kDriverDomain, kCuCtxSynchronize, "cuCtxSynchronize");
   if (!usable() || !current) return call.returns(kNotInitializedError);
-  synchronize(call, kContextSynchronize, kNoStream, kNoEvent, last_end(current));
+  synchronize(call, kContextSynchronize, kNoStream, nullptr, last_end(current));
   return call.returns(kOk);
 }
 API int cuStreamCreateWithPriority(StreamObject** stream, unsigned flags, int priority) {
@@ -337,7 +356,7 @@ API int cuStreamSynchronize(void* handle) {
   Calling call(kDriverDomain, kCuStreamSynchronize, "cuStreamSynchronize");
   if (!usable() || !current) return call.returns(kNotInitializedError);
   StreamObject* stream = stream_of(handle);
-  synchronize(call, kStreamSynchronize, uint32_t(stream->id), kNoEvent, stream->tail);
+  synchronize(call, kStreamSynchronize, uint32_t(stream->id), nullptr, stream->tail);
   return call.returns(kOk);
 }
 API int cuStreamWaitEvent(void* handle, EventObject* event, unsigned) {
@@ -351,7 +370,7 @@ API int cuStreamWaitEvent(void* handle, EventObject* event, unsigned) {
     return call.returns(kOk);
   }
   stream->tail = std::max(stream->tail, event->time);
-  synchronize(call, kStreamWaitEvent, uint32_t(stream->id), uint32_t(event->id), 0);
+  if (event->stream) synchronize(call, kStreamWaitEvent, uint32_t(stream->id), event, 0);
   return call.returns(kOk);
 }
 API int cuEventCreate(EventObject** event, unsigned) {
@@ -368,13 +387,14 @@ API int cuEventRecord(EventObject* event, void* handle) {
   event->time = stream->tail;
   event->capturing = stream->capturing;
   event->frontier = stream->frontier;
+  event->number = ids++, event->recorded_by = call.launch();
   if (hooks && !stream->capturing) hooks->event_recorded(event, call.launch());
   return call.returns(kOk);
 }
 API int cuEventSynchronize(EventObject* event) {
   Calling call(kDriverDomain, kCuEventSynchronize, "cuEventSynchronize");
   if (!usable() || !event->stream) return call.returns(kNotInitializedError);
-  synchronize(call, kEventSynchronize, uint32_t(event->stream->id), uint32_t(event->id), event->time);
+  synchronize(call, kEventSynchronize, uint32_t(event->stream->id), event, event->time);
   return call.returns(kOk);
 }
 
@@ -388,7 +408,14 @@ API int cuModuleLoadData(ModuleObject** module, const void* image) {
   if (!usable() || !current) return call.returns(kNotInitializedError);
   *module = new ModuleObject{ids++};
   ModuleData data{uint32_t((*module)->id), strlen(static_cast<const char*>(image)), static_cast<const char*>(image)};
-  if (hooks && *static_cast<const char*>(image) == '.') hooks->compiled(current, call.launch());
+  if (*static_cast<const char*>(image) == '.') {
+    const std::string asked = setting("JIT_NS");
+    const uint64_t before = mono();
+    wait_for(gpu_of(before + (asked.empty() ? 1000 : strtoull(asked.c_str(), nullptr, 10))));
+    const uint64_t took = mono() - before;
+    truth("\"what\": \"compiled\", \"ns\": %lu", took);
+    if (hooks) hooks->compiled(current, call.launch(), took);
+  }
   if (hooks) hooks->resource(kModuleLoaded, current, nullptr, &data);
   return call.returns(kOk);
 }
@@ -461,18 +488,150 @@ API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void**, voi
   return launch_kernel(call, function, config->grid, config->block, cluster, config->shared, config->stream,
                        cooperative);
 }
+// Memory: addresses are given again, the lowest that fits first, as allocators do.
+namespace {
+
+constexpr uint64_t kPoolGrows = 2 << 20;  // a pool takes memory from the device in pieces
+struct Block {
+  MemoryKind kind;
+  uint64_t bytes;
+  PoolObject* pool;
+};
+auto& blocks = *new std::map<uint64_t, Block>;  // with the mutex
+auto& default_pools = *new std::map<uint32_t, PoolObject*>;
+
+uint64_t free_address(uint64_t bytes) {
+  uint64_t at = 0x7f0000000000;
+  for (const auto& [address, block] : blocks) {
+    if (at + bytes <= address) break;
+    at = std::max(at, address + (block.bytes + 511) / 512 * 512);
+  }
+  return at;
+}
+
+void log_memory(const MemoryEvent& what) {
+  truth(
+      "\"what\": \"memory\", \"allocated\": %s, \"kind\": %u, \"address\": %lu, \"bytes\": %lu, \"device\": %u, "
+      "\"context\": %lu, \"correlation\": %u, \"pool\": %lu, \"pool_bytes\": %lu, \"time_ns\": %lu",
+      what.allocated ? "true" : "false", uint32_t(what.kind), what.address, what.bytes, what.context->device,
+      what.context->id, what.correlation, what.pool ? what.pool->address : 0, what.pool ? what.pool->size : 0, mono());
+}
+
+int allocate(Calling& call, uint64_t* address, uint64_t bytes, MemoryKind kind, void* stream = nullptr,
+             PoolObject* pool = nullptr) {
+  if (!usable() || !current) return call.returns(kNotInitializedError);
+  std::lock_guard lock(mutex);
+  blocks[*address = free_address(bytes)] = {kind, bytes, pool};
+  if (pool)
+    pool->used += bytes, pool->size = std::max(pool->size, (pool->used + kPoolGrows - 1) / kPoolGrows * kPoolGrows);
+  const MemoryEvent what{true, kind, *address, bytes, current, pool ? stream_of(stream) : nullptr, pool, call.launch()};
+  log_memory(what);
+  if (hooks) hooks->memory(what);
+  return call.returns(kOk);
+}
+
+int release(Calling& call, uint64_t address, void* stream = nullptr) {
+  if (!usable() || !current) return call.returns(kNotInitializedError);
+  std::lock_guard lock(mutex);
+  const auto known = blocks.find(address);
+  if (known == blocks.end()) return call.returns(kInvalidValue);
+  const Block block = known->second;
+  blocks.erase(known);
+  if (block.pool) block.pool->used -= block.bytes;
+  const MemoryEvent what{false,       block.kind,   address,
+                         block.bytes, current,      block.pool ? stream_of(stream) : nullptr,
+                         block.pool,  call.launch()};
+  log_memory(what);
+  if (hooks) hooks->memory(what);
+  return call.returns(kOk);
+}
+
+void changed_pool(Calling& call, PoolOperation operation, const PoolObject& pool) {
+  truth("\"what\": \"pool\", \"operation\": %u, \"address\": %lu, \"size\": %lu, \"time_ns\": %lu", uint32_t(operation),
+        pool.address, pool.size, mono());
+  if (hooks) hooks->pool(operation, pool, call.launch());
+}
+
+// Unified memory moves at 10 GB/s.
+void migrate(uint64_t address, uint64_t bytes, int from, int to, uint32_t cause) {
+  const uint64_t start = gpu_of(mono()), end = start + bytes / 10;
+  truth(
+      "\"what\": \"migration\", \"address\": %lu, \"bytes\": %lu, \"from\": %d, \"to\": %d, \"cause\": %u, "
+      "\"start_ns\": %lu, "
+      "\"end_ns\": %lu",
+      address, bytes, from, to, cause, mono_of(start), mono_of(end));
+  wait_for(end);
+  if (hooks) hooks->migrated({address, bytes, start, end, from, to, cause});
+}
+
+}  // namespace
+
 API int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
   Calling call(kDriverDomain, kCuMemAlloc, "cuMemAlloc_v2");
-  if (!usable() || !current) return call.returns(kNotInitializedError);
-  static std::atomic<uint64_t> top{0x7f0000000000};
-  *address = top.fetch_add((bytes + 511) / 512 * 512);
-  if (hooks) hooks->memory(true, *address, bytes, current, call.launch());
-  return call.returns(kOk);
+  return allocate(call, address, bytes, kDeviceMemory);
 }
 API int cuMemFree_v2(uint64_t address) {
   Calling call(kDriverDomain, kCuMemFree, "cuMemFree_v2");
-  if (hooks) hooks->memory(false, address, 0, current, call.launch());
+  return release(call, address);
+}
+API int cuMemAllocHost_v2(uint64_t* address, size_t bytes) {
+  Calling call(kDriverDomain, kCuMemAllocHost, "cuMemAllocHost_v2");
+  return allocate(call, address, bytes, kPinned);
+}
+API int cuMemFreeHost(uint64_t address) {
+  Calling call(kDriverDomain, kCuMemFreeHost, "cuMemFreeHost");
+  return release(call, address);
+}
+API int cuMemAllocManaged(uint64_t* address, size_t bytes, unsigned) {
+  Calling call(kDriverDomain, kCuMemAllocManaged, "cuMemAllocManaged");
+  return allocate(call, address, bytes, kManaged);
+}
+API int cuMemPoolCreate(PoolObject** pool, const void*) {
+  Calling call(kDriverDomain, kCuMemPoolCreate, "cuMemPoolCreate");
+  if (!usable() || !current) return call.returns(kNotInitializedError);
+  *pool = new PoolObject{0x600000000000 + (ids++ << 32), current->device};
+  changed_pool(call, kPoolCreated, **pool);
   return call.returns(kOk);
+}
+API int cuMemPoolDestroy(PoolObject* pool) {
+  Calling call(kDriverDomain, kCuMemPoolDestroy, "cuMemPoolDestroy");
+  changed_pool(call, kPoolDestroyed, *pool);
+  return call.returns(kOk);
+}
+API int cuMemPoolTrimTo(PoolObject* pool, size_t bytes) {
+  Calling call(kDriverDomain, kCuMemPoolTrimTo, "cuMemPoolTrimTo");
+  std::lock_guard lock(mutex);
+  pool->size = std::min(pool->size, (std::max<uint64_t>(bytes, pool->used) + kPoolGrows - 1) / kPoolGrows * kPoolGrows);
+  changed_pool(call, kPoolTrimmed, *pool);
+  return call.returns(kOk);
+}
+API int cuMemAllocFromPoolAsync(uint64_t* address, size_t bytes, PoolObject* pool, void* stream) {
+  Calling call(kDriverDomain, kCuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync");
+  return allocate(call, address, bytes, kDeviceMemory, stream, pool);
+}
+API int cuMemAllocAsync(uint64_t* address, size_t bytes, void* stream) {
+  Calling call(kDriverDomain, kCuMemAllocAsync, "cuMemAllocAsync");
+  if (!usable() || !current) return call.returns(kNotInitializedError);
+  std::lock_guard lock(mutex);
+  PoolObject*& pool = default_pools[current->device];
+  if (!pool) pool = new PoolObject{0x500000000000 + (ids++ << 32), current->device};
+  return allocate(call, address, bytes, kDeviceMemory, stream, pool);
+}
+API int cuMemFreeAsync(uint64_t address, void* stream) {
+  Calling call(kDriverDomain, kCuMemFreeAsync, "cuMemFreeAsync");
+  return release(call, address, stream);
+}
+API int cuMemPrefetchAsync(uint64_t address, size_t bytes, int device, void*) {
+  Calling call(kDriverDomain, kCuMemPrefetchAsync, "cuMemPrefetchAsync");
+  if (!usable() || !current) return call.returns(kNotInitializedError);
+  migrate(address, bytes, device < 0 ? int(current->device) : -1, device, 1);
+  return call.returns(kOk);
+}
+// The program, or a kernel (`device` 0 and on), touches unified memory that is not there.
+API void fake_cuda_touch(uint64_t address, uint64_t bytes, int device, uint64_t groups) {
+  if (hooks) hooks->page_fault(device, address, groups);
+  truth("\"what\": \"page_fault\", \"device\": %d, \"groups\": %lu", device, groups);
+  migrate(address, bytes, device < 0 ? int(current->device) : -1, device, 2);
 }
 API int cuMemcpyHtoD_v2(uint64_t, const void*, size_t bytes) {
   Calling call(kDriverDomain, kCuMemcpyHtoD, "cuMemcpyHtoD_v2");
@@ -673,6 +832,30 @@ API int cudaMalloc(uint64_t* address, size_t bytes) {
 API int cudaFree(uint64_t address) {
   RUNTIME(kCudaFree, "cudaFree");
   return call.returns(address ? cuMemFree_v2(address) : kOk);
+}
+API int cudaMallocHost(uint64_t* address, size_t bytes) {
+  RUNTIME(kCudaMallocHost, "cudaMallocHost");
+  return call.returns(cuMemAllocHost_v2(address, bytes));
+}
+API int cudaFreeHost(uint64_t address) {
+  RUNTIME(kCudaFreeHost, "cudaFreeHost");
+  return call.returns(cuMemFreeHost(address));
+}
+API int cudaMallocManaged(uint64_t* address, size_t bytes, unsigned flags) {
+  RUNTIME(kCudaMallocManaged, "cudaMallocManaged");
+  return call.returns(cuMemAllocManaged(address, bytes, flags));
+}
+API int cudaMallocAsync(uint64_t* address, size_t bytes, void* stream) {
+  RUNTIME(kCudaMallocAsync, "cudaMallocAsync");
+  return call.returns(cuMemAllocAsync(address, bytes, stream));
+}
+API int cudaFreeAsync(uint64_t address, void* stream) {
+  RUNTIME(kCudaFreeAsync, "cudaFreeAsync");
+  return call.returns(cuMemFreeAsync(address, stream));
+}
+API int cudaMemPrefetchAsync(uint64_t address, size_t bytes, int device, void* stream) {
+  RUNTIME(kCudaMemPrefetchAsync, "cudaMemPrefetchAsync");
+  return call.returns(cuMemPrefetchAsync(address, bytes, device, stream));
 }
 API int cudaStreamCreate(StreamObject** stream) {
   RUNTIME(kCudaStreamCreate, "cudaStreamCreate");

@@ -75,6 +75,8 @@ constexpr size_t size_of(uint32_t kind) {
       return kCuda >= 13010 ? 40 : kCuda >= 12060 ? 32 : kCuda >= 12040 ? 24 : 16;
     case kStream:
       return 24;
+    case kUnifiedMemoryCounter:
+      return kCuda >= 12080 ? 104 : 64;
     case kModule:
       return 24;
     case kJit:
@@ -97,6 +99,10 @@ struct Pending {
   Work work;
   uint64_t owner;
 };
+struct PendingEvent {
+  CudaEventRecord record;
+  uint64_t time, owner;
+};
 
 Callback callback;
 void* callback_user;
@@ -114,6 +120,8 @@ bool latency;
 auto& buffers = *new std::map<uint64_t, Buffer>;  // by thread, or 0
 auto& full = *new std::deque<Buffer>;
 auto& pending = *new std::deque<Pending>;
+auto& pending_events = *new std::deque<PendingEvent>;
+std::map<uint32_t, bool>& unified = *new std::map<uint32_t, bool>;  // counters of unified memory that were asked for
 auto& attributes = *new std::map<uint32_t, std::string>;
 size_t dropped;
 bool delivering, worker_runs;
@@ -184,7 +192,9 @@ bool request(uint64_t owner, Buffer& buffer) {
     OverheadRecord record{};
     record.kind = kOverhead, record.overhead = kBufferRequest, record.object = kObjectThread;
     record.object_id[0] = uint32_t(getpid()), record.object_id[1] = thread_number();
-    record.start = client_now(), record.end = record.start + 500;
+    const std::string asked = setting("OVERHEAD_NS");
+    record.start = client_now(),
+    record.end = record.start + (asked.empty() ? 500 : strtoull(asked.c_str(), nullptr, 10));
     store(owner, &record, kOverhead);
   }
   return true;
@@ -275,6 +285,10 @@ void process(bool all) {
     } else {
       ++each;
     }
+  while (!pending_events.empty() && (pending_events.front().time <= now || all)) {
+    store(pending_events.front().owner, &pending_events.front().record, kCudaEvent);
+    pending_events.pop_front();
+  }
 }
 
 void deliver() {  // buffers come back on a thread of CUPTI's (Kineto)
@@ -378,6 +392,7 @@ void on_synchronized(const Call&, const Synchronization& what, bool begins) {
       SynchronizationRecord r{};
       r.kind = kSynchronization, r.type = what.type, r.start = synchronization_start, r.end = end;
       r.correlation = what.correlation, r.context = what.context, r.stream = what.stream, r.event = what.event;
+      r.event_sync = what.event_number;
       store(owner(), &r, kSynchronization);
     }
   }
@@ -429,28 +444,71 @@ void on_event(EventObject* event, uint32_t correlation) {
   CudaEventRecord r{};
   r.kind = kCudaEvent, r.correlation = correlation, r.context = uint32_t(event->stream->context->id);
   r.stream = uint32_t(event->stream->id), r.event = uint32_t(event->id), r.device = event->stream->context->device;
-  store(owner(), &r, kCudaEvent);
+  r.event_sync = event->number;
+  // Kineto finds such records behind those of the waits for them: it keeps these back.
+  if (setting("EVENTS").empty())
+    store(owner(), &r, kCudaEvent);
+  else
+    pending_events.push_back({r, event->time, owner()});
 }
-void on_memory(bool allocated, uint64_t address, uint64_t bytes, ContextObject* context, uint32_t correlation) {
+void on_memory(const MemoryEvent& what) {
   std::lock_guard lock(mutex);
   if (!kinds[kMemory]) return;
   MemoryRecord r{};
-  r.kind = kMemory, r.operation = allocated ? kAllocation : strobe::cupti::kRelease, r.memory_kind = kDeviceMemory;
-  r.correlation = correlation, r.address = address, r.bytes = bytes, r.timestamp = client_now();
-  r.process = uint32_t(getpid()), r.device = context->device, r.context = uint32_t(context->id);
+  r.kind = kMemory, r.operation = what.allocated ? kAllocation : strobe::cupti::kRelease, r.memory_kind = what.kind;
+  r.correlation = what.correlation, r.address = what.address, r.timestamp = client_now(), r.program_counter = 0xabc000;
+  // The header says "allocated" of the size; whether releases have it is not said. Both are tried.
+  if (what.allocated || setting("RELEASED") != "unknown") r.bytes = what.bytes;
+  r.process = uint32_t(getpid()), r.device = what.context->device, r.context = uint32_t(what.context->id);
+  r.stream = what.stream ? uint32_t(what.stream->id) : kNoStream, r.is_async = what.stream != nullptr;  // header
+  if (what.pool) {
+    r.pool_type = kLocalPool, r.pool_address = what.pool->address, r.pool_release_threshold = what.pool->threshold;
+    r.pool_size = what.pool->size, r.pool_utilized_size = what.pool->used;
+  }
   store(owner(), &r, kMemory);
 }
-void on_compiled(ContextObject* context, uint32_t correlation) {
+void on_pool(PoolOperation operation, const PoolObject& pool, uint32_t correlation) {
+  std::lock_guard lock(mutex);
+  if (!kinds[kMemoryPool]) return;
+  MemoryPoolRecord r{};
+  r.kind = kMemoryPool, r.operation = operation, r.type = kLocalPool, r.correlation = correlation;
+  r.process = uint32_t(getpid()), r.device = pool.device, r.address = pool.address, r.size = pool.size;
+  r.release_threshold = pool.threshold, r.timestamp = client_now(), r.utilized_size = pool.used;
+  store(owner(), &r, kMemoryPool);
+}
+void store_unified(UnifiedMemoryKind kind, UnifiedMemoryRecord r) {
+  if (!kinds[kUnifiedMemoryCounter] || !unified[kind]) return;  // only what was configured (header)
+  r.kind = kUnifiedMemoryCounter, r.counter = kind, r.process = uint32_t(getpid());
+  store(owner(), &r, kUnifiedMemoryCounter);
+}
+void on_migrated(const Migration& what) {
+  std::lock_guard lock(mutex);
+  UnifiedMemoryRecord r{};
+  read_pair(gpu_at, cpu_at);
+  r.value = what.bytes, r.address = what.address, r.flags = what.cause;
+  r.start = client_time(what.start), r.end = client_time(what.end);
+  r.source = uint32_t(what.from), r.destination = uint32_t(what.to);
+  store_unified(what.to < 0 ? kUnifiedDeviceToHost : what.from < 0 ? kUnifiedHostToDevice : kUnifiedDeviceToDevice, r);
+}
+void on_page_fault(int device, uint64_t address, uint64_t groups) {
+  std::lock_guard lock(mutex);
+  UnifiedMemoryRecord r{};
+  // Of the host's: the code that met it, and no end (header).
+  r.value = device < 0 ? 0xabc000 : groups, r.address = address, r.start = client_now(), r.source = uint32_t(device);
+  r.end = device < 0 ? 0 : r.start + 1000;
+  store_unified(device < 0 ? kCpuPageFault : kGpuPageFaults, r);
+}
+void on_compiled(ContextObject* context, uint32_t correlation, uint64_t ns) {
   std::lock_guard lock(mutex);
   if (!kinds[kJit]) return;
   JitRecord r{};
   r.kind = kJit, r.entry = kPtxToCubin, r.operation = kCompile, r.device = context->device, r.end = client_now();
-  r.start = r.end - 1000, r.correlation = correlation, r.process = uint32_t(getpid()), r.thread = thread_number();
+  r.start = r.end - ns, r.correlation = correlation, r.process = uint32_t(getpid()), r.thread = thread_number();
   store(owner(), &r, kJit);
 }
 
-const Hooks all_hooks{on_enter,   on_leave,  on_resource, on_work,   on_synchronized,
-                      on_context, on_stream, on_event,    on_memory, on_compiled};
+const Hooks all_hooks{on_enter, on_leave,  on_resource, on_work,     on_synchronized, on_context, on_stream,
+                      on_event, on_memory, on_pool,     on_migrated, on_page_fault,   on_compiled};
 
 // CUPTI works only in a process that has the driver. Without: 15 up to 12.9, 999 from 13.0 (measured).
 constexpr Result kUnattached = kCuda >= 13000 ? Result(kUnknownError) : Result(kNotInitialized);
@@ -483,6 +541,12 @@ const Name names[] = {
     {kRuntimeDomain, kCudaGetDevice, "cudaGetDevice_v3020"},
     {kRuntimeDomain, kCudaMalloc, "cudaMalloc_v3020"},
     {kRuntimeDomain, kCudaFree, "cudaFree_v3020"},
+    {kRuntimeDomain, kCudaMallocHost, "cudaMallocHost_v3020"},
+    {kRuntimeDomain, kCudaFreeHost, "cudaFreeHost_v3020"},
+    {kRuntimeDomain, kCudaMallocManaged, "cudaMallocManaged_v6000"},
+    {kRuntimeDomain, kCudaMemPrefetchAsync, "cudaMemPrefetchAsync_v8000"},
+    {kRuntimeDomain, kCudaMallocAsync, "cudaMallocAsync_v11020"},
+    {kRuntimeDomain, kCudaFreeAsync, "cudaFreeAsync_v11020"},
     {kRuntimeDomain, kCudaMemcpyAsync, "cudaMemcpyAsync_v3020"},
     {kRuntimeDomain, kCudaMemsetAsync, "cudaMemsetAsync_v3020"},
     {kRuntimeDomain, kCudaStreamCreate, "cudaStreamCreate_v3020"},
@@ -512,6 +576,16 @@ const Name names[] = {
     {kDriverDomain, kCuCtxCreate, "cuCtxCreate_v2"},
     {kDriverDomain, kCuMemAlloc, "cuMemAlloc_v2"},
     {kDriverDomain, kCuMemFree, "cuMemFree_v2"},
+    {kDriverDomain, kCuMemFreeHost, "cuMemFreeHost"},
+    {kDriverDomain, kCuMemAllocHost, "cuMemAllocHost_v2"},
+    {kDriverDomain, kCuMemAllocManaged, "cuMemAllocManaged"},
+    {kDriverDomain, kCuMemPrefetchAsync, "cuMemPrefetchAsync"},
+    {kDriverDomain, kCuMemAllocAsync, "cuMemAllocAsync"},
+    {kDriverDomain, kCuMemFreeAsync, "cuMemFreeAsync"},
+    {kDriverDomain, kCuMemPoolTrimTo, "cuMemPoolTrimTo"},
+    {kDriverDomain, kCuMemPoolCreate, "cuMemPoolCreate"},
+    {kDriverDomain, kCuMemPoolDestroy, "cuMemPoolDestroy"},
+    {kDriverDomain, kCuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync"},
     {kDriverDomain, kCuMemcpyHtoD, "cuMemcpyHtoD_v2"},
     {kDriverDomain, kCuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2"},
     {kDriverDomain, kCuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2"},
@@ -614,6 +688,7 @@ static Result enable(Kind kind, const char* name, bool dump, std::unique_lock<st
   if ((kind == kKernel && kinds[kConcurrentKernel]) || (kind == kConcurrentKernel && kinds[kKernel]))
     return kNotCompatible;
   kinds[kind] = ever_enabled = true;
+  if (kind == kUnifiedMemoryCounter) of_driver<void (*)(int)>("fake_cuda_tell_unified_memory")(1);
   if (kind == kKernel) of_driver<void (*)(int)>("fake_cuda_serialize")(1);  // header: kernels run one after the other
   if (kind == kDriver || kind == kRuntime) {  // header: the kind overrides what was said of single functions before it
     const Domain domain = kind == kDriver ? kDriverDomain : kRuntimeDomain;
@@ -756,6 +831,18 @@ API cuptiActivityEnableLatencyTimestamps(uint8_t enable) {
 }
 API cuptiActivityEnableLaunchAttributes(uint8_t) {
   BEGIN("ActivityEnableLaunchAttributes");
+  return kSuccess;
+}
+API cuptiActivityConfigureUnifiedMemoryCounter(UnifiedMemoryConfig* configs, uint32_t count) {
+  BEGIN("ActivityConfigureUnifiedMemoryCounter");
+  if (!configs || !count) return kInvalidParameter;  // header
+  // header: after the driver's initialization; before the kind is enabled, which is taken at its word
+  if (!of_driver<int (*)()>("fake_cuda_initialized")()) return kNotInitialized;
+  if (kinds[kUnifiedMemoryCounter]) return kInvalidOperation;
+  for (uint32_t i = 0; i < count; i++) {
+    if (configs[i].counter < 1 || configs[i].counter > 8) return kInvalidParameter;
+    unified[configs[i].counter] = configs[i].enable != 0;
+  }
   return kSuccess;
 }
 API cuptiActivityPushExternalCorrelationId(uint32_t kind, uint64_t id) {

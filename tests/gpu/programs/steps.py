@@ -260,6 +260,65 @@ assert not cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(1
 
 
 @step
+def levels() -> None:
+    """--trace +cuda+memory+events: what the program says that it allocated, moved and waited for against the trace."""
+    import strobe
+
+    need_gpu(), need_cupti()
+    program = compiled("memory.c", "memory")
+    options = ("--keep", "all", "--trace", "+cuda+memory+events")
+    done = recorded("levels.strobe", "--", program, options=options)
+    check("the program ends as it does alone", done.returncode == 0, done.stderr[-300:] or done.returncode)
+    told = rows_of(done.stdout)
+    trace = strobe.open("levels.strobe")
+    for row in trace.quality.to_pylist():
+        if str(row["what"]).startswith("gpu_"):
+            figure(str(row["what"]), row["text"] or row["value"])
+    rows = trace.side_table("allocations").to_arrow().to_pylist()
+    size_of = {each["address"]: each["bytes"] for each in told if each["what"] == "allocation"}
+    for each in told:
+        if each["what"] == "allocation":
+            found = [
+                (row["size_bytes"], row["memory_kind"])
+                for row in rows
+                if row["address"] == each["address"] and row["correlation"]
+            ]
+            check(
+                f"{each['kind']}, {each['bytes']} bytes: allocated and released once",
+                sorted(size for size, _ in found if size) == [-each["bytes"], each["bytes"]]
+                and {kind for size, kind in found if size} == {each["kind"]},
+                found,
+            )
+    check("as many releases as allocations", len(size_of) == sum(each["what"] == "release" for each in told))
+    last = {row["memory_kind"]: row["total_allocated_bytes"] for row in rows}
+    check("nothing is in use at the end", not any(last.values()), last)
+    figure("changes of pools", [(row["name"], row["total_reserved_bytes"]) for row in rows if row["name"]])
+    moved = trace.side_table("copy_spans").to_arrow().to_pylist()
+    refused = any(row["what"] == "gpu_no_migrations_of_unified_memory" for row in trace.quality.to_pylist())
+    for device, kind in ((0, "Unified HtoD"), (-1, "Unified DtoH")):
+        wanted = sum(each["bytes"] for each in told if each["what"] == "migration" and each["to"] == device)
+        found_bytes = sum(row["size_bytes"] for row in moved if row["copy_kind"] == kind)
+        figure(f"{kind}: bytes told, bytes asked for", [found_bytes, wanted])
+        # Memory that nobody has touched yet does not move to the GPU: it begins there.
+        if kind == "Unified DtoH" and not refused:
+            check(f"{kind}: what moved is a copy", found_bytes > 0, found_bytes)
+    waits = trace.side_table("sync_spans").to_arrow().to_pylist()
+    of_streams = [row for row in waits if row["sync_kind"] == "Stream Wait Event"]
+    known = [row for row in of_streams if row["wait_on_correlation"]]
+    wanted = sum(each["what"] == "wait" for each in told)
+    check("each wait of a stream is there once", len(of_streams) == wanted, [len(of_streams), wanted])
+    check("each names the call that recorded its event", len(known) == wanted, [len(known), wanted])
+    check(
+        "that call came just before, on the other stream",
+        all(
+            0 < row["correlation"] - row["wait_on_correlation"] <= 2 and row["stream"] != row["wait_on_stream"]
+            for row in known
+        ),
+    )
+    figure("kinds of waits", Counter(row["sync_kind"] for row in waits))
+
+
+@step
 def exits() -> None:
     """However the program ends, its kernels are there, and nothing hangs."""
     import strobe

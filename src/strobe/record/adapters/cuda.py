@@ -10,8 +10,9 @@ import os
 import sys
 
 from strobe.native import core, library
-from strobe.record.config import Session
+from strobe.record.config import SESSION_VARIABLE, Session
 from strobe.record.imports import after_import
+from strobe.record.options import levels
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 VARIABLE = "CUDA_INJECTION64_PATH"
 # Read by native/adapters/cupti/library.cpp: files to try, with colons.
 CANDIDATES = "STROBE_CUPTI_CANDIDATES"
+# Read by native/core/from_environment.cpp where there is no session in the environment: strobe.record().
+LEVELS = "STROBE_LEVELS"
 
 
 class Cuda:
@@ -48,6 +51,8 @@ class Cuda:
             os.environ.pop(VARIABLE, None)
         else:
             os.environ[VARIABLE] = library()
+            if SESSION_VARIABLE not in os.environ:
+                os.environ[LEVELS] = ",".join(levels(settings.options["trace"]))
             if found := of_packages(sys.path):
                 os.environ[CANDIDATES] = os.pathsep.join(found)
         after_import("torch", self._torch_imported)
