@@ -210,6 +210,21 @@ def test_unified_memory_that_moves_is_a_copy_and_its_page_faults_are_counted(tmp
     assert (counted["gpu_page_faults"], counted["gpu_cpu_page_faults"]) == (3, 1)
 
 
+def test_a_prefetch_is_no_launch_that_something_is_to_come_of(tmp_path: Path) -> None:
+    """Decisions about iterations would wait for it, and the trace would say that something is missing."""
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        gpu.prefetch(gpu.allocate_managed(4096), 4096, 0)
+        gpu.launch("work")
+        gpu.synchronize()
+        time.sleep(4.5)  # a launch is given up after 3 s
+        """,
+    )
+    assert "gpu_launches_without_work" not in {row["what"] for row in ran.trace.quality.to_pylist()}
+
+
 EVENTS = """
 gpu = fake_cuda.Gpu()
 streams = [gpu.stream(non_blocking=True) for _ in range(2)]
@@ -256,6 +271,29 @@ def test_every_wait_names_the_call_that_recorded_what_it_waits_for(tmp_path: Pat
     rows = ran.trace.locations.to_pylist()
     assert {row["name"] for row in rows if row["kind"] == "stream"} == {"stream 8", "stream 9"}
     assert {row["kind"] for row in rows if str(row["name"]).startswith("waits")} == {"task"}
+
+
+def test_a_wait_is_kept_back_until_its_event_is_told(tmp_path: Path) -> None:
+    """Where the event's record comes when the GPU is there, which is long after CUPTI was asked for the wait's."""
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        a, b = gpu.stream(non_blocking=True), gpu.stream(non_blocking=True)
+        gpu.launch("long", stream=a, ns=1_600_000_000)
+        gpu.wait(b, gpu.event(a))
+        gpu.launch("after", stream=b)
+        gpu.synchronize(b)
+        """,
+        options=("--trace", "+cuda+events"),
+        EVENTS="late",
+    )
+    rows = ran.trace.sql("select wait_on_correlation, wait_on_stream from sync_spans order by start_ns").to_pylist()
+    wait, _ = ran.did("synchronization")
+    assert rows == [
+        {"wait_on_correlation": wait["recorded_by"], "wait_on_stream": wait["recorded_on"]},
+        {"wait_on_correlation": None, "wait_on_stream": None},
+    ]
 
 
 DEPENDS = """
@@ -316,7 +354,7 @@ gpu.synchronize()
 
 
 def test_allocations_of_all_iterations_stay_and_waits_go_with_theirs(tmp_path: Path) -> None:
-    """What is in use is a sum over all of the run: no iteration can be left out of it."""
+    """What is in use is a sum over all of the run: no iteration can be left out of it (test_streams.cpp has more)."""
     ran = record(tmp_path, LOOP, options=("--keep", "8", "--trace", "+cuda+memory+events"))
     rows = expected(ran)
     assert len(rows) == 300 + 300 + 30

@@ -49,7 +49,7 @@ constexpr Chosen kRuntimeCalls[] = {
     {"cudaHostAlloc", false},
     {"cudaHostRegister", false},
     {"cudaHostUnregister", false},
-    {"cudaMemPrefetch", true},
+    {"cudaMemPrefetch", false},  // what moves is told without the number of its call
     {"cudaDeviceSynchronize", false},
     {"cudaThreadSynchronize", false},
     {"cudaStreamSynchronize", false},
@@ -78,7 +78,7 @@ constexpr Chosen kDriverCalls[] = {
     {"cuMemFree", false},
     {"cuMemCreate", false},
     {"cuMemMap", false},
-    {"cuMemPrefetch", true},
+    {"cuMemPrefetch", false},
     {"cuCtxSynchronize", false},
     {"cuStreamSynchronize", false},
     {"cuEventSynchronize", false},

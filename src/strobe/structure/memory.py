@@ -77,13 +77,24 @@ def allocator_curves(trace: Trace) -> list[Curve]:
     ]
 
 
-def steps_of(curve: Curve, until_ns: int) -> tuple[Ints, Ints]:
-    """Return times and bytes of a line with a corner at each change: what is in use stays until it changes."""
+def steps_of(curve: Curve, until_ns: int, most: int = 1 << 17) -> tuple[Ints, Ints]:
+    """Return times and bytes of a line with a corner at each change: what is in use stays until it changes.
+
+    Of more than `most` changes: the lowest and the highest of each of `most` / 2 equal parts of the time.
+    """
     before = np.concatenate(([curve.allocated[0] - curve.change[0]], curve.allocated[:-1]))
     earlier = np.maximum(curve.time_ns - 1, np.concatenate((curve.time_ns[:1] - 1, curve.time_ns[:-1])))
+    if len(curve.time_ns) > most:
+        length = int(curve.time_ns[-1] - curve.time_ns[0]) + 1
+        part = (curve.time_ns - curve.time_ns[0]) // -(-length * 2 // most)
+        extremes = (np.lexsort((sign * curve.allocated, part)) for sign in (1, -1))
+        shown = np.unique(np.concatenate([at[np.flatnonzero(np.diff(part[at], prepend=-1))] for at in extremes]))
+    else:
+        shown = np.arange(len(curve.time_ns))
     end = np.array([max(until_ns, int(curve.time_ns[-1]))])
-    times = np.concatenate((np.stack((earlier, curve.time_ns), axis=1).ravel(), end))
-    return times, np.concatenate((np.stack((before, curve.allocated), axis=1).ravel(), curve.allocated[-1:]))
+    times = np.stack((earlier[shown], curve.time_ns[shown]), axis=1).ravel()
+    levels = np.stack((before[shown], curve.allocated[shown]), axis=1).ravel()
+    return np.concatenate((times, end)), np.concatenate((levels, curve.allocated[-1:]))
 
 
 def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]:
