@@ -157,7 +157,8 @@ void LateSpans::feed_others(PathTable& paths) {
       const bool beside = beside_streams(stream.second);
       const bool task = beside && stream.second != kUnifiedMemoryStream;
       w.u64(stream.second), w.u8(task ? 2 : 1);
-      w.text(beside ? name_beside_streams(stream.second) : "stream " + std::to_string(stream.second));
+      w.text(beside ? name_beside_streams(uint32_t(stream.first), stream.second)
+                    : "stream " + std::to_string(stream.second));
       w.u64(uint64_t(stream.first));
       append_chunk(chunks_, kLocationChunk, next, 1, w.bytes);
       LocationBuilder builder(next++, paths);

@@ -158,7 +158,7 @@ def test_nothing_of_it_is_enabled_unless_it_is_asked_for(tmp_path: Path) -> None
         assert len(ran.trace.sql("select * from sync_spans").to_pylist()) == (1 if said else 0)
         assert {row["name"] for row in allocations(ran.trace)} == (set(POOL_CHANGES.values()) if said else set())
         locations = {row["name"] for row in ran.trace.locations.to_pylist() if row["kind"] != "thread"}
-        assert locations == ({"memory", "waits"} if said else set())
+        assert locations == ({"GPU 0 memory", "GPU 0 waits"} if said else set())
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -270,7 +270,7 @@ def test_every_wait_names_the_call_that_recorded_what_it_waits_for(tmp_path: Pat
     # They are beside the streams, and no time of the program's.
     rows = ran.trace.locations.to_pylist()
     assert {row["name"] for row in rows if row["kind"] == "stream"} == {"stream 8", "stream 9"}
-    assert {row["kind"] for row in rows if str(row["name"]).startswith("waits")} == {"task"}
+    assert {row["kind"] for row in rows if str(row["name"]).startswith("GPU 0 waits")} == {"task"}
 
 
 def test_a_wait_is_kept_back_until_its_event_is_told(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_kill_takes_no_allocation_and_no_wait(tmp_path: Path, quietly: float) 
     names = Counter(each["name"] for each in attributed(ran.trace))
     assert names["first"] + names["second"] == 160 or quietly == 0  # a kill may take names of kernels
     kinds = {row["name"]: row["kind"] for row in ran.trace.locations.to_pylist() if row["kind"] != "thread"}
-    assert (kinds["memory"], kinds["waits"], kinds["stream 9"]) == ("task", "task", "stream")
+    assert (kinds["GPU 0 memory"], kinds["GPU 0 waits"], kinds["stream 9"]) == ("task", "task", "stream")
 
 
 def test_what_is_in_use_counts_what_was_allocated_between_two_windows(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ namespace strobe::cupti {
 // Locations of a device beside its streams, by numbers that no stream has.
 constexpr uint32_t kMemoryStream = 0xfffffff0, kUnifiedMemoryStream = 0xfffffff1, kWaitsStream = 0xfffffff2;
 inline bool beside_streams(uint32_t stream) { return stream >= kMemoryStream; }
-const char* name_beside_streams(uint32_t stream);
+std::string name_beside_streams(uint32_t device, uint32_t stream);
 
 struct DeviceSpan {
   uint32_t device, context, stream, correlation;
