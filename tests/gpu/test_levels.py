@@ -417,6 +417,32 @@ def test_what_is_in_use_counts_what_was_allocated_between_two_windows(tmp_path: 
     assert found == [(1000, 1000), (300_000, 321_000)]
 
 
+def test_a_kill_leaves_what_is_in_use_where_it_was(tmp_path: Path) -> None:
+    """The last rows, which nobody had told the core of, say how much came and went, not how much there is."""
+    ran = record(
+        tmp_path,
+        """
+        import strobe
+        gpu = fake_cuda.Gpu()
+        strobe.pause()
+        gpu.allocate(20_000)
+        strobe.resume()
+        first = gpu.allocate(300_000)
+        time.sleep(2.5)
+        gpu.allocate(7)
+        gpu.free(first)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        options=("--trace", "+cuda+memory"),
+        expected=-signal.SIGKILL,
+    )
+    found = [(row["size_bytes"], row["total_allocated_bytes"]) for row in allocations(ran.trace)]
+    assert found == [(300_000, 320_000), (7, None), (-300_000, None)]
+    (curve,) = (row for row in ran.trace.memory().to_pylist() if row["memory"] == "Device")
+    assert (curve["first_bytes"], curve["peak_bytes"], curve["last_bytes"]) == (20_000, 320_007, 20_007)
+    assert not curve["exact"]
+
+
 def test_a_program_that_records_itself_asks_in_the_same_way(tmp_path: Path) -> None:
     program = """
         import fake_cuda, strobe

@@ -103,13 +103,18 @@ def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]
     pools = zip(*np.unique(np.stack((device_type, device, kind)), axis=1).tolist(), strict=True)
     for of_type, of_device, text in sorted(pools, key=lambda pool: (pool[0] != _GPU, *pool)):
         mine = order[(device_type[order] == of_type) & (device[order] == of_device) & (kind[order] == text)]
-        exact = bool((total[mine] >= 0).all())
-        level = total[mine] if exact else np.cumsum(size[mine])
-        # What was allocated before the first event and is freed later was in use, too.
-        level = level if exact else level - min(0, int(level.min()))
+        known = total[mine] >= 0
+        level = np.cumsum(size[mine])
+        if known.any():
+            # Where the total is not told (a kill takes that of the last events), it counts on from where it was.
+            last = np.maximum.accumulate(np.where(known, np.arange(len(known)), int(known.argmax())))
+            level += (total[mine] - level)[last]
+        else:
+            # What was allocated before the first event and is freed later was in use, too.
+            level -= min(0, int(level.min()))
         name = texts.text(text) or _NAMES.get(of_type, "allocator")
         columns = (time[mine], level, reserved[mine], size[mine], location[mine])
-        yield Curve(process, rank, name, of_device if of_device >= 0 else None, exact, *columns)
+        yield Curve(process, rank, name, of_device if of_device >= 0 else None, bool(known.all()), *columns)
 
 
 def _events(trace: Trace, process: int) -> tuple[Ints, Texts]:
