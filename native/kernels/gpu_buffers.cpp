@@ -167,7 +167,7 @@ void LateSpans::feed_others(PathTable& paths) {
       const bool task = calls || (beside && stream.second != kUnifiedMemoryStream);
       w.u64(stream.second), w.u8(task ? kOfTask : kOfStream);
       w.text(calls    ? calls_row(stream.second)
-             : beside ? name_beside_streams(stream.second)
+             : beside ? name_beside_streams(stream.first, stream.second)
                       : "stream " + std::to_string(stream.second));
       w.u64(calls ? uint64_t(-1) : stream.first);
       append_chunk(chunks_, kLocationChunk, next, 1, w.bytes);

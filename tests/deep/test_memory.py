@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 
+from strobe.structure.memory import allocator_curves, steps_of
 from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, kernel, operator, profile, step
 from tests.unit.hand_made import HandMadeProcess, make_trace, span
@@ -145,3 +146,20 @@ def test_public_profiles_against_the_json(public, name):
         assert (row["peak_time_ns"] // US + zero) in {
             event["ts"] for event, level in zip(made, levels, strict=True) if level + up == row["peak_bytes"]
         }
+
+
+def test_a_line_has_a_corner_at_each_change_and_of_too_many_the_extremes(tmp_path):
+    """As the page draws it: what is in use stays until it changes, and until the end."""
+    sizes = [100, -40, 200, -200, 300, -10, 5, -355]
+    trace = profile(tmp_path, *(change(10 * at, size) for at, size in enumerate(sizes)))
+    (curve,) = allocator_curves(trace)
+    times, levels = steps_of(curve, 200 * US)
+    assert levels.tolist() == [0, 100, 100, 60, 60, 260, 260, 60, 60, 360, 360, 350, 350, 355, 355, 0, 0]
+    assert times.tolist() == [
+        *(each for at in range(len(sizes)) for each in (10 * at * US - 1, 10 * at * US)),
+        200 * US,
+    ]
+    times, levels = steps_of(curve, 0, most=4)
+    # Halves of 35 us: the highest and the lowest of each.
+    assert levels.tolist() == [100, 60, 60, 260, 60, 360, 355, 0, 0]
+    assert times.tolist() == sorted(times.tolist())

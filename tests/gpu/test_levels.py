@@ -158,7 +158,7 @@ def test_nothing_of_it_is_enabled_unless_it_is_asked_for(tmp_path: Path) -> None
         assert len(ran.trace.sql("select * from sync_spans").to_pylist()) == (1 if said else 0)
         assert {row["name"] for row in allocations(ran.trace)} == (set(POOL_CHANGES.values()) if said else set())
         locations = {row["name"] for row in ran.trace.locations.to_pylist() if row["kind"] != "thread"}
-        assert locations == ({"memory", "waits"} if said else set())
+        assert locations == ({"GPU 0 memory", "GPU 0 waits"} if said else set())
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -210,6 +210,21 @@ def test_unified_memory_that_moves_is_a_copy_and_its_page_faults_are_counted(tmp
     assert (counted["gpu_page_faults"], counted["gpu_cpu_page_faults"]) == (3, 1)
 
 
+def test_a_prefetch_is_no_launch_that_something_is_to_come_of(tmp_path: Path) -> None:
+    """Decisions about iterations would wait for it, and the trace would say that something is missing."""
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        gpu.prefetch(gpu.allocate_managed(4096), 4096, 0)
+        gpu.launch("work")
+        gpu.synchronize()
+        time.sleep(4.5)  # a launch is given up after 3 s
+        """,
+    )
+    assert "gpu_launches_without_work" not in {row["what"] for row in ran.trace.quality.to_pylist()}
+
+
 EVENTS = """
 gpu = fake_cuda.Gpu()
 streams = [gpu.stream(non_blocking=True) for _ in range(2)]
@@ -255,7 +270,30 @@ def test_every_wait_names_the_call_that_recorded_what_it_waits_for(tmp_path: Pat
     # They are beside the streams, and no time of the program's.
     rows = ran.trace.locations.to_pylist()
     assert {row["name"] for row in rows if row["kind"] == "stream"} == {"stream 8", "stream 9"}
-    assert {row["kind"] for row in rows if str(row["name"]).startswith("waits")} == {"task"}
+    assert {row["kind"] for row in rows if str(row["name"]).startswith("GPU 0 waits")} == {"task"}
+
+
+def test_a_wait_is_kept_back_until_its_event_is_told(tmp_path: Path) -> None:
+    """Where the event's record comes when the GPU is there, which is long after CUPTI was asked for the wait's."""
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        a, b = gpu.stream(non_blocking=True), gpu.stream(non_blocking=True)
+        gpu.launch("long", stream=a, ns=1_600_000_000)
+        gpu.wait(b, gpu.event(a))
+        gpu.launch("after", stream=b)
+        gpu.synchronize(b)
+        """,
+        options=("--trace", "+cuda+events"),
+        EVENTS="late",
+    )
+    rows = ran.trace.sql("select wait_on_correlation, wait_on_stream from sync_spans order by start_ns").to_pylist()
+    wait, _ = ran.did("synchronization")
+    assert rows == [
+        {"wait_on_correlation": wait["recorded_by"], "wait_on_stream": wait["recorded_on"]},
+        {"wait_on_correlation": None, "wait_on_stream": None},
+    ]
 
 
 DEPENDS = """
@@ -316,7 +354,7 @@ gpu.synchronize()
 
 
 def test_allocations_of_all_iterations_stay_and_waits_go_with_theirs(tmp_path: Path) -> None:
-    """What is in use is a sum over all of the run: no iteration can be left out of it."""
+    """What is in use is a sum over all of the run: no iteration can be left out of it (test_streams.cpp has more)."""
     ran = record(tmp_path, LOOP, options=("--keep", "8", "--trace", "+cuda+memory+events"))
     rows = expected(ran)
     assert len(rows) == 300 + 300 + 30
@@ -356,7 +394,7 @@ def test_a_kill_takes_no_allocation_and_no_wait(tmp_path: Path, quietly: float) 
     names = Counter(each["name"] for each in attributed(ran.trace))
     assert names["first"] + names["second"] == 160 or quietly == 0  # a kill may take names of kernels
     kinds = {row["name"]: row["kind"] for row in ran.trace.locations.to_pylist() if row["kind"] != "thread"}
-    assert (kinds["memory"], kinds["waits"], kinds["stream 9"]) == ("task", "task", "stream")
+    assert (kinds["GPU 0 memory"], kinds["GPU 0 waits"], kinds["stream 9"]) == ("task", "task", "stream")
 
 
 def test_what_is_in_use_counts_what_was_allocated_between_two_windows(tmp_path: Path) -> None:
@@ -377,6 +415,32 @@ def test_what_is_in_use_counts_what_was_allocated_between_two_windows(tmp_path: 
     )
     found = [(row["size_bytes"], row["total_allocated_bytes"]) for row in allocations(ran.trace)]
     assert found == [(1000, 1000), (300_000, 321_000)]
+
+
+def test_a_kill_leaves_what_is_in_use_where_it_was(tmp_path: Path) -> None:
+    """The last rows, which nobody had told the core of, say how much came and went, not how much there is."""
+    ran = record(
+        tmp_path,
+        """
+        import strobe
+        gpu = fake_cuda.Gpu()
+        strobe.pause()
+        gpu.allocate(20_000)
+        strobe.resume()
+        first = gpu.allocate(300_000)
+        time.sleep(2.5)
+        gpu.allocate(7)
+        gpu.free(first)
+        os.kill(os.getpid(), signal.SIGKILL)
+        """,
+        options=("--trace", "+cuda+memory"),
+        expected=-signal.SIGKILL,
+    )
+    found = [(row["size_bytes"], row["total_allocated_bytes"]) for row in allocations(ran.trace)]
+    assert found == [(300_000, 320_000), (7, None), (-300_000, None)]
+    (curve,) = (row for row in ran.trace.memory().to_pylist() if row["memory"] == "Device")
+    assert (curve["first_bytes"], curve["peak_bytes"], curve["last_bytes"]) == (20_000, 320_007, 20_007)
+    assert not curve["exact"]
 
 
 def test_a_program_that_records_itself_asks_in_the_same_way(tmp_path: Path) -> None:

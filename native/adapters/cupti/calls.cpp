@@ -28,7 +28,7 @@ constexpr Chosen kRuntimeCalls[] = {
     {"cudaHostAlloc", false},
     {"cudaHostRegister", false},
     {"cudaHostUnregister", false},
-    {"cudaMemPrefetch", true},
+    {"cudaMemPrefetch", false},  // what moves is told without the number of its call
     {"cudaDeviceSynchronize", false},
     {"cudaThreadSynchronize", false},
     {"cudaStreamSynchronize", false},
@@ -57,7 +57,7 @@ constexpr Chosen kDriverCalls[] = {
     {"cuMemFree", false},
     {"cuMemCreate", false},
     {"cuMemMap", false},
-    {"cuMemPrefetch", true},
+    {"cuMemPrefetch", false},
     {"cuCtxSynchronize", false},
     {"cuStreamSynchronize", false},
     {"cuEventSynchronize", false},

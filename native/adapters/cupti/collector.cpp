@@ -453,9 +453,8 @@ void Collector::watch_times() {
 
 strobe_stream* Collector::stream_of(const DeviceSpan& span) {
   if (beside_streams(span.stream)) {
-    const char* name = name_beside_streams(span.stream);
-    return (span.stream == kUnifiedMemoryStream ? strobe_stream_open : strobe_beside_streams_open)(name, span.device,
-                                                                                                   span.stream);
+    auto* open = span.stream == kUnifiedMemoryStream ? strobe_stream_open : strobe_beside_streams_open;
+    return open(name_beside_streams(span.device, span.stream).c_str(), span.device, span.stream);
   }
   strobe_stream*& stream = streams_[{span.context, span.stream}];
   if (stream) return stream;

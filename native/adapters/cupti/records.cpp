@@ -109,8 +109,9 @@ const char* memory_name(uint32_t kind) {
   }
 }
 
-const char* name_beside_streams(uint32_t stream) {
-  return stream == kUnifiedMemoryStream ? "unified memory" : stream == kMemoryStream ? "memory" : "waits";
+std::string name_beside_streams(uint32_t device, uint32_t stream) {
+  if (stream == kUnifiedMemoryStream) return "unified memory";
+  return "GPU " + std::to_string(device) + (stream == kMemoryStream ? " memory" : " waits");
 }
 
 void sort_by_start(std::vector<DeviceSpan>& spans) {

@@ -17,7 +17,7 @@ constexpr uint32_t kNoDevice = ~0u;
 // Locations of a device beside its streams, by numbers that no stream has.
 constexpr uint32_t kMemoryStream = 0xfffffff0, kUnifiedMemoryStream = 0xfffffff1, kWaitsStream = 0xfffffff2;
 inline bool beside_streams(uint32_t stream) { return stream >= kMemoryStream; }
-const char* name_beside_streams(uint32_t stream);
+std::string name_beside_streams(uint32_t device, uint32_t stream);
 
 // On a stream of a device, or beside its streams; or a call of CUDA on a thread: of kNoDevice, `stream` is the thread's
 // number.

@@ -177,7 +177,7 @@ REMARKS = {
     "gpu_driver_ms": "ms that CUDA's driver took for itself: compiling, loading of kernels, full command buffers",
     "gpu_jit_ms": "ms in which the driver compiled kernels for this GPU (JIT)",
     "gpu_jit_compilations": "times that the driver compiled kernels for this GPU (JIT): the program came without them",
-    "gpu_page_faults": "page faults of GPUs on unified memory",
+    "gpu_page_faults": "groups of page faults of GPUs on unified memory",
     "gpu_cpu_page_faults": "page faults of the host on unified memory",
     "own_cpu_ns": "ns of CPU time that the recorder's own thread took",
     "hook_cost_ns": "ns of CPU time that being watched cost functions, recorded or not (estimated)",

@@ -77,13 +77,24 @@ def allocator_curves(trace: Trace) -> list[Curve]:
     ]
 
 
-def steps_of(curve: Curve, until_ns: int) -> tuple[Ints, Ints]:
-    """Return times and bytes of a line with a corner at each change: what is in use stays until it changes."""
+def steps_of(curve: Curve, until_ns: int, most: int = 1 << 17) -> tuple[Ints, Ints]:
+    """Return times and bytes of a line with a corner at each change: what is in use stays until it changes.
+
+    Of more than `most` changes: the lowest and the highest of each of `most` / 2 equal parts of the time.
+    """
     before = np.concatenate(([curve.allocated[0] - curve.change[0]], curve.allocated[:-1]))
     earlier = np.maximum(curve.time_ns - 1, np.concatenate((curve.time_ns[:1] - 1, curve.time_ns[:-1])))
+    if len(curve.time_ns) > most:
+        length = int(curve.time_ns[-1] - curve.time_ns[0]) + 1
+        part = (curve.time_ns - curve.time_ns[0]) // -(-length * 2 // most)
+        extremes = (np.lexsort((sign * curve.allocated, part)) for sign in (1, -1))
+        shown = np.unique(np.concatenate([at[np.flatnonzero(np.diff(part[at], prepend=-1))] for at in extremes]))
+    else:
+        shown = np.arange(len(curve.time_ns))
     end = np.array([max(until_ns, int(curve.time_ns[-1]))])
-    times = np.concatenate((np.stack((earlier, curve.time_ns), axis=1).ravel(), end))
-    return times, np.concatenate((np.stack((before, curve.allocated), axis=1).ravel(), curve.allocated[-1:]))
+    times = np.stack((earlier[shown], curve.time_ns[shown]), axis=1).ravel()
+    levels = np.stack((before[shown], curve.allocated[shown]), axis=1).ravel()
+    return np.concatenate((times, end)), np.concatenate((levels, curve.allocated[-1:]))
 
 
 def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]:
@@ -92,13 +103,18 @@ def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]
     pools = zip(*np.unique(np.stack((device_type, device, kind)), axis=1).tolist(), strict=True)
     for of_type, of_device, text in sorted(pools, key=lambda pool: (pool[0] != _GPU, *pool)):
         mine = order[(device_type[order] == of_type) & (device[order] == of_device) & (kind[order] == text)]
-        exact = bool((total[mine] >= 0).all())
-        level = total[mine] if exact else np.cumsum(size[mine])
-        # What was allocated before the first event and is freed later was in use, too.
-        level = level if exact else level - min(0, int(level.min()))
+        known = total[mine] >= 0
+        level = np.cumsum(size[mine])
+        if known.any():
+            # Where the total is not told (a kill takes that of the last events), it counts on from where it was.
+            last = np.maximum.accumulate(np.where(known, np.arange(len(known)), int(known.argmax())))
+            level += (total[mine] - level)[last]
+        else:
+            # What was allocated before the first event and is freed later was in use, too.
+            level -= min(0, int(level.min()))
         name = texts.text(text) or _NAMES.get(of_type, "allocator")
         columns = (time[mine], level, reserved[mine], size[mine], location[mine])
-        yield Curve(process, rank, name, of_device if of_device >= 0 else None, exact, *columns)
+        yield Curve(process, rank, name, of_device if of_device >= 0 else None, bool(known.all()), *columns)
 
 
 def _events(trace: Trace, process: int) -> tuple[Ints, Texts]:
