@@ -1,5 +1,6 @@
 // What is known about a run from the start: its bounds, processes, locations, metrics, steps. Small, and fetched once.
 import { type Group, isGroup, PHASES, type Phase } from "../base/color";
+import { plural } from "../base/quantity";
 import type { TimeRange } from "../base/time";
 import type { Api } from "./api";
 import { type ArrowTable, list, maybe, number, object, record, text, WireError } from "./wire";
@@ -27,6 +28,13 @@ export type Location = {
   readonly threadId: number;
   readonly spanCount: number;
 };
+
+/** "12 threads, 4 streams": kinds that there are none of are left out, but for threads where there is nothing else. */
+export function countLocations(locations: readonly Pick<Location, "kind">[]): string {
+  const counted = LOCATION_KINDS.map((kind) => [kind, locations.filter((one) => one.kind === kind).length] as const);
+  const there = counted.filter(([kind, count]) => count > 0 || (kind === "thread" && !locations.length));
+  return there.map(([kind, count]) => plural(count, kind)).join(", ");
+}
 
 export type Series = {
   readonly series: number;
