@@ -25,6 +25,8 @@ export type Location = {
   readonly process: number;
   readonly name: string;
   readonly kind: LocationKind;
+  /** Number of the GPU that a stream belongs to, as its process counts. */
+  readonly device?: number | undefined;
   readonly threadId: number;
   readonly spanCount: number;
 };
@@ -139,11 +141,13 @@ function decodeProcesses(table: ArrowTable): Process[] {
 function decodeLocations(table: ArrowTable): Location[] {
   const [location, process, thread] = [table.numbers("location"), table.numbers("process"), table.numbers("thread_id")];
   const [name, kind, count] = [table.texts("name"), table.texts("kind"), table.numbers("span_count")];
+  const device = table.numbers("device");
   return rows(table, (i) => ({
     location: location[i] ?? 0,
     process: process[i] ?? 0,
     name: name[i] ?? "",
     kind: LOCATION_KINDS.find((one) => one === kind[i]) ?? "thread",
+    device: Number.isNaN(device[i] ?? Number.NaN) ? undefined : device[i],
     threadId: thread[i] ?? 0,
     spanCount: count[i] ?? 0,
   }));
