@@ -45,14 +45,10 @@ export function GpuHeat({ gpus, rung, chosen, onChoose }: Props) {
                   aria-label={`${gpuTitle(gpu, true)}: ${told}`}
                   aria-pressed={gpu === chosen}
                   onClick={() => onChoose(gpu)}
-                >
-                  {numbered && (
-                    <>
-                      <small>{gpu.rank ?? gpu.number ?? ""}</small>
-                      {share === undefined ? "–" : Math.round(100 * share)}
-                    </>
-                  )}
-                </button>
+                  // Drawn by the style: the name above says more than "17 19".
+                  data-number={numbered ? (gpu.rank ?? gpu.number ?? "") : undefined}
+                  data-share={numbered ? (share === undefined ? "–" : Math.round(100 * share)) : undefined}
+                />
               );
             })}
           </div>

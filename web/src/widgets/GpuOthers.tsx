@@ -26,7 +26,7 @@ export function GpuOthers({ gpus }: { gpus: readonly Gpu[] }) {
     <section class="card" aria-labelledby="other-gpus">
       <header>
         <h2 id="other-gpus">{plural(gpus.length, "GPU")} without work of this run</h2>
-        <span class="weak">nothing was recorded on them: what they did, other programs may have asked for</span>
+        <span class="weak">nothing was recorded there: what ran there, other programs may have asked for</span>
       </header>
       <table class="hot">
         <thead>
