@@ -28,12 +28,15 @@ for _ in range(12):
 """
 
 
-def record(folder: Path, *gpus: Mapping[str, object], program: str = PROGRAM) -> Path:
-    """Record the program on a machine with these GPUs; the driver's own log is truth.jsonl in the folder."""
+def record(folder: Path, *gpus: Mapping[str, object], program: str = PROGRAM, keep: str = "all") -> Path:
+    """Record the program on a machine with these GPUs; the driver's own log is truth.jsonl in the folder.
+
+    `keep`: iterations in detail; of the others there are statistics.
+    """
     machine = Machine(folder, *gpus)
     machine.write("program.py", program)
     given = fake_cuda.environment("13.0", folder / "truth.jsonl")
     paths = f"{FAKES}:{given['PYTHONPATH']}"
-    done = machine.recorded("--quiet", "program.py", env={**given, **machine.variables, "PYTHONPATH": paths})
+    done = machine.recorded("--quiet", "program.py", env={**given, **machine.variables, "PYTHONPATH": paths, "STROBE_KEEP": keep})
     assert done.visible == ("", "", 0)
     return done.trace

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from strobe.structure.device_work import devices
 from strobe.structure.gpu_metrics import GpuReadings, gpu_readings
 from strobe.structure.gpu_model import properties_of
@@ -99,9 +101,10 @@ def _of(gpu: KnownGpu, read: list[GpuReadings], *, shared: bool) -> GpuReadings 
 
 
 def _measured(gpu: KnownGpu, readings: GpuReadings) -> KnownGpu:
+    known = {name: values[np.isfinite(values)] for name, (_, values) in readings.series.items()}
     shares = {
         name.removeprefix(_THROTTLED): float(values.mean())
-        for name, (_, values) in readings.series.items()
+        for name, values in known.items()
         if name.startswith(_THROTTLED) and values.any()
     }
     return replace(

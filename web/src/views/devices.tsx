@@ -89,6 +89,7 @@ function Devices({ run, value }: Props) {
       gpu={gpu}
       many={many}
       idle={whyIdle(gpu)}
+      folded={gpu.process !== undefined && run.meta.folded_processes.includes(gpu.process)}
       notRead={value.notRead}
       {...actions}
       {...(onClose && { onClose })}

@@ -24,11 +24,13 @@ type Props = GpuActions & {
   readonly many: boolean;
   /** Why it idled; undefined while that is not known. */
   readonly idle: readonly IdleCause[] | undefined;
+  /** Whether most of what it did is statistics only. */
+  readonly folded: boolean;
   readonly notRead: string;
   readonly onClose?: () => void;
 };
 
-export function GpuCard({ gpu, many, idle, notRead, onClose, ...actions }: Props) {
+export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions }: Props) {
   const title = gpuTitle(gpu, many);
   const { ladder } = gpu;
   const id = `gpu-${gpu.process ?? gpu.host}-${gpu.number}`;
@@ -80,7 +82,14 @@ export function GpuCard({ gpu, many, idle, notRead, onClose, ...actions }: Props
         </div>
       </div>
       {gpu.split && (
-        <Time split={gpu.split} idle={idle} onGap={actions.onGap} title={title} narrow={onClose !== undefined} />
+        <Time
+          split={gpu.split}
+          idle={idle}
+          folded={folded}
+          onGap={actions.onGap}
+          title={title}
+          narrow={onClose !== undefined}
+        />
       )}
       <Properties gpu={gpu} />
     </section>
@@ -95,26 +104,27 @@ const withoutKernels = ({ process }: Gpu): string =>
 type TimeProps = {
   readonly split: Split;
   readonly idle: readonly IdleCause[] | undefined;
+  readonly folded: boolean;
   readonly onGap: GpuActions["onGap"];
   readonly title: string;
   readonly narrow: boolean;
 };
 
-function Time({ split, idle, onGap, title, narrow }: TimeProps) {
+function Time({ split, idle, folded, onGap, title, narrow }: TimeProps) {
   return (
     <div class="gpu-time">
       <h3>Its time: {formatDuration(split.durationNs)} from first to last work</h3>
       <GpuSplit name={title} split={split} narrow={narrow} />
       {idle && idle.length > 0 && (
         <ul class="idle-causes" aria-label={`Why ${title} idled`}>
-          <li class="weak">of the idle time:</li>
+          <li class="weak">of the idle time{folded && " in steps that are there in detail"}:</li>
           {idle
             .filter(({ share }) => share >= LEAST_CAUSE)
             .map(({ cause, idleNs, share, longest }) => (
               <li key={cause} title={causeSentence(cause)}>
                 <b>{formatShare(share)}</b>
                 <span>{causeTitle(cause)}</span>
-                <span class="weak">{formatDuration(idleNs)}</span>
+                {!folded && <span class="weak">{formatDuration(idleNs)}</span>}
                 {longest && (
                   <button type="button" class="link" title="Show it on the timeline" onClick={() => onGap(longest)}>
                     longest {formatDuration(longest.durationNs)}

@@ -16,6 +16,7 @@ export function GpuLadder({ ladder, name }: { ladder: Ladder; name: string }) {
 
 function Step({ rung, known }: { rung: Rung; known: number | undefined }) {
   const { title, means, share, lost, worst } = rung;
+  const partly = known !== undefined && known < 0.995;
   return (
     <li class={worst ? "rung worst" : "rung"} title={`${title}: ${rung.counted}`}>
       <span class="rung-title">{title}</span>
@@ -27,11 +28,11 @@ function Step({ rung, known }: { rung: Rung; known: number | undefined }) {
           </>
         )}
       </span>
-      <b class="number">{share === undefined ? "–" : formatShare(share)}</b>
+      <b class="number">{share === undefined ? "–" : `${partly ? "≥ " : ""}${formatShare(share)}`}</b>
       <span class="rung-means weak">
         {means}
         {share === undefined && ": not known, as the trace does not say what this GPU is"}
-        {known !== undefined && known < 0.995 && `; known for ${formatShare(known)} of its kernels’ time`}
+        {partly && `; known for ${formatShare(known)} of its kernels’ time`}
       </span>
       {lost >= 0.0005 && (
         <span class="rung-loss">
@@ -58,8 +59,8 @@ export function HowCounted({ ladder }: { ladder: Ladder }) {
         )}
       </dl>
       <p class="weak">
-        Each rung is a part of the one before, counted from the launches of all kernels: an upper bound of what single
-        kernels reach.
+        Down to the warps each rung is a part of the one before, counted from the launches of all kernels: an upper
+        bound of what single kernels reach.
       </p>
     </details>
   );

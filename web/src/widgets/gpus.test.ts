@@ -57,12 +57,12 @@ test("what is lost is the difference from rung to rung, and one of them is the w
   ]);
 });
 
-test("the roofline is a rung only where the server knows it", () => {
+test("the roofline is a rung only where the server knows it, and no part of the warps", () => {
   expect(losses(ladder({ roofline: 0.15, lost: "SMs" }))).toEqual([
     ["busy", 0.2, false],
     ["filled", 0.2, true],
     ["warps", 0.4, false],
-    ["roofline", 0.05, false],
+    ["roofline", 0, false],
   ]);
 });
 

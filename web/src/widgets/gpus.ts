@@ -33,9 +33,9 @@ export const RUNGS: readonly RungWords[] = [
   {
     key: "roofline",
     title: "roofline",
-    means: "it worked as fast as the GPU can",
+    means: "its work takes so long at the GPU’s peak",
     counted:
-      "the same, each kernel counting with what it computes or moves, as a part of what the GPU can compute or move at most in that time.",
+      "the part of the time that the same work would take at least: each kernel as long as the GPU needs at its peak to compute, or to move, what it does. Few warps may be enough for that, so that this can be more than the rung above.",
   },
 ];
 
@@ -51,11 +51,6 @@ const LOSSES: Readonly<Record<string, { rung: RungKey; what: string; todo: strin
     rung: "warps",
     what: "to warps that are not there",
     todo: "Use fewer registers, less shared memory, or other block sizes",
-  },
-  roofline: {
-    rung: "roofline",
-    what: "inside of kernels, which work slower than the GPU can",
-    todo: "See how they reach memory, and whether tensor cores work",
   },
 };
 
@@ -73,7 +68,8 @@ export function rungsOf(ladder: Ladder): Rung[] {
   let above = 1;
   return RUNGS.filter(({ key }) => key !== "roofline" || ladder.roofline !== undefined).map((words) => {
     const share = ladder[words.key];
-    const lost = share === undefined ? 0 : Math.max(0, above - share);
+    // What work could be done in is no part of the warps that were there.
+    const lost = share === undefined || words.key === "roofline" ? 0 : Math.max(0, above - share);
     above = share ?? above;
     return { ...words, share, lost, worst: words.key === worst };
   });
@@ -216,7 +212,7 @@ const COLUMNS: readonly Spec[] = [
   { name: "busy_share", title: "busy", meaning: "part of the time in which some kernel ran", number: (gpu) => gpu.ladder?.busy },
   { name: "filled_share", title: "SMs filled", meaning: "with the multiprocessors that blocks filled", number: (gpu) => gpu.ladder?.filled },
   { name: "warps_share", title: "warps there", meaning: "with the warps that could be there", number: (gpu) => gpu.ladder?.warps },
-  { name: "roofline_share", title: "roofline", meaning: "with what kernels did of what the GPU can do", number: (gpu) => gpu.ladder?.roofline },
+  { name: "roofline_share", title: "roofline", meaning: "part of the time that its work takes at least at its peak, as far as known", number: (gpu) => gpu.ladder?.roofline },
   { name: "lost", title: "most lost", meaning: "where most is lost: idle, SMs, warps, ...", text: (gpu) => gpu.ladder?.lost ?? "" },
   { name: "computation_share", title: "computes", meaning: "part of the time in which a kernel computes", extra: true, number: (gpu) => gpu.split?.computation },
   { name: "communication_share", title: "only communicates", meaning: "communicates while nothing computes", extra: true, number: (gpu) => gpu.split?.communication },
