@@ -37,6 +37,7 @@ def record(folder: Path, *gpus: Mapping[str, object], program: str = PROGRAM, ke
     machine.write("program.py", program)
     given = fake_cuda.environment("13.0", folder / "truth.jsonl")
     paths = f"{FAKES}:{given['PYTHONPATH']}"
-    done = machine.recorded("--quiet", "program.py", env={**given, **machine.variables, "PYTHONPATH": paths, "STROBE_KEEP": keep})
+    given |= {**machine.variables, "PYTHONPATH": paths, "STROBE_KEEP": keep}
+    done = machine.recorded("--quiet", "program.py", env=given)
     assert done.visible == ("", "", 0)
     return done.trace

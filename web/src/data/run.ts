@@ -31,9 +31,16 @@ export type Location = {
   readonly spanCount: number;
 };
 
+/** What tells one thread or stream from another: a stream whose work overlaps has several locations. */
+const identity = ({ kind, location, process, device, threadId }: Location): string =>
+  kind === "stream" ? `${process}/${device}/${threadId}` : `${location}`;
+
 /** "12 threads, 4 streams": kinds that there are none of are left out, but for threads where there is nothing else. */
-export function countLocations(locations: readonly Pick<Location, "kind">[]): string {
-  const counted = LOCATION_KINDS.map((kind) => [kind, locations.filter((one) => one.kind === kind).length] as const);
+export function countLocations(locations: readonly Location[]): string {
+  const counted = LOCATION_KINDS.map((kind) => {
+    const own = locations.filter((one) => one.kind === kind);
+    return [kind, new Set(own.map(identity)).size] as const;
+  });
   const there = counted.filter(([kind, count]) => count > 0 || (kind === "thread" && !locations.length));
   return there.map(([kind, count]) => plural(count, kind)).join(", ");
 }
