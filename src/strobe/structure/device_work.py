@@ -157,7 +157,7 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
     more = folded_work(trace, device.process, device.number, kind_of_region(trace))
     if more is not None and end > begin:
         more_ns = more.time_ns * folded_part(trace, device.process, begin, end)
-        sums = _with_more(sums, kept_ns, more_ns, whole)
+        sums = _with_more(sums, kept_ns, more_ns.astype(np.float64), whole)
     sums[0] = whole - int(sums[1:].sum())
     return sums
 
