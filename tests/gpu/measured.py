@@ -28,16 +28,13 @@ for _ in range(12):
 """
 
 
-def record(folder: Path, *gpus: Mapping[str, object], program: str = PROGRAM, keep: str = "all") -> Path:
-    """Record the program on a machine with these GPUs; the driver's own log is truth.jsonl in the folder.
-
-    `keep`: iterations in detail; of the others there are statistics.
-    """
+def record(folder: Path, *gpus: Mapping[str, object], program: str = PROGRAM) -> Path:
+    """Record the program on a machine with these GPUs; the driver's own log is truth.jsonl in the folder."""
     machine = Machine(folder, *gpus)
     machine.write("program.py", program)
     given = fake_cuda.environment("13.0", folder / "truth.jsonl")
     paths = f"{FAKES}:{given['PYTHONPATH']}"
-    given |= {**machine.variables, "PYTHONPATH": paths, "STROBE_KEEP": keep}
+    given |= {**machine.variables, "PYTHONPATH": paths}
     done = machine.recorded("--quiet", "program.py", env=given)
     assert done.visible == ("", "", 0)
     return done.trace

@@ -75,18 +75,16 @@ def _of_device(trace: Trace, device: Device, model: GpuModel | None) -> Iterator
     import numpy as np
 
     from strobe.structure.attributes import Attributes, integers
-    from strobe.structure.device_work import KINDS, beginning, divided, kind_of_region, stretches
-    from strobe.structure.folded_work import folded_part, folded_work
+    from strobe.structure.device_work import KINDS, beginning, divided, stretches
 
     copies = 1 << KINDS.index("copy")
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
-    count, kernel_ns, filled_ns, warps_ns = 0, 0, 0.0, 0.0
+    count, filled_ns, warps_ns = 0, 0.0, 0.0
     for begin, end in stretches(device):
         found = beginning(trace, device, begin, end)
         for location in device.locations:
             (at,) = np.nonzero((found.location == location) & (1 << found.kind != copies))
             count += len(at)
-            kernel_ns += int((found.end_ns - found.start_ns)[at].sum())
             if not len(at) or model is None:
                 continue
             launch = kernels[location].of(found.row[at])
@@ -102,12 +100,6 @@ def _of_device(trace: Trace, device: Device, model: GpuModel | None) -> Iterator
     if not count:
         return
     sums = divided(trace, device)
-    # Of folded iterations there are sums: their kernels fill as much as those that were kept.
-    more = folded_work(trace, device.process, device.number, kind_of_region(trace))
-    if more is not None:
-        folded_ns = int(more.time_ns[:2].sum()) * folded_part(trace, device.process, device.first_ns, device.last_ns)
-        filled_ns, warps_ns = (each * (1 + folded_ns / max(1, kernel_ns)) for each in (filled_ns, warps_ns))
-        count += int(more.count[:2].sum())
     duration_ns = int(sums.sum())
     busy = int(sum(ns for mask, ns in enumerate(sums.tolist()) if mask & ~copies)) / max(1, duration_ns)
     filled = warps = None

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from strobe.structure.folded_work import folded_part, folded_work
-
 if TYPE_CHECKING:
     from strobe.store.trace import Trace
 
@@ -137,11 +135,9 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
     """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
 
     Without them: from the first start to the last end of its activities, zeros where it has none.
-    Of what was folded into statistics only sums are known: it ran in the folded part of the time, and as much of it at
-    once as of what was kept.
     """
     first, last = device.last_ns, device.first_ns
-    sums, kept_ns = np.zeros(MASKS, dtype=np.int64), np.zeros(len(KINDS), dtype=np.int64)
+    sums = np.zeros(MASKS, dtype=np.int64)
     for begin, end in stretches(device):
         begin = begin if start_ns is None else max(begin, start_ns)
         end = end if end_ns is None else min(end, end_ns)
@@ -151,30 +147,9 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
         if len(found):
             first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
             sums += divide(found, begin, end)
-            np.add.at(kept_ns, found.kind, np.clip(found.end_ns, begin, end) - np.clip(found.start_ns, begin, end))
     begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
-    whole = max(0, end - begin)
-    more = folded_work(trace, device.process, device.number, kind_of_region(trace))
-    if more is not None and end > begin:
-        more_ns = more.time_ns * folded_part(trace, device.process, begin, end)
-        sums = _with_more(sums, kept_ns, more_ns.astype(np.float64), whole)
-    sums[0] = whole - int(sums[1:].sum())
+    sums[0] = max(0, end - begin) - int(sums[1:].sum())
     return sums
-
-
-def _with_more(sums: Ints, kept_ns: Ints, more_ns: npt.NDArray[np.float64], whole_ns: int) -> Ints:
-    """Return the sums by mask with those of folded work, by kind, that overlapped as the kept work did."""
-    out = sums.astype(np.float64)
-    for mask in range(1, MASKS):
-        own = [k for k in range(len(KINDS)) if mask >> k & 1]
-        kept = kept_ns[own].sum()
-        out[mask] *= 1 + more_ns[own].sum() / kept if kept else 1
-    for k in range(len(KINDS)):
-        if not kept_ns[k]:
-            out[1 << k] += more_ns[k]
-    busy = out[1:].sum()
-    found: Ints = (out * min(1.0, whole_ns / busy) if busy else out).astype(np.int64)
-    return found
 
 
 def divide(found: Work, start_ns: int, end_ns: int) -> Ints:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from strobe.structure.device_work import kind_of_region, sweep
-from strobe.structure.folded_work import folded_stretches, folded_work
+from strobe.structure.device_work import sweep
 from strobe.structure.launches import launches
 
 if TYPE_CHECKING:
@@ -58,16 +57,10 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
     Where the launch came before, the gap is the GPU's own if shorter than `kernel_gap_ns` (one kernel after the other);
     else, or where the launch is unknown, it is `other` (waits between streams, above all). Sums of the first four are
     Holistic Trace Analysis' `host_wait`.
-    What ran in iterations that were folded is not in detail: where some were launched between two activities, as much
-    time as they took, on the host or on the GPU, is no gap, and none of it is where the host was ahead of the GPU.
     """
     stream_of = _streams(trace, device) if per_stream else {}
     reach: dict[int, int] = {}  # the last end so far, by stream
     host = HostWork(trace)
-    folded = folded_stretches(trace, device.process)
-    launched: dict[int, int] = {}  # the latest launch so far, by stream
-    more = folded_work(trace, device.process, device.number, kind_of_region(trace))
-    pace = max(1.0, more.pace) if more is not None else 1.0
     for found, who in launches(trace, device):
         where = found.location.astype(np.int64)
         keys = np.vectorize(stream_of.__getitem__, otypes=[np.int64])(where) if per_stream else np.zeros_like(where)
@@ -76,25 +69,11 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
             start, end = found.start_ns[at], found.end_ns[at]
             before = np.maximum.accumulate(np.concatenate(([reach.get(key, int(start[0]))], end)))
             reach[key] = int(before[-1])
-            begin = before[:-1]
+            idle = start > before[:-1]
+            at, begin, start = at[idle], before[:-1][idle], start[idle]
             called = np.where(who.call_location[at] >= 0, who.call_start_ns[at], NO_CALL)
-            if folded is not None:
-                at_ns = np.where(called == NO_CALL, start, called)
-                latest = np.maximum.accumulate(np.concatenate(([launched.get(key, int(at_ns[0]))], at_ns)))
-                launched[key] = int(latest[-1])
-                took_ns = (np.diff(folded.stretches.before(latest)) * pace).astype(np.int64)
-                begin = _without_folded(took_ns, begin, start, called)
-            idle = start > begin
-            at, begin, start, called = at[idle], begin[idle], start[idle], called[idle]
             time = host.causes(begin, start, who.call_location[at], called, kernel_gap_ns)
             yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time)
-
-
-def _without_folded(took_ns: Ints, begin: Ints, start: Ints, called: Ints) -> Ints:
-    """Return where gaps [begin, start) begin without the folded iterations that were launched in them."""
-    ahead = (called != NO_CALL) & (called <= begin)
-    found: Ints = np.where(took_ns > 0, np.where(ahead, start, np.minimum(begin + took_ns, start)), begin)
-    return found
 
 
 def _streams(trace: Trace, device: Device) -> dict[int, int]:
