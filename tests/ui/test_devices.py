@@ -213,6 +213,10 @@ def test_the_table_of_gpus_is_sorted_searched_and_walked(many: Page) -> None:
     many.keyboard.press("End")
     card = many.get_by_role("region", name="rank 0, GPU 0", exact=True)
     assert rungs(card) == ["20 %", "15 %", "7.5 %"]
+    many.keyboard.press("Enter")
+    expect(many).to_have_url(re.compile("page=timeline.*pin=l"))
+    expect(many.locator(".gutter").first).to_contain_text("GPU 0 stream 7")
+    many.keyboard.press("9")
     many.get_by_role("searchbox", name="Search this table").fill("V100")
     expect(many.get_by_text("No row passes the filter.")).to_be_visible()
     many.get_by_role("searchbox", name="Search this table").fill("a100")

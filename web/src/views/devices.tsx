@@ -73,7 +73,7 @@ function Devices({ run, value }: Props) {
   const whyIdle = (gpu: Gpu): readonly IdleCause[] | undefined =>
     idle.status === "ready" ? idleOf(idle.value, gpu) : undefined;
   const actions: GpuActions = {
-    onTimeline: (gpu) => session.update(onTimeline(session, run, gpu), "push"),
+    onTimeline: (gpu) => session.update(timelineOf(session, run, gpu), "push"),
     onKernels: () => session.update({ page: "kernels" }, "push"),
     onGap: ({ location, startNs, durationNs }) => {
       const range: TimeRange = { startNs, endNs: startNs + Math.max(1, durationNs) };
@@ -98,7 +98,7 @@ function Devices({ run, value }: Props) {
   // Most programs use few of the GPUs of a machine, and all of them are read.
   const used = gpus.filter(({ process }) => process !== undefined);
   const shown = used.length ? used : gpus;
-  if (shown.length > MOST_CARDS) return <Many value={value} card={card} />;
+  if (shown.length > MOST_CARDS) return <Many value={value} card={card} onTimeline={actions.onTimeline} />;
   const others = gpus.filter((gpu) => !shown.includes(gpu));
   return (
     <div class="overview">
@@ -112,7 +112,7 @@ function Devices({ run, value }: Props) {
 const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** What the timeline shows of a GPU: its metrics and busiest streams at the top, everything else below. */
-function onTimeline(session: Session, run: Run, gpu: Gpu): Partial<State> {
+function timelineOf(session: Session, run: Run, gpu: Gpu): Partial<State> {
   const { state, series } = session;
   const shownWith = gpu.readings?.process;
   const name = `GPU ${gpu.readings?.device} `;
@@ -136,9 +136,12 @@ function onTimeline(session: Session, run: Run, gpu: Gpu): Partial<State> {
   };
 }
 
-type ManyProps = { readonly value: Gpus; readonly card: (gpu: Gpu, onClose?: () => void) => preact.JSX.Element };
+type ManyProps = Pick<GpuActions, "onTimeline"> & {
+  readonly value: Gpus;
+  readonly card: (gpu: Gpu, onClose?: () => void) => preact.JSX.Element;
+};
 
-function Many({ value, card }: ManyProps) {
+function Many({ value, card, onTimeline }: ManyProps) {
   const session = useSession();
   const { gpus } = value;
   const view = session.state.value.tables[NAME] ?? TABLE_VIEW;
@@ -152,6 +155,11 @@ function Many({ value, card }: ManyProps) {
   const chosen = row < 0 ? undefined : gpus[row];
   const change = (next: TableView): void => session.update({ tables: { ...session.state.value.tables, [NAME]: next } });
   const choose = (one: number): void => session.update({ row: rowKey(table, one) });
+  const open = (one: number): void => {
+    choose(one);
+    const gpu = gpus[one];
+    if (gpu) onTimeline(gpu);
+  };
   const clear = (): void => session.update({ row: "" });
   return (
     <div class="steps devices-many">
@@ -208,7 +216,7 @@ function Many({ value, card }: ManyProps) {
             chosen={key}
             onView={change}
             onChoose={choose}
-            onOpen={choose}
+            onOpen={open}
           />
         ) : (
           <p class="empty">No row passes the filter.</p>
