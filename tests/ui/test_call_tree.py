@@ -128,9 +128,10 @@ def test_time_order_is_one_thread_as_it_ran(page: Page, address: str) -> None:
     page.goto(f"{address}#page=profile&profile=time---")
     where = page.get_by_role("combobox", name="Where")
     expect(where).to_be_visible()
-    tracks = page.get_by_role("img", name=re.compile("^Timeline of .* 1 threads"))
+    tracks = page.get_by_role("img", name=re.compile("^Timeline of .* 1 thread$"))
     expect(tracks).to_be_visible()
     where.select_option(label="GPU 0 stream 7")
+    expect(page.get_by_role("img", name=re.compile("^Timeline of .* 1 stream$"))).to_be_visible()
     expect(page).to_have_url(re.compile(r"profile=time--l\d"))
     expect(page.locator(".gutter-location")).to_have_text([re.compile("GPU 0 stream 7")])
 

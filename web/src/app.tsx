@@ -5,6 +5,7 @@ import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { INITIAL } from "./base/state";
 import { formatDuration, length } from "./base/time";
+import { countLocations } from "./data/run";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import type { View } from "./data/view";
 import { Legend } from "./widgets/Legend";
@@ -112,7 +113,7 @@ function Frame({ views }: { views: readonly View[] }) {
             <span>{run.meta.host}</span>
             <span>Python {run.meta.python}</span>
             <span>
-              {plural(run.processes.length, "process")}, {plural(run.locations.length, "thread")}
+              {plural(run.processes.length, "process")}, {countLocations(run.locations)}
             </span>
             <span>
               {plural(run.meta.span_count, "span")}

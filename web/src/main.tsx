@@ -12,6 +12,7 @@ import "./style/structure.css";
 import "./style/profile.css";
 import "./style/tables.css";
 import "./style/pipeline.css";
+import "./style/devices.css";
 
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
 const views = Object.values(found).sort((a, b) => a.key.localeCompare(b.key));

@@ -68,6 +68,7 @@ def _of_process(part: Trace, by: str, kernel_gap_ns: int) -> pa.Table:
             rows += [
                 (
                     device.rank,
+                    device.process,
                     device.number,
                     *((names[key],) if by == "stream" else ()),
                     cause,
@@ -81,6 +82,7 @@ def _of_process(part: Trace, by: str, kernel_gap_ns: int) -> pa.Table:
             ]
     columns = (
         Column("rank", "int64", "", "rank of the process, null where it has none"),
+        Column("process", "uint32", "", "process that used the GPU", extra=True),
         Column("device", "int64", "", "number of the GPU, null where unknown"),
         *((Column("stream", "string", "", "stream of the GPU"),) if by == "stream" else ()),
         Column("cause", "string", "", "data, sync, copy, host, kernel, other: see above"),

@@ -23,6 +23,7 @@ from strobe.server import (
     durations,
     flat_profile,
     gaps,
+    gpus,
     iterations,
     links,
     metrics,
@@ -283,6 +284,12 @@ def span(
 def neighbour(facts: Facts, location: int, start_ns: int, depth: int, way: str, level: str) -> Body:
     """The span beside, around, or inside another one: for those who walk by keys."""
     return _json(detail.neighbour(facts, location, start_ns, depth, way, _chosen(facts, level).steps))
+
+
+@route("gpus", most_bytes=16 * _MB, media=(JSON_TYPE,), slow=True)
+def known_gpus(facts: Facts) -> Body:
+    """The GPUs of the run: whose, what they can do, which readings are theirs, and what held their clocks down."""
+    return _json(gpus.gpus(facts))
 
 
 @route("series", most_bytes=4 * _MB, slow=True)

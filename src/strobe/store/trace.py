@@ -184,6 +184,10 @@ class Trace:
             for each in cast("list[Any]", described.get("device_properties") or [])
         ]
 
+    def device_properties_of(self, process: int) -> list[dict[str, object]]:
+        """What the recorder knows of the GPUs that a process sees: these have numbers of its own."""
+        return list(cast("list[Any]", self._described[process].get("device_properties") or []))
+
     @cached_property
     def span_count(self) -> int:
         """Number of spans in all locations."""

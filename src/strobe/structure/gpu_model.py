@@ -102,6 +102,12 @@ def gpu_name(trace: Trace, number: int | None) -> str:
     return str((_said(trace, number) or {}).get("name", ""))
 
 
+def properties_of(trace: Trace, number: int | None, process: int) -> Mapping[str, Any]:
+    """Return what is known of the GPU that a process calls `number`, by the names of Kineto or of Nsight Systems."""
+    own = (each for each in trace.device_properties_of(process) if each.get("id") == number and number is not None)
+    return next(own, None) or _said(trace, number) or {}
+
+
 def _said(trace: Trace, number: int | None) -> Mapping[str, Any] | None:
     files = trace.job.imported.get("files")
     for each in trace.device_properties:

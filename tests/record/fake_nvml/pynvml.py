@@ -128,7 +128,7 @@ def nvmlDeviceGetHandleByIndex(index):
 
 
 def nvmlDeviceGetUUID(handle):
-    return f"GPU-0000-{handle}"
+    return _GPUS[handle].get("uuid", f"GPU-0000-{handle}")
 
 
 def nvmlDeviceGetName(handle):

@@ -1,5 +1,6 @@
 // What is known about a run from the start: its bounds, processes, locations, metrics, steps. Small, and fetched once.
 import { type Group, isGroup, PHASES, type Phase } from "../base/color";
+import { plural } from "../base/quantity";
 import type { TimeRange } from "../base/time";
 import type { Api } from "./api";
 import { type ArrowTable, list, maybe, number, object, record, text, WireError } from "./wire";
@@ -24,9 +25,25 @@ export type Location = {
   readonly process: number;
   readonly name: string;
   readonly kind: LocationKind;
+  /** Number of the GPU that a stream belongs to, as its process counts. */
+  readonly device?: number | undefined;
   readonly threadId: number;
   readonly spanCount: number;
 };
+
+/** What tells one thread or stream from another: a stream whose work overlaps has several locations. */
+const identity = ({ kind, location, process, device, threadId }: Location): string =>
+  kind === "stream" ? `${process}/${device}/${threadId}` : `${location}`;
+
+/** "12 threads, 4 streams": kinds that there are none of are left out, but for threads where there is nothing else. */
+export function countLocations(locations: readonly Location[]): string {
+  const counted = LOCATION_KINDS.map((kind) => {
+    const own = locations.filter((one) => one.kind === kind);
+    return [kind, new Set(own.map(identity)).size] as const;
+  });
+  const there = counted.filter(([kind, count]) => count > 0 || (kind === "thread" && !locations.length));
+  return there.map(([kind, count]) => plural(count, kind)).join(", ");
+}
 
 export type Series = {
   readonly series: number;
@@ -131,11 +148,13 @@ function decodeProcesses(table: ArrowTable): Process[] {
 function decodeLocations(table: ArrowTable): Location[] {
   const [location, process, thread] = [table.numbers("location"), table.numbers("process"), table.numbers("thread_id")];
   const [name, kind, count] = [table.texts("name"), table.texts("kind"), table.numbers("span_count")];
+  const device = table.numbers("device");
   return rows(table, (i) => ({
     location: location[i] ?? 0,
     process: process[i] ?? 0,
     name: name[i] ?? "",
     kind: LOCATION_KINDS.find((one) => one === kind[i]) ?? "thread",
+    device: Number.isNaN(device[i] ?? Number.NaN) ? undefined : device[i],
     threadId: thread[i] ?? 0,
     spanCount: count[i] ?? 0,
   }));

@@ -2,6 +2,7 @@
 import { effect, useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatDuration, length } from "../base/time";
+import { countLocations } from "../data/run";
 import type { Tools } from "./draw";
 import { attachKeys } from "./gestures";
 import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./header";
@@ -180,10 +181,10 @@ export function summary(model: TimelineModel): string {
   const shown = window.value;
   const inside = steps.value.filter((s) => s.startNs < shown.endNs && s.startNs + s.durationNs > shown.startNs);
   const outliers = inside.filter((s) => s.outlier).length;
-  const locations = model.rows.value.filter((row) => row.kind === "location").length;
+  const locations = countLocations(model.rows.value.flatMap((row) => (row.kind === "location" ? row.location : [])));
   const folded = inside.filter((s) => s.detail === "none").length;
   const steps_ = steps.value.length
     ? `, ${inside.length} of ${steps.value.length} steps, ${outliers} of them outliers${folded ? `, ${folded} of them statistics only` : ""}`
     : "";
-  return `Timeline of ${run.meta.program || run.meta.name}: ${formatDuration(length(shown))} from ${formatDuration(shown.startNs)}, ${locations} threads${steps_}${path}`;
+  return `Timeline of ${run.meta.program || run.meta.name}: ${formatDuration(length(shown))} from ${formatDuration(shown.startNs)}, ${locations}${steps_}${path}`;
 }

@@ -1,0 +1,259 @@
+// Page 9: how much of each GPU was used, rung by rung, what it measured itself, and why it had nothing to do.
+import { useMemo } from "preact/hooks";
+import { formatCount, plural } from "../base/quantity";
+import { type State, TABLE_VIEW, type TableView } from "../base/state";
+import type { TimeRange } from "../base/time";
+import { fetchGpus, fetchIdle, type Gpu, type Gpus, type IdleCause, idleOf } from "../data/gpus";
+import type { Run } from "../data/run";
+import { load, type Session, useSession } from "../data/session";
+import { fileAddress } from "../data/table";
+import type { View } from "../data/view";
+import { metricRows } from "../timeline/rows";
+import { around } from "../timeline/viewport";
+import { type GpuActions, GpuCard } from "../widgets/GpuCard";
+import { GpuHeat } from "../widgets/GpuHeat";
+import { GpuLadder, HowCounted } from "../widgets/GpuLadder";
+import { GpuOthers } from "../widgets/GpuOthers";
+import {
+  lossesSentence,
+  lossSentence,
+  meanLadder,
+  RUNGS,
+  severalProcesses,
+  spreadSentence,
+  tableOf,
+} from "../widgets/gpus";
+import { Await } from "../widgets/Loading";
+import { Table } from "../widgets/Table";
+import { orderOf, rowKey, rowOf, shownColumns } from "../widgets/tableRows";
+
+/** More GPUs than this are a table with a card of the chosen one. */
+const MOST_CARDS = 4;
+/** Streams of a GPU that come to the top of the timeline, those with most spans. */
+const MOST_STREAMS = 4;
+/** Metrics that come there, too, by unit; the others are among the rows of the process. */
+const PINNED_UNITS: ReadonlySet<string> = new Set(["%", "Throughput %", "W", "MHz", "°C"]);
+const NAME = "devices";
+
+function DevicesPage() {
+  const session = useSession();
+  const gpus = useMemo(() => load(() => fetchGpus(session.api)), [session]);
+  return (
+    <Await of={session.run.value} what="Opening the trace">
+      {(run) => (
+        <Await of={gpus.value} what="Looking at the GPUs">
+          {(value) => (value.gpus.length ? <Devices run={run} value={value} /> : <None notRead={value.notRead} />)}
+        </Await>
+      )}
+    </Await>
+  );
+}
+
+function None({ notRead }: { notRead: string }) {
+  return (
+    <div class="empty">
+      <p>
+        <b>No GPU did anything in this run</b>, or none was recorded{notRead && `: ${notRead}`}.
+      </p>
+      <p>
+        <code>strobe run train.py</code> records kernels and copies of NVIDIA GPUs, and what the GPUs say of themselves;{" "}
+        <code>strobe doctor</code> says what this machine lacks for it.
+      </p>
+    </div>
+  );
+}
+
+type Props = { readonly run: Run; readonly value: Gpus };
+
+function Devices({ run, value }: Props) {
+  const session = useSession();
+  const { gpus } = value;
+  // Causes of idle time are found among launches, which takes longer than everything else here.
+  const idle = useMemo(() => load(() => fetchIdle(session.api)), [session]).value;
+  const whyIdle = (gpu: Gpu): readonly IdleCause[] | undefined =>
+    idle.status === "ready" ? idleOf(idle.value, gpu) : undefined;
+  const actions: GpuActions = {
+    onTimeline: (gpu) => session.update(timelineOf(session, run, gpu), "push"),
+    onKernels: () => session.update({ page: "kernels" }, "push"),
+    onGap: ({ location, startNs, durationNs }) => {
+      const range: TimeRange = { startNs, endNs: startNs + Math.max(1, durationNs) };
+      const gap = { location, startNs: startNs + Math.floor(durationNs / 2) };
+      const window = around(range, run.bounds, 0.5);
+      session.update({ page: "timeline", window, trail: [undefined], selection: undefined, gap }, "push");
+    },
+  };
+  const many = severalProcesses(gpus);
+  const card = (gpu: Gpu, onClose?: () => void) => (
+    <GpuCard
+      key={`${gpu.process}/${gpu.host}/${gpu.number}`}
+      gpu={gpu}
+      many={many}
+      idle={whyIdle(gpu)}
+      folded={gpu.process !== undefined && run.meta.folded_processes.includes(gpu.process)}
+      notRead={value.notRead}
+      {...actions}
+      {...(onClose && { onClose })}
+    />
+  );
+  // Most programs use few of the GPUs of a machine, and all of them are read.
+  const used = gpus.filter(({ process }) => process !== undefined);
+  const shown = used.length ? used : gpus;
+  if (shown.length > MOST_CARDS) return <Many value={value} card={card} onTimeline={actions.onTimeline} />;
+  const others = gpus.filter((gpu) => !shown.includes(gpu));
+  return (
+    <div class="overview">
+      {value.note && <p class="weak">{capital(value.note)}.</p>}
+      {shown.map((gpu) => card(gpu))}
+      {others.length > 0 && <GpuOthers gpus={others} />}
+    </div>
+  );
+}
+
+const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** What the timeline shows of a GPU: its metrics and busiest streams at the top, everything else below. */
+function timelineOf(session: Session, run: Run, gpu: Gpu): Partial<State> {
+  const { state, series } = session;
+  const shownWith = gpu.readings?.process;
+  const name = `GPU ${gpu.readings?.device} `;
+  const rows =
+    shownWith === undefined || series.value.status !== "ready" ? [] : metricRows(shownWith, series.value.value);
+  const metrics = rows
+    .filter((row) => row.family.startsWith(name) && PINNED_UNITS.has(row.unit))
+    .map((row) => `m${shownWith}.${row.family}`);
+  const streams = run.locations
+    .filter((one) => one.kind === "stream" && one.process === gpu.process && one.device === gpu.number)
+    .filter((one) => one.spanCount > 0)
+    .sort((a, b) => b.spanCount - a.spanCount)
+    .slice(0, MOST_STREAMS)
+    .map((one) => `l${one.location}`);
+  const { rows: view } = state.value;
+  return {
+    page: "timeline",
+    window: undefined,
+    trail: [],
+    rows: { ...view, preset: "all", pinned: [...metrics, ...streams] },
+  };
+}
+
+type ManyProps = Pick<GpuActions, "onTimeline"> & {
+  readonly value: Gpus;
+  readonly card: (gpu: Gpu, onClose?: () => void) => preact.JSX.Element;
+};
+
+function Many({ value, card, onTimeline }: ManyProps) {
+  const session = useSession();
+  const { gpus } = value;
+  const view = session.state.value.tables[NAME] ?? TABLE_VIEW;
+  const key = session.state.value.row;
+  const table = useMemo(() => tableOf(gpus), [gpus]);
+  const columns = useMemo(() => shownColumns(table, view.all), [table, view.all]);
+  const order = useMemo(() => orderOf(table, view), [table, view]);
+  const row = useMemo(() => rowOf(table, key), [table, key]);
+  const rung = RUNGS.find((one) => one.key === view.by)?.key ?? "busy";
+  const known = RUNGS.filter((one) => gpus.some(({ ladder }) => ladder?.[one.key] !== undefined));
+  const chosen = row < 0 ? undefined : gpus[row];
+  const change = (next: TableView): void => session.update({ tables: { ...session.state.value.tables, [NAME]: next } });
+  const choose = (one: number): void => session.update({ row: rowKey(table, one) });
+  const open = (one: number): void => {
+    choose(one);
+    const gpu = gpus[one];
+    if (gpu) onTimeline(gpu);
+  };
+  const clear = (): void => session.update({ row: "" });
+  return (
+    <div class="steps devices-many">
+      <div class="filters" role="toolbar" aria-label="What is shown of the GPUs">
+        {known.length > 0 && <span class="weak">cells: rank, and percent of</span>}
+        {known.map((one) => (
+          <button
+            type="button"
+            class="chip"
+            key={one.key}
+            title={one.counted}
+            aria-pressed={one.key === rung}
+            onClick={() => change({ ...view, by: one.key })}
+          >
+            {one.title}
+          </button>
+        ))}
+        <input
+          type="search"
+          class="table-search"
+          aria-label="Search this table"
+          placeholder="Search this table"
+          spellcheck={false}
+          value={view.find}
+          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
+        />
+        <button type="button" class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
+          all columns
+        </button>
+        <span class="spacer" />
+        <span class="weak">
+          {order.length === table.rows
+            ? plural(order.length, "GPU")
+            : `${formatCount(order.length)} of ${plural(table.rows, "GPU")}`}
+        </span>
+        <a href={fileAddress("utilisation", {}, "csv")} download="utilisation.csv" title="How much of each was used">
+          CSV
+        </a>
+        <a href={fileAddress("devices", {}, "csv")} download="devices.csv" title="What each measured itself">
+          measured CSV
+        </a>
+      </div>
+      {known.length > 0 && (
+        <GpuHeat gpus={gpus} rung={rung} chosen={chosen} onChoose={(gpu) => choose(gpus.indexOf(gpu))} />
+      )}
+      <div class="steps-body">
+        {order.length ? (
+          <Table
+            label="GPUs"
+            table={table}
+            columns={columns}
+            order={order}
+            view={view}
+            chosen={key}
+            onView={change}
+            onChoose={choose}
+            onOpen={open}
+          />
+        ) : (
+          <p class="empty">No row passes the filter.</p>
+        )}
+        <aside class="steps-side narrow" aria-label="Facts about what is chosen">
+          {chosen ? card(chosen, clear) : <All value={value} />}
+        </aside>
+      </div>
+    </div>
+  );
+}
+
+/** All GPUs together, where none is chosen. */
+function All({ value }: { value: Gpus }) {
+  const ladders = value.gpus.flatMap(({ ladder }) => ladder ?? []);
+  const mean = meanLadder(ladders);
+  return (
+    <section class="gpu-all" aria-labelledby="all-gpus">
+      <h2 id="all-gpus">All {plural(value.gpus.length, "GPU")}</h2>
+      {value.note && <p class="weak">{capital(value.note)}.</p>}
+      {mean && (
+        <>
+          <p class="gpu-loss">{lossSentence(mean)}</p>
+          <h3>Mean, from their launches</h3>
+          <GpuLadder ladder={mean} name="all GPUs" />
+          <HowCounted ladder={mean} />
+          <ul class="gpu-spread">
+            {RUNGS.filter(({ key }) => mean[key] !== undefined).map(({ key }) => (
+              <li key={key}>{spreadSentence(value.gpus, key)}</li>
+            ))}
+          </ul>
+          <p>{lossesSentence(value.gpus)}</p>
+        </>
+      )}
+      <p class="weak">Choose one in the table or above it for its card.</p>
+    </section>
+  );
+}
+
+export const view: View = { name: NAME, title: "GPUs", key: "9", component: DevicesPage, chosen: ["row"] };
