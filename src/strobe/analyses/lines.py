@@ -19,16 +19,19 @@ def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Ta
     the same thread, in it or in what it calls, whenever they ran; of a CUDA graph those that were captured meanwhile,
     each time that they run. A recursion counts once. These are counted as they happen, in all iterations, whether kept
     in detail or not; what the backward pass launches on threads of its own is no line's, and after a kill what
-    CUPTI had not told (a second, about) is missing. Null where no calls that launch something were recorded. Of an
-    imported profile of samples, `hits` are samples and the time is the line's own. `function` is a name, or part of
+    CUPTI had not told (a second, about) is missing. Null where no calls were recorded on threads (those beside them,
+    where another tool has CUPTI's callbacks, are no line's). Of an imported profile of samples, `hits` are samples and
+    the time is the line's own. `function` is a name, or part of
     one. With `whole`, lines that never ran are listed, too, as long as the source file is there.
     """
     from strobe.model.schema import Column
     from strobe.store.table import make_table
+    from strobe.structure.launches import with_calls
     from strobe.structure.source_lines import source_of, summed_lines
 
     # Counters of lines are there without a GPU, and without the calls that launch something, too.
-    launches = len(trace.side_table("call_spans")) > 0
+    locations = trace.locations.to_arrow().to_pylist()
+    launches = bool(with_calls(trace, [each["location"] for each in locations if each["kind"] == "thread"]))
     functions = [each for each in summed_lines(trace.side_table("lines")) if (function or "") in each.name]
     rows = []
     changed = set()
