@@ -168,7 +168,7 @@ void LateSpans::feed_others(PathTable& paths) {
       w.u64(stream.second), w.u8(task ? kOfTask : kOfStream);
       w.text(calls    ? calls_row(stream.second)
              : beside ? name_beside_streams(stream.first, stream.second)
-                      : "stream " + std::to_string(stream.second));
+                      : stream_name(stream.first, stream.second));
       w.u64(calls ? uint64_t(-1) : stream.first);
       append_chunk(chunks_, kLocationChunk, next, 1, w.bytes);
       LocationBuilder builder(next++, paths);

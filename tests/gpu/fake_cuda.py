@@ -69,9 +69,10 @@ def environment(release: str | None = "13.0", truth: Path | None = None, **setti
     `settings` are those of the fakes, without their prefix: FAIL="ActivityEnable/10:35,Subscribe:39" (the codes that
     calls return, for one kind after a slash), DRIVER=12080 (its version), DEVICES=2, CRASH=1 (in cuptiGetVersion),
     USELESS=1 (a driver that CUPTI cannot use), OTHER_TOOL=1 (somebody else has subscribed), NESTED="own" (driver calls
-    inside runtime calls have correlation numbers of their own), DRIFT_PPM=100 (of the GPU's clock), EVENTS="late"
-    (records of events come when the GPU comes to them), RELEASED="unknown" (records of releases have no size),
-    JIT_NS=5_000_000 (to compile a module), OVERHEAD_NS=2_000_000 (that CUPTI says a request of a buffer cost).
+    inside runtime calls have correlation numbers of their own), DRIFT_PPM=100 (of the GPU's clock), SMS=66 (its
+    multiprocessors), EVENTS="late" (records of events come when the GPU comes to them), RELEASED="unknown" (records of
+    releases have no size), JIT_NS=5_000_000 (to compile a module), OVERHEAD_NS=2_000_000 (that CUPTI says a
+    request of a buffer cost).
     """
     folders = [str(driver().parent), os.environ.get("LD_LIBRARY_PATH", "")]
     paths = [str(HERE), os.environ.get("PYTHONPATH", "")]

@@ -228,7 +228,7 @@ def test_what_each_stream_did(tmp_path: Path) -> None:
     rows = {row["stream"]: row for row in ran.trace.streams().to_pylist()}
     assert len(rows) == 2
     for number in {row["stream"] for row in told}:
-        row = rows[f"stream {number}"]
+        row = rows[f"GPU 0 stream {number}"]
         mine = [each for each in told if each["stream"] == number]
         kernels = [each["end_ns"] - each["start_ns"] for each in mine if each["what"] == "kernel"]
         copies = [each["end_ns"] - each["start_ns"] for each in mine if each["what"] != "kernel"]
@@ -643,6 +643,25 @@ def test_a_second_recording_of_the_process_knows_its_gpus_too(tmp_path: Path) ->
         assert Counter(each["name"] for each in attributed(trace)) == {name: 30}
         assert len(trace.device_properties) == 1
         assert any(row["what"] == "gpu_recorded_with" for row in trace.quality.to_pylist())
+
+
+def test_processes_may_mean_different_gpus_by_one_number(tmp_path: Path) -> None:
+    """As with CUDA_VISIBLE_DEVICES, or on nodes that differ: each is measured by its own."""
+    ran = record(
+        tmp_path,
+        """
+        import subprocess
+        gpu = fake_cuda.Gpu()
+        for _ in range(20):
+            gpu.launch("half", grid=(66, 1, 1), block=(1024, 1, 1), ns=1_000_000)
+        gpu.synchronize()
+        if len(sys.argv) < 2:
+            subprocess.run([sys.executable, __file__, "child"], env={**os.environ, "FAKE_CUDA_SMS": "66"}, check=True)
+        """,
+    )
+    rows = ran.trace.utilisation().to_pylist()
+    shares = sorted(row["sms_filled_share"] / row["busy_share"] for row in rows)
+    assert shares == [pytest.approx(0.5, rel=0.01), pytest.approx(1.0, rel=0.01)]
 
 
 def test_several_gpus_and_copies_between_them(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def test_every_wait_names_the_call_that_recorded_what_it_waits_for(tmp_path: Pat
         assert row["start_ns"] + ran.trace.zero_ns == pytest.approx(each["start_ns"], abs=CLOCK_NS)
     # They are beside the streams, and no time of the program's.
     rows = ran.trace.locations.to_pylist()
-    assert {row["name"] for row in rows if row["kind"] == "stream"} == {"stream 8", "stream 9"}
+    assert {row["name"] for row in rows if row["kind"] == "stream"} == {"GPU 0 stream 8", "GPU 0 stream 9"}
     assert {row["kind"] for row in rows if str(row["name"]).startswith("GPU 0 waits")} == {"task"}
 
 
@@ -394,7 +394,7 @@ def test_a_kill_takes_no_allocation_and_no_wait(tmp_path: Path, quietly: float) 
     names = Counter(each["name"] for each in attributed(ran.trace))
     assert names["first"] + names["second"] == 160 or quietly == 0  # a kill may take names of kernels
     kinds = {row["name"]: row["kind"] for row in ran.trace.locations.to_pylist() if row["kind"] != "thread"}
-    assert (kinds["GPU 0 memory"], kinds["GPU 0 waits"], kinds["stream 9"]) == ("task", "task", "stream")
+    assert (kinds["GPU 0 memory"], kinds["GPU 0 waits"], kinds["GPU 0 stream 9"]) == ("task", "task", "stream")
 
 
 def test_what_is_in_use_counts_what_was_allocated_between_two_windows(tmp_path: Path) -> None:

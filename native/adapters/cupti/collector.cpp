@@ -464,8 +464,8 @@ strobe_stream* Collector::stream_of(const DeviceSpan& span) {
     for (const auto& [key, number] : context_numbers_) known->second += key.first == span.device;
     known->second--;  // the first one of a device is 0
   }
-  std::string name = "stream " + std::to_string(span.stream);
-  if (known->second) name += ", context " + std::to_string(span.context);
+  std::string name = stream_name(span.device, span.stream);
+  if (known->second) name += " context " + std::to_string(span.context);
   stream = strobe_stream_open(name.c_str(), span.device, uint64_t(known->second) << 32 | span.stream);
   return stream;
 }

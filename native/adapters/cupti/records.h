@@ -123,6 +123,11 @@ void sort_by_start(std::vector<DeviceSpan>& spans);
 void without_inner_calls(std::vector<DeviceSpan>& spans);
 const char* memory_name(uint32_t kind);  // "Device", "Pinned"; empty: not known
 
+// What people call a stream, as imports do.
+inline std::string stream_name(uint32_t device, uint32_t stream) {
+  return "GPU " + std::to_string(device) + " stream " + std::to_string(stream);
+}
+
 // What people read: without the compiler's mangling.
 std::string demangled(const char* name);
 

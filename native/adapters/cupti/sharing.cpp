@@ -139,7 +139,7 @@ uint64_t Collector::ingest(const strobe_gpu_span* spans, size_t count) {
     const auto& [device, stream, correlation] = std::tie(each->device, each->stream, each->correlation);
     if (told_last_.take(device, stream, correlation, each->start_ns)) continue;
     const strobe_stream_span span = texts.span_of(*each);
-    const std::string name = "stream " + std::to_string(stream);
+    const std::string name = stream_name(device, stream);
     told += strobe_stream_tell(strobe_stream_open(name.c_str(), device, stream), &span) != 0;
     if (each->end_ns >= end_ns - kEdgeNs) ingested_last_.add(device, stream, correlation, each->start_ns);
   }

@@ -117,8 +117,11 @@ def _of_process(part: Trace, by: str, models: Mapping[int | None, GpuModel | Non
     """Return the rows of one process; `score` is what priorities are made of: nanoseconds times unused share."""
     from strobe.store.table import make_table
     from strobe.structure.device_work import devices
+    from strobe.structure.gpu_model import gpu_model
 
-    rows = [row for device in devices(part) for row in _of_device(part, device, by, models[device.number])]
+    # What the process itself knows of its GPU comes first: others may mean another one by the same number.
+    of = {device: gpu_model(part, device.number) or models[device.number] for device in devices(part)}
+    rows = [row for device, model in of.items() for row in _of_device(part, device, by, model)]
     return make_table(_columns(by, of_part=True), rows).to_arrow()
 
 

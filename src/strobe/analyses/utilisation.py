@@ -65,11 +65,14 @@ def _of_process(
     """Return the rows of one process."""
     from strobe.store.table import make_table
     from strobe.structure.device_work import devices
+    from strobe.structure.gpu_model import gpu_model
     from strobe.structure.roofline import Work
 
     there = devices(part)
     work = Work(part, means) if there else None
-    rows = [row for device in there for row in _of_device(part, device, models[device.number], work)]
+    # What the process itself knows of its GPU comes first: others may mean another one by the same number.
+    of = {device: gpu_model(part, device.number) or models[device.number] for device in there}
+    rows = [row for device in there for row in _of_device(part, device, of[device], work)]
     return make_table(_columns(), rows).to_arrow()
 
 

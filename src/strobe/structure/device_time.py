@@ -23,6 +23,8 @@ Ints = npt.NDArray[np.int64]
 
 # Later than every moment of a run, ns; sums of such still fit.
 _NEVER = 2**61
+# So busy in the time of folded iterations, a stream has no gaps worth speaking of.
+_SATURATED = 0.95
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ def known_time(trace: Trace, device: Device) -> KnownTime | None:
 
     A kernel is folded with the iteration that launched it, and may run later. So a stretch of the host's time that was
     kept (iterations in detail, and what is outside of them) is moved as far as its last kernel reaches beyond its end:
-    what ran before that had been launched before it, in an iteration like these.
+    what ran before that had been launched before it, in an iteration like these. Where folded iterations launched more
+    than their time holds, nothing is known before the first kernel of the next stretch.
     """
     stretches = folded_stretches(trace, device.process)
     if not len(stretches):
@@ -73,10 +76,21 @@ def _moved(trace: Trace, device: Device, folded: Stretches) -> KnownTime:
             np.maximum.at(last, at, start + spans["duration_ns"])
     following = np.append(begin[1:], _NEVER)
     lag = np.clip(last - end, 0, following - end)
-    out_begin = np.minimum(np.where(begin > -_NEVER, begin + lag, begin), first)
+    moved = np.where(begin > -_NEVER, begin + lag, begin)
+    # Behind its host a GPU still runs what was folded when the next stretch begins: up to that one's first kernel.
+    out_begin = np.where((begin > -_NEVER) & _is_behind(trace, device, folded), first, np.minimum(moved, first))
     out_end = np.where(end < _NEVER, end + lag, end)
     out_begin[1:] = np.maximum(out_begin[1:], out_end[:-1])
     return KnownTime(out_begin, np.maximum(out_begin, out_end))
+
+
+def _is_behind(trace: Trace, device: Device, folded: Stretches) -> bool:
+    """Whether folded iterations gave a stream about as much to do as their time holds, or more."""
+    found = folded_rows(trace, device)
+    if found is None or not len(found[0].location):
+        return False
+    took = np.bincount(found[0].location, found[0].total_ns).max()
+    return bool(took >= _SATURATED * (folded.end_ns - folded.begin_ns).sum())
 
 
 @dataclass(frozen=True)

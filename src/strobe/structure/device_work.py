@@ -148,8 +148,8 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
     """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
 
     Without them: from the first start to the last end of its activities, or of a folded iteration; zeros where it has
-    none. Folded iterations count by the sums of what they launched, evenly over their time; how much of that ran at
-    once is as in detail.
+    none. Folded iterations count by the sums of what they launched, evenly over their time, and beyond it where the
+    GPU is behind: up to all of the time in which nothing else ran. How much of that ran at once is as in detail.
     """
     first, last = device.last_ns, device.first_ns
     sums = np.zeros(MASKS, dtype=np.int64)
@@ -165,19 +165,22 @@ def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: i
     if len(folded := folded_stretches(trace, device.process)):
         last = max(last, int(folded.end_ns.max()))
     begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
-    sums += _folded(trace, device, begin, end)
+    sums += _folded(trace, device, begin, end, max(0, end - begin - int(sums[1:].sum())))
     sums[0] = max(0, end - begin - int(sums[1:].sum()))
     return sums
 
 
-def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Ints:
-    """Return how long each set of kinds ran for folded iterations in [start_ns, end_ns); nothing of the set of none."""
+def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int, most_ns: int) -> Ints:
+    """Return how long each set of kinds ran for folded iterations in [start_ns, end_ns); nothing of the set of none.
+
+    All together at most `most_ns`.
+    """
     folded = folded_stretches(trace, device.process)
     if not len(folded) or not (inside := folded.inside_ns(start_ns, max(start_ns, end_ns))):
         return np.zeros(MASKS, dtype=np.int64)
     whole = int((folded.end_ns - folded.begin_ns).sum())
-    sums = trace.once(("folded work", device), lambda: _folded_sums(trace, device))
-    share: Ints = (np.minimum(1, whole / max(1.0, sums.sum())) * sums * inside / whole).astype(np.int64)
+    sums = trace.once(("folded work", device), lambda: _folded_sums(trace, device)) * inside / whole
+    share: Ints = (sums * min(1.0, most_ns / max(1.0, sums.sum()))).astype(np.int64)
     return share
 
 

@@ -406,7 +406,8 @@ void store_device(uint32_t device) {
   DeviceRecord r{};
   r.kind = kDevice, r.flags = 1, r.global_memory_bandwidth = 3'352'320'000, r.global_memory_size = 85'000'000'000;
   r.constant_memory_size = 65536, r.l2_cache_size = 52'428'800, r.threads_per_warp = 32, r.core_clock = 1'980'000;
-  r.copy_engines = 3, r.multiprocessors = 132, r.max_warps = 64, r.max_blocks = 32, r.max_shared_memory = 233'472;
+  r.copy_engines = 3, r.multiprocessors = setting("SMS").empty() ? 132 : uint32_t(atoi(setting("SMS").c_str())),
+  r.max_warps = 64, r.max_blocks = 32, r.max_shared_memory = 233'472;
   r.max_registers = 65536, r.max_registers_per_block = 65536, r.max_shared_memory_per_block = 49152;
   r.max_threads_per_block = 1024, r.compute_capability_major = 9, r.id = device;
   for (int i = 0; i < 16; i++) r.uuid[i] = uint8_t(0xA0 + device);
