@@ -147,6 +147,21 @@ def test_a_stream_waits_for_the_event_that_it_was_told_to(tmp_path):
     ]
 
 
+def test_what_seems_to_begin_before_its_event_begins_with_it(tmp_path):
+    """Times of a GPU are converted: 1 us too early, after what its stream was told to wait for."""
+    told = waiting(
+        "Stream Wait Event", 4, 1, stream=20, correlation=4, wait_on_stream=7,
+        wait_on_cuda_event_record_corr_id=2, wait_on_cuda_event_id=1,
+    )  # fmt: skip
+    events = [each for each in two_streams(told) if each["name"] != "b"]
+    events.append(kernel("b", 49, 26, correlation=5, stream=20))
+    assert path(profile(tmp_path, *events)) == [
+        ("launch", "cudaLaunchKernel", 5),
+        ("computation", "a", 45),
+        ("computation", "b", 25),
+    ]
+
+
 def test_without_events_a_late_kernel_waited_for_what_ended_last(tmp_path):
     assert path(profile(tmp_path, *two_streams())) == [
         ("launch", "cudaLaunchKernel", 5),

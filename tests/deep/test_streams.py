@@ -17,13 +17,13 @@ def test_busy_and_alone_of_two_streams_of_two_gpus(tmp_path):
     seven, nine, other = sorted(rows, key=lambda row: (row["device"], row["stream"]))
     assert (seven["rank"], seven["stream"], seven["kernels"], seven["copies"]) == (3, "GPU 0 stream 7", 2, 0)
     assert (seven["busy_ns"], seven["kernel_ns"], seven["alone_ns"]) == (60 * US, 60 * US, 50 * US)
-    assert seven["busy_share"] == pytest.approx(0.6)
+    assert seven["share"] == pytest.approx(0.6)
     assert (nine["kernels"], nine["copies"], nine["busy_ns"], nine["copy_ns"]) == (0, 2, 40 * US, 40 * US)
     assert nine["alone_ns"] == 30 * US
     assert (nine["first_ns"], nine["last_ns"]) == (50 * US, 100 * US)
     assert nine["priority"] is None
     assert (other["device"], other["busy_ns"], other["alone_ns"]) == (1, 5 * US, 5 * US)
-    assert other["busy_share"] == 1.0
+    assert other["share"] == 1.0
 
 
 def test_kernels_of_one_stream_at_once_count_once_in_its_time(tmp_path):

@@ -222,6 +222,29 @@ def test_launches_that_the_driver_counts_apart_are_joined_all_the_same(tmp_path:
     assert None not in calls
 
 
+def test_kernels_by_function_are_those_of_the_code_that_captured_them(tmp_path: Path) -> None:
+    ran = record(
+        tmp_path,
+        """
+        gpu = fake_cuda.Gpu()
+        stream = gpu.stream(non_blocking=True)
+        def encoder():
+            gpu.cuda.cuLaunchKernel(gpu.function("gemm"), 1, 1, 1, 32, 1, 1, 0, stream, None, None)
+        def decoder():
+            gpu.cuda.cuLaunchKernel(gpu.function("gemm"), 1, 1, 1, 32, 1, 1, 0, stream, None, None)
+        encoder()
+        with gpu.capture(stream) as graph:
+            decoder()
+        executable = gpu.instantiate(graph)
+        for _ in range(5):
+            gpu.launch_graph(executable, stream)
+        gpu.synchronize(stream)
+        """,
+    )
+    rows = {row["function"]: row["calls"] for row in ran.trace.kernels(by="function").to_pylist()}
+    assert rows == {"encoder": 1, "decoder": 5}
+
+
 def test_what_each_stream_did(tmp_path: Path) -> None:
     ran = record(tmp_path, THREADS)
     told = ran.did("kernel", "memcpy", "memset")
@@ -403,6 +426,11 @@ def test_launches_of_whole_graphs_where_that_is_asked_for(tmp_path: Path) -> Non
     for (start, end), each in zip(graphs, found, strict=True):
         assert abs(start - each["start_ns"]) <= CLOCK_NS
         assert abs(end - each["end_ns"]) <= CLOCK_NS
+    # What they fill is not known, and the trace says so.
+    (row,) = ran.trace.utilisation().to_pylist()
+    assert row["busy_share"] > 0
+    assert (row["sms_filled_share"], row["warps_there_share"]) == (None, None)
+    assert "as a whole" in ran.said()["gpu_whole_graphs"]
 
 
 def test_a_fork_records_its_parent_whole_and_touches_no_gpu_in_the_child(tmp_path: Path) -> None:
@@ -736,6 +764,7 @@ def test_a_tool_that_is_there_already_keeps_its_place(tmp_path: Path) -> None:
     ran = record(tmp_path, WORK, environment={"CUDA_INJECTION64_PATH": "none"})
     assert not attributed(ran.trace)
     assert ran.done.stdout == "done\n"
+    assert "CUDA_INJECTION64_PATH names another tool, or none: none" in ran.said()["gpu_failed"]
 
 
 def test_a_program_without_cuda_loads_nothing_of_nvidia(tmp_path: Path) -> None:

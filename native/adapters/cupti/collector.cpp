@@ -114,7 +114,8 @@ bool Collector::start() {
   }
   if (!enable(kConcurrentKernel, "kernels")) return false;
   // Instead of a record for each of its kernels.
-  if (session_option("cuda-graph-trace") == "graph") enable(kGraphTrace, "launches of whole graphs");
+  if (session_option("cuda-graph-trace") == "graph" && enable(kGraphTrace, "launches of whole graphs"))
+    say("whole_graphs", "CUDA graphs are recorded as a whole: what they copy, communicate and fill is not known");
   enable(kMemcpy, "copies"), enable(kMemcpyPeer, "copies between GPUs"), enable(kMemset, "memory sets");
   enable(kOverhead, "CUPTI's own cost");
   enable(kDevice, "properties of GPUs"), enable(kStream, "priorities of streams");
@@ -417,7 +418,9 @@ void Collector::tell(bool last) {
           start_ns < taken_back_ns_ && ingested_last_.take(each.device, each.stream, each.correlation, start_ns);
       if (!twice) {
         strobe_stream_tell(stream_of(each), &each.span);
-        if (each.is_work()) lines_.told(each.correlation, each.captured_by, each.span.end_ns - start_ns);
+        if (each.is_work())
+          lines_.told(each.correlation, each.captured_by, each.span.end_ns - start_ns,
+                      each.span.row_kind == STROBE_ROW_KERNEL);
       }
       buffers_.told(++told);
     }

@@ -34,7 +34,7 @@ void LaunchLines::keep(uint32_t correlation) {
   captured_[correlation] = lines;
 }
 
-void LaunchLines::told(uint32_t correlation, uint32_t captured_by, int64_t ns) {
+void LaunchLines::told(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel) {
   if (!any_) return;
   std::lock_guard lock(mutex_);
   const Lines* found = nullptr;
@@ -45,7 +45,7 @@ void LaunchLines::told(uint32_t correlation, uint32_t captured_by, int64_t ns) {
     if (found) break;
   }
   if (!found || found->epoch != strobe_lines_epoch || ns < 0) return;
-  for (strobe_line* line : found->lines) line->gpu_ns += uint64_t(ns), line->kernels++;
+  for (strobe_line* line : found->lines) line->gpu_ns += uint64_t(ns), line->kernels += kernel;
 }
 
 }  // namespace strobe::cupti

@@ -20,7 +20,7 @@ class LaunchLines {
   void keep(uint32_t correlation);
   // What was launched by a call has run for so long; `captured_by`: the call that put it into its graph, or 0. One
   // thread at a time.
-  void told(uint32_t correlation, uint32_t captured_by, int64_t ns);
+  void told(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel);
 
  private:
   // Launches that are remembered at least: many times what waits to be told.

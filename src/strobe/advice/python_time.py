@@ -17,6 +17,10 @@ MOST = 3
 # Python code that becomes array code gains about ten times at best; below half, the rewrite was not worth it.
 BEST, WORST = 0.9, 0.5
 
+_DO = "loops in Python, files, printing, sleeping? vectorise it, or do it less often"
+# Another tool has CUPTI's callbacks: what a function waits for GPUs is not taken out of its own time.
+_BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls says how long they took"
+
 
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield a finding for each Python function whose self time in the main process is at least 10 % of the usual step.
@@ -26,6 +30,7 @@ def run(trace: Trace) -> Iterator[Finding]:
     """
     import numpy as np
 
+    from strobe.structure.launches import with_calls
     from strobe.structure.selection import Windows, select_steps
     from strobe.structure.statistics import path_statistics
     from strobe.structure.usual import usual_steps
@@ -45,6 +50,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     self_ns = np.bincount(sums.region, weights=sums.own_ns, minlength=len(regions))
     share = self_ns / max(1, int(usual.steps.duration_ns[chosen].sum()))
     share[[row["paradigm"] != "python" for row in regions]] = 0.0
+    locations = trace.locations.to_arrow().to_pylist()
+    beside = with_calls(
+        trace, [row["location"] for row in locations if row["kind"] == "task" and row["process"] == process]
+    )
     for region in np.argsort(-share)[:MOST].tolist():
         if share[region] < LEAST_SHARE:
             break
@@ -54,8 +63,8 @@ def run(trace: Trace) -> Iterator[Finding]:
             rule="python",
             what=f"{described['name']} itself takes {format_ns(per_step)} ({format_share(share[region])}) of a step",
             where=f"{described['file']}:{described['line']}",
-            do="loops in Python, files, printing, sleeping? vectorise it, or do it less often",
-            gain_low_ns=round(per_step * WORST),
+            do=_BESIDE if beside else _DO,
+            gain_low_ns=0 if beside else round(per_step * WORST),
             gain_high_ns=round(per_step * BEST),
             confidence="low",
         )

@@ -28,7 +28,8 @@ def run(trace: Trace, *, by: str = "name") -> Table:
 
     rows = rows_of_processes(trace, _of_process, by=by)
     note = "" if len(rows) else (
-        "no calls of CUDA or HIP are in this trace; profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them"
+        "no calls of CUDA or HIP are in this trace: `strobe run` records those of programs that use NVIDIA GPUs "
+        "(`strobe doctor` says what that needs); profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them, too"
     )  # fmt: skip
     return Table(rows, name="calls", about="calls of CUDA or HIP of all processes", note=note).sort("total_ns")
 

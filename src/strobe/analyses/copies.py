@@ -36,7 +36,7 @@ def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import Table
     from strobe.structure.device_time import folded_note
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices, no_device
 
     if points > _MOST_POINTS:
         raise UsageError(f"{points} points are too many", do=f"--points: up to {_MOST_POINTS}")
@@ -46,7 +46,7 @@ def run(trace: Trace, *, by: str = "kind", points: int = 500) -> Table:
         if len(rows)
         else "no GPU copied or set memory in this trace"
         if devices(trace)
-        else NO_DEVICE
+        else no_device(trace)
     )
     table = Table(rows, name="copies", about="copies and memory sets of all GPUs", note=note)
     return table if by == "time" else table.sort("total_ns")

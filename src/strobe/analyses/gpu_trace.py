@@ -34,7 +34,8 @@ def run(trace: Trace, *, limit: int = _LIMIT) -> Table:
     from strobe.errors import UsageError
     from strobe.model.schema import Column
     from strobe.store.table import make_table
-    from strobe.structure.device_work import NO_DEVICE, beginning, devices, stretches
+    from strobe.structure.device_time import folded_note
+    from strobe.structure.device_work import beginning, devices, no_device, stretches
 
     if limit < 0:
         raise UsageError(f"--limit: {limit} is no number of activities", do="--limit 1000, or --limit 0 for all")
@@ -75,7 +76,8 @@ def run(trace: Trace, *, limit: int = _LIMIT) -> Table:
     found = pa.concat_tables(parts) if parts else None
     rows = {column.name: found.column(column.name) if found else [] for column in columns}
     told = len(found) if found else 0
-    note = NO_DEVICE if not there else f"the first {told} of {whole}: --limit 0 lists all" if told < whole else ""
+    shown = f"the first {told} of {whole}: --limit 0 lists all" if told < whole else ""
+    note = "; ".join(filter(None, (shown, folded_note(trace, there)))) if there else no_device(trace)
     table = make_table(columns, rows, name="gpu_trace", about="all that ran on GPUs", note=note)
     return table if len(there) < 2 else table.sort("start_ns", descending=False)
 

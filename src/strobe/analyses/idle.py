@@ -28,10 +28,10 @@ def run(trace: Trace, *, by: str = "device", kernel_gap_ns: int = _KERNEL_GAP_NS
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import Table
     from strobe.structure.device_time import folded_note
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices, no_device
 
     rows = rows_of_processes(trace, _of_process, by=by, kernel_gap_ns=kernel_gap_ns)
-    nothing = "no GPU has two activities with time in between" if devices(trace) else NO_DEVICE
+    nothing = "no GPU has two activities with time in between" if devices(trace) else no_device(trace)
     note = folded_note(trace, devices(trace)) if len(rows) else nothing
     about = f"gaps of each {'stream' if by == 'stream' else 'GPU'} from its first to its last activity"
     return Table(rows, name="idle", about=about, note=note)

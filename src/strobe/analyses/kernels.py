@@ -26,6 +26,7 @@ _SPLIT = {
     "shape": (("grid", "blocks of the launch"), ("block", "threads of a block")),
     "stream": (("stream", "stream that it ran on"),),
     "operator": (("operator", "innermost operator when it was launched, or captured into a CUDA graph"),),
+    "function": (("function", "innermost function when it was launched, or captured into a CUDA graph"),),
     "collective": (("collective", "which collective it is"), ("dtype", "type of its elements")),
 }
 # Counters that are above 0 where tensor cores are at work; the last one that was measured counts.
@@ -35,12 +36,15 @@ _OF_STATISTICS = ("name", "stream")
 _MISSING = {
     "shape": "no kernel says how it was launched",
     "operator": "no kernel was launched by an operator; profiles of PyTorch hold operators",
+    "function": "no kernel was launched by a recorded function of the program",
     "collective": "no kernel says which collective it is; profiles of PyTorch 2 with NCCL do",
 }
 
 
 def run(trace: Trace, *, by: str = "name") -> Table:
-    """Sum the kernels of every GPU by name; `by` splits them further: by launch shape, stream, operator, collective.
+    """Sum the kernels of every GPU by name; `by` splits them further.
+
+    By launch shape, stream, operator, function of the program, or collective.
 
     share = total / total of all kernels of the GPU; stddev that of a sample (0 for one call). launch delay = from the
     start of the launching call to the start of the kernel; queue time = from the end of that call to the start of the
@@ -59,7 +63,7 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import make_table
     from strobe.structure.device_time import folded_note
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices, no_device
     from strobe.structure.gpu_model import gpu_model
 
     there = devices(trace)
@@ -73,7 +77,7 @@ def run(trace: Trace, *, by: str = "name") -> Table:
     measured, described = _measured(trace, rows.column("name").to_pylist())
     columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), measured)
     nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name, _ in _SPLIT[by])
-    note = ("no kernel ran on the GPUs of this trace" if there else NO_DEVICE) if not len(rows) else ""
+    note = ("no kernel ran on the GPUs of this trace" if there else no_device(trace)) if not len(rows) else ""
     note = note or (_MISSING.get(by, "") if nothing else "")
     if not note and by not in _OF_STATISTICS:
         note = folded_note(trace, there)
@@ -194,6 +198,7 @@ def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) ->
 
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
     collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
+    function_of = _function_of_path(trace)
     groups, texts, durations = Groups(), Texts(), Spread()
     delay, queue, occupancy, theoretical, efficiency = (Weighted() for _ in range(5))
     for found, by_whom in launches(trace, device):
@@ -207,7 +212,11 @@ def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) ->
             elif by == "shape":
                 split = [integers(launch.column(name)) for name in _SHAPE]
             else:
-                column = {"operator": by_whom.operator_region, "stream": found.location.astype(np.int64)}.get(by)
+                column = {
+                    "operator": by_whom.operator_region,
+                    "function": function_of[by_whom.code_path],
+                    "stream": found.location.astype(np.int64),
+                }.get(by)
                 split = [] if column is None else [column[at]]
             group = groups.numbers([found.region[at].astype(np.int64), *split])
             start, duration = found.start_ns[at], (found.end_ns - found.start_ns)[at]
@@ -260,6 +269,26 @@ def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) ->
             names[region],
             int(sums.total[k]) * max(0.0, 1 - full),
         )
+
+
+def _function_of_path(trace: Trace) -> Ints:
+    """Return the region of the innermost function of the program on every call path, -1 where there is none.
+
+    The entry at -1, for what has no path, is the one after the last.
+    """
+    import numpy as np
+
+    from strobe.structure.statistics import path_tree
+
+    parent, region = path_tree(trace)
+    regions = trace.regions.to_arrow().to_pylist()
+    is_function = [each["role"] == "function" and each["paradigm"] not in ("cuda", "hip") for each in regions]
+    own = np.where(np.array(is_function, dtype=bool)[region], region, -1) if len(region) else region
+    found = np.append(own, -1)
+    for path, above in enumerate(parent.tolist()):  # parents come first
+        if found[path] < 0 <= above:
+            found[path] = found[above]
+    return found
 
 
 def _labels(by: str, key: list[int], names: list[str], streams: list[str], texts: Texts) -> tuple[str | None, ...]:

@@ -47,7 +47,7 @@ def run(
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import Table
     from strobe.structure.device_time import folded_note
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices, no_device
 
     if by == "stream":
         rows = rows_of_processes(trace, _queues_of_process, full_queue=full_queue)
@@ -56,7 +56,7 @@ def run(
         long_ns, late_ns = long_call_us * 1000, late_us * 1000
         rows = rows_of_processes(trace, _executions_of_process, long_call_ns=long_ns, late_ns=late_ns)
         about = "what all GPUs ran, and the calls that launched it"
-    note = folded_note(trace, devices(trace)) if len(rows) else _NO_CALLS if devices(trace) else NO_DEVICE
+    note = folded_note(trace, devices(trace)) if len(rows) else _NO_CALLS if devices(trace) else no_device(trace)
     return Table(rows, name="launches", about=about, note=note).sort("launches")
 
 

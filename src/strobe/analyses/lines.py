@@ -66,7 +66,7 @@ def run(trace: Trace, *, function: str | None = None, whole: bool = False) -> Ta
         Column("per_hit_ns", "float64", "ns", "time of one execution, null where it never ran"),
         Column("share", "float64", "", "part of the time of its function's lines, 0 to 1"),
         Column("gpu_ns", "int64", "ns", "time of GPUs in what it launched, null where unknown", extra=not known),
-        Column("kernels", "int64", "", "kernels, copies and sets that it launched", extra=not known),
+        Column("kernels", "int64", "", "kernels that it launched", extra=not known),
         Column("source", "string", "", "its text, null where the file is not here, or was changed since the run"),
     )
     note = f"changed since the run, so their text is not shown: {', '.join(sorted(changed))}" if changed else ""

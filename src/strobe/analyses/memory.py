@@ -33,6 +33,7 @@ def run(trace: Trace, *, by: str = "device", points: int = 500) -> Table:
     `points` equal parts of the time, 0: every change.
     """
     from strobe.store.table import make_table
+    from strobe.structure.device_work import devices
     from strobe.structure.memory import curves
 
     found = curves(trace)
@@ -46,6 +47,8 @@ def run(trace: Trace, *, by: str = "device", points: int = 500) -> Table:
         rows = [_by_device(trace, curve) for curve in found]
         columns = (*_of_curve_columns(), *_device_columns())
     note = "" if rows else _NO_STEPS if found else _NOTHING
+    if rows and devices(trace) and all(curve.device is None for curve in found):
+        note = "allocations of CUDA were not recorded: strobe run --trace +cuda+memory"
     return make_table(columns, rows, name="memory", about="memory of GPUs and processes", note=note)
 
 

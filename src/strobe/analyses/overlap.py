@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from strobe.structure.device_work import Device, Ints
 
 
+_FOLDED = "of folded steps only sums are known: what ran at the same time there is estimated from the steps in detail"
+
+
 def run(trace: Trace, *, by: str = "rank") -> Table:
     """Divide the time of every GPU among sets of kinds of work; all ranks and all their GPUs.
 
@@ -31,13 +34,15 @@ def run(trace: Trace, *, by: str = "rank") -> Table:
     """
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import Table
-    from strobe.structure.device_work import NO_DEVICE
+    from strobe.structure.device_time import folded_note
+    from strobe.structure.device_work import devices, no_device
     from strobe.structure.steps import known_steps
 
     per_step = by == "step"
     rows = rows_of_processes(trace, _of_process, known=known_steps(trace) if per_step else None, per_step=per_step)
     about = "steps of each GPU" if per_step else "the whole run of each GPU"
-    return Table(rows, name="overlap", about=about, note="" if len(rows) else NO_DEVICE)
+    note = no_device(trace) if not len(rows) else _FOLDED if folded_note(trace, devices(trace)) else ""
+    return Table(rows, name="overlap", about=about, note=note)
 
 
 def _of_process(part: Trace, per_step: bool) -> pa.Table:

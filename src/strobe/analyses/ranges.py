@@ -35,7 +35,7 @@ def run(trace: Trace) -> Table:
     from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.device_time import folded_note
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices, no_device
 
     regions = trace.regions.to_arrow().to_pylist()
     is_range = np.array([region["role"] == "range" for region in regions], dtype=bool)
@@ -89,7 +89,7 @@ def run(trace: Trace) -> Table:
     )
     note = "" if rows else "no ranges in this trace (NVTX, ITT, torch.profiler.record_function)"
     if rows and not parts:
-        note = f"{NO_DEVICE}; so ranges have host times only"
+        note = f"{no_device(trace)}; so ranges have host times only"
     elif rows:
         note = folded_note(trace, devices(trace))
     table = make_table(columns, rows, name="ranges", about="all executions", note=note)

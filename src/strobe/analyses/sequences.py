@@ -33,7 +33,7 @@ def run(trace: Trace, *, operator: str = "", least: int = 3) -> Table:
     from strobe.model.schema import Column
     from strobe.store.table import make_table
     from strobe.structure.device_time import folded_note
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices, no_device
 
     there = devices(trace)
     rows = [row for device in there for row in _of_device(trace, device, operator, least)]
@@ -57,7 +57,7 @@ def run(trace: Trace, *, operator: str = "", least: int = 3) -> Table:
         f"no operator{named} launched {least} kernels, copies or memory sets, as far as launching calls are recorded;"
         " --operator and --least say what is looked for"
     )
-    note = folded_note(trace, there) if rows else nothing if there else NO_DEVICE
+    note = folded_note(trace, there) if rows else nothing if there else no_device(trace)
     rows.sort(key=lambda row: (-int(str(row[4])), -int(str(row[6]))))
     return make_table(columns, rows, name="sequences", about="what operators launch on all GPUs", note=note)
 

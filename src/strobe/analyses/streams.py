@@ -31,10 +31,12 @@ def run(trace: Trace) -> Table:
     """
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import Table
-    from strobe.structure.device_work import NO_DEVICE
+    from strobe.structure.device_time import folded_note
+    from strobe.structure.device_work import devices, no_device
 
     rows = rows_of_processes(trace, _of_process)
-    return Table(rows, name="streams", about="streams of all GPUs", note="" if len(rows) else NO_DEVICE)
+    note = folded_note(trace, devices(trace)) if len(rows) else no_device(trace)
+    return Table(rows, name="streams", about="streams of all GPUs", note=note)
 
 
 def _of_process(part: Trace) -> pa.Table:
@@ -55,7 +57,7 @@ def _columns() -> tuple[Column, ...]:
         Column("stream", "string", "", "name of the stream"),
         Column("priority", "int64", "", "its priority: the lowest number comes first; null where unknown"),
         Column("busy_ns", "int64", "ns", "time in which it runs something"),
-        Column("busy_share", "float64", "", "part of the time between first and last work of the GPU, 0 to 1"),
+        Column("share", "float64", "", "busy part of the time between first and last work of the GPU, 0 to 1"),
         Column("alone_ns", "int64", "ns", "time in which it runs something and no other stream of the GPU does"),
         Column("kernels", "int64", "", "kernels that ran on it"),
         Column("kernel_ns", "int64", "ns", "sum of their durations"),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from strobe.structure.roofline import Work
 
 _NO_MODEL = "the trace does not say what the GPUs are: only the time in which kernels ran is known"
+# So much of the time of kernels may be unknown in what it fills.
+_UNKNOWN = 0.01
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes")
 
@@ -48,14 +50,14 @@ def run(trace: Trace) -> Table:
     """
     from strobe.store.map_combine import rows_of_processes
     from strobe.store.table import Table
-    from strobe.structure.device_work import NO_DEVICE, devices
+    from strobe.structure.device_work import devices, no_device
     from strobe.structure.gpu_counters import measured_means
     from strobe.structure.gpu_model import gpu_model
 
     there = devices(trace)
     models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
     rows = rows_of_processes(trace, _of_process, models=models, means=measured_means(trace.path))
-    note = NO_DEVICE if not len(rows) else "" if any(models.values()) else _NO_MODEL
+    note = no_device(trace) if not len(rows) else "" if any(models.values()) else _NO_MODEL
     return Table(rows, name="utilisation", about="GPUs from first to last work", note=note)
 
 
@@ -106,6 +108,7 @@ def _of_device(trace: Trace, device: Device, model: GpuModel | None, work: Work 
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
     filled_ns, warps_ns = (np.zeros(len(trace.regions)) for _ in range(2))
     calls, took_ns = (np.zeros(len(trace.regions), dtype=np.int64) for _ in range(2))
+    unknown_ns = 0  # of whole graphs, and of kernels of other profilers: without a grid
     for begin, end in stretches(device):
         found = beginning(trace, device, begin, end)
         for location in device.locations:
@@ -120,12 +123,14 @@ def _of_device(trace: Trace, device: Device, model: GpuModel | None, work: Work 
                 np.prod([integers(launch.column(name), 0) for name in names], axis=0, dtype=np.int64)
                 for names in (_COLUMNS[:3], _COLUMNS[3:6])
             )
+            unknown_ns += int(duration[grid == 0].sum())
             possible = model.occupancy(block, *(integers(launch.column(name), 0) for name in _COLUMNS[6:]))
             there = grid * -(-block // 32) / (model.multiprocessors * (model.threads // 32))
             np.add.at(filled_ns, found.region[at], duration * np.minimum(grid / model.multiprocessors, 1))
             np.add.at(warps_ns, found.region[at], duration * np.fmin(there, possible))
     if not calls.any():
         return
+    took_in_detail_ns = int(took_ns.sum())
     if (folded := folded_work(trace, device)) is not None:
         of_kernels = (kind_of_region(trace) >= 0) & (1 << np.maximum(0, kind_of_region(trace)) != copies)
         more_ns = folded.ns * of_kernels
@@ -137,7 +142,7 @@ def _of_device(trace: Trace, device: Device, model: GpuModel | None, work: Work 
     busy = int(sum(ns for mask, ns in enumerate(sums.tolist()) if mask & ~copies)) / max(1, duration_ns)
     filled = warps = None
     losses = {"idle": 1 - busy}
-    if model is not None:
+    if model is not None and unknown_ns <= _UNKNOWN * took_in_detail_ns:
         filled = min(busy, float(filled_ns.sum()) / max(1, duration_ns))
         warps = min(filled, float(warps_ns.sum()) / max(1, duration_ns))
         losses |= {"SMs": busy - filled, "warps": filled - warps}

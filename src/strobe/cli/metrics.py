@@ -194,7 +194,7 @@ def _listed(chip: str, asked: list[str]) -> Table:
     If some are asked for, only those, and how often ncu has to run a kernel for all of them.
     """
     from strobe.gpu.catalogue import SUFFIXES, open_catalogue
-    from strobe.gpu.names import chip_here
+    from strobe.gpu.names import chip_here, meant
     from strobe.model.gpu_metrics import TABLE, counters, expanded, formula, has
     from strobe.model.schema import Column
     from strobe.store.table import make_table
@@ -216,6 +216,9 @@ def _listed(chip: str, asked: list[str]) -> Table:
         raise
     except StrobeError as error:
         note = f"counters of {chip} are not listed: {error}"
+    if asked and not rows:
+        near = meant(asked[0], [each.name for each in TABLE])
+        raise UsageError(f"no metric '{asked[0]}' of {chip}", do=near or "What there is: strobe metrics --list")
     columns = (
         Column("name", "string", "", "name"),
         Column("type", "string", "", "metric (a formula over counters), counter, ratio or throughput"),

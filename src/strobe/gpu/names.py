@@ -35,7 +35,7 @@ def check(names: Sequence[str], chip: str = "") -> str:
     """
     for name in names:
         if name not in METRICS and not looks_like_counter(name):
-            raise UsageError(f"no metric '{name}'", do=_meant(name, (*METRICS, *GROUPS)) or _LIST)
+            raise UsageError(f"no metric '{name}'", do=meant(name, (*METRICS, *GROUPS)) or _LIST)
         if name in METRICS and not has(chip, name):
             raise UsageError(f"{chip} has no counters for '{name}'", do=f"They would be: {formula(name, chip)}")
         if name not in METRICS and not _own(name) and "." not in name:
@@ -68,10 +68,11 @@ def _near(there: Sequence[Catalogue], name: str) -> str:
         if kind := each.base_metrics.get(base):
             return f"{base} is a {kind}: {', '.join(f'.{suffix}' for suffix in catalogue.SUFFIXES[kind])}, ..."
     chip = there[0].chip
-    return _meant(base, [name for each in there for name in each.base_metrics]) or f"{_LIST} --chip {chip}"
+    return meant(base, [name for each in there for name in each.base_metrics]) or f"{_LIST} --chip {chip}"
 
 
-def _meant(word: str, known: Iterable[str]) -> str:
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return the question whether one of these was meant, "" where none is near."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, list(dict.fromkeys(known)), n=3, cutoff=0.6)

@@ -198,7 +198,14 @@ def _data(trace: Trace) -> Card:
 def _timeline(trace: Trace) -> Card:
     """MindInsight's timeline summary: total time of operators, streams, operators, executions; of the whole run."""
     locations = trace.locations.to_pylist()
-    streams = sum(row["kind"] == "stream" and bool(row["span_count"]) for row in locations)
+    # What a stream ran at once lies in several locations with its number.
+    streams = len(
+        {
+            (row["process"], row["device"], row["thread_id"])
+            for row in locations
+            if row["kind"] == "stream" and row["span_count"]
+        }
+    )
     operators = _rows(trace.ask("operators", step="all"))
     kernels = _rows(trace.ask("kernels")) if streams else []
     executions = sum(row["calls"] for row in operators)

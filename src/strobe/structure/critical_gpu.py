@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ _END, _START = 0, 1
 # A kernel that begins later than this after its launch and after the one before it in its stream waited for another
 # stream; a launch takes about 5 us, and the next kernel of a stream 1 us.
 _SOON_NS = 30_000
+_JITTER_NS = 5_000  # by which times of a device may be wrong on the clock of the host
 # A GPU is behind the host by at most this many times the window: a stream takes 1024 launches, then calls block.
 _LATE = 64
 _KIND = np.array([COMPUTATION, COMMUNICATION, COPY])
@@ -199,6 +200,20 @@ def syncs_of(trace: Trace, devices: list[Device], calls: Calls, start_ns: int, e
             of_stream = np.array(["wait" in kind for kind in kinds], dtype=np.int64)
             found.append(np.stack((call[at], record, stream, awaited, of_stream)))
     return Syncs(*np.concatenate(found, axis=1))
+
+
+def in_order(builder: Builder, calls: Calls, work: Activities, syncs: Syncs) -> Activities:
+    """Return the activities, none of which begins before what its stream was told to wait for has ended.
+
+    Times of a device are converted to those of the host, some ns to some us wrong: what waited for an event may seem to
+    have begun a moment before it.
+    """
+    until = np.minimum(_ends(work, _told_to_wait_for(calls, work, syncs)), work.end_ns)
+    late = (until > work.start_ns) & (until - work.start_ns <= _JITTER_NS)
+    if not late.any():
+        return work
+    start = np.where(late, until, work.start_ns)
+    return replace(work, start_ns=start, begins=builder.moments(start, _START))
 
 
 def add_edges(

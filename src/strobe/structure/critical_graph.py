@@ -61,5 +61,6 @@ def _of_process(trace: Trace, builder: Builder, window: Window) -> critical_rank
     calls = critical_gpu.calls_of(trace, chains)
     work = critical_gpu.activities_of(trace, builder, own, calls, begin, end)
     syncs = critical_gpu.syncs_of(trace, own, calls, begin, end)
+    work = critical_gpu.in_order(builder, calls, work, syncs)
     rank = cast("int | None", trace.processes.column("rank")[window.process])
     return critical_ranks.Part(rank, chains, calls, work, syncs, np.zeros(len(work.row), dtype=bool))

@@ -23,8 +23,8 @@ COMPUTATION, COMMUNICATION, COPY = (1 << k for k in range(3))
 MASKS = 1 << len(KINDS)
 _KIND_OF_GROUP = {"compute": 0, "communication": 1, "copy": 2}
 _ROLES = ("kernel", "copy")
-# Why a table about GPUs has no rows.
-NO_DEVICE = (
+# Why a table about GPUs has no rows, if the recorder does not say.
+_NO_DEVICE = (
     "no GPU did anything in this trace: `strobe doctor` says what recording them needs; profiles of PyTorch, Nsight "
     "Systems, nvprof and Score-P hold what GPUs did, too"
 )
@@ -69,6 +69,12 @@ class Work:
         """Return the activities for which `which` holds, or with these numbers."""
         spans = self.location[which], self.row[which], self.start_ns[which], self.end_ns[which]
         return Work(*spans, self.region[which], self.kind[which])
+
+
+def no_device(trace: Trace) -> str:
+    """Say why a table about GPUs has no rows: as the recorder does, where it has something to say."""
+    said = [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "gpu_failed"]
+    return f"no GPU did anything in this trace: {said[0]}" if said else _NO_DEVICE
 
 
 def devices(trace: Trace) -> list[Device]:

@@ -40,7 +40,9 @@ class Cuda:
     def available(self) -> str:
         """Another tool's injection (Nsight Systems, Nsight Compute, compute-sanitizer) stays."""
         if os.environ.get(VARIABLE, library()) != library():
-            return f"{VARIABLE} names another tool, or none: {os.environ[VARIABLE]}"
+            missing = f"{VARIABLE} names another tool, or none: {os.environ[VARIABLE]}"
+            core.gpu_say("failed", f"GPUs are not recorded: {missing}")
+            return missing
         return ""
 
     def start(self, settings: Session) -> None:
