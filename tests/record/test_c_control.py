@@ -168,7 +168,7 @@ def test_a_budget_and_counters_hold_in_a_c_program_that_calls_mpi(workshop: Work
         int main(int argc, char** argv) {
           int done = 0;
           MPI_Init(&argc, &argv);
-          for (int width = 1; done < 1000000; done += width, width += 7)
+          for (int width = 1; done < 3000000; done += width, width += 7)
             for (int i = 0; i < width; i++) MPI_Barrier(MPI_COMM_SELF);
           MPI_Barrier(MPI_COMM_WORLD);
           MPI_Finalize();

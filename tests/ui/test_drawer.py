@@ -170,6 +170,8 @@ def test_the_legend_has_every_key_and_its_line_can_be_hidden(page: Page, address
     expect(card).to_be_hidden()  # a key that is pressed before that is the card's
     hints = page.locator(".key-hints")
     expect(hints).to_contain_text("zoom in, out")
+    # The page learns a moment later than the browser that the card is closed.
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     page.keyboard.press("h")
     expect(hints).to_have_count(0)
     page.reload()

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.structure.device_time import known_time
+from strobe.structure.folded_time import folded_stretches
 from strobe.structure.device_work import sweep
 from strobe.structure.launches import launches
 
@@ -58,10 +59,13 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
     Where the launch came before, the gap is the GPU's own if shorter than `kernel_gap_ns` (one kernel after the other);
     else, or where the launch is unknown, it is `other` (waits between streams, above all). Sums of the first four are
     Holistic Trace Analysis' `host_wait`. Of gaps that reach into the time of folded iterations only what is known
-    (`known_time`) counts, each piece as a gap.
+    (`known_time`) counts, each piece as a gap; and none of a gap whose activity had been launched before it, behind
+    folded iterations: what those had launched ran in it.
     """
     stream_of = _streams(trace, device) if per_stream else {}
     reach: dict[int, int] = {}  # the last end so far, by stream
+    launched: dict[int, int] = {}  # the latest launch so far
+    folded = folded_stretches(trace, device.process)
     host, known = HostWork(trace), known_time(trace, device)
     for found, who in launches(trace, device):
         where = found.location.astype(np.int64)
@@ -72,8 +76,13 @@ def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) 
             before = np.maximum.accumulate(np.concatenate(([reach.get(key, int(start[0]))], end)))
             reach[key] = int(before[-1])
             idle = start > before[:-1]
-            at, begin, start = at[idle], before[:-1][idle], start[idle]
             called = np.where(who.call_location[at] >= 0, who.call_start_ns[at], NO_CALL)
+            if len(folded):
+                at_ns = np.where(called == NO_CALL, start, called)
+                latest = np.maximum.accumulate(np.concatenate(([launched.get(key, int(at_ns[0]))], at_ns)))
+                launched[key] = int(latest[-1])
+                idle &= (np.diff(folded.before(latest)) == 0) | (called == NO_CALL) | (called > before[:-1])
+            at, begin, start, called = at[idle], before[:-1][idle], start[idle], called[idle]
             if known is not None:
                 gap, begin, until = known.pieces(begin, start)
                 # What follows such a piece was folded: it had not been launched by then.
