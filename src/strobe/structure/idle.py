@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.structure.device_time import known_time
-from strobe.structure.folded_time import folded_stretches
 from strobe.structure.device_work import sweep
+from strobe.structure.folded_time import folded_stretches
 from strobe.structure.launches import launches
 
 if TYPE_CHECKING:
