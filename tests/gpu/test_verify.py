@@ -22,9 +22,11 @@ SCRIPT = Path(__file__).parent / "verify.sh"
 STEPS = re.findall(r"^(?:driver|torch|step) \d+ (\w+)", SCRIPT.read_text(), re.MULTILINE)
 
 
-def verify(out: Path, environment: dict[str, str], *steps: str) -> tuple[int, list[dict[str, Any]]]:
+def verify(
+    out: Path, environment: dict[str, str], *steps: str, python: str = sys.executable
+) -> tuple[int, list[dict[str, Any]]]:
     """The exit code, and results.json."""
-    settings = {"PYTHON": sys.executable, "VERIFY_QUICK": "1"}
+    settings = {"PYTHON": python, "VERIFY_QUICK": "1"}
     done = subprocess.run(
         ["bash", SCRIPT, out, *steps], env=environment | settings, capture_output=True, text=True, timeout=120
     )
@@ -55,6 +57,20 @@ def test_without_a_gpu_each_step_is_skipped_with_its_reason(tmp_path: Path) -> N
     assert {row["status"] for row in ended.values()} <= {"done", "skipped"}
     facts = json.loads((tmp_path / "out/env.json").read_text())
     assert facts["python"] == sys.version
+
+
+def test_without_a_gpu_and_without_strobe_each_step_is_skipped_too(tmp_path: Path) -> None:
+    """On a bare machine: no package of Python is there."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONNOUSERSITE": "1"}
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E -s "$@"\n')
+    bare.chmod(0o755)
+    code, rows = verify(tmp_path / "out", environment, python=str(bare))
+    ended = {row["step"]: row for row in rows if "status" in row}
+    assert list(ended) == [*STEPS, "all"]
+    assert ended["build"]["reason"].startswith("ModuleNotFoundError: ")
+    assert {row["status"] for row in ended.values()} == {"done", "skipped"}, rows
+    assert code == 0
 
 
 def test_with_the_fake_driver_everything_that_needs_no_torch_holds(tmp_path: Path) -> None:

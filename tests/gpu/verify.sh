@@ -56,6 +56,9 @@ torch() { step "$1" "$2" "$python" "$programs/torch_steps.py" "$2" "$out"; }
 # strobe itself: the one that is there, else one that the machine's own tools build, into a folder beside OUT.
 build() {
   if "$python" -c 'import strobe' 2>/dev/null; then return; fi
+  if ! "$python" -c 'import nanobind, scikit_build_core'; then # which says which one is missing
+    return 77
+  fi
   "$python" -m pip install -q --no-build-isolation --no-deps --target "$(dirname "$out")/strobe-site" "$here/../.."
 }
 export -f build
