@@ -102,6 +102,11 @@ def test_the_four_cards_by_hand(tmp_path):
     assert figures(page, "timeline")["streams"] == (0, None)
 
 
+def test_what_a_stream_ran_at_once_is_one_stream(tmp_path):
+    events = [kernel("a", 0, 30), kernel("b", 10, 30), kernel("c", 20, 5, stream=8)]
+    assert figures(snapshot(profile(tmp_path, *events)), "timeline")["streams"] == (2, None)
+
+
 def test_of_several_ranks_the_worst_is_told(tmp_path):
     for rank, wait in ((0, 10), (1, 300)):
         path = tmp_path / "job" / f"rank{rank}.json"

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import strobe
+from strobe.advice.rank import findings
 from strobe.structure.device_work import devices
 from strobe.structure.launched import launched
 from strobe.structure.launches import launches
@@ -215,6 +216,23 @@ def test_calls_are_beside_their_threads_where_another_tool_has_the_callbacks(tmp
     assert {name: n for name, n in seen.items() if name in wanted} == dict(wanted)
 
 
+def test_waiting_for_a_gpu_is_no_python_code_where_another_tool_has_the_callbacks(tmp_path: Path) -> None:
+    program = """
+    import strobe
+    gpu = fake_cuda.Gpu()
+    def step():
+        gpu.launch("gemm", ns=2_000_000)
+        gpu.synchronize()
+    for _ in range(60):
+        strobe.step()
+        step()
+    """
+    ran = record(tmp_path, program, OTHER_TOOL=1)
+    (advice,) = (each for each in findings(ran.trace) if each.rule == "python")
+    assert "calls of CUDA are beside the thread" in advice.do
+    assert advice.gain_low_ns == 0
+
+
 def test_launches_that_the_driver_counts_apart_are_joined_all_the_same(tmp_path: Path) -> None:
     """Where a driver call inside a runtime call had a correlation of its own."""
     ran = record(tmp_path, THREADS, NESTED="own")
@@ -260,6 +278,7 @@ def test_what_each_stream_did(tmp_path: Path) -> None:
         assert row["copy_ns"] == pytest.approx(sum(copies), rel=0.01)
         assert row["busy_ns"] == pytest.approx(sum(kernels) + sum(copies), rel=0.01)  # one after the other
         assert row["priority"] == (-1 if any(each["name"] == "decode" for each in mine) else 0)
+    assert "allocations of CUDA were not recorded" in ran.trace.memory().note
 
 
 def test_what_a_kernel_was_launched_with(tmp_path: Path) -> None:
@@ -764,7 +783,9 @@ def test_a_tool_that_is_there_already_keeps_its_place(tmp_path: Path) -> None:
     ran = record(tmp_path, WORK, environment={"CUDA_INJECTION64_PATH": "none"})
     assert not attributed(ran.trace)
     assert ran.done.stdout == "done\n"
-    assert "CUDA_INJECTION64_PATH names another tool, or none: none" in ran.said()["gpu_failed"]
+    reason = "CUDA_INJECTION64_PATH names another tool, or none: none"
+    assert reason in ran.said()["gpu_failed"]
+    assert reason in ran.trace.kernels().note
 
 
 def test_a_program_without_cuda_loads_nothing_of_nvidia(tmp_path: Path) -> None:

@@ -645,6 +645,9 @@ def test_what_there_is_can_be_listed(machine: Machine) -> None:
     done = machine.strobe("metrics", "--list", "--chip", "GX1")
     assert done.returncode == 2
     assert "GH100" in done.stderr
+    done = machine.strobe("metrics", "--list", "--metrics", "achieved_ocupancy")
+    assert done.returncode == 2
+    assert "Did you mean achieved_occupancy?" in done.stderr
 
 
 def test_a_table_that_ncu_has_written_elsewhere_can_be_shown(machine: Machine) -> None:

@@ -145,6 +145,12 @@ def look_at_buffers(folder: Path, process: subprocess.Popen[str]) -> int:
     return most
 
 
+def recording(folder: str, program: str) -> list[str]:
+    """Give the command that records all that a program does."""
+    options = ["-o", folder, "--summary", "none", "--keep", "all"]
+    return [sys.executable, "-m", "strobe", "run", *options, "--", program]
+
+
 @step
 def program_in_c() -> None:
     """Streams, threads, copies, sets, a graph: what the program says it did against the trace."""
@@ -152,20 +158,7 @@ def program_in_c() -> None:
 
     need_gpu(), need_cupti()
     program = compiled("launches.c", "launches")
-    line = [
-        sys.executable,
-        "-m",
-        "strobe",
-        "run",
-        "-o",
-        "c.strobe",
-        "--summary",
-        "none",
-        "--keep",
-        "all",
-        "--",
-        program,
-    ]
+    line = recording("c.strobe", program)
     with Path("told").open("w") as told_file, Path("talk").open("w") as talk:
         process = subprocess.Popen([*line, "work", "1500"], stdout=told_file, stderr=talk, text=True)
         seen = look_at_buffers(Path("c.strobe"), process)
@@ -344,20 +337,7 @@ def killed() -> None:
 
     need_gpu(), need_cupti()
     program = compiled("launches.c", "launches")
-    line = [
-        sys.executable,
-        "-m",
-        "strobe",
-        "run",
-        "-o",
-        "k.strobe",
-        "--summary",
-        "none",
-        "--keep",
-        "all",
-        "--",
-        program,
-    ]
+    line = recording("k.strobe", program)
     with Path("told").open("w") as told:
         process = subprocess.Popen([*line, "forever"], stdout=told, stderr=subprocess.DEVNULL, start_new_session=True)
         time.sleep(1.6 if QUICK else 3)
