@@ -59,11 +59,11 @@ def make(folder: Path, shape: str, spans: int) -> Path:
 def ours(path: Path) -> dict[str, Any]:
     import strobe
     from strobe import registry
-    from strobe.store import otf2_export
+    from strobe.formats.otf2 import export
 
     for name in registry.names("formats"):  # which of them is meant: that imports much, and is no work of this one
         registry.load("formats", name)
-    assert otf2_export.Writer
+    assert export.Writer
     trace = strobe.open(path)
     assert len(trace.locations) == 4  # the first table imports pandas, where that is installed
     begun = _cpu_s()

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.api.trace import Trace
 
 ROOT = Path(__file__).parents[1]
 WORK = ROOT / "build/fuzz"
@@ -236,7 +236,7 @@ def seeds(reader: str, more: list[Path]) -> list[bytes]:
 def _seed(reader: str, path: Path) -> Iterator[bytes]:
     from strobe import registry
     from strobe.errors import StrobeError
-    from strobe.store.inputs import inputs_of
+    from strobe.formats.reading.inputs import inputs_of
 
     ours = any(part.endswith(".strobe") for part in path.parts)
     if reader == "blocks":

@@ -19,10 +19,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "adapters/cupti/launches.h"
-#include "adapters/cupti/records.h"
-#include "core/blocks.h"
-#include "core/rows.h"
+#include "adapters/cupti/decode/cupti_decoder.h"
+#include "adapters/gpu/launches.h"
+#include "core/format/blocks.h"
+#include "core/rings/pending_rows.h"
 #include "zstd.h"
 
 // A compressor that changes nothing: the sizes of its frames are those before compression.
@@ -52,10 +52,10 @@ constexpr size_t kCallBytes = 40, kExternalBytes = 24;
 constexpr uint32_t kRuntimeKind = 5, kExternalKind = 39;
 
 // What the collector does when it is asked, without a trace behind it.
-struct Told final : Sink {
+struct Told final : gpu::Sink {
   std::unordered_map<std::string, uint32_t> regions, numbers;
   std::vector<std::string> texts{""};
-  Launches launches;
+  gpu::Launches launches;
   uint32_t region(const char* name, uint8_t) override {
     return regions.try_emplace(name, uint32_t(regions.size()) + 1).first->second;
   }
@@ -64,9 +64,8 @@ struct Told final : Sink {
     if (fresh) texts.push_back(text);
     return known->second;
   }
-  int64_t launched_ns(uint32_t correlation) override { return launches.ns_of(correlation); }
   uint32_t captured_by(uint64_t) override { return 0; }
-  uint32_t call(const ApiRecord&) override { return 0; }
+  uint32_t call(const gpu::CallRecord&) override { return 0; }
   std::string kernel_name(const char* name) override { return name; }
   void device(uint32_t, const std::string&) override {}
 };
@@ -110,6 +109,12 @@ class Kernels {
   uint32_t correlation_ = 100;
 };
 
+gpu::RecordBytes kernels_of(size_t bytes) {
+  gpu::RecordBytes sizes{};
+  sizes[kConcurrentKernel] = uint32_t(bytes);
+  return sizes;
+}
+
 double seconds() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -145,7 +150,7 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
   }
   std::vector<DeviceSpan> spans;  // grows once, as the collector's
   for (int round = 0; round < rounds; round++) {
-    Decoder decoder(told, [=](Kind, size_t end) { return end <= kernel_bytes; });
+    Decoder decoder(told, kernels_of(kernel_bytes));
     size_t seen = 0, made = 0;
     const double began = seconds();
     for (size_t i = 0; i < ends.size(); i++) {
@@ -153,7 +158,8 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
       uint8_t* buffer = bytes.data() + i * kBufferBytes;
       while (next(buffer, ends[i] - i * kBufferBytes, &record) == kSuccess) decoder.add(*record, spans), seen++;
       if (i % 16 == 15 || i + 1 == ends.size()) {  // as many as the collector takes at once
-        sort_by_start(spans);
+        gpu::sort_by_start(spans);
+        for (DeviceSpan& each : spans) each.span.launched_ns = told.launches.ns_of(each.correlation);
         made += spans.size();
         spans.clear();
       }
@@ -169,7 +175,7 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
 int count_bytes(size_t count) {
   Kernels kernels;
   Told told;
-  Decoder decoder(told, [](Kind, size_t) { return true; });
+  Decoder decoder(told, kernels_of(sizeof(KernelRecord)));
   std::vector<DeviceSpan> spans;
   for (size_t i = 0; i < count; i++) decoder.add(reinterpret_cast<const Activity&>(kernels.next()), spans);
   size_t of_spans = 0, of_rows = 0;

@@ -18,8 +18,9 @@ LIBRARIES = {
     "12.8.90": (NVIDIA / "cuda_cupti/lib/libcupti.so.12", 208),
 }
 SOURCES = (
-    *("adapters/cupti/records", "adapters/cupti/memory", "adapters/cupti/waits"),
-    *("core/rows", "core/table_columns", "core/blocks"),
+    *("adapters/cupti/decode/cupti_decoder", "adapters/gpu/decode/memory", "adapters/gpu/decode/spans"),
+    *("adapters/gpu/decode/waits", "core/rings/row_kinds", "core/rings/pending_rows"),
+    *("core/format/table_columns", "core/format/blocks"),
 )
 
 

@@ -111,7 +111,7 @@ def ours(anchor: Path) -> dict[str, Any]:
     """Import it as `strobe.open` does; the time inside of end_process is that of finalising."""
     import strobe
     from strobe import native, registry
-    from strobe.store import imports
+    from strobe.api import imports
 
     for name in registry.names("formats"):  # those that look at the file's first bytes import much
         registry.load("formats", name)

@@ -209,7 +209,7 @@ print(time.process_time() - begin)
 SAVED = """
 import json, sys, time
 from pathlib import Path
-from strobe.store.recover import close_trace
+from strobe.trace.after_run.closing import close_trace
 import strobe; strobe.open(sys.argv[1]).regions  # imports the libraries
 for tiles in Path(sys.argv[1]).glob("*.tiles"):  # `strobe run` has made them already
     tiles.unlink()

@@ -54,7 +54,7 @@ def main() -> None:
         copy = linked(options.trace, place)
         trace = strobe.open(copy)
         spans, end = trace.span_count, trace.info.duration_ns
-        build = cpu_ns(trace.build_pyramid)
+        build = cpu_ns(trace.pyramid.build)
         size = {
             suffix: sum(path.stat().st_size for path in copy.glob(f"*{suffix}")) for suffix in (".blocks", ".tiles")
         }
@@ -77,10 +77,12 @@ def main() -> None:
         most = max(range(len(trace.rows)), key=lambda number: len(trace.rows[number].locations))
         eighths = -(-len(trace.rows[most].locations) // 8)
         kinds: dict[str, Callable[[int, int], object]] = {
-            "cells": lambda begin, stop: trace.cells(rows, begin, stop, WIDTH),
-            "shares of groups": lambda begin, stop: trace.group_shares(rows, begin, stop, WIDTH),
-            "profile": lambda begin, stop: trace.window_profile(rows, begin + 1, stop - 1),
-            f"{eighths} rows of 8": lambda begin, stop: trace.row_cells(most, 1, 0, eighths, begin, stop, WIDTH),
+            "cells": lambda begin, stop: trace.pyramid.cells(rows, begin, stop, WIDTH),
+            "shares of groups": lambda begin, stop: trace.pyramid.group_shares(rows, begin, stop, WIDTH),
+            "profile": lambda begin, stop: trace.pyramid.profile(rows, begin + 1, stop - 1),
+            f"{eighths} rows of 8": lambda begin, stop: trace.pyramid.row_cells(
+                most, 1, 0, eighths, begin, stop, WIDTH
+            ),
         }
         found = []
         for zoom in ZOOMS:

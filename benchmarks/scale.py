@@ -19,7 +19,7 @@ from measure import STROBE, checked, folder, table
 from playwright.sync_api import CDPSession, sync_playwright
 
 import strobe
-from strobe.store.trace import Trace
+from strobe.api.trace import Trace
 
 PARTS = ("open", "windows", "page", "sums", "bytes")
 FIRST = "performance.getEntriesByName('first-picture')[0]?.startTime"
@@ -88,7 +88,7 @@ def draw(trace: Trace, locations: range, start_ns: int, end_ns: int) -> None:
     """The same in this process."""
     level, tiles = tiles_of(start_ns, end_ns)
     for tile in tiles:
-        trace.cells(locations, (TILE << level) * tile, (TILE << level) * (tile + 1), TILE)
+        trace.pyramid.cells(locations, (TILE << level) * tile, (TILE << level) * (tile + 1), TILE)
 
 
 def measure_open(traces: list[Path]) -> list[dict[str, object]]:
@@ -96,7 +96,7 @@ def measure_open(traces: list[Path]) -> list[dict[str, object]]:
     rows = []
     for path in traces:
         code = (
-            "import time, strobe.store.trace as t; w, c = time.monotonic(), time.process_time();"
+            "import time, strobe.trace.trace as t; w, c = time.monotonic(), time.process_time();"
             f"x = t.open_trace({str(path)!r}); x.span_count;"
             "print(1e3 * (time.monotonic() - w), 1e3 * (time.process_time() - c))"
         )
@@ -197,8 +197,8 @@ def measure_sums(traces: list[Path]) -> list[dict[str, object]]:
 
     Of the latter the first processes, which hold a tenth of the spans, stand for the others.
     """
-    from strobe.structure.selection import select
-    from strobe.structure.statistics import path_statistics
+    from strobe.steps.selection import select
+    from strobe.sums.path_statistics import path_statistics
 
     rows = []
     for path in traces:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from strobe.server.iterations import cells_of
-from strobe.structure.stack import stack_of
-from strobe.structure.steps import ProcessSteps
-from strobe.structure.stream import Stream
+from strobe.server.pictures.iteration_cells import cells_of
+from strobe.steps.iteration_stack.stack import stack_of
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.thread_spans import Stream
 
 
 def program(steps: int, spans: int, differing: bool) -> tuple[Stream, ProcessSteps]:

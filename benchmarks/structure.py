@@ -22,11 +22,11 @@ import numpy.typing as npt
 from measure import table
 
 from strobe.native import core
-from strobe.structure.temporal import order_bytes
+from strobe.steps.loops.temporal import order_bytes
 
 Ids = npt.NDArray[np.int64]
 ROUNDS = 5
-# What a graph may grow to while a program is recorded (native/core/collector.cpp): nodes, edges, bytes of partitions.
+# Limits of a graph while a program is recorded (native/core/folding/): nodes, edges, bytes of partitions.
 ONLINE = (32768, 57344, 3 << 18)
 
 

@@ -1,14 +1,32 @@
-"""What all tests share: `--complete`, with which a missing package is a failure and no skip."""
+"""What all tests share: `--complete`, with which what is missing is a failure and not a skip; the public traces.
+
+Also how several processes share the work: file by file, but the long ones test by test.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-_MISSING = ("could not import", "is not installed", "needs schemathesis")
+from tests import public
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
+
+_MISSING = ("could not import", "is not installed", "needs schemathesis", public.MISSING)
+
+# Each of their tests has what it needs by its parameter, so that the last minutes can be divided among all processes.
+_TEST_BY_TEST = ("tests/corpus/test_corpus.py", "tests/corpus/test_online.py", "tests/golden/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--complete", action="store_true", help="a package that a test lacks is a failure, not a skip")
+    parser.addoption(
+        "--complete", action="store_true", help="a package or a trace that a test lacks is a failure, not a skip"
+    )
 
 
 def _insist(config: pytest.Config, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -32,3 +50,33 @@ def pytest_make_collect_report(
     report = yield
     _insist(collector.config, report)
     return report
+
+
+@pytest.fixture(scope="session")
+def public_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where this session imports the public traces, each once."""
+    if not public.are_here():
+        pytest.skip(public.MISSING)
+    return tmp_path_factory.mktemp("public")
+
+
+@pytest.fixture
+def public_folder(public_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the public traces; what a test imports of it goes to this session's cache."""
+    monkeypatch.setenv("STROBE_CACHE", str(public_cache))
+    return public.FOLDER
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """With `--dist loadfile` a file is one piece of work, and in _TEST_BY_TEST each parameter of a file is one."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, name = nodeid.partition("::")
+            return file + name[name.find("[") :] if file.startswith(_TEST_BY_TEST) and "[" in name else file
+
+    return FileByFile(config, log)

@@ -1,4 +1,4 @@
-"""Writes docs/reference/ from the code, so that it cannot say something else: `./dev gen`, or `./dev gen --check`."""
+"""Writes docs/reference/, the page's types and native tables from the code: `./dev gen`, or `./dev gen --check`."""
 
 import argparse
 import contextlib
@@ -10,20 +10,27 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
+import native_tables
+import web_types
+
 from strobe import registry
+from strobe.answers.sql import VIEWS
+from strobe.api.analyses import Analyses
+from strobe.api.methods import condition_text, declaration
+from strobe.api.trace import Trace
 from strobe.cli.main import main as cli
+from strobe.cli.main import spelled
+from strobe.model import exit_codes
 from strobe.model.kinds import GROUPS, PARADIGMS, RECORDED_WITH, ROLES
 from strobe.model.losses import LOSSES, REMARKS
+from strobe.model.option import Option
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 from strobe.model.verb import Verb
+from strobe.record.option_table import OPTIONS, PRESET_OPTIONS, adapters_of
 from strobe.record.options import GROUPS as RECORDING_GROUPS
-from strobe.record.options import OPTIONS, PRESETS
-from strobe.server.answers import ROUTES
-from strobe.server.endpoints import Parameter
-from strobe.store.archive import Job
-from strobe.store.sql import VIEWS
-from strobe.store.trace import Trace
+from strobe.server.routing.routes import ROUTES
+from strobe.trace.archive import Job
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
@@ -41,7 +48,16 @@ def help_of(*verb: str) -> str:
 
 def command_line() -> str:
     """Every verb with its options, and the exit codes."""
-    parts = ["# The command line\n", f"```\n{help_of()}\n```\n"]
+    parts = ["# The command line\n", f"```\n{help_of()}\n```\n", "## Exit codes\n"]
+    codes = ["| code | meaning |", "|---|---|"]
+    codes += [f"| {code} | {meaning} |" for code, meaning in exit_codes.OF_READERS.items()]
+    parts.append("\n".join([*codes, ""]))
+    parts.append(
+        "`strobe run`, `strobe cc` and `strobe metrics` end as the program they started, or with these codes:\n"
+    )
+    parts.append(
+        "\n".join([*codes[:2], *(f"| {code} | {text} |" for code, text in exit_codes.OF_LAUNCHERS.items()), ""])
+    )
     for name in registry.names("cli"):
         verb = registry.load("cli", name)
         assert isinstance(verb, Verb)
@@ -50,29 +66,65 @@ def command_line() -> str:
 
 
 def analyses() -> str:
-    """Every analysis: the question it answers, what must have been recorded, its options."""
+    """Every analysis: the question it answers, how, what must have been recorded, its options, columns and errors."""
     parts = [
         "# Analyses",
         "",
-        "Each is a verb (`strobe NAME TRACE`), a method (`trace.NAME(...)`) and an address of the view's server.",
+        "Each is a verb, a method of a trace and an address of the view's server.",
         "",
     ]
     for name in registry.names("analyses"):
         analysis = registry.load("analyses", name)
         assert isinstance(analysis, Analysis)
         needs = ", ".join(f"{RECORDED_WITH[need][0]} (`{RECORDED_WITH[need][1]}`)" for need in analysis.needs)
-        parts += [f"## {analysis.name}", "", analysis.question, ""]
+        parts += [f"## {spelled(analysis.name)}", "", analysis.question, ""]
+        parts += [f"`strobe {spelled(analysis.name)} TRACE`, `trace.{analysis.name}(...)`", ""]
         parts += [f"Needs: {needs}.", ""] if needs else []
         if analysis.options:
-            parts += ["| option | default | meaning |", "|---|---|---|"]
-            parts += [f"| `{option.name}` | `{option.default}` | {option.help} |" for option in analysis.options]
+            parts += ["| option | default | values | meaning |", "|---|---|---|---|"]
+            parts += [
+                f"| `{option.flag}` | {code(option.default_text)} | {allowed(option)} | {option.help} |"
+                for option in analysis.options
+            ]
             parts.append("")
+        parts += [(analysis.details or "").partition("\n\n")[2].strip(), ""]
+        parts += ["| column | type | unit | with | meaning |", "|---|---|---|---|---|"]
+        parts += [
+            f"| `{each.name}` | {each.type} | {each.unit} | {code(condition_text(each))} | {each.meaning} |"
+            for each in analysis.columns
+        ]
+        parts.append("")
+        parts += [f"UsageError: where {'; or where '.join(analysis.raises)}.", ""] if analysis.raises else []
     return "\n".join(parts)
+
+
+def analysis_methods() -> str:
+    """Every analysis as a method, for type checkers and editors; what Trace has under the same name comes first."""
+    own = {name for each in Trace.__mro__ if each is not Analyses for name in vars(each)}
+    methods = []
+    for name in registry.names("analyses"):
+        analysis = registry.load("analyses", name)
+        assert isinstance(analysis, Analysis)
+        if name not in own:
+            methods.append(declaration(analysis))
+    return "\n".join(
+        [
+            "# Written by ./dev gen from src/strobe/analyses: do not edit.",
+            "from typing import Literal",
+            "",
+            "from strobe.tables.table import Table",
+            "",
+            "class Analyses:",
+            f'    """{Analyses.__doc__}"""',
+            "",
+            *methods,
+        ]
+    )
 
 
 def rules() -> str:
     """Every rule of the advice."""
-    parts = ["# Rules", "", "What `strobe summary` looks for.", "", "| rule | what it recognises |", "|---|---|"]
+    parts = ["# Rules", "", "The problems that `strobe summary` recognises.", "", "| rule | problem |", "|---|---|"]
     for name in registry.names("advice"):
         rule = registry.load("advice", name)
         assert isinstance(rule, Rule)
@@ -85,9 +137,9 @@ def formats() -> str:
     parts = [
         "# Formats",
         "",
-        "Files of other tools.",
+        "Files of other tools that strobe reads and writes.",
         "",
-        "| format | what it is | suffixes | reads | writes |",
+        "| format | description | suffixes | reads | writes |",
         "|---|---|---|---|---|",
     ]
     for name in registry.names("formats"):
@@ -100,7 +152,14 @@ def formats() -> str:
 
 def adapters() -> str:
     """Every source of events, as the first line of its file describes it."""
-    parts = ["# Adapters", "", "What `strobe run --trace` switches.", "", "| adapter | what it records |", "|---|---|"]
+    parts = [
+        "# Adapters",
+        "",
+        "Sources of events for `strobe run --trace`.",
+        "",
+        "| adapter | what it records |",
+        "|---|---|",
+    ]
     for name in registry.names("record.adapters"):
         parts.append(f"| `{name}` | {first_line(import_module(f'strobe.record.adapters.{name}').__doc__ or '')} |")
     return "\n".join([*parts, ""])
@@ -112,11 +171,11 @@ def options() -> str:
         "# Options of recording",
         "",
         "`--name` of `strobe run`, `STROBE_NAME` in the environment, a key in a file and a keyword of",
-        "`strobe.record()` are the same. Of several values the first counts: command line (or keyword),",
+        "`strobe.record()` are the same option. The order of precedence is: command line (or keyword),",
         "environment, project, user, preset, default. The project's file is the nearest `strobe.toml`, or",
         "`pyproject.toml` with a table `[tool.strobe]`, in the working directory or above; the user's is",
-        "`~/.config/strobe.toml` (or in `$XDG_CONFIG_HOME`). `strobe config` prints what counts here, and who said",
-        "it; `job.json` of a trace keeps both.",
+        "`~/.config/strobe.toml` (or in `$XDG_CONFIG_HOME`). `strobe config` prints each value and its origin;",
+        "`job.json` of a trace keeps both.",
         "",
     ]
     for group, title in RECORDING_GROUPS.items():
@@ -125,13 +184,14 @@ def options() -> str:
             parts += [f"## {title[0].upper()}{title[1:]}", "", "| option | environment | default | meaning |"]
             parts += ["|---|---|---|---|"]
             parts += [
-                f"| `--{each.name}` | `{each.variable}` | {f'`{each.default}`' if each.default else ''} "
+                f"| `--{each.name}` | `{each.variable}` | {code(each.default_text)} "
                 f"| {each.help.replace('|', chr(92) + '|')} |"
                 for each in rows
             ]
             parts.append("")
     parts += ["## Presets", "", "| preset | values |", "|---|---|"]
-    for name, values in PRESETS.items():
+    for name, options in PRESET_OPTIONS.items():
+        values = {"trace": ",".join(adapters_of(name)), **options}
         parts.append(f"| `{name}` | {', '.join(f'`{key} = {text}`' for key, text in values.items())} |")
     return "\n".join([*parts, ""])
 
@@ -141,19 +201,19 @@ def quality() -> str:
     parts = [
         "# Quality",
         "",
-        "Counters of the table `quality`, by process; those that are not there are 0.",
+        "Counters of the table `quality`, by process. A counter without a row is 0.",
         "",
-        "Something is missing from the trace, or wrong in it; `strobe info`, the summary and the overview say so:",
+        "Data are missing from the trace, or wrong; `strobe info`, the summary and the overview report these:",
     ]
-    for words, title in ((LOSSES, ""), (REMARKS, "Worth knowing, and nothing is missing:")):
-        parts += [*(["", title] if title else []), "", "| counter | what was counted |", "|---|---|"]
+    for words, title in ((LOSSES, ""), (REMARKS, "Good to know; nothing is missing:")):
+        parts += [*(["", title] if title else []), "", "| counter | meaning |", "|---|---|"]
         parts += [f"| `{what}` | {meaning} |" for what, meaning in words.items()]
     return "\n".join([*parts, ""])
 
 
 def views() -> str:
     """Every page of the view, as the comment at the top of its file describes it."""
-    parts = ["# Views", "", "The pages of `strobe view`.", "", "| view | what it shows |", "|---|---|"]
+    parts = ["# Views", "", "The pages of `strobe view`.", "", "| view | content |", "|---|---|"]
     for path in sorted((ROOT / "web/src/views").glob("*.tsx")):
         parts.append(f"| `{path.stem}` | {first_line(path.read_text(encoding='utf-8').lstrip('/ '))} |")
     return "\n".join([*parts, ""])
@@ -164,12 +224,12 @@ def server() -> str:
     parts = [
         "# The server",
         "",
-        "What `strobe view` answers: `GET api/NAME?parameters`, relative to the address that it prints.",
-        "`api/openapi.json` says the same of the trace that is shown, for programs. Every answer has a bound; what",
-        "would be larger is refused. A parameter that is unknown, given twice, or beyond its bounds is refused, with",
+        "Requests to `strobe view`: `GET api/NAME?parameters`, relative to the address that it prints.",
+        "`api/openapi.json` describes the same for programs, with the bounds of the shown trace. Every answer has a",
+        "largest size. A parameter that is unknown, given twice, or out of bounds is refused, with",
         'status 400 and a sentence: `{"error": ..., "do": ...}`.',
         "",
-        "Beside these, `api/table/NAME` answers the [analysis](analyses.md) of that name: its options are parameters,",
+        "In addition, `api/table/NAME` answers the [analysis](analyses.md) of that name: its options are parameters,",
         "and `as=csv` or `as=json` gives a file with all rows.",
         "",
     ]
@@ -177,7 +237,7 @@ def server() -> str:
         bound = f"At most {size(endpoint.most_bytes)}: {', '.join(f'`{media}`' for media in endpoint.media)}."
         parts += [f"## {endpoint.name}", "", endpoint.question, "", bound, ""]
         if endpoint.parameters:
-            parts += ["| parameter | what it may be | default | meaning |", "|---|---|---|---|"]
+            parts += ["| parameter | values | default | meaning |", "|---|---|---|---|"]
             parts += [
                 f"| `{each.name}` | {bounds(each)} | {default(each)} | {each.help} |" for each in endpoint.parameters
             ]
@@ -190,7 +250,7 @@ def size(count: int) -> str:
     return f"{count / 2**20:.1f}".removesuffix(".0") + " MB"
 
 
-def bounds(parameter: Parameter) -> str:
+def bounds(parameter: Option) -> str:
     """What a parameter may be, in words."""
     if parameter.kind == "choice":
         return ", ".join(f"`{choice}`" for choice in parameter.choices)
@@ -200,11 +260,23 @@ def bounds(parameter: Parameter) -> str:
     return f"up to {parameter.items} numbers with commas, each {one}" if parameter.items else one
 
 
-def default(parameter: Parameter) -> str:
+def default(parameter: Option) -> str:
     """The default of a parameter, in words."""
     if parameter.required:
-        return "needed"
-    return f"`{parameter.default}`" if parameter.default not in (None, "") else ""
+        return "required"
+    return code(parameter.default_text)
+
+
+def allowed(option: Option) -> str:
+    """What the values of an option of an analysis are; empty for a text."""
+    if option.choices:
+        return listed(option.choices)
+    return {"whole": "a whole number", "real": "a number", "flag": "", "duration": "a duration"}.get(option.kind, "")
+
+
+def code(text: str) -> str:
+    """A text as Markdown shows code; nothing for an empty one."""
+    return f"`{text}`" if text else ""
 
 
 def first_line(text: str) -> str:
@@ -222,8 +294,8 @@ def tables() -> str:
     parts = [
         "# Tables",
         "",
-        f'Schema version {SCHEMA_VERSION}. `strobe sql TRACE "select ..."` and `trace.sql(...)` see these tables; '
-        "times count from the trace's zero. They also see the answer of every analysis, by its name: "
+        f'Schema version {SCHEMA_VERSION}. `strobe sql TRACE "select ..."` and `trace.sql(...)` query these tables; '
+        "times are relative to the zero of the trace. They can also query the answer of every analysis by its name: "
         "`select * from kernels`.",
         "",
     ]
@@ -236,7 +308,7 @@ def tables() -> str:
             twice = (
                 " (`_1`: the region's, beside that of the span)" if any(each.endswith("_1") for each in also) else ""
             )
-            parts += [f"SQL sees them joined with what they belong to: {listed(also)}{twice}.", ""]
+            parts += [f"In SQL they are joined with related tables: {listed(also)}{twice}.", ""]
     parts += ["## totals and links", "", "Only in SQL. `totals` is everything that ran, spans and statistics, summed"]
     parts[-1] += f" by location and call path: {listed(in_sql('totals'))}. `links` is cause and effect, from span to"
     parts[-1] += f" span (`kind`: launch, forward_backward): {listed(in_sql('links'))}."
@@ -253,18 +325,24 @@ def listed(names: Iterable[str]) -> str:
 
 def keys() -> str:
     """What the keyboard does on the page: the table that the page itself uses."""
-    table = json.loads((ROOT / "web/src/base/keys.json").read_text(encoding="utf-8"))
-    everywhere = {"title": "Everywhere", "keys": [{"show": "1 … 9", "what": "pages"}, *table["everywhere"]]}
+    table = json.loads((ROOT / "web/src/state/keys.json").read_text(encoding="utf-8"))
+    everywhere = {
+        "title": "Everywhere",
+        "keys": [
+            {"show": "1 … 9  Shift + 1 … 9", "what": "the pages, in the order of the navigation"},
+            *table["everywhere"],
+        ],
+    }
     parts = [
         "# Keys of the page",
         "",
-        "The page shows the same when `?` is pressed. Letters are places on the keyboard.",
+        "The page shows this list when `?` is pressed. Letters stand for positions on the keyboard.",
         "",
     ]
     for title, groups in (("Timeline", table["timeline"]), ("Other pages", table["pages"]), ("", [everywhere])):
         parts += [f"## {title}", ""] if title else []
         for group in groups:
-            parts += [f"{'###' if title else '##'} {group['title']}", "", "| key | what it does |", "|---|---|"]
+            parts += [f"{'###' if title else '##'} {group['title']}", "", "| key | action |", "|---|---|"]
             parts += [f"| {key_caps(line['show'])} | {line['what']} |" for line in group["keys"]]
             parts.append("")
     return "\n".join(parts)
@@ -292,11 +370,15 @@ PAGES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./dev gen", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 when a page is not current")
+    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 when a file is not current")
     options = parser.parse_args()
-    old = [name for name, make in PAGES.items() if not is_current(REFERENCE / name, NOTE + make(), not options.check)]
+    texts = {REFERENCE / name: NOTE + make() for name, make in PAGES.items()}
+    texts |= {ROOT / "src/strobe/api/analyses.pyi": analysis_methods()}
+    texts |= {ROOT / path: text for path, text in web_types.files()}
+    texts[ROOT / native_tables.PATH] = native_tables.text()
+    old = [path.name for path, text in texts.items() if not is_current(path, text, not options.check)]
     if options.check and old:
-        sys.exit(f"docs/reference is not current ({', '.join(old)}): run ./dev gen")
+        sys.exit(f"generated files are not current ({', '.join(old)}): run ./dev gen")
 
 
 def is_current(path: Path, text: str, write: bool) -> bool:

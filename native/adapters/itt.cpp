@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "adapters/torch_collectives.h"
-#include "core/ring.h"
-#include "core/session.h"
+#include "core/rings/ring.h"
+#include "core/session/session.h"
 #include "include/strobe.h"
 
 extern "C" {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/session.h"
+#include "core/session/session.h"
+#include "core/system/clock.h"
 
 // As c10/util/ThreadLocalDebugInfo.h has them, without its header: a class with a virtual destructor and nothing else,
 // and one whose insides are never looked at.

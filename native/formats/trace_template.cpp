@@ -8,8 +8,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "core/builder.h"
-#include "formats/output_file.h"
+#include "core/spans/location_builder.h"
+#include "formats/encoding/output_file.h"
 
 namespace strobe {
 

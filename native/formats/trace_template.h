@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "formats/imported_process.h"
-#include "kernels/process_file.h"
-#include "kernels/side_tables.h"
+#include "formats/importing/imported_process.h"
+#include "kernels/reading/process_file.h"
+#include "kernels/reading/table_chunks.h"
 
 namespace strobe {
 

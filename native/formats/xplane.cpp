@@ -9,8 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "formats/json_text.h"
-#include "formats/protobuf_wire.h"
+#include "formats/encoding/json_strings.h"
+#include "formats/encoding/protobuf_wire.h"
+#include "formats/importing/schema_tables.h"
 #include "include/strobe.h"
 
 namespace strobe {
@@ -75,8 +76,7 @@ size_t numbers_of(std::string_view details, std::string_view key, int64_t (&out)
 
 class Reader {
  public:
-  Reader(const std::string& blocks_path, size_t buffer_bytes, const SchemaTables& tables)
-      : tables_(tables), out_(blocks_path, buffer_bytes) {
+  Reader(const std::string& blocks_path, size_t buffer_bytes) : out_(blocks_path, buffer_bytes) {
     tables_.define(out_);
   }
 
@@ -475,7 +475,7 @@ class Reader {
     return out_.region(name, STROBE_OTHER, stat("hlo_op") ? STROBE_ROLE_OPERATOR : STROBE_ROLE_RANGE);
   }
 
-  const SchemaTables& tables_;
+  const SchemaTables tables_;
   ImportedProcess out_;
   std::map<std::string, uint64_t> counters_;
   std::string properties_, value_;
@@ -497,8 +497,8 @@ class Reader {
 }  // namespace
 
 std::string read_xplane(std::string_view file, const std::string& blocks_path, size_t buffer_bytes,
-                        const SchemaTables& tables, const std::string& source) {
-  return Reader(blocks_path, buffer_bytes, tables).read(file, source);
+                        const std::string& source) {
+  return Reader(blocks_path, buffer_bytes).read(file, source);
 }
 
 }  // namespace strobe

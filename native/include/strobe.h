@@ -71,7 +71,8 @@ typedef struct strobe_options {
   uint64_t throttle_ns;      // ... that takes less than this on average is not recorded any more
   uint64_t min_duration_ns;  // functions that take less are counted and summed up, not kept in detail; 0: all are kept
   uint32_t silent;           // not 0: recording that has to stop says nothing on stderr, only in the trace
-  const char* clock_server;  // who tells the time of the trace to processes of other nodes (core/node_clock.h); or NULL
+  const char*
+      clock_server;  // who tells the time of the trace to processes of other nodes (core/system/node_clock.h); or NULL
 } strobe_options;
 
 // Start recording this process. 0, or an errno value; strobe_error() then says what failed, in one sentence.

@@ -1,8 +1,8 @@
 // detector.h - finds the main loop of a process while it runs: two windows of the latest events of its main thread (the
 // operators of PyTorch, and all other calls) are analysed now and then; two analyses that agree are believed.
 //
-// The rules are those of the search after the run (strobe.structure.main_loop): a framework's own ranges (anchors)
-// decide where there are any, otherwise the level with the best score.
+// The rules are those of the search after the run (strobe.steps.loop_choice.main_loop): a framework's own ranges
+// (anchors) decide where there are any, otherwise the level with the best score.
 #pragma once
 #include <stdint.h>
 #include <optional>

@@ -1,6 +1,6 @@
 // Event flow graph of one location: nodes are kinds of events (signatures), edges are "was followed by". It is built
 // event by event while the program runs, in constant memory, and is a profile with order: statistics of every
-// transition, and (see temporal.h) the whole sequence of events as long as its memory suffices.
+// transition, and (see temporal_graph.h) the whole sequence of events as long as its memory suffices.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "structure/growing.h"
-#include "structure/temporal.h"
+#include "structure/growing_tables.h"
+#include "structure/temporal_graph.h"
 
 namespace strobe::structure {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/blocks.h"
+#include "core/format/blocks.h"
 
 namespace strobe::structure {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "include/strobe.h"
-#include "kernels/process_file.h"
+#include "kernels/reading/process_file.h"
 
 #define CHECK(condition)                                                            \
   do {                                                                              \

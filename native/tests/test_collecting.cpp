@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "kernels/reading/recover_process.h"
 #include "tests/check.h"
 
 using namespace strobe;

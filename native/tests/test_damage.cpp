@@ -4,7 +4,7 @@
 #include <iterator>
 #include <random>
 
-#include "kernels/picture.h"
+#include "kernels/pyramid/window_pixels.h"
 #include "tests/check.h"
 
 using namespace strobe;

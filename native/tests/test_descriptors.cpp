@@ -1,6 +1,6 @@
 // While we have a file open, the program closes all of its descriptors and opens one of its own, which gets the number
 // of ours: it stays open, and as it is.
-#include "core/descriptors.h"
+#include "core/system/descriptors.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <functional>
 #include <utility>
 
-#include "core/held_file.h"
+#include "core/system/held_file.h"
 #include "tests/check.h"
 
 using namespace strobe;

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "core/hardware_counters.h"
+#include "core/system/hardware_counters.h"
 #include "tests/check.h"
 
 using namespace strobe;

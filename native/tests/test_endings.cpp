@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "kernels/reading/recover_process.h"
 #include "tests/check.h"
 
 using namespace strobe;

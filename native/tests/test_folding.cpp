@@ -4,8 +4,8 @@
 #include <map>
 #include <random>
 
-#include "core/builder.h"
-#include "core/statistics.h"
+#include "core/format/span_statistics.h"
+#include "core/spans/location_builder.h"
 #include "tests/check.h"
 
 using namespace strobe;

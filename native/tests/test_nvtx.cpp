@@ -4,10 +4,10 @@
 #include <set>
 #include <thread>
 
-#include "adapters/nvtx_payload.h"
+#include "adapters/nvtx/nvtx_payload.h"
 #include "adapters/torch_collectives.h"
-#include "core/clock.h"
-#include "kernels/side_tables.h"
+#include "core/system/clock.h"
+#include "kernels/reading/table_chunks.h"
 #include "tests/check.h"
 
 using namespace strobe;

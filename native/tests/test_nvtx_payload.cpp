@@ -1,5 +1,5 @@
 // Payloads of NVTX: where the fields of a structure lie, as the compiler and NVTX's rules say.
-#include "adapters/nvtx_payload.h"
+#include "adapters/nvtx/nvtx_payload.h"
 
 #include <string.h>
 

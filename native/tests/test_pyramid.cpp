@@ -5,8 +5,8 @@
 #include <random>
 #include <thread>
 
-#include "kernels/overview.h"
-#include "kernels/picture.h"
+#include "kernels/pyramid/overview.h"
+#include "kernels/pyramid/window_pixels.h"
 #include "tests/check.h"
 
 using namespace strobe;

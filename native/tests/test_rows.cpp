@@ -6,7 +6,8 @@
 #include <set>
 #include <thread>
 
-#include "kernels/side_tables.h"
+#include "kernels/reading/recover_process.h"
+#include "kernels/reading/table_chunks.h"
 #include "tests/check.h"
 
 using namespace strobe;

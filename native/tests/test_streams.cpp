@@ -7,8 +7,9 @@
 #include <set>
 #include <thread>
 
-#include "core/clock.h"
-#include "kernels/side_tables.h"
+#include "core/system/clock.h"
+#include "kernels/reading/recover_process.h"
+#include "kernels/reading/table_chunks.h"
 #include "tests/check.h"
 
 using namespace strobe;

@@ -5,37 +5,19 @@
     with strobe.record("a.strobe"):         # record a part of a program; see strobe.region(), strobe.step()
 
 Importing strobe imports nothing else: each name below is fetched when it is first used.
+`__init__.pyi` lists them for editors and type checkers.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # what type checkers take for true; importing `typing` would double the cost of importing strobe
-if TYPE_CHECKING:
-    from strobe.errors import StrobeError as StrobeError
-    from strobe.record.api import counter as counter
-    from strobe.record.api import current as current
-    from strobe.record.api import mark as mark
-    from strobe.record.api import pause as pause
-    from strobe.record.api import record as record
-    from strobe.record.api import region as region
-    from strobe.record.api import resume as resume
-    from strobe.record.api import start as start
-    from strobe.record.api import step as step
-    from strobe.record.api import stop as stop
-    from strobe.store.archive import runs as runs
-    from strobe.store.table import Table as Table
-    from strobe.store.trace import Trace as Trace
-    from strobe.store.trace import last as last
-    from strobe.store.trace import open_trace as open
-
 __version__ = "0.1.0"
 
 _HOME = {
     "StrobeError": ("strobe.errors", "StrobeError"),
-    "Table": ("strobe.store.table", "Table"),
-    "Trace": ("strobe.store.trace", "Trace"),
+    "Table": ("strobe.tables.table", "Table"),
+    "Trace": ("strobe.api.trace", "Trace"),
     "current": ("strobe.record.api", "current"),
     "pause": ("strobe.record.api", "pause"),
     "resume": ("strobe.record.api", "resume"),
@@ -43,11 +25,11 @@ _HOME = {
     "stop": ("strobe.record.api", "stop"),
     "counter": ("strobe.record.api", "counter"),
     "mark": ("strobe.record.api", "mark"),
-    "last": ("strobe.store.trace", "last"),
-    "open": ("strobe.store.trace", "open_trace"),
+    "last": ("strobe.api.trace", "last"),
+    "open": ("strobe.api.trace", "open_trace"),
     "record": ("strobe.record.api", "record"),
     "region": ("strobe.record.api", "region"),
-    "runs": ("strobe.store.archive", "runs"),
+    "runs": ("strobe.trace.archive", "runs"),
     "step": ("strobe.record.api", "step"),
 }
 __all__ = [

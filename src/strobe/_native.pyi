@@ -1,4 +1,4 @@
-"""What the extension module offers: recording control (native/python/module.cpp), reading, structure."""
+"""What the extension module offers: recording control (native/python/bindings/module.cpp), reading, structure."""
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -6,6 +6,8 @@ from typing import Any, NoReturn
 
 from numpy import float64, generic, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
+
+from strobe.trace.facts import MetricReadings
 
 # Recording control.
 def start(
@@ -137,7 +139,7 @@ class ProcessReader:
     def path_sums(
         self, location: int, begin_ns: NDArray[int64] | None = None, end_ns: NDArray[int64] | None = None
     ) -> dict[str, NDArray[int64]]: ...
-    def metrics(self) -> list[dict[str, Any]]: ...
+    def metrics(self) -> list[MetricReadings]: ...
     def tables(self) -> dict[str, int]: ...
     def table(self, name: str, location: int = -1, first: int = 0, most: int = ...) -> dict[str, Any]: ...
     def texts(self) -> list[str]: ...
@@ -206,10 +208,8 @@ def crc32c(bytes: bytes, /) -> int: ...
 class ZstdStream:
     def decompress(self, packed: bytes, most: int) -> tuple[bytes, bytes]: ...
 
-_Tables = Sequence[tuple[str, Sequence[tuple[str, int]], bool]]
-
 class ChromeReader:
-    def __init__(self, folder: str, first_number: int, buffer_bytes: int, tables: _Tables) -> None: ...
+    def __init__(self, folder: str, first_number: int, buffer_bytes: int) -> None: ...
     def feed(self, bytes: bytes, /) -> None: ...
     def finish(self, source: str, /) -> bytes: ...
 
@@ -219,7 +219,6 @@ class PerfettoReader:
         folder: str,
         first_number: int,
         buffer_bytes: int,
-        tables: _Tables,
         paradigms: Sequence[str],
         roles: Sequence[str],
         inflate: Callable[[int, bytes], bytes],
@@ -227,7 +226,7 @@ class PerfettoReader:
     def feed(self, bytes: bytes, /) -> None: ...
     def finish(self, source: str, /) -> bytes: ...
 
-def read_xplane(file: NDArray[uint8], blocks_path: str, buffer_bytes: int, tables: _Tables, source: str) -> bytes: ...
+def read_xplane(file: NDArray[uint8], blocks_path: str, buffer_bytes: int, source: str) -> bytes: ...
 
 class Otf2Reader:
     def __init__(
@@ -235,7 +234,6 @@ class Otf2Reader:
         folder: str,
         buffer_bytes: int,
         anchor: bytes,
-        tables: _Tables,
         paradigms: Sequence[str],
         roles: Sequence[str],
     ) -> None: ...

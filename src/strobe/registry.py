@@ -1,4 +1,4 @@
-"""Lists plug-ins: a file in the folder of its kind is one, by being there. Listing imports no plug-in."""
+"""Lists plug-ins: a file or folder in the folder of its kind is one, by being there. Listing imports no plug-in."""
 
 from __future__ import annotations
 
@@ -14,40 +14,52 @@ KINDS = {
     "cli": "VERB",
     "record.adapters": "ADAPTER",
 }
-# What traces and tables offer beside the analyses: answers that are no tables. Layers above them make them.
-ANSWERS = {
-    "op_analyse": ("strobe.structure.op_analyse", "op_analyse"),
-    "stack": ("strobe.structure.stack", "build_stack"),
-    "summary": ("strobe.present.summary_text", "text_of"),
-    "card": ("strobe.present.notebook", "trace_card"),
-    "table_card": ("strobe.present.notebook", "table_card"),
-    "structure": ("strobe.structure.structure", "structure_asked"),
-}
+# Kinds whose plug-ins lie in folders of their own, one a subject: their names are unique all the same.
+_BY_SUBJECT = {"analyses"}
 # Modules in a plug-in folder that are no plug-ins.
-_SHARED = {"cli": {"main", "options", "recording_options"}, "advice": {"rank"}}
+_SHARED = {
+    "cli": {"main", "forms", "options", "recording_options"},
+    "advice": {"rank"},
+    "formats": {"reading", "writing"},
+}
 
 
 def names(kind: str) -> list[str]:
-    """Names of all plug-ins of a kind (a key of KINDS), sorted."""
-    shared = _SHARED.get(kind, set())
-    found = set()
-    for folder in import_module(f"strobe.{kind}").__path__:
-        for entry in os.listdir(folder):
-            name, dot, suffix = entry.partition(".")
-            if dot and suffix == "py" and not name.startswith("_") and name not in shared:
-                found.add(name)
-    return sorted(found)
+    """Names of all plug-ins of a kind (a key of KINDS), sorted: a file, or a folder with an `__init__.py`, is one."""
+    return sorted(_modules(kind))
 
 
 def load(kind: str, name: str) -> object:
     """Import one plug-in and return its description (the value of its `ANALYSIS`, `RULE`, ...)."""
-    module = import_module(f"strobe.{kind}.{name}")
-    plugin: object = getattr(module, KINDS[kind])
+    module = _modules(kind)[name] if kind in _BY_SUBJECT else f"strobe.{kind}.{name}"
+    plugin: object = getattr(import_module(module), KINDS[kind])
     return plugin
 
 
-def answer(name: str) -> Callable[..., Any]:
-    """Return the function that makes one of ANSWERS: its first argument is the trace."""
-    module, function = ANSWERS[name]
-    made: Callable[..., Any] = getattr(import_module(module), function)
-    return made
+def function(place: str) -> Callable[..., Any]:
+    """Import a function by the name of its module and its own: `strobe.answers.gpu.kernels:run`."""
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+def _modules(kind: str) -> dict[str, str]:
+    """Return the module of every plug-in of a kind by its name."""
+    root, shared = f"strobe.{kind}", _SHARED.get(kind, set())
+    found = {}
+    waiting = [(root, folder) for folder in import_module(root).__path__]
+    for package, folder in waiting:
+        for entry in os.listdir(folder):
+            name, dot, suffix = entry.partition(".")
+            if name.startswith("_") or name in shared:
+                continue
+            if dot:
+                is_module = suffix == "py"
+            else:
+                is_module = os.path.exists(os.path.join(folder, name, "__init__.py"))
+                if is_module and kind in _BY_SUBJECT and package == root:
+                    waiting.append((f"{root}.{name}", os.path.join(folder, name)))
+                    continue
+            if is_module:
+                found[name] = f"{package}.{name}"
+    return found

@@ -11,10 +11,11 @@ import numpy as np
 
 import strobe
 from strobe.errors import TraceError
-from strobe.structure.events import events_of
-from strobe.structure.steps import ProcessSteps, find_steps
-from strobe.structure.stream import Stream, read_streams
-from strobe.structure.structure import structure_of
+from strobe.steps.loop_choice.events import events_of
+from strobe.steps.loops.structure import structure_of
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import Stream, read_streams
 from tests.corpus.programs import Recording
 
 SHARE = 0.9

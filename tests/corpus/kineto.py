@@ -1,4 +1,4 @@
-"""Public traces of trainings on GPUs (shared/traces/kineto), read straight from the JSON; skipped where they are not.
+"""Public traces of trainings on GPUs read straight from their JSON.
 
 Three sequences of each: the main thread's operators with what PyTorch's own ranges say, the same with all names
 disguised, and the kernels in launch order under disguised names. The truth are the profiler's steps, which none of the
@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from strobe.structure.stream import Stream, is_backward
-from tests.corpus.programs import ROOT
+from strobe.steps.thread_spans import Stream, is_backward
+from tests.public import FOLDER
 
-FOLDER = ROOT.parent / "shared" / "traces" / "kineto"
 STEP = "ProfilerStep#"
 # With three or more steps: fewer repeat nothing.
 TRAININGS = (
@@ -37,7 +36,7 @@ class Trace:
     """One of the files."""
 
     def __init__(self, name: str) -> None:
-        with gzip.open(FOLDER / f"{name}.json.gz") as file:
+        with gzip.open(FOLDER / "kineto" / f"{name}.json.gz") as file:
             events = json.load(file)["traceEvents"]
         self._spans = [event for event in events if event.get("ph") == "X" and "dur" in event]
         steps = [e for e in self._spans if _category(e) in ("operator", "cpu_op", "user_annotation") and _is_step(e)]

@@ -7,7 +7,8 @@ import numpy as np
 
 import strobe
 from strobe.errors import TraceError
-from strobe.structure.steps import find_steps
+from strobe.steps.steps import find_steps
+from strobe.trace.folded import read_loops
 from tests.corpus.judge import is_right, match
 from tests.corpus.programs import Recording
 
@@ -73,7 +74,7 @@ def judge_online(recording: Recording) -> Online:
         if pid not in number:
             verdicts.append(OnlineProcess(pid, 0, None, None, None, "not recorded"))
             continue
-        loops = trace.recorded_loops(number[pid])
+        loops = read_loops(trace.readers[number[pid]], trace.zero_of(number[pid]))
         begins = trace.iterations(number[pid]).start_ns + trace.zero_ns
         told = steps.get(number[pid])
         kind = _kind_of_records(begins, truth)

@@ -5,13 +5,14 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from strobe.structure.events import events_of
-from strobe.structure.steps import steps_of
-from strobe.structure.stream import Stream
+from strobe.steps.loop_choice.events import events_of
+from strobe.steps.offline_search import steps_of
+from strobe.steps.thread_spans import Stream
 from tests.corpus.judge import FIRST, is_right
-from tests.corpus.kineto import FOLDER, SINGLE_PASSES, TRAININGS, TWO_STEPS, Trace
+from tests.corpus.kineto import SINGLE_PASSES, TRAININGS, TWO_STEPS, Trace
+from tests.public import needs_public_traces
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the public traces are not here")
+pytestmark = needs_public_traces
 
 SEQUENCES = ("operators", "disguised_operators", "kernels")
 

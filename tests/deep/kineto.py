@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import strobe
-from strobe.store.imports import opened
+from strobe.api.imports import opened
 
 US = 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from strobe.store.imports import opened
+from strobe.api.imports import opened
 from tests.deep.kineto import Event, call, copy, kernel, operator, step, write
 
 KERNELS = ("ampere_sgemm_128x64_nn", "elementwise_kernel", "ncclKernel_AllReduce_RING_LL_Sum_float", "softmax_warp")

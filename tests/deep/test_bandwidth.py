@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from strobe.structure import copies as of_copies
-from strobe.structure import device_work
+from strobe.gpu import copies as of_copies
+from strobe.gpu import work
 from tests.deep.kineto import US, copy, kernel, operator, profile
 
 UP, DOWN = "Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"
@@ -56,7 +56,7 @@ def test_parts_do_not_depend_on_the_stretches(tmp_path, monkeypatch, most):
             events.append(copy((UP, DOWN)[kind], start, duration, bytes=size, stream=stream))
             per_us[kind, start:free] += size / (duration * US)
     trace = profile(tmp_path, *events, kernel("gemm", 0, 400))
-    monkeypatch.setattr(of_copies, "stretches", lambda device: device_work.stretches(device, most))
+    monkeypatch.setattr(of_copies, "stretches", lambda device: work.stretches(device, most))
     table = rows(trace.copies(by="time", points=8))
     for kind, name in enumerate(("HtoD", "DtoH")):
         parts = per_us[kind].reshape(8, -1)

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import strobe
-from strobe.server.app import Application
-from strobe.server.library import Source
+from strobe.server.http.app import Application
+from strobe.server.http.trace_library import Source
 from tests.deep.kineto import US, call, kernel, operator, profile
 from tests.unit.test_server import TOKEN, Page
 
@@ -138,11 +138,11 @@ def test_lines_and_shapes_name_the_operators_inside(tmp_path: Path) -> None:
     ("question", "sentence"),
     [
         ("behind?", "no name is named"),
-        ("behind?name=a&after_ns=soon", "'after_ns=soon' is no number"),
+        ("behind?name=a&after_ns=soon", "after_ns: 'soon' is not a whole number"),
         ("behind?name=a&colour=red", "'behind' has no parameter 'colour'"),
         ("behind?name=gemm&process=0&device=9", "no GPU '9' in process '0'"),
-        ("table/kernels?by=colour", "'by=colour' is not one of"),
-        ("table/kernels?as=xls", "'as=xls' is not one of"),
+        ("table/kernels?by=colour", "by: 'colour' is not one of"),
+        ("table/kernels?as=xls", "as: 'xls' is not one of"),
     ],
 )
 def test_wrong_questions_are_refused_with_a_sentence(hand_made: Page, question: str, sentence: str) -> None:

@@ -8,8 +8,8 @@ from collections import defaultdict
 
 import pytest
 
-from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
+from tests.public import FOLDER
 
 NSYS = ("nsys/perlmutter-cloverleaf-cuda.sqlite", "nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite")
 
@@ -75,7 +75,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 @pytest.mark.parametrize("name", NSYS)
 def test_nsys_calls_and_copies_are_those_of_plain_sql(public, name):
-    with sqlite3.connect(f"file:{PUBLIC / name}?mode=ro", uri=True) as database:
+    with sqlite3.connect(f"file:{FOLDER / name}?mode=ro", uri=True) as database:
         calls = database.execute(
             "select value, eventClass, end - start from CUPTI_ACTIVITY_KIND_RUNTIME join StringIds on id = nameId"
         ).fetchall()
@@ -108,7 +108,7 @@ def test_nsys_calls_and_copies_are_those_of_plain_sql(public, name):
 
 @pytest.mark.parametrize("name", ["ns_resolution", "diff_test"])
 def test_kineto_copies_are_those_of_the_json(public, name):
-    with gzip.open(PUBLIC / "kineto" / f"{name}.json.gz") as file:
+    with gzip.open(FOLDER / "kineto" / f"{name}.json.gz") as file:
         events = [e for e in json.load(file)["traceEvents"] if e.get("cat") in ("gpu_memcpy", "gpu_memset")]
     expected = defaultdict(lambda: [0, 0])
     for event in events:

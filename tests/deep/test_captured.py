@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from strobe.structure.collective_kernels import executions
-from strobe.structure.device_work import devices
-from strobe.structure.gemms import find
+from strobe.gpu.devices import devices
+from strobe.operators.matrix_products import find
+from strobe.ranks.collective_kernels import executions
 from tests.unit.hand_made import make_trace, span
 
 MM = json.dumps([[64, 32], [32, 16]])  # 2 * 64 * 32 * 16 = 65,536 FLOP

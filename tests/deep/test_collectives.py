@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 
 import strobe
+from strobe.api.imports import opened
 from strobe.errors import UsageError
-from strobe.store.imports import opened
-from strobe.structure.collective_kinds import kind_of
-from tests.deep.conftest import PUBLIC
+from strobe.ranks.collective_kinds import kind_of
 from tests.deep.kineto import US, kernel, profile, write
+from tests.public import FOLDER
 from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
 NCCL_DATA = "kineto/nccl_data.json.gz"
@@ -187,7 +187,7 @@ def test_names_of_kernels_calls_and_records_mean_kinds(name, kind):
 
 
 def test_a_public_trace_is_what_its_json_says(public):
-    path = PUBLIC / NCCL_DATA
+    path = FOLDER / NCCL_DATA
     found = rows(public(NCCL_DATA).collectives())
     events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]
     told = {}

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import strobe
+from strobe.api.imports import opened
 from strobe.errors import UsageError
-from strobe.store.imports import opened
-from strobe.structure.critical_path import Builder, changes, longest_path
-from tests.deep.conftest import PUBLIC
+from strobe.ranks.critical_path.longest_path import Builder, changes, longest_path
 from tests.deep.kineto import US, call, copy, event, kernel, operator, profile, step
 from tests.deep.test_stragglers import all_reduce, job
+from tests.public import FOLDER
 from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
 
@@ -404,7 +404,7 @@ def test_holistic_trace_analysis_finds_the_same_path(public):
         f"select start_ns, duration_ns from spans join regions r using (region) where r.name = '{mark}' order by 1"
     ).to_pylist()
     window = trace.part(time_ns=(one["start_ns"], one["start_ns"] + one["duration_ns"]))
-    told = json.loads((PUBLIC / "alexnet_critical_path.hta.json").read_text())["analyses"]["critical_path"]["out"]
+    told = json.loads((FOLDER / "alexnet_critical_path.hta.json").read_text())["analyses"]["critical_path"]["out"]
     hta = {kind: round(share * told["duration"] / 100) for kind, share in told["bound_by_pct"].items()}
     ours = kinds(window)
     assert ours["computation"] + ours["copy"] == hta["gpu_compute_bound"]
@@ -540,7 +540,7 @@ def test_messages_lead_to_the_other_rank_as_in_a_walk_back_by_hand(public):
 def test_kernels_that_nobody_waited_for_are_not_on_the_path(public):
     # HTA gives no time to what the host does between operators. So it finds six kernels at the end of this path, which
     # were done 235 us before the host even asked for that.
-    with gzip.open(PUBLIC / "kineto" / "simple_add_critical_path.json.gz") as file:
+    with gzip.open(FOLDER / "kineto" / "simple_add_critical_path.json.gz") as file:
         events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X"]
     mark = max((e for e in events if e["name"].endswith("measure|forward]")), key=lambda e: e["ts"])
     (asked,) = (
@@ -550,7 +550,7 @@ def test_kernels_that_nobody_waited_for_are_not_on_the_path(public):
     )
     done = max(e["ts"] + e["dur"] for e in events if e.get("cat") == "kernel" and e["ts"] < asked)
     assert asked - done == 235
-    told = json.loads((PUBLIC / "simple_add_critical_path.hta.json").read_text())["analyses"]["critical_path"]["out"]
+    told = json.loads((FOLDER / "simple_add_critical_path.hta.json").read_text())["analyses"]["critical_path"]["out"]
     assert told["bound_by_pct"]["gpu_compute_bound"] > 0
     trace = public("kineto/simple_add_critical_path.json.gz")
     *_, one = trace.sql(

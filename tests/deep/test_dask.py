@@ -18,9 +18,9 @@ import pytest
 import strobe
 from strobe.cli.main import main
 from strobe.errors import StrobeError, TraceError, UsageError
-from strobe.store.archive import process_files
-from strobe.store.dask_workers import slurm_cluster
-from strobe.store.far import OpenTask
+from strobe.trace.archive import process_files
+from strobe.workers.dask_cluster import slurm_cluster
+from strobe.workers.remote_processes import OpenTask
 from tests.deep.ranks import write_ranks
 from tests.deep.test_map_combine import answers, same
 
@@ -32,7 +32,7 @@ RANKS = 6
 HELD = """
 import os, time
 from pathlib import Path
-from strobe.store.map_combine import Task
+from strobe.workers.map_combine import Task
 folder = Path(os.environ["HELD"])
 run = getattr(Task, "not_held", Task.run)  # Dask runs this file twice
 def held(task):
@@ -160,7 +160,7 @@ def test_a_process_that_cannot_be_read_is_left_out_and_named(folder: Path, addre
 
 
 def test_no_scheduler_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strobe.store.dask_workers._CONNECT_S", 0.3)
+    monkeypatch.setattr("strobe.workers.dask_cluster._CONNECT_S", 0.3)
     with pytest.raises(StrobeError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         strobe.open(folder, scheduler="tcp://127.0.0.1:9")
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from strobe.structure.flops import attention, convolution, is_product, matrices, parsed, product
-from strobe.structure.peaks import Peak, peak
+from strobe.gpu.nvidia.peaks import Peak, peak
+from strobe.operators.flops import attention, convolution, is_product, matrices, parsed, product
 
 
 def flop(name, shapes, values=()):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from strobe.gpu.devices import devices
+from strobe.gpu.folded_work import KnownTime
+from strobe.gpu.idle import CAUSES, gaps
 from strobe.present.gpus import gpus
-from strobe.structure.device_time import KnownTime
-from strobe.structure.device_work import devices
-from strobe.structure.idle import CAUSES, gaps
 from tests.unit.folding import FoldedProcess, iterations_of
 from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
 

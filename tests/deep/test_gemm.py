@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from strobe.errors import UsageError
-from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, kernel, operator, profile, step
+from tests.public import FOLDER
 
 A100 = [{"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108, "computeMajor": 8, "computeMinor": 0}]
 
@@ -155,7 +155,7 @@ def test_a_public_trace_equals_plain_sums_over_its_json(public):
     """All its products are linear, matmul, addmm, mm and bmm: outermost ones by time, kernels by correlation."""
     name = "kineto/diff_control.json.gz"
     table = public(name).gemm()
-    whole = json.loads(gzip.decompress((PUBLIC / name).read_bytes()))["traceEvents"]
+    whole = json.loads(gzip.decompress((FOLDER / name).read_bytes()))["traceEvents"]
     wanted = ("aten::linear", "aten::matmul", "aten::addmm", "aten::mm", "aten::bmm")
     threads = {}
     for event in whole:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
-from tests.deep.test_overlap import EXPECTED
+from tests.public import KINETO, exact_sums
 
 
 def idle(trace, **options):
@@ -69,10 +69,10 @@ def test_without_a_gpu_a_sentence_says_so(tmp_path):
     assert "no GPU has two activities" in profile(tmp_path, kernel("a", 0, 5)).idle().note
 
 
-@pytest.mark.parametrize("expected", EXPECTED, ids=lambda row: row["file"].rpartition("/")[2])
-def test_causes_add_up_to_the_idle_time_of_public_traces(public, expected):
-    rows = public(expected["file"]).idle().to_arrow().to_pylist()
-    assert sum(row["idle_ns"] for row in rows) == int(expected["idle_ns"])
+@pytest.mark.parametrize("name", KINETO)
+def test_causes_add_up_to_the_idle_time_of_public_traces(public, name):
+    rows = public(name).idle().to_arrow().to_pylist()
+    assert sum(row["idle_ns"] for row in rows) == int(exact_sums(name)["idle_ns"])
 
 
 def ours_as_hta_sums(trace):

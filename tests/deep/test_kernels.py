@@ -1,6 +1,5 @@
 """Kernels: by hand, against plain SQL of an nsys file, exact sums and Kineto's own estimates of occupancy."""
 
-import csv
 import json
 import sqlite3
 import statistics
@@ -11,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strobe.structure.attributes import integers
-from strobe.structure.gpu_model import gpu_model
-from strobe.structure.groups import Groups, Spread
-from strobe.structure.kernel_names import short_name, uses_tensor_cores
-from tests.deep.conftest import PUBLIC
+from strobe.gpu.capabilities import gpu_model
+from strobe.gpu.kernel_names import short_name, uses_tensor_cores
+from strobe.sums.attributes import integers
+from strobe.sums.groups import Groups, Spread
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
+from tests.public import FOLDER, KINETO, exact_sums
 
-SUMS = PUBLIC / "expected.csv"
-EXPECTED = [r for r in csv.DictReader(SUMS.open()) if r["file"].startswith("kineto")] if SUMS.exists() else []
 VOLTA = {
     "id": 0, "name": "Tesla V100", "computeMajor": 7, "computeMinor": 0, "maxThreadsPerMultiprocessor": 2048,
     "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 98304, "numSms": 80,
@@ -96,7 +93,7 @@ def test_collectives_are_told_apart(tmp_path):
 
 def test_nsys_kernels_are_those_of_plain_sql(public):
     name = "nsys/perlmutter-cloverleaf-cuda.sqlite"
-    with sqlite3.connect(f"file:{PUBLIC / name}?mode=ro", uri=True) as database:
+    with sqlite3.connect(f"file:{FOLDER / name}?mode=ro", uri=True) as database:
         runs = database.execute(
             "select s.value, k.start - r.end, k.end - k.start from CUPTI_ACTIVITY_KIND_KERNEL k"
             " join StringIds s on s.id = k.demangledName join CUPTI_ACTIVITY_KIND_RUNTIME r"
@@ -125,9 +122,10 @@ def test_nsys_kernels_are_those_of_plain_sql(public):
         assert row["kernel"] == short[row["name"]]
 
 
-@pytest.mark.parametrize("expected", EXPECTED, ids=lambda row: row["file"].rpartition("/")[2])
-def test_public_traces_have_their_exact_sums(public, expected):
-    table = rows(public(expected["file"]).kernels())
+@pytest.mark.parametrize("name", KINETO)
+def test_public_traces_have_their_exact_sums(public, name):
+    expected = exact_sums(name)
+    table = rows(public(name).kernels())
     assert (sum(row["calls"] for row in table), sum(row["total_ns"] for row in table), len(table)) == tuple(
         int(expected[key]) for key in ("kernels", "kernel_sum_ns", "distinct_kernels")
     )
@@ -137,7 +135,7 @@ def test_public_traces_have_their_exact_sums(public, expected):
 
 @pytest.mark.parametrize("workers", [0, 4])
 def test_the_tensorboard_plugin_says_the_same(public, workers):
-    told = json.loads((PUBLIC / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())
+    told = json.loads((FOLDER / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())
     trace = public(f"kineto/resnet50_loader_workers{workers}.json.gz")
     ours = {row["name"]: row for row in rows(trace.kernels())}
     assert len(told["kernel_table_top"]) >= 10
@@ -201,7 +199,7 @@ def test_sums_by_group_do_not_depend_on_the_stretches(given_rows, size):
 
 
 def test_medians_of_very_many_values_are_close(monkeypatch):
-    monkeypatch.setattr("strobe.structure.groups._MOST_PAIRS", 4000)
+    monkeypatch.setattr("strobe.sums.groups._MOST_PAIRS", 4000)
     values = np.random.default_rng(1).integers(1, 10**9, 50_000)
     spread = Spread()
     for part in np.split(values, 50):

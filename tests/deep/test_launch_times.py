@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strobe.structure import queues
-from strobe.structure.groups import Spread
-from tests.deep.conftest import PUBLIC
+from strobe.gpu import launch_queues
+from strobe.sums.groups import Spread
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
+from tests.public import FOLDER
 
 PARTS = ("all", "call", "queue", "run")
 
@@ -70,7 +70,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 def test_nsys_executions_are_those_of_plain_sql(public):
     name = "nsys/perlmutter-cloverleaf-cuda.sqlite"
-    with sqlite3.connect(f"file:{PUBLIC / name}?mode=ro", uri=True) as database:
+    with sqlite3.connect(f"file:{FOLDER / name}?mode=ro", uri=True) as database:
         runs = database.execute(
             "select s.value, r.start, r.end, k.start, k.end from CUPTI_ACTIVITY_KIND_KERNEL k"
             " join StringIds s on s.id = k.demangledName join CUPTI_ACTIVITY_KIND_RUNTIME r"
@@ -140,9 +140,9 @@ def test_queues_do_not_depend_on_the_stretches(given_gaps, size):
     events = sorted([(time, -1) for time in calls] + [(time, 1) for time in starts])
     expected = -np.cumsum([change for _, change in events])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queues, "_SETTLED_NS", 10)
+        patch.setattr(launch_queues, "_SETTLED_NS", 10)
         lengths = Spread()
-        queue = queues.Queue(0, lengths, full=3)
+        queue = launch_queues.Queue(0, lengths, full=3)
         for begin in range(0, len(calls), size):
             queue.add(calls[begin : begin + size], starts[begin : begin + size])
         queue.finish()

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import strobe
-from strobe.store.imports import opened
-from strobe.structure.device_work import devices
-from strobe.structure.launches import launches
-from tests.deep.conftest import PUBLIC
+from strobe.api.imports import opened
+from strobe.gpu.devices import devices
+from strobe.gpu.launches import launches
 from tests.deep.kineto import US, call, copy, kernel, operator, profile, write
+from tests.public import FOLDER
 
 
 def launched(trace, most=1 << 19):
@@ -86,7 +86,7 @@ def test_a_call_launches_in_its_own_process_only(tmp_path):
 
 def test_nsys_calls_are_those_of_plain_sql(public):
     name = "nsys/perlmutter-cloverleaf-cuda.sqlite"
-    with sqlite3.connect(f"file:{PUBLIC / name}?mode=ro", uri=True) as database:
+    with sqlite3.connect(f"file:{FOLDER / name}?mode=ro", uri=True) as database:
         (expected,) = database.execute(
             "select count(*), sum(a.start - r.start), sum(a.end - r.end) from ("
             " select correlationId c, globalPid p, start, end from CUPTI_ACTIVITY_KIND_KERNEL union all"
@@ -111,7 +111,7 @@ def test_nsys_calls_are_those_of_plain_sql(public):
 @pytest.mark.parametrize("name", ["ns_resolution", "nccl_data"])
 def test_kineto_operators_are_those_that_it_names_itself(public, name):
     # But for NCCL's kernels: Kineto names an operator that only describes the collective, and ends before the launch.
-    with gzip.open(PUBLIC / "kineto" / f"{name}.json.gz") as file:
+    with gzip.open(FOLDER / "kineto" / f"{name}.json.gz") as file:
         events = [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X" and "args" in e]
     calls = {e["args"].get("correlation") for e in events if e["cat"] == "cuda_runtime"}
     operators = {e["args"].get("External id"): e["name"] for e in events if e["cat"] == "cpu_op"}
@@ -135,7 +135,7 @@ def test_kineto_operators_are_those_that_it_names_itself(public, name):
 
 @pytest.mark.parametrize("workers", [0, 4])
 def test_operators_have_the_device_time_that_the_tensorboard_plugin_gives_them(public, workers):
-    told = json.loads((PUBLIC / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())["op_table_top"]
+    told = json.loads((FOLDER / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())["op_table_top"]
     trace = public(f"kineto/resnet50_loader_workers{workers}.json.gz")
     names = trace.regions.to_arrow().column("name").to_pylist()
     sums = np.zeros(len(names), dtype=np.int64)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from strobe.server.facts import Facts
-from strobe.server.gaps import gap
-from strobe.server.links import links
-from strobe.structure.device_work import devices
-from strobe.structure.idle import CAUSES, gaps
-from strobe.structure.rows import span_at, span_of_row
+from strobe.gpu.devices import devices
+from strobe.gpu.idle import CAUSES, gaps
+from strobe.server.spans.idle_gaps import gap
+from strobe.server.spans.span_links import links
+from strobe.server.trace_context import TraceContext
+from strobe.sums.single_spans import span_at, span_of_row
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
 
 
@@ -22,7 +22,7 @@ def location_of(trace, name):
 
 
 def ends(trace, name, start_us, depth=0):
-    found = links(Facts(trace, Path()), location_of(trace, name), start_us * US, depth)
+    found = links(TraceContext(trace, Path()), location_of(trace, name), start_us * US, depth)
     return [(each["kind"], each["way"], each["name"], each["start_ns"] // US) for each in found["links"]]
 
 
@@ -60,14 +60,14 @@ def test_the_innermost_forward_operator_and_the_outermost_backward_one_belong_to
 
 
 def test_what_is_too_much_to_look_through_is_left_out_and_named(trained, monkeypatch):
-    monkeypatch.setattr("strobe.structure.links.MOST_INDEXED", 3)  # four calls and activities, four operators
-    found = links(Facts(trained, Path()), location_of(trained, "gemm"), 50 * US, 0)
+    monkeypatch.setattr("strobe.ranks.links.MOST_INDEXED", 3)  # four calls and activities, four operators
+    found = links(TraceContext(trained, Path()), location_of(trained, "gemm"), 50 * US, 0)
     assert (found["links"], found["left_out"]) == ([], ["launch", "backward"])
 
 
 def test_messages_lead_from_the_sender_to_the_receiver(public):
     trace = public("otf2/ping-pong-otf2")
-    facts = Facts(trace, Path())
+    facts = TraceContext(trace, Path())
     names, found = Counter(), 0
     for location in (0, 1):
         spans = trace.span_arrays(location)
@@ -92,7 +92,7 @@ def test_every_kernel_of_a_public_trace_has_the_launch_that_a_join_finds(public)
         "from kernel_spans k join call_spans c using (correlation) group by 1, 2"
     ).to_pylist()
     assert len(joined) > 50
-    facts = Facts(trace, Path())
+    facts = TraceContext(trace, Path())
     for row in joined:
         span = span_of_row(trace, row["location"], row["row"])
         found = links(facts, row["location"], int(span["start_ns"][0]), int(span["depth"][0]))["links"]
@@ -118,7 +118,7 @@ def test_a_span_is_found_by_its_row_and_by_a_moment(public):
 @pytest.mark.parametrize("name", ["kineto/alexnet_critical_path.json.gz", "kineto/two_ranks"])
 def test_gaps_that_are_clicked_are_those_of_the_analysis_with_the_same_causes(public, name):
     trace = public(name)
-    facts, compared = Facts(trace, Path()), 0
+    facts, compared = TraceContext(trace, Path()), 0
     for device in devices(trace):
         for found in gaps(trace, device, per_stream=True, kernel_gap_ns=30_000):
             for at in range(0, len(found.key), 3):
@@ -138,7 +138,7 @@ def test_work_of_a_stream_that_overlaps_leaves_no_gap(tmp_path):
         kernel("a", 0, 30), kernel("b", 10, 40), kernel("c", 45, 5), kernel("d", 70, 10), call(60, 2, correlation=9),
     )  # fmt: skip
     lane = location_of(trace, "a")
-    facts = Facts(trace, Path())
+    facts = TraceContext(trace, Path())
     assert gap(facts, lane, "at", 35 * US, 0, 1, 0) is None
     found = gap(facts, lane, "next", 0, 0, 1, 0)
     assert (found["start_ns"], found["end_ns"]) == (50 * US, 70 * US)

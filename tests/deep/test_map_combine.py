@@ -19,7 +19,8 @@ from hypothesis import given, settings
 import strobe
 from strobe.cli.main import main
 from strobe.errors import StrobeError, UsageError
-from strobe.store.map_combine import (
+from strobe.trace.process import NO_REGION
+from strobe.workers.map_combine import (
     Join,
     Listed,
     MapCombine,
@@ -30,7 +31,6 @@ from strobe.store.map_combine import (
     combined,
     over_processes,
 )
-from strobe.store.raw import NO_REGION
 from tests.deep.ranks import OPERATORS, events_of, write_ranks
 
 ROOT = Path(__file__).parents[2]
@@ -217,7 +217,7 @@ def hold(part: strobe.Trace, where: str) -> pa.Table:
 
 INTERRUPTED = """
 import sys, strobe
-from strobe.store.map_combine import Listed, MapCombine, over_processes
+from strobe.workers.map_combine import Listed, MapCombine, over_processes
 from tests.deep.test_map_combine import hold
 over_processes(strobe.open(sys.argv[1], jobs=2), MapCombine(hold, Listed()), where=sys.argv[2])
 """

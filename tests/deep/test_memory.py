@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import pytest
 
-from strobe.structure.memory import allocator_curves, steps_of
-from tests.deep.conftest import PUBLIC
+from strobe.gpu.memory import allocator_curves, steps_of
 from tests.deep.kineto import US, kernel, operator, profile, step
+from tests.public import FOLDER
 from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
 GPU, HOST = {"Device Type": 1, "Device Id": 0}, {"Device Type": 0, "Device Id": -1}
@@ -114,7 +114,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 @pytest.mark.parametrize("name", ["v100_train_rank1of2", "resnet50_loader_workers0", "resnet50_loader_workers4"])
 def test_public_profiles_against_the_json(public, name):
-    with gzip.open(PUBLIC / f"kineto/{name}.json.gz") as file:
+    with gzip.open(FOLDER / f"kineto/{name}.json.gz") as file:
         events = json.load(file)["traceEvents"]
     zero = min(e["ts"] for e in events if e["ph"] in "Xi" and "ts" in e and e.get("cat") != "Trace")
     marks = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["name"].startswith("ProfilerStep") and "dur" in e)

@@ -7,11 +7,11 @@ from collections import defaultdict
 import pytest
 
 import strobe
+from strobe.api.imports import opened
 from strobe.cli.main import main
 from strobe.errors import UsageError
-from strobe.store.imports import opened
-from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import call, copy, event, kernel, operator, profile, write
+from tests.public import FOLDER
 from tests.unit.hand_made import make_trace, span
 
 CONV = [[32, 3, 224, 224], [64, 3, 7, 7]]
@@ -140,7 +140,7 @@ def test_on_the_command_line(tmp_path, capsys):
 
 def test_convolutions_of_a_real_profile(public):
     name = "kineto/resnet50_loader_workers0.json.gz"
-    whole = json.loads(gzip.decompress((PUBLIC / name).read_bytes()))
+    whole = json.loads(gzip.decompress((FOLDER / name).read_bytes()))
     events = [e for e in whole["traceEvents"] if e.get("ph") == "X" and "cat" in e]
     on_gpu = defaultdict(int)
     for e in events:

@@ -9,11 +9,11 @@ from decimal import Decimal
 
 import pytest
 
-from strobe.structure import operator_sums
-from strobe.structure.launches import launches
-from strobe.structure.operator_labels import is_users, line_of_stack
-from tests.deep.conftest import PUBLIC
+from strobe.gpu.launches import launches
+from strobe.operators import sums as operator_sums
+from strobe.operators.labels import is_users, line_of_stack
 from tests.deep.kineto import US, call, copy, event, kernel, operator, profile, step, write
+from tests.public import FOLDER
 
 DEVICE = ("device_total_ns", "device_self_ns", "kernels")
 
@@ -223,7 +223,7 @@ def test_per_step_and_per_rank(tmp_path):
         ]
         write(folder / f"rank{rank}.json", *events, rank=rank)
     import strobe
-    from strobe.store.imports import opened
+    from strobe.api.imports import opened
 
     trace = strobe.open(opened(folder, cache=tmp_path, talk=False))
     (whole,) = rows(trace.operators())
@@ -326,7 +326,7 @@ def shape_of(e, _):
 
 
 def test_two_ranks_are_the_sums_of_both_files(public):
-    files = sorted((PUBLIC / "kineto" / "two_ranks").iterdir())
+    files = sorted((FOLDER / "kineto" / "two_ranks").iterdir())
     trace = public("kineto/two_ranks")
     for key_of, by, columns in ((name_of, "name", ("name",)), (shape_of, "shape", ("name", "shapes"))):
         expected = Counter()
@@ -346,14 +346,14 @@ def test_the_plugin_of_tensorboard_has_the_same_table(public, workers):
         public(f"kineto/resnet50_loader_workers{workers}.json.gz").operators(step="all"),
         "calls", "device_self_ns", "device_total_ns", "self_ns", "total_ns",
     )  # fmt: skip
-    told = json.loads((PUBLIC / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())["op_table_top"]
+    told = json.loads((FOLDER / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())["op_table_top"]
     facts = ("device_self_duration", "device_total_duration", "host_self_duration", "host_total_duration")
     for each in told:
         assert table[each["name"]] == (each["calls"], *(1000 * each[fact] for fact in facts)), each["name"]
 
 
 def test_lines_of_a_real_profile(public):
-    path = PUBLIC / "kineto" / "resnet50_loader_workers0.json.gz"
+    path = FOLDER / "kineto" / "resnet50_loader_workers0.json.gz"
 
     def line_of(e, around):
         if name_of(e, around) is None:

@@ -1,6 +1,5 @@
 """What the time of a GPU went into: by hand, against exact sums of public traces, and against brute force."""
 
-import csv
 import itertools
 
 import numpy as np
@@ -8,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strobe.structure.device_work import MASKS, Work, busy, divide
-from tests.deep.conftest import PUBLIC
+from strobe.gpu.work import MASKS, Work, busy, divide
 from tests.deep.kineto import US, copy, kernel, operator, profile, step
-
-SUMS = PUBLIC / "expected.csv"
-EXPECTED = [r for r in csv.DictReader(SUMS.open()) if r["file"].startswith("kineto")] if SUMS.exists() else []
+from tests.public import KINETO, exact_sums
 
 
 def test_the_time_of_a_gpu_is_divided_among_kinds(tmp_path):
@@ -62,9 +58,10 @@ def test_without_a_gpu_a_sentence_says_so(tmp_path):
     assert "no GPU did anything" in table.note
 
 
-@pytest.mark.parametrize("expected", EXPECTED, ids=lambda row: row["file"].rpartition("/")[2])
-def test_public_traces_have_their_exact_sums(public, expected):
-    (row,) = public(expected["file"]).overlap().to_arrow().to_pylist()
+@pytest.mark.parametrize("name", KINETO)
+def test_public_traces_have_their_exact_sums(public, name):
+    expected = exact_sums(name)
+    (row,) = public(name).overlap().to_arrow().to_pylist()
     assert {
         "busy_union_ns": row["busy_ns"],
         "gpu_span_ns": row["duration_ns"],

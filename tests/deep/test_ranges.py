@@ -4,8 +4,8 @@ import sqlite3
 
 import pytest
 
-from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, event, kernel, operator, profile
+from tests.public import FOLDER
 
 
 def annotation(name, start_us, duration_us, thread=1):
@@ -47,7 +47,7 @@ def test_without_ranges_or_gpus_a_sentence_says_so(tmp_path):
 def test_plain_sql_on_a_file_of_nsight_systems_says_the_same(public):
     name = "nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite"
     ours = {row["name"]: row for row in public(name).ranges().to_arrow().to_pylist()}
-    with sqlite3.connect(f"file:{PUBLIC / name}?mode=ro&immutable=1", uri=True) as db:
+    with sqlite3.connect(f"file:{FOLDER / name}?mode=ro&immutable=1", uri=True) as db:
         tables = {row[0] for row in db.execute("select name from sqlite_master where type = 'table'")}
         work = " union all ".join(
             f"select start, end, correlationId, globalPid from CUPTI_ACTIVITY_KIND_{kind}"

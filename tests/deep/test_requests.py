@@ -9,18 +9,19 @@ from urllib.parse import urlencode
 import hypothesis
 import pytest
 
-from strobe.server import answers
-from strobe.server.app import Application
-from strobe.server.endpoints import Endpoint, Parameter
-from strobe.server.facts import Facts
-from strobe.server.library import Source
-from strobe.store.trace import Trace
+from strobe.api.trace import Trace
+from strobe.model.option import Option
+from strobe.server.http.app import Application
+from strobe.server.http.trace_library import Source
+from strobe.server.routing import routes
+from strobe.server.routing.endpoints import Endpoint, highest
+from strobe.server.trace_context import TraceContext
 from tests.deep.kineto import kernel, operator, profile
 from tests.deep.test_behind_rows import launched
 from tests.unit.test_server import TOKEN, Page
 
 MOST_OF_HTTPX = 60_000
-ENDPOINTS = {endpoint.name: endpoint for endpoint in answers.endpoints()}
+ENDPOINTS = {endpoint.name: endpoint for endpoint in routes.endpoints()}
 
 
 def served(trace: Trace) -> Page:
@@ -82,12 +83,12 @@ def test_no_request_that_anybody_thinks_of_breaks_the_server(page: Page, mode: s
     assert answered > 0.5 if mode == "positive" else answered < 0.2
 
 
-def at_its_bounds(parameter: Parameter, facts: Facts) -> list[str | None]:
+def at_its_bounds(parameter: Option, facts: TraceContext) -> list[str | None]:
     """Values of a parameter with which an answer is as large as it gets; None: without it."""
     if parameter.choices:
         return list(parameter.choices)
     if parameter.items:
-        count = parameter.highest(facts) + 1
+        count = highest(parameter, facts) + 1
         return [",".join(str(i % count) for i in range(parameter.items)) if count else None]
     whole = {"start_ns": 0, "end_ns": facts.bounds[1], "tile": 0, "after_ns": 0, "at_ns": 1, "time_ns": 1}
     if parameter.name in whole:
@@ -99,7 +100,7 @@ def at_its_bounds(parameter: Parameter, facts: Facts) -> list[str | None]:
     return [str(parameter.least)] if parameter.required and parameter.kind == "whole" else [None]
 
 
-def largest(endpoint: Endpoint, facts: Facts) -> Iterator[str]:
+def largest(endpoint: Endpoint, facts: TraceContext) -> Iterator[str]:
     """Queries with all parameters at a bound; of those with several, each once."""
     values = {each.name: at_its_bounds(each, facts) for each in endpoint.parameters}
     first = {name: several[0] for name, several in values.items()}

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from strobe.structure import launches, sequences
-from tests.deep.conftest import PUBLIC
+from strobe.gpu import launches, sequences
 from tests.deep.kineto import US, call, copy, kernel, operator, profile
+from tests.public import FOLDER
 
 
 def rows(table):
@@ -66,7 +66,7 @@ def test_what_is_missing_is_said(tmp_path):
 
 @pytest.mark.parametrize("name", ["nccl_data", "resnet50_loader_workers4"])
 def test_sequences_of_a_public_trace_are_those_of_plain_python(public, name):
-    with gzip.open(PUBLIC / f"kineto/{name}.json.gz") as file:
+    with gzip.open(FOLDER / f"kineto/{name}.json.gz") as file:
         whole = json.load(file, parse_float=str)["traceEvents"]
     events = [e for e in whole if e.get("ph") == "X"]
 

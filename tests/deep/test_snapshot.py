@@ -1,6 +1,5 @@
 """The snapshot on one page, and what Jupyter shows: numbers by hand, against other tools, and names that mean harm."""
 
-import csv
 import json
 import re
 import sqlite3
@@ -16,9 +15,9 @@ from strobe.model.schema import Column
 from strobe.present.snapshot import Snapshot, snapshot
 from strobe.present.snapshot_html import snapshot_html
 from strobe.present.snapshot_text import snapshot_text
-from strobe.store.table import make_table
-from tests.deep.conftest import PUBLIC
+from strobe.tables.table import make_table
 from tests.deep.kineto import US, call, kernel, operator, profile, step, write
+from tests.public import FOLDER, exact_sums
 from tests.unit.hand_made import make_trace
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -122,16 +121,14 @@ def test_of_several_ranks_the_worst_is_told(tmp_path):
 
 def test_on_public_traces_it_says_what_other_tools_say(public):
     page = snapshot(public("kineto/resnet50_loader_workers0.json.gz"))
-    told = json.loads((PUBLIC / "resnet50_loader_workers0.tensorboard.json").read_text())["performance"]
+    told = json.loads((FOLDER / "resnet50_loader_workers0.tensorboard.json").read_text())["performance"]
     loader = next(part for part in told["children"] if part["name"] == "DataLoader")
     value, share = figures(page, "data")["wait for data"]
     assert value == pytest.approx(loader["value"] * US, rel=1e-3)
     assert 100 * share == pytest.approx(loader["extra"], abs=0.01)
     assert figures(page, "step_trace")["step"][0] == pytest.approx(told["value"] * US, rel=1e-3)
-    with open(PUBLIC / "expected.csv") as stream:
-        rows = {row["file"]: row for row in csv.DictReader(stream)}
     for name in ("kineto/resnet50_loader_workers0.json.gz", "kineto/v100_train_rank1of2.json.gz"):
-        exact, timeline = rows[name], figures(snapshot(public(name)), "timeline")
+        exact, timeline = exact_sums(name), figures(snapshot(public(name)), "timeline")
         assert timeline["total kernel time"][0] == int(exact["kernel_sum_ns"])
         assert timeline["kernel executions"][0] == int(exact["kernels"])
         assert timeline["kernels"][0] == int(exact["distinct_kernels"])
@@ -140,7 +137,7 @@ def test_on_public_traces_it_says_what_other_tools_say(public):
 
 def test_without_operators_kernels_are_ranked_and_no_pass_is_made_up(public):
     page = snapshot(public("nsys/perlmutter-cloverleaf-cuda.sqlite"))
-    database = sqlite3.connect(f"file:{PUBLIC / 'nsys/perlmutter-cloverleaf-cuda.sqlite'}?mode=ro", uri=True)
+    database = sqlite3.connect(f"file:{FOLDER / 'nsys/perlmutter-cloverleaf-cuda.sqlite'}?mode=ro", uri=True)
     (total, longest), *_ = database.execute(
         "select (select sum(end - start) from CUPTI_ACTIVITY_KIND_KERNEL), sum(end - start) as each "
         "from CUPTI_ACTIVITY_KIND_KERNEL group by demangledName order by each desc"
@@ -149,7 +146,7 @@ def test_without_operators_kernels_are_ranked_and_no_pass_is_made_up(public):
     assert figure.value >= longest  # kernels whose short names agree are one
     assert figure.share == pytest.approx(figure.value / total)
     assert figures(page, "timeline")["total kernel time"] == (total, None)
-    assert "no passes" in sentences(page, "step_trace")
+    assert "no forward or backward pass" in sentences(page, "step_trace")
     assert list(figures(page, "step_trace")) == ["steps", "step"]
 
 
@@ -185,7 +182,7 @@ def test_jupyter_shows_a_trace_as_a_small_card(tmp_path):
     events = [event for n in range(6) for event in of_a_step(n)]
     card = profile(tmp_path, *events)._repr_html_()
     page = Elements(card)
-    assert "waits 30 % of every step" in page.text
+    assert "spends 30 % of every step waiting" in page.text
     assert "data wait 300.0 us 30 %" in page.text
     assert page.text.count("Worth") <= 3
     assert (page.addresses, page.handlers, "script" in page.names) == ([], [], False)

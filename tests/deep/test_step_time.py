@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, copy, kernel, operator, profile, step
+from tests.public import FOLDER
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "cpu_exec", "other")
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -98,7 +98,7 @@ def test_the_division_equals_counting_microsecond_by_microsecond(tmp_path):
 @pytest.mark.parametrize("workers", [0, 4])
 def test_public_steps_are_divided_as_the_tensorboard_plugin_divides_them(public, workers):
     trace = public(f"kineto/resnet50_loader_workers{workers}.json.gz")
-    plugin = json.loads((PUBLIC / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())
+    plugin = json.loads((FOLDER / f"resnet50_loader_workers{workers}.tensorboard.json").read_text())
     (mean,) = rows_of(trace.step_time())
     whole = plugin["performance"]
     assert mean["duration_ns"] / US == pytest.approx(whole["value"], abs=0.51)

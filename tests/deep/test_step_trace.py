@@ -3,8 +3,8 @@
 import gzip
 import json
 
-from tests.deep.conftest import PUBLIC
 from tests.deep.kineto import US, call, copy, kernel, operator, profile, step
+from tests.public import FOLDER
 from tests.unit.hand_made import make_trace, train_steps
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -87,7 +87,7 @@ def test_recorded_steps_without_marks_have_a_trace():
 
 def test_a_public_trace_equals_plain_arithmetic(public):
     name = "kineto/resnet50_loader_workers0.json.gz"
-    with gzip.open(PUBLIC / name) as file:
+    with gzip.open(FOLDER / name) as file:
         events = [each for each in json.load(file)["traceEvents"] if each.get("ph") == "X"]
     base = min(each["ts"] for each in events)
     launched = {each["args"]["correlation"]: each["ts"] for each in events if each["cat"] == "Runtime"}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import strobe
-from strobe.store.imports import opened
-from tests.deep.conftest import PUBLIC
+from strobe.api.imports import opened
 from tests.deep.kineto import US, kernel, operator, profile, write
+from tests.public import FOLDER
 from tests.unit.hand_made import HandMadeProcess, make_trace, span
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -198,7 +198,7 @@ def test_what_is_missing_is_said(tmp_path):
 def test_two_ranks_of_a_public_trace_are_those_of_brute_force(public):
     kernels = []
     for rank in range(2):
-        with gzip.open(PUBLIC / f"kineto/two_ranks/sampled_rank-{rank}.json.gz") as file:
+        with gzip.open(FOLDER / f"kineto/two_ranks/sampled_rank-{rank}.json.gz") as file:
             events = [e for e in json.load(file)["traceEvents"] if "nccl" in e["name"] and e.get("cat") == "kernel"]
         kernels.append([(e["ts"] * US, (e["ts"] + int(e["dur"])) * US) for e in events])
     # Much of these files was taken out: what overlaps on both ranks is the same collective.
@@ -211,5 +211,5 @@ def test_two_ranks_of_a_public_trace_are_those_of_brute_force(public):
     assert [row["delay_ns"] for row in rows(trace.stragglers(by="collective"))] == sorted(
         (abs(b[0] - a[0]) for a, b in pairs), key=[abs(b[0] - a[0]) for a, b in sorted(pairs)].index
     )
-    told = json.loads((PUBLIC / "two_ranks.hta.json").read_text())["analyses"]["stragglers"]["out"]
+    told = json.loads((FOLDER / "two_ranks.hta.json").read_text())["analyses"]["stragglers"]["out"]
     assert [f"rank {rank} is late" in trace.stragglers().note for rank in told] == [True]

@@ -46,7 +46,7 @@ def test_the_verdict_of_several_gpus_is_about_their_mean():
     two = [Gpu("GPU 0", rank, 100, compute, 0.0, 0.0, 1 - compute) for rank, compute in [(0, 0.9), (1, 0.3)]]
     kind, text, share = gpu_verdict(two)
     assert (kind, share) == ("host-bound", pytest.approx(0.4))
-    assert "2 GPUs have nothing to do 40 % of the time on average" in text
+    assert "2 GPUs are idle 40 % of the time on average" in text
 
 
 def test_many_gpus_take_few_lines(tmp_path):
@@ -63,6 +63,6 @@ def test_waiting_for_data_counts_while_the_gpu_has_nothing_to_do(public):
     verdict = summarise(trace).verdict
     assert verdict.kind == "input-bound"
     assert verdict.share == pytest.approx(0.3337, abs=0.01)
-    assert "while the GPU idles" in verdict.text
+    assert "while the GPU is idle" in verdict.text
     waits = next(part.share for part in summarise(trace).step.parts if part.name == "data_wait")
     assert waits > 0.36

@@ -10,10 +10,8 @@ import numpy as np
 import strobe
 from strobe import native
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
-from strobe.store.archive import FORMAT_VERSION
-from strobe.store.import_layouts import layouts
+from strobe.trace.archive import FORMAT_VERSION
 
-SHARED = Path(__file__).parents[3] / "shared" / "traces"
 REAL = [
     "kineto/alexnet_critical_path.json.gz",
     "kineto/nccl_data.json.gz",
@@ -26,6 +24,7 @@ REAL = [
     "xplane/jax08_gemm.xplane.pb",
 ]
 
+_CELLS = {"int64": 0, "uint32": 0, "float64": 1, "string": 2}  # types of columns, as the block files number them
 _SPANS = "start_ns, duration_ns, depth, parent, complete"
 _REGION = "r.name, r.paradigm, r.role, r.file, r.line, r.module"
 QUESTIONS = {
@@ -103,7 +102,10 @@ def anything(folder: Path, seed: int) -> strobe.Trace:
 
 def _process(chance: random.Random, path: Path, number: int) -> None:
     out = native.ImportedProcess(str(path), 1 << 20)
-    tables = {name: (out.table(name, columns, of_spans), columns) for name, columns, of_spans in layouts()}
+    tables = {}
+    for name in (*SPAN_TABLES, *EVENT_TABLES):
+        columns = [(each.name, _CELLS[each.type]) for each in TABLES[name] if each.name not in ("location", "row")]
+        tables[name] = (out.table(name, columns, name in SPAN_TABLES), columns)
     locations = [out.location(*each) for each in _LOCATIONS]
     regions = [
         out.region(

@@ -18,7 +18,8 @@ from strobe.errors import FormatError
 from strobe.model.losses import LOSSES, REMARKS
 from strobe.present.summary import summarise
 from tests.formats import test_nsys, test_profiles, test_xplane
-from tests.formats.test_chrome import EXPECTED, TRACES, quality, span, write
+from tests.formats.test_chrome import quality, span, write
+from tests.public import exact_sums
 
 BREAKAGE = (
     "orphan_kernels",
@@ -209,11 +210,10 @@ def overlaps(rows: list[tuple[object, ...]]) -> int:
     return found
 
 
-@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
 @pytest.mark.parametrize("name", ["diff_test", "ns_resolution"])
-def test_a_real_profile_has_the_breakage_that_its_events_have(name: str) -> None:
-    expected = next(row for row in EXPECTED if f"/{name}." in row["file"])
-    trace = strobe.open(TRACES / expected["file"])
+def test_a_real_profile_has_the_breakage_that_its_events_have(public_folder: Path, name: str) -> None:
+    expected = exact_sums(f"kineto/{name}.json.gz")
+    trace = strobe.open(public_folder / expected["file"])
     work = trace.sql(
         "select regexp_replace(thread, ' .lane.*', ''), start_ns, start_ns + duration_ns from spans "
         "where role in ('kernel', 'copy')"
@@ -228,10 +228,9 @@ def test_a_real_profile_has_the_breakage_that_its_events_have(name: str) -> None
     assert not {*found} & {"missing_steps", "duplicate_flow_ids", "duplicate_operator_ids", "orphan_launches"}
 
 
-@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
-def test_a_database_without_some_rows_lacks_what_plain_sql_says(tmp_path: Path) -> None:
+def test_a_database_without_some_rows_lacks_what_plain_sql_says(public_folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "torn.sqlite"
-    shutil.copyfile(TRACES / "nsys" / "perlmutter-cloverleaf-cuda.sqlite", path)
+    shutil.copyfile(public_folder / "nsys" / "perlmutter-cloverleaf-cuda.sqlite", path)
     path.chmod(0o600)
     with sqlite3.connect(path) as database:
         database.execute("DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId % 7 = 0")
@@ -358,7 +357,7 @@ def test_every_place_says_it_in_words(tmp_path: Path, capsys: pytest.CaptureFixt
     path = write(
         tmp_path / "t.json", [call("cudaLaunchKernel", 0, 1, 1), kernel("k", 5, 1, 1), kernel("orphan", 7, 1, 2)]
     )
-    words = "1 kernels whose launch is not in the trace (kept, linked to nothing)"
+    words = "1 kernels without their launch in the trace (kept, not linked)"
     trace = strobe.open(path)
     assert [row["text"] for row in trace.quality.to_pylist() if row["what"] == "orphan_kernels"] == [words]
     assert dict(trace.ask("info").rows())["lost"] == words

@@ -1,6 +1,5 @@
 """Kineto and other Chrome JSON, against sums that decimal arithmetic took straight from the files."""
 
-import csv
 import gzip
 import json
 import re
@@ -12,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import strobe
+from strobe.api import imports
 from strobe.cli.main import main
 from strobe.errors import FormatError, TraceError
-from strobe.store import imports, inputs
+from strobe.formats.reading import inputs
+from tests.public import KINETO, exact_sums
 
 ROOT = Path(__file__).parents[2]
-TRACES = ROOT.parent / "shared" / "traces"
-EXPECTED = list(csv.DictReader((TRACES / "expected.csv").open())) if TRACES.exists() else []
 COMMUNICATION = re.compile("nccl|rccl|deep_ep|nvshmem|msccl|cross_device_reduce")
 
 
@@ -35,16 +34,10 @@ def overlap(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> int:
     return union(a) + union(b) - union(a + b)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
-@pytest.mark.parametrize("row", EXPECTED, ids=lambda row: row["file"].removesuffix(".json.gz"))
-def test_every_sum_is_the_one_of_the_file(row: dict[str, str], cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STROBE_CACHE", str(cache))
-    trace = strobe.open(TRACES / row["file"])
+@pytest.mark.parametrize("name", KINETO)
+def test_every_sum_is_the_one_of_the_file(public_folder: Path, name: str) -> None:
+    row = exact_sums(name)
+    trace = strobe.open(public_folder / name)
 
     spans = trace.sql("select name, role, paradigm, start_ns, start_ns + duration_ns as end_ns, thread from spans")
     gpu = [row for row in spans.rows() if row[2] == "cuda"]
@@ -368,9 +361,10 @@ def test_a_real_trace_of_viztracer_equals_what_its_json_says(tmp_path: Path) -> 
     assert str(dumps[0][0]).endswith("json/__init__.py")
 
 
-@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
-def test_ranks_are_imported_by_name_and_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = sorted(str(path) for path in (TRACES / "kineto" / "two_ranks").iterdir())
+def test_ranks_are_imported_by_name_and_summed_up(
+    public_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = sorted(str(path) for path in (public_folder / "kineto" / "two_ranks").iterdir())
     assert main(["import", *files, "-o", str(tmp_path / "job")]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "job.strobe")
     trace = strobe.open(tmp_path / "job")
@@ -380,7 +374,7 @@ def test_ranks_are_imported_by_name_and_summed_up(tmp_path: Path, capsys: pytest
     assert main([str(tmp_path / "job.strobe")]) == 0, "two steps are enough for a summary"
     assert "train" in capsys.readouterr().out
     assert main(["import", *files]) == 2
-    assert "name it" in capsys.readouterr().err
+    assert "needs a name" in capsys.readouterr().err
     assert main(["import", *files, "-o", str(tmp_path / "x"), "--ranks", "1"]) == 2
     assert main(["import", *files, "-o", str(tmp_path / "y"), "--ranks", "5,3"]) == 0
     asked = strobe.open(tmp_path / "y")
@@ -408,10 +402,8 @@ def test_files_with_several_processes_each_stay_apart(tmp_path: Path) -> None:
     assert sorted(int(str(row["rank"])) for row in trace.processes.to_pylist()) == [0, 0, 1, 1]
 
 
-@pytest.mark.skipif(not EXPECTED, reason="the folder of public traces is not here")
-def test_forward_operators_are_linked_to_their_backward(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STROBE_CACHE", str(cache))
-    path = TRACES / "kineto" / "nccl_data.json.gz"
+def test_forward_operators_are_linked_to_their_backward(public_folder: Path) -> None:
+    path = public_folder / "kineto" / "nccl_data.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)["traceEvents"]
     named = {(e["tid"], e["ts"]): e["name"] for e in events if e.get("cat") == "cpu_op"}
     ends = {(e["id"], e["ph"]): named[e["tid"], e["ts"]] for e in events if e.get("cat") == "fwdbwd"}

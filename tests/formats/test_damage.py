@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 import strobe
 from strobe import native
 from strobe.errors import FormatError, TraceError
-from strobe.store import inputs
+from strobe.formats.reading import inputs
 from tests.formats import test_nsys, test_nvprof, test_profiles, test_profiles_cube, test_xplane
 from tests.formats.mutations import stored_frame
 from tests.formats.strategies import damaged, trace_json

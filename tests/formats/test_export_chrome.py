@@ -15,11 +15,10 @@ import strobe
 from strobe.cli.main import main
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
 from tests.formats import round_trip
-from tests.formats.round_trip import REAL, SHARED, anything
+from tests.formats.round_trip import REAL, anything
+from tests.public import KINETO
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = SHARED / "kineto"
-TRACES = sorted(each.name for each in PUBLIC.iterdir()) if PUBLIC.exists() else []
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM = ROOT / "tests" / "ui" / "program.py"
 
@@ -54,33 +53,20 @@ def assert_equal(before: strobe.Trace, after: strobe.Trace) -> None:
     assert different == []
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.mark.skipif(not TRACES, reason="the folder of public traces is not here")
-@pytest.mark.parametrize("name", TRACES)
-def test_what_is_exported_and_read_again_is_equal(
-    name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STROBE_CACHE", str(cache))
-    trace = strobe.open(PUBLIC / name)
+@pytest.mark.parametrize("name", [*(name for name in KINETO if "two_ranks" not in name), "kineto/two_ranks"])
+def test_what_is_exported_and_read_again_is_equal(public_folder: Path, name: str, tmp_path: Path) -> None:
+    trace = strobe.open(public_folder / name)
     assert trace.export(tmp_path / "again.json.gz") == []
     again = strobe.open(tmp_path / "again.json.gz")
     assert_equal(trace, again)
-    if not (PUBLIC / name).is_dir():
+    if not (public_folder / name).is_dir():
         told = [json.loads(json.dumps(each.job.imported))["files"][0]["properties"] for each in (trace, again)]
         assert {key: told[1].get(key) for key in told[0]} == told[0]
 
 
-@pytest.mark.skipif(not TRACES, reason="the folder of public traces is not here")
 @pytest.mark.parametrize("name", ["alexnet_critical_path", "nccl_data", "ns_resolution", "v100_train_rank1of2"])
-def test_every_event_is_the_one_that_kineto_wrote(
-    name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STROBE_CACHE", str(cache))
-    source = PUBLIC / f"{name}.json.gz"
+def test_every_event_is_the_one_that_kineto_wrote(public_folder: Path, name: str, tmp_path: Path) -> None:
+    source = public_folder / "kineto" / f"{name}.json.gz"
     strobe.open(source).export(tmp_path / "again.json")
 
     def number(value: object) -> object:
@@ -206,13 +192,9 @@ def test_a_part_is_exported_alone(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert rows == [("ProfilerStep#1", 115_000, 5000), ("main", 115_000, 5000)], "times stay those of the run"
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the folder of public traces is not here")
 @pytest.mark.parametrize("name", [each for each in REAL if not each.startswith("kineto")])
-def test_traces_of_other_formats_are_equal_too(
-    name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STROBE_CACHE", str(cache))
-    trace = strobe.open(SHARED / name)
+def test_traces_of_other_formats_are_equal_too(public_folder: Path, name: str, tmp_path: Path) -> None:
+    trace = strobe.open(public_folder / name)
     assert trace.export(tmp_path / "again.json") == []
     round_trip.assert_equal(trace, strobe.open(tmp_path / "again.json"))
     json.loads((tmp_path / "again.json").read_bytes(), parse_constant=pytest.fail)

@@ -141,7 +141,7 @@ def test_statistics_of_folded_steps_go_with_whole_processes_only(tmp_path: Path)
 def test_no_byte_tells_what_was_private(tmp_path: Path, part: list[str]) -> None:
     trace = imported(tmp_path / "secret_file.json")
     assert main(["cut", str(trace.path), *part, "--anonymise", "-o", str(tmp_path / "new.strobe")]) == 0
-    strobe.open(tmp_path / "new.strobe").cells([0], 0, 1000, 10)  # with its tiles
+    strobe.open(tmp_path / "new.strobe").pyramid.cells([0], 0, 1000, 10)  # with its tiles
     held = b"".join(each.read_bytes() for each in (tmp_path / "new.strobe").rglob("*") if each.is_file())
     for private in (b"secret", b"Secret", str(tmp_path).encode()):
         assert private not in held

@@ -15,7 +15,7 @@ import strobe
 from strobe.cli.main import main
 from strobe.errors import FormatError, StrobeError, UsageError
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
-from tests.formats.round_trip import QUESTIONS, REAL, SHARED, anything, assert_equal, contents
+from tests.formats.round_trip import QUESTIONS, REAL, anything, assert_equal, contents
 
 ROOT = Path(__file__).parents[2]
 STROBE = str(Path(sys.executable).with_name("strobe"))
@@ -27,18 +27,9 @@ def exported(trace: strobe.Trace, folder: Path, **options: object) -> strobe.Tra
     return strobe.open(folder)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="the folder of public traces is not here")
 @pytest.mark.parametrize("name", REAL)
-def test_what_is_exported_and_read_again_is_equal(
-    name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STROBE_CACHE", str(cache))
-    trace = strobe.open(SHARED / name)
+def test_what_is_exported_and_read_again_is_equal(public_folder: Path, name: str, tmp_path: Path) -> None:
+    trace = strobe.open(public_folder / name)
     assert_equal(trace, exported(trace, tmp_path / "again"))
     assert trace.span_count > 40
 
@@ -118,9 +109,9 @@ def test_whatever_nests_stays_as_it_was(tmp_path: Path, spans: list[tuple[int, i
 
 
 def test_chunks_and_runs_in_files_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from strobe.store import otf2_export
+    from strobe.formats.otf2 import export
 
-    monkeypatch.setattr(otf2_export, "_MEMORY_BYTES", 5000)
+    monkeypatch.setattr(export, "_MEMORY_BYTES", 5000)
     chance = random.Random(1)
     base = {"pid": 1, "tid": 1, "cat": "x"}
     events: list[dict[str, object]] = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import strobe
-from tests.formats.round_trip import SHARED, anything, assert_equal
+from tests.formats.round_trip import anything, assert_equal
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM = Path(__file__).parents[2] / "tests/ui/program.py"
@@ -20,7 +20,6 @@ def exported(trace: strobe.Trace, path: Path) -> strobe.Trace:
     return strobe.open(path)
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="the folder of public traces is not here")
 @pytest.mark.parametrize(
     "name",
     [
@@ -32,9 +31,8 @@ def exported(trace: strobe.Trace, path: Path) -> strobe.Trace:
         "xplane/jax08_gemm.xplane.pb",
     ],
 )
-def test_what_is_exported_and_read_again_is_equal(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
-    trace = strobe.open(SHARED / name)
+def test_what_is_exported_and_read_again_is_equal(public_folder: Path, name: str, tmp_path: Path) -> None:
+    trace = strobe.open(public_folder / name)
     assert_equal(trace, exported(trace, tmp_path / "again.pftrace"))
     assert trace.span_count > 40
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 import strobe
+from strobe.api.trace import Trace
 from strobe.errors import FormatError
-from strobe.store.trace import Trace
 
-TRACES = Path(__file__).parents[3] / "shared" / "traces" / "nsys"
 FILES = ("perlmutter-cloverleaf-cuda", "saxpy-mpi-cuda_nsys_perlmutter0")
 # A global id is VM, process, thread.
 VM = 1 << 48
@@ -114,10 +113,8 @@ class Truth:
 
 
 @pytest.fixture(params=FILES)
-def real(request: pytest.FixtureRequest) -> tuple[Trace, Truth]:
-    path = TRACES / f"{request.param}.sqlite"
-    if not path.exists():
-        pytest.skip("the folder of public traces is not here")
+def real(public_folder: Path, request: pytest.FixtureRequest) -> tuple[Trace, Truth]:
+    path = public_folder / "nsys" / f"{request.param}.sqlite"
     return strobe.open(path), Truth(path)
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import strobe
+from strobe.api.trace import Trace
 from strobe.present import nvprof
-from strobe.store.trace import Trace
+from tests.public import FOLDER, needs_public_traces
 
-TRACES = Path(__file__).parents[3] / "shared" / "traces" / "nvprof"
-PRINTED_CSV = TRACES / "cfd-print-gpu-trace.csv"
-PRINTED_TEXT = TRACES / "cudastream-print-gpu-trace.txt"
+PRINTED_CSV = FOLDER / "nvprof/cfd-print-gpu-trace.csv"
+PRINTED_TEXT = FOLDER / "nvprof/cudastream-print-gpu-trace.txt"
 SCALE = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 
@@ -59,7 +59,7 @@ def summed(trace: Trace) -> dict[str, tuple[int, int, int]]:
     return {name: (count, total, size) for name, count, total, size in found}
 
 
-@pytest.mark.skipif(not PRINTED_CSV.exists(), reason="the folder of public traces is not here")
+@needs_public_traces
 def test_a_printed_csv_keeps_every_digit() -> None:
     lines = [line for line in PRINTED_CSV.read_text().splitlines() if not line.startswith("==")]
     header, units, *printed = csv.reader(lines)
@@ -105,7 +105,7 @@ def test_a_printed_csv_keeps_every_digit() -> None:
     ]
 
 
-@pytest.mark.skipif(not PRINTED_TEXT.exists(), reason="the folder of public traces is not here")
+@needs_public_traces
 def test_a_printed_text_keeps_every_digit() -> None:
     events, shared = [], 0
     for line in PRINTED_TEXT.read_text().splitlines():
@@ -357,7 +357,7 @@ def test_sums_of_a_database_are_those_of_plain_sql(export: Export) -> None:
     )
 
 
-@pytest.mark.skipif(not PRINTED_TEXT.exists(), reason="the folder of public traces is not here")
+@needs_public_traces
 def test_the_list_of_activities_is_printed_as_nvprof_printed_it() -> None:
     """Cell by cell; but for the start, which counts from another moment, and the name of the board."""
 

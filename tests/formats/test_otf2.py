@@ -18,8 +18,6 @@ from otf2.enums import MappingType, MetricMode, MetricOccurrence, Paradigm, Regi
 from tests.formats import otf2_archives as archives
 from tests.formats.otf2_archives import Archive, Told, oracle
 
-TRACES = Path(__file__).parents[2].parent / "shared" / "traces" / "otf2"
-
 
 def numbers(trace: strobe.Trace, query: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in trace.sql(query).rows()]
@@ -60,11 +58,10 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STROBE_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.mark.skipif(not TRACES.exists(), reason="the folder of public traces is not here")
 @pytest.mark.parametrize("name", ["ping-pong-otf2", "ping-pong-otf2-papi"])
 @pytest.mark.parametrize("given", ["folder", "anchor"])
-def test_real_archives_are_what_the_official_reader_says(name: str, given: str) -> None:
-    folder = TRACES / name
+def test_real_archives_are_what_the_official_reader_says(public_folder: Path, name: str, given: str) -> None:
+    folder = public_folder / "otf2" / name
     trace = strobe.open(folder if given == "folder" else folder / "traces.otf2")
     assert_equal(trace, oracle(folder / "traces.otf2"))
     assert numbers(trace, "select rank, host, pid is not null from processes order by rank") == [

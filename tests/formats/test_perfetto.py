@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import strobe
+from strobe.api import imports
 from strobe.errors import FormatError, TraceError
 from strobe.formats import perfetto, xplane
-from strobe.store import imports
 
 pb: Any = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -320,7 +320,7 @@ def test_pieces_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     expected = spans_of(strobe.open(path))
     assert len(expected) == 400
     for size in (1, 7, 4096):
-        monkeypatch.setattr("strobe.store.inputs._PIECE", size)
+        monkeypatch.setattr("strobe.formats.reading.inputs._PIECE", size)
         monkeypatch.setattr(imports, "_BUFFER_BYTES", 1000)
         assert spans_of(strobe.open(shutil.copy(path, tmp_path / f"t{size}"))) == expected
 
@@ -497,12 +497,9 @@ def test_a_recorded_run_keeps_its_zero(tmp_path: Path) -> None:
     assert contents(strobe.open(tmp_path / "u.pftrace")) == contents(trace)
 
 
-REAL = Path(__file__).parents[3] / "shared" / "traces" / "kineto" / "alexnet_critical_path.json.gz"
-
-
-@pytest.mark.skipif(not REAL.exists(), reason="the folder of public traces is not here")
-def test_a_real_trace_is_the_same_after_a_round_trip(tmp_path: Path) -> None:
-    trace = strobe.open(shutil.copy(REAL, tmp_path / "t.json.gz"))
+def test_a_real_trace_is_the_same_after_a_round_trip(public_folder: Path, tmp_path: Path) -> None:
+    real = public_folder / "kineto/alexnet_critical_path.json.gz"
+    trace = strobe.open(shutil.copy(real, tmp_path / "t.json.gz"))
     trace.export(tmp_path / "t.pftrace", "perfetto")
     before, after = contents(trace), contents(strobe.open(tmp_path / "t.pftrace"))
     for table, rows in before.items():

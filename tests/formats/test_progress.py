@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from strobe.store import imports, progress
+from strobe.api import imports
+from strobe.formats.reading import progress
 
 KERNEL = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7}
 ROUNDS = 40_000

@@ -9,9 +9,8 @@ import pytest
 
 from strobe import native
 from strobe.formats import perfetto
+from strobe.formats.reading.protobuf import number, text
 from strobe.model.kinds import PARADIGMS, ROLES
-from strobe.store.import_layouts import layouts
-from strobe.store.protobuf import number, text
 
 LONG, MANY = 20_000, 3_000
 
@@ -54,7 +53,7 @@ PERFETTO: dict[str, bytes] = {
 @pytest.mark.parametrize("what", PERFETTO)
 def test_perfetto_looks_at_a_shared_text_once(tmp_path: Path, what: str) -> None:
     inflate: Callable[[int, bytes], bytes] = perfetto._inflated
-    reader = native.PerfettoReader(str(tmp_path), 1, 1 << 20, layouts(), PARADIGMS, ROLES, inflate)
+    reader = native.PerfettoReader(str(tmp_path), 1, 1 << 20, PARADIGMS, ROLES, inflate)
     reader.feed(PERFETTO[what])
     report: dict[str, Any] = json.loads(reader.finish("t"))
     events = report["processes"][0]["spans"] or MANY
@@ -67,7 +66,7 @@ def test_perfetto_bounds_what_long_texts_become_part_of(tmp_path: Path) -> None:
     many = 6_000
     event = INSTANT + annotation(text(10, "i"), number(17, 1))
     data = slices(interned=one(29), event=event, ends=False, many=many)
-    reader = native.PerfettoReader(str(tmp_path), 1, 1 << 20, layouts(), PARADIGMS, ROLES, perfetto._inflated)
+    reader = native.PerfettoReader(str(tmp_path), 1, 1 << 20, PARADIGMS, ROLES, perfetto._inflated)
     reader.feed(data)
     report = json.loads(reader.finish("t"))
     bound = (64 << 20) + 16 * len(data)
@@ -100,6 +99,6 @@ def test_xplane_looks_at_a_shared_text_once(tmp_path: Path, what: str) -> None:
     import numpy as np
 
     file = np.frombuffer(XPLANE[what], dtype=np.uint8)
-    report = json.loads(native.read_xplane(file, str(tmp_path / "process-1.blocks"), 1 << 20, layouts(), "t"))
+    report = json.loads(native.read_xplane(file, str(tmp_path / "process-1.blocks"), 1 << 20, "t"))
     assert report["last_ns"] - report["first_ns"] == MANY
     assert 0 < report["looked_up_bytes"] < 2 * len(XPLANE[what])

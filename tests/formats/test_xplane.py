@@ -10,9 +10,10 @@ import pytest
 import strobe
 from strobe.errors import FormatError, TraceError
 from strobe.formats import perfetto, xplane
+from tests.public import FOLDER, needs_public_traces
 
 ROOT = Path(__file__).parents[2]
-REAL = ROOT.parent / "shared" / "traces" / "xplane" / "jax08_gemm.xplane.pb"
+REAL = FOLDER / "xplane/jax08_gemm.xplane.pb"
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -65,7 +66,7 @@ def truth(data: bytes) -> list[tuple[str, str, str, int, int]]:
     return found
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the folder of public traces is not here")
+@needs_public_traces
 def test_every_sum_of_a_real_file_is_the_one_of_the_file(tmp_path: Path) -> None:
     data = REAL.read_bytes()
     expected = truth(data)
@@ -86,7 +87,7 @@ def test_every_sum_of_a_real_file_is_the_one_of_the_file(tmp_path: Path) -> None
     assert trace.info.started_unix_ns == 1771595650217823548 + first
 
 
-@pytest.mark.skipif(not REAL.exists(), reason="the folder of public traces is not here")
+@needs_public_traces
 def test_details_of_a_real_file_are_in_the_side_tables(tmp_path: Path) -> None:
     trace = strobe.open(shutil.copy(REAL, tmp_path / "x.xplane.pb"))
     kernel = trace.sql(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strobe.present.gpus import gpus
-from tests.gpu.test_collector import record
+from tests.gpu.recorded import record
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import strobe
-from strobe.structure.known_gpus import Property, known_gpus
+from strobe.gpu.known_gpus import Property, known_gpus
 from tests.deep.kineto import Event, kernel, profile
 from tests.gpu.measured import UUID, record
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import strobe
-from strobe.server.facts import Facts
+from strobe.server.trace_context import TraceContext
 from tests.gpu import fake_cuda
-from tests.gpu.test_collector import CLOCK_NS, Recorded, attributed, record
+from tests.gpu.recorded import CLOCK_NS, Recorded, attributed, record
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
@@ -129,7 +129,9 @@ def test_the_curves_of_memory_are_what_the_driver_gave_out(tmp_path: Path) -> No
 def test_the_page_has_them_among_the_metrics_of_the_gpu(tmp_path: Path) -> None:
     ran = record(tmp_path, MEMORY, options=("--trace", "+cuda+memory"))
     rows = [row for row in expected(ran) if row["memory_kind"] == "Pinned"]
-    (series,) = (each for each in Facts(ran.trace, tmp_path).series if each.metric == "GPU 0: allocated (Pinned)")
+    (series,) = (
+        each for each in TraceContext(ran.trace, tmp_path).series if each.metric == "GPU 0: allocated (Pinned)"
+    )
     assert series.unit == "bytes"
     # Corners, and to the end of the process.
     assert series.values.tolist() == [0, 4096, 4096, 0, 0]
@@ -473,19 +475,19 @@ def test_compiling_and_what_cupti_costs_are_told_in_ms(tmp_path: Path) -> None:
     took = sum(each["ns"] for each in ran.truth if each["what"] == "compiled")
     assert told["gpu_jit_compilations"]["value"] == 3
     assert told["gpu_jit_ms"]["value"] == took // 1_000_000 >= 60
-    assert str(told["gpu_jit_ms"]["text"]).endswith("ms in which the driver compiled kernels for this GPU (JIT)")
+    assert str(told["gpu_jit_ms"]["text"]).endswith("ms of just-in-time compilation of kernels by the driver")
     # CUPTI asked for a buffer at least once.
     assert told["gpu_overhead_ms"]["value"] % 7 == 0
     assert told["gpu_overhead_ms"]["value"] > 0
-    assert "ms that CUPTI cost the program" in str(told["gpu_overhead_ms"]["text"])
+    assert "ms of overhead reported by CUPTI" in str(told["gpu_overhead_ms"]["text"])
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("+cuda+memroy", "--trace: 'memroy' in '+cuda+memroy' is no level; there are: memory, events"),
-        ("+python+memory", "--trace: 'memory' in '+python+memory' is no level; python_calls has none"),
-        ("-cuda+memory", "--trace: '-cuda+memory' leaves cuda out, and asks for more of it"),
+        ("+cuda+memroy", "--trace: 'memroy' in '+cuda+memroy' is not a level. Levels: memory, events."),
+        ("+python+memory", "--trace: 'memory' in '+python+memory' is not a level. python_calls has no levels."),
+        ("-cuda+memory", "--trace: '-cuda+memory' both removes cuda and asks for levels of it"),
     ],
 )
 def test_a_level_that_is_none_is_one_sentence(tmp_path: Path, words: str, sentence: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import strobe
-from strobe.structure.collectives import collectives
+from strobe.ranks.collectives import collectives
 from tests.gpu import fake_cuda
 from tests.record.workshop import nvtx_headers
 

@@ -27,7 +27,7 @@ from tests.gpu.test_library import GENUINE
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("*.tar.gz"))
-# native/adapters/cupti/buffers_layout.h
+# native/adapters/gpu/decode/buffers_layout.h
 BUFFERS_AT, BUFFER_BYTES = 8 << 10, 256 << 10
 FREE, HELD = 0, 1
 

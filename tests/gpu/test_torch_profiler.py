@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.gpu.test_collector import Recorded, attributed, record
+from tests.gpu.recorded import Recorded, attributed, record
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
 
@@ -411,7 +411,7 @@ def test_the_genuine_profiler_without_gpus_changes_nothing(tmp_path: Path) -> No
     print("replaced", torch.autograd.profiler._disable_profiler.__module__)
     """
     ran = record(tmp_path, textwrap.dedent(program), options=("-t", "python,torch,cuda"))
-    assert "sums [1]\nreplaced strobe.record.adapters.cuda\n" in ran.done.stdout
+    assert "sums [1]\nreplaced strobe.record.adapters.cuda.hooks\n" in ran.done.stdout
     seen = attributed(ran.trace)
     assert len(seen) == 10
     assert calls_of(seen, "work") == {("cudaLaunchKernel", False)}

@@ -9,6 +9,8 @@ import strobe
 from strobe.record.api import region
 from tests.record.workshop import Workshop, spans_of
 
+pytestmark = pytest.mark.every_python
+
 PROGRAM = """
 import json
 import strobe

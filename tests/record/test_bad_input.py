@@ -70,8 +70,9 @@ def test_options_that_had_no_effect_are_told_at_the_end(workshop: Workshop) -> N
     named = environment({"STROBE_SAMPEL": "100"})
     done = subprocess.run(words, cwd=workshop.folder, capture_output=True, text=True, env=named)
     assert (done.stdout, done.returncode) == ("result\n", 0)
-    assert "STROBE_SAMPEL in the environment is no option of strobe" in done.stderr
-    assert "--lines nowhere.f: no line was counted, no function of that name ran" in " ".join(done.stderr.split())
+    assert "STROBE_SAMPEL in the environment is not an option of strobe" in done.stderr
+    shown = " ".join(done.stderr.split())
+    assert "--lines nowhere.f: no line was counted, because no function of that name ran" in shown
 
 
 def test_nothing_to_run_is_said(workshop: Workshop) -> None:

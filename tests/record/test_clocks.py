@@ -107,9 +107,9 @@ def test_steps_pictures_and_sums_are_on_the_same_axis_as_spans(shifted: Outcome)
             continue
         begin, end = int(spans["start_ns"].min()), int((spans["start_ns"] + spans["duration_ns"]).max())
         assert location["first_ns"] == begin
-        region, _, _ = trace.cells([location["location"]], begin - 2 * (end - begin), begin, 64)
+        region, _, _ = trace.pyramid.cells([location["location"]], begin - 2 * (end - begin), begin, 64)
         assert (region == 0xFFFFFFFF).all()
-        region, _, _ = trace.cells([location["location"]], begin, end, 16)
+        region, _, _ = trace.pyramid.cells([location["location"]], begin, end, 16)
         assert (region != 0xFFFFFFFF).any()
         sums = trace.path_sums(location["location"])
         assert int(sums["calls"].sum()) == len(spans["row"])

@@ -30,9 +30,9 @@ WITH_DRIVER = """
 import sys
 
 from strobe.cli.main import main
-from strobe.record import gpu_driver
+from strobe.record.adapters.cuda import driver
 
-gpu_driver.SIGNS = (sys.argv[1],)
+driver.SIGNS = (sys.argv[1],)
 sys.exit(main(sys.argv[2:]))
 """
 LOSES = """
@@ -252,7 +252,7 @@ def test_the_period_is_an_option_and_off_reads_nothing(tmp_path: Path) -> None:
     assert not list(machine.trace.glob("gpus-*"))
     refused = machine.recorded("--gpu-metrics", "1us", "program.py", env=machine.variables)
     assert refused.returncode == 2
-    assert "cannot read GPUs every 1us" in refused.stderr or "is no duration" in refused.stderr
+    assert "cannot read GPUs every 1us" in refused.stderr or "is not a duration" in refused.stderr
 
 
 def test_without_nvidia_ml_py_the_summary_says_how_to_get_it(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_without_a_driver_nothing_of_nvidias_is_loaded(tmp_path: Path) -> None:
     done = subprocess.run(begin, cwd=tmp_path, env=environment(machine.variables), capture_output=True, text=True)
     assert done.returncode == 0
     assert "strobe.record.launch" in done.stderr
-    for name in ("pynvml", "strobe.record.nvml", "strobe.record.gpu_metrics"):
+    for name in ("pynvml", "cuda.nvml", "cuda.gpu_readings"):
         assert name not in done.stderr
     assert "libstrobe" in done.stdout
     assert "libnvidia" not in done.stdout

@@ -8,6 +8,8 @@ import pytest
 import strobe
 from tests.record.workshop import Workshop, quality_of, spans_of
 
+pytestmark = pytest.mark.every_python
+
 GUESTS = {
     "sys.setprofile": """
         events = []

@@ -181,4 +181,4 @@ def test_a_number_or_all(tmp_path: Path) -> None:
     workshop.write("program.py", "print(1)")
     refused = workshop.recorded("--keep", "some", "program.py")
     assert refused.returncode == 2
-    assert "cannot keep 'some' iterations" in refused.stderr
+    assert "'some' is not a number of iterations" in refused.stderr

@@ -10,8 +10,8 @@ import pytest
 import strobe
 from strobe.present.summary import summarise
 from strobe.present.summary_text import summary_text
-from strobe.structure.selection import select
-from strobe.structure.statistics import path_statistics
+from strobe.steps.selection import select
+from strobe.sums.path_statistics import path_statistics
 from tests.record.workshop import Workshop
 
 pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -10,6 +10,8 @@ import pytest
 import strobe
 from tests.record.workshop import STROBE, Outcome, Workshop, environment
 
+pytestmark = pytest.mark.every_python
+
 PROGRAM = """
     import asyncio
     import os

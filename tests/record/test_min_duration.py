@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import strobe
-from strobe.structure.selection import select
-from strobe.structure.statistics import path_statistics
+from strobe.steps.selection import select
+from strobe.sums.path_statistics import path_statistics
 from tests.record.workshop import Workshop, quality_of
 
 STEPS, SLOW_EVERY, KILLED_AT, IN_THREAD = 300, 25, 210, 400

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import strobe
-from strobe.structure.device_work import devices
+from strobe.gpu.devices import devices
 from tests.record.workshop import Workshop, nvtx_headers, quality_of
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -92,7 +92,7 @@ def test_declarations_are_those_of_the_genuine_headers(headers: Path, tmp_path: 
             here, there = f"strobe::nvtx::{ours}, {own}", f"{theirs}, {other or own}"
             asserts.append(f"static_assert(offsetof({here}) == offsetof({there}));")
     source = tmp_path / "layouts.cpp"
-    includes = ["<stddef.h>", "<nvtx3/nvToolsExt.h>", "<nvtx3/nvToolsExtPayload.h>", '"adapters/nvtx_payload.h"']
+    includes = ["<stddef.h>", "<nvtx3/nvToolsExt.h>", "<nvtx3/nvToolsExtPayload.h>", '"adapters/nvtx/nvtx_payload.h"']
     source.write_text("\n".join([*(f"#include {name}" for name in includes), *asserts]), encoding="utf-8")
     native = HERE.parents[1] / "native"
     command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{headers}", f"-I{native}", str(source)]

@@ -30,7 +30,7 @@ def test_a_nested_picture_says_how_full_each_pixel_is(workshop: Workshop) -> Non
     trace = strobe.open(workshop.trace)
     spans = trace.span_arrays(0)
     start, end = int(spans["start_ns"].min()), int((spans["start_ns"] + spans["duration_ns"]).max())
-    regions, filled = trace.stack_cells(0, start, end, WIDTH, 64)
+    regions, filled = trace.pyramid.stack_cells(0, start, end, WIDTH, 64)
     edges = np.linspace(start, end, WIDTH + 1)
     for depth in range(len(regions)):
         of_depth = spans["depth"] == depth
@@ -54,12 +54,12 @@ def test_every_pixel_of_a_recorded_run_is_what_its_spans_say(workshop: Workshop)
         start = (end // 3) >> level << level
         edges = start + (np.arange(101) << level)
         own, window = slow.own_ns(edges), (start, int(edges[-1]))
-        regions, shares, marks = (each[0] for each in trace.cells([0], *window, 100))
+        regions, shares, marks = (each[0] for each in trace.pyramid.cells([0], *window, 100))
         there = own.max(axis=0) > 0
         assert (own[regions[there], np.flatnonzero(there)] == own.max(axis=0)[there]).all()
         assert np.abs(shares - 255 * own.max(axis=0) / (1 << level)).max() <= 0.5
-        assert np.abs(trace.group_shares([0], *window, 100)[0] - slow.shares(edges)).max() <= 0.5
+        assert np.abs(trace.pyramid.group_shares([0], *window, 100)[0] - slow.shares(edges)).max() <= 0.5
         assert (marks == slow.marks(edges)[0]).all()
-        count, own_ns = trace.window_profile([0], *window)
+        count, own_ns = trace.pyramid.profile([0], *window)
         assert (count[0] == slow.profile(*window)[0]).all()
         assert (own_ns[0] == slow.profile(*window)[1]).all()

@@ -13,6 +13,8 @@ from strobe.errors import TraceError
 from strobe.present.summary import summarise
 from tests.record.workshop import Workshop, functions_of_processes, spans_of
 
+pytestmark = pytest.mark.every_python
+
 STARTERS = {
     "fork": """
         pid = os.fork()

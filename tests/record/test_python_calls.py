@@ -9,6 +9,8 @@ import strobe
 from strobe.record.filters import FILE, REGION, read_filter_file
 from tests.record.workshop import Outcome, Workshop, quality_of, spans_of
 
+pytestmark = pytest.mark.every_python
+
 # Everything that enters and leaves a frame in a way of its own.
 PROGRAM = """
 import asyncio, json, math, sys, threading

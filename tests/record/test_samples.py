@@ -11,6 +11,8 @@ import strobe
 from strobe.formats.collapsed import FORMAT
 from tests.record.workshop import Workshop
 
+pytestmark = pytest.mark.every_python
+
 # Each thread works until the kernel's clock of its own CPU time says so: how busy the machine is does not matter.
 PROGRAM = """
     import json, threading, time, zlib

@@ -8,6 +8,8 @@ import pytest
 
 from tests.record.workshop import Workshop
 
+pytestmark = pytest.mark.every_python
+
 # Each probe prints something that a recorder could disturb. The same words must come out with and without strobe.
 PROBES = {
     "argv": "print(sys.argv, sys.orig_argv[1:])",

@@ -9,6 +9,8 @@ import strobe
 from strobe.present.summary import summarise
 from tests.record.workshop import Workshop
 
+pytestmark = pytest.mark.every_python
+
 STEPS = """
 import strobe
 from tests_module import solve

@@ -15,10 +15,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.deep.kineto import copy, event, kernel, step, write
 from tests.gpu.fake_cuda import read_truth
 from tests.gpu.measured import UUID, record
+from tests.public import exact_sums
 from tests.ui.conftest import view, watched_page
 from tests.ui.driving import complaints
 
-PUBLIC = Path(__file__).parents[3] / "shared" / "traces"
 A100 = {
     "id": 0, "name": "NVIDIA A100", "computeMajor": 8, "computeMinor": 0, "numSms": 108, "totalGlobalMem": 80 << 30,
     "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 167936,
@@ -258,13 +258,11 @@ def test_gpus_that_were_only_read_are_shown(browser: Browser, tmp_path: Path) ->
         expect(card).to_contain_text("150 W mean")
 
 
-@pytest.mark.skipif(not PUBLIC.is_dir(), reason="needs the public traces")
-def test_a_real_training_is_as_busy_as_its_profile_says(browser: Browser) -> None:
+def test_a_real_training_is_as_busy_as_its_profile_says(browser: Browser, public_folder: Path) -> None:
     name = "kineto/resnet50_loader_workers0.json.gz"
-    with (PUBLIC / "expected.csv").open() as stream:
-        (truth,) = (row for row in csv.DictReader(stream) if row["file"] == name)
+    truth = exact_sums(name)
     busy, idle = (int(truth[key]) / int(truth["gpu_span_ns"]) for key in ("compute_union_ns", "idle_ns"))
-    with view(PUBLIC / name) as address, watched_page(browser, address) as page:
+    with view(public_folder / name) as address, watched_page(browser, address) as page:
         page.goto(f"{address}#page=devices")
         card = page.get_by_role("region", name="GPU 0", exact=True)
         expect(card).to_contain_text("Tesla V100-DGXS-32GB")

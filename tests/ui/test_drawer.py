@@ -16,7 +16,7 @@ from tests.deep.kineto import call, kernel, operator, write
 from tests.ui.conftest import view, watched_page
 from tests.ui.driving import complaints, open_timeline, wait_for_picture
 
-KEYS = Path(__file__).parents[2] / "web/src/base/keys.json"
+KEYS = Path(__file__).parents[2] / "web/src/state/keys.json"
 
 
 @pytest.fixture(scope="module")

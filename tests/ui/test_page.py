@@ -18,8 +18,9 @@ from playwright.sync_api import Browser, Page, expect
 from starlette.types import ASGIApp
 
 import strobe
-from strobe.server.app import Application
-from strobe.server.library import Source
+from strobe.model import exit_codes
+from strobe.server.http.app import Application
+from strobe.server.http.trace_library import Source
 from tests.deep.kineto import kernel, operator, profile, step
 from tests.ui.conftest import STROBE, view, watched_page
 from tests.ui.driving import complaints, open_timeline, wait_until
@@ -45,7 +46,7 @@ def test_the_overview_shows_what_gpus_do(browser: Browser, tmp_path: Path) -> No
     trace = profile(tmp_path, *events)
     with view(trace.path) as address, watched_page(browser, address) as page:
         page.goto(address)
-        expect(page.get_by_role("region", name="Verdict")).to_contain_text("The GPU has nothing to do 75 % of the time")
+        expect(page.get_by_role("region", name="Verdict")).to_contain_text("The GPU is idle 75 % of the time")
         bar = page.get_by_role("region", name="1 GPU").get_by_role("img")
         expect(bar).to_have_accessible_name(re.compile("GPU 0: computes 25 %.*idle 75 %"))
         width = {kind: bar.get_by_title(kind).evaluate("bar => bar.clientWidth") for kind in ("computes", "idle")}
@@ -153,7 +154,7 @@ def test_a_taken_port_is_said_in_a_sentence(trace: Path) -> None:
         port = taken.getsockname()[1]
         command = [STROBE, "view", str(trace), "--no-browser", "--port", str(port)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
+    assert done.returncode == exit_codes.FAILED
     assert done.stdout == ""
     assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
     assert "Traceback" not in done.stderr

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from strobe import native
+from strobe.api.trace import Trace
 from strobe.model.kinds import PARADIGMS, PARTS, ROLES
-from strobe.store.archive import Job
-from strobe.store.raw import ALWAYS, NO_REGION
-from strobe.store.trace import Trace
+from strobe.trace.archive import Job
+from strobe.trace.process import ALWAYS, NO_REGION
 
 ZERO_NS = 5_000_000  # CLOCK_MONOTONIC at the zero of every hand-made trace: nothing may depend on it
 
@@ -69,6 +69,8 @@ def span(
 
 class HandMadeProcess:
     """What `strobe._native.ProcessReader` would say about these threads."""
+
+    gpus, has_gpus = None, False
 
     def __init__(
         self,

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from strobe.api.trace import Trace
 from strobe.model.kinds import GROUPS
-from strobe.store.raw import GAP, NO_REGION
-from strobe.store.trace import Trace
+from strobe.trace.process import GAP, NO_REGION
 
 Array = npt.NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class SlowLocation:
             self.stretches.append((start, end, region))
 
     def _threshold(self, region: int) -> float:
-        """The rule as native/kernels/exceptional.h has it."""
+        """The rule as native/kernels/pyramid/exceptional.h has it."""
         if region not in self._thresholds:
             lengths = self._lengths[region]
             if region != GAP and len(lengths) < 16:

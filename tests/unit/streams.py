@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from strobe.structure.stream import Stream
+from strobe.steps.thread_spans import Stream
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "streams" / "train_cnn.json.xz"
 

@@ -1,4 +1,4 @@
-"""The twin of native/structure/temporal.h in plain Python: partitions of the visits of a node, grown visit by visit."""
+"""The twin of native/structure/temporal_graph.h in plain Python: partitions of the visits of a node."""
 
 Partition = tuple[int, int, int, int]  # first, last, stride, block
 

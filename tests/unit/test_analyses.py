@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from strobe.errors import UsageError
-from strobe.structure.operator_labels import type_of
+from strobe.operators.labels import type_of
 from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
+
+pytestmark = pytest.mark.every_python
 
 # step [0..100]: mm 10..40 (empty 12..15), load 50..90; step [100..220]: mm 110..150
 TRAIN = [
@@ -173,7 +175,7 @@ def test_sql_knows_the_step_of_every_span():
 
 
 def test_sql_does_not_look_for_steps_that_the_query_cannot_see(monkeypatch):
-    monkeypatch.setattr("strobe.structure.steps.find_steps", None)
+    monkeypatch.setattr("strobe.steps.steps.find_steps", None)
     trace = make_trace({"main": train_steps(30)})
     assert trace.sql("select count(*), sum(duration_ns) > 0 from spans where role = 'operator'").rows() == [(60, True)]
 

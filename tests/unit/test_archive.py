@@ -8,7 +8,9 @@ import pytest
 
 import strobe
 from strobe.errors import FormatError, TraceError, UsageError
-from strobe.store import archive
+from strobe.trace import archive
+
+pytestmark = pytest.mark.every_python
 
 
 def make_run(folder, name, started, **facts):

@@ -9,7 +9,9 @@ import pytest
 
 import strobe
 from strobe import native
-from strobe.store.trace import Trace
+from strobe.api.trace import Trace
+
+pytestmark = pytest.mark.every_python
 
 SPANS = 9000  # three blocks; the outermost spans are open where blocks begin and end
 HEADER, INDEX_HEADER, INDEXED_BLOCK = 32, 64, 40
@@ -131,10 +133,10 @@ def test_a_block_that_is_damaged_later_is_left_out_and_counted(copied: tuple[Pat
 def test_a_large_file_gets_its_index_when_it_is_opened(
     copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from strobe.store import raw
+    from strobe.trace import process
 
     blocks, beside = copied
-    monkeypatch.setattr(raw, "_WORTH_AN_INDEX", 1000)
+    monkeypatch.setattr(process, "_WORTH_AN_INDEX", 1000)
     before = opened(blocks)
     assert beside.stat().st_size > 3 * INDEXED_BLOCK
     assert opened(blocks) == before

@@ -14,8 +14,10 @@ import strobe
 from strobe.errors import TraceError
 from strobe.native import ProcessReader
 from strobe.present.summary import summarise
-from strobe.store.archive import process_files
+from strobe.trace.archive import process_files
 from tests.unit import blocks_twin as twin
+
+pytestmark = pytest.mark.every_python
 
 FOREVER = (0, 2**62)
 PROGRAM = """

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 import strobe
-from strobe.server.call_tree import call_tree, part_of
-from strobe.server.facts import Facts
-from strobe.store.imports import opened
-from tests.deep.conftest import PUBLIC
+from strobe.api.imports import opened
+from strobe.server.run.call_tree import call_tree, part_of
+from strobe.server.trace_context import TraceContext
 from tests.deep.kineto import US, call, kernel, operator, profile, step
 from tests.unit.hand_made import MS, make_trace, span
 from tests.unit.test_server import page_of
@@ -23,7 +22,7 @@ from tests.unit.test_window import FULL, ITERATIONS, facts_of, folded_facts
 Row = tuple[int, int, int, int]
 
 
-def tree(facts: Facts, most: int = 1000, **part: Any) -> dict[str, Row]:
+def tree(facts: TraceContext, most: int = 1000, **part: Any) -> dict[str, Row]:
     """By names of the call path: calls, host time, own host time, and GPU time."""
     rows = call_tree(facts, part_of(facts, **part), most).to_pylist()
     paths: list[str] = []
@@ -37,7 +36,7 @@ def tree(facts: Facts, most: int = 1000, **part: Any) -> dict[str, Row]:
     }
 
 
-def about(facts: Facts, most: int = 1000, **part: Any) -> dict[str, Any]:
+def about(facts: TraceContext, most: int = 1000, **part: Any) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(call_tree(facts, part_of(facts, **part), most).schema.metadata[b"about"])
     return found
 
@@ -47,9 +46,9 @@ def in_us(rows: dict[str, Row]) -> dict[str, Row]:
 
 
 @pytest.fixture
-def launching(tmp_path: Path) -> Facts:
+def launching(tmp_path: Path) -> TraceContext:
     """Two launches below two operators on one thread, one on another, and a kernel that nobody is known to launch."""
-    return Facts(
+    return TraceContext(
         profile(
             tmp_path,
             operator("aten::linear", 0, 100),
@@ -81,11 +80,11 @@ RELU = {
 }
 
 
-def test_what_a_gpu_did_is_below_who_launched_it_and_its_time_is_no_host_time(launching: Facts) -> None:
+def test_what_a_gpu_did_is_below_who_launched_it_and_its_time_is_no_host_time(launching: TraceContext) -> None:
     assert in_us(tree(launching)) == {**LINEAR, **RELU, "gpu:orphan": (1, 0, 0, 5)}
 
 
-def test_a_stretch_of_time_cuts_spans_and_kernels_at_its_ends(launching: Facts) -> None:
+def test_a_stretch_of_time_cuts_spans_and_kernels_at_its_ends(launching: TraceContext) -> None:
     assert in_us(tree(launching, window=(25 * US, 50 * US))) == {
         "aten::linear": (1, 25, 0, 10),
         "aten::linear/aten::addmm": (1, 25, 10, 10),
@@ -94,7 +93,7 @@ def test_a_stretch_of_time_cuts_spans_and_kernels_at_its_ends(launching: Facts) 
     }
 
 
-def test_a_thread_is_asked_for_with_what_it_launched(launching: Facts) -> None:
+def test_a_thread_is_asked_for_with_what_it_launched(launching: TraceContext) -> None:
     names = launching.locations.column("name").to_pylist()
     threads = [at for at, kind in enumerate(launching.locations.column("kind").to_pylist()) if kind == "thread"]
     assert len(threads) == 2, names
@@ -103,7 +102,7 @@ def test_a_thread_is_asked_for_with_what_it_launched(launching: Facts) -> None:
     assert in_us(tree(launching, processes=frozenset({0}))) == in_us(tree(launching))
 
 
-def test_too_many_nodes_leave_out_the_narrowest_and_say_so(launching: Facts) -> None:
+def test_too_many_nodes_leave_out_the_narrowest_and_say_so(launching: TraceContext) -> None:
     kept = in_us(tree(launching, most=4))
     assert kept == LINEAR
     assert about(launching, most=4)["note"] == "4 of 8 call paths are too small to be sent"
@@ -121,7 +120,7 @@ def test_steps_of_the_profiler_are_one_path_and_can_be_chosen(tmp_path: Path) ->
             kernel("gemm", 100 * n + 95, 10, correlation=n + 1),
         )
     ]
-    facts = Facts(profile(tmp_path, *events), tmp_path)
+    facts = TraceContext(profile(tmp_path, *events), tmp_path)
     launched = "ProfilerStep/aten::mm/cudaLaunchKernel"
     assert in_us(tree(facts)) == {
         "ProfilerStep": (3, 270, 207, 30),
@@ -136,16 +135,14 @@ def test_steps_of_the_profiler_are_one_path_and_can_be_chosen(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["diff_control", "v100_train_rank1of2"])
-def test_sums_of_a_public_trace_are_those_of_its_json(name: str) -> None:
-    path = PUBLIC / "kineto" / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip("needs the public traces")
+def test_sums_of_a_public_trace_are_those_of_its_json(public_folder: Path, name: str) -> None:
+    path = public_folder / "kineto" / f"{name}.json.gz"
     on_gpu = Counter[str]()
     for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
         if event.get("ph") == "X" and event["cat"].lower() in ("kernel", "gpu_memcpy", "gpu_memset"):
             on_gpu[event["name"]] += round(event["dur"] * 1000)
     trace = strobe.open(opened(path, talk=False))
-    facts = Facts(trace, path)
+    facts = TraceContext(trace, path)
     rows = call_tree(facts, part_of(facts)).to_pylist()
     sums = Counter[str]()
     for row in rows:
@@ -187,8 +184,8 @@ def test_the_spans_behind_a_node_are_the_longest_of_its_path(tmp_path: Path) -> 
     assert set(found.column("name").to_pylist()) == {"mm"}
 
 
-def test_kernels_behind_a_node_are_those_launched_there(launching: Facts, tmp_path: Path) -> None:
-    from strobe.server.call_tree import node_spans
+def test_kernels_behind_a_node_are_those_launched_there(launching: TraceContext, tmp_path: Path) -> None:
+    from strobe.server.run.call_tree import node_spans
 
     row = next(row for row in call_tree(launching, part_of(launching)).to_pylist() if row["name"] == "gemm")
     found = node_spans(launching, part_of(launching), row["call_path"], row["region"])
@@ -200,7 +197,7 @@ def test_bad_questions_are_refused_in_a_sentence(tmp_path: Path) -> None:
     page = page_of({"main": [span("f", 0, 10)]}, folder=tmp_path)
     for question, sentence in (
         ("tree?start_ns=5&end_ns=5", "ends before it begins"),
-        ("tree?locations=1", "is no number from 0 to 0"),
+        ("tree?locations=1", "is not a whole number from 0 to 0"),
         ("tree?step=14", "no steps were found"),
     ):
         answer = page.get(question)
@@ -210,7 +207,7 @@ def test_bad_questions_are_refused_in_a_sentence(tmp_path: Path) -> None:
 def test_a_profile_without_times_has_a_tree(tmp_path: Path) -> None:
     path = tmp_path / "profile.folded"
     path.write_text("main;solve;dot 42\nmain;solve 8\nmain;read 5\n")
-    facts = Facts(strobe.open(opened(path, talk=False)), path)
+    facts = TraceContext(strobe.open(opened(path, talk=False)), path)
     rows = tree(facts)
     assert {name: (total, own) for name, (_, total, own, _) in rows.items()} == {
         "main": (55, 0),
@@ -222,6 +219,6 @@ def test_a_profile_without_times_has_a_tree(tmp_path: Path) -> None:
 
 def test_a_thread_and_a_process_more_are_summed_by_path() -> None:
     one = [span("f", 0, 10, span("g", 2, 5))]
-    facts = Facts(make_trace({"a": one, "b": one}, {"c": one}), Path())
+    facts = TraceContext(make_trace({"a": one, "b": one}, {"c": one}), Path())
     assert tree(facts) == {"f": (3, 30, 21, 0), "f/g": (3, 9, 9, 0)}
     assert tree(facts, processes=frozenset({1})) == {"f": (1, 10, 7, 0), "f/g": (1, 3, 3, 0)}

@@ -19,6 +19,8 @@ import strobe as strobe_package
 from strobe.cli.main import main
 from strobe.record.launch import RunResult
 
+pytestmark = pytest.mark.every_python
+
 STROBE = str(Path(sys.executable).with_name("strobe"))
 PROGRAM = """
 import sys
@@ -181,7 +183,7 @@ def test_an_empty_answer_says_what_would_have_recorded_it(ask):
         (("profile", "--columns", "name,nosuch"), 2, "nosuch"),
         (("profile", "--step", "abc"), 2, "'abc' names no steps"),
         (("profile", "--form", "nosuch"), 2, "nosuch"),
-        (("profile", "-o", "/proc/nowhere/file"), 1, "cannot write '/proc/nowhere/file'"),
+        (("profile", "-o", "/proc/nowhere/file"), 5, "cannot write '/proc/nowhere/file'"),
         (("info", "--format", "nvprof"), 2, "calls"),
         (("export", "--to", "line_profiler"), 3, "no lines were counted"),
         (("run",), 2, "nothing to run"),
@@ -332,9 +334,9 @@ def test_a_folder_that_has_been_removed_is_one_sentence(tmp_path, monkeypatch, c
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    for words in (["config"], ["doctor"], ["run", "-c", "pass"]):
-        assert main(words) == 1
-        assert "the folder that you are in has been removed" in capsys.readouterr().err
+    for words, code in ((["config"], 5), (["doctor"], 5), (["run", "-c", "pass"], 125)):
+        assert main(words) == code
+        assert "the current folder has been removed" in capsys.readouterr().err
 
 
 def test_a_path_that_may_not_be_looked_at_is_one_sentence(monkeypatch, capsys):

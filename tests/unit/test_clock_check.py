@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from strobe.store.node_clocks import at, columns, from_readings, from_time_of_day
-from strobe.structure.clock_check import Found, Meetings, added, counted, solve
+from strobe.ranks.clock_check import Found, Meetings, added, counted, solve
+from strobe.trace.clocks.node_clocks import at, columns, from_readings, from_time_of_day
 
 S = 1_000_000_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strobe.structure.clusters import ALIKE, MOST_CLUSTERS, cluster_profiles
+from strobe.sums.clusters import ALIKE, MOST_CLUSTERS, cluster_profiles
 
 
 def ranks(count: int, regions: int = 30, noise: float = 0.002) -> np.ndarray:

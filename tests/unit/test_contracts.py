@@ -21,15 +21,16 @@ from importlinter.cli import lint_imports_command
 sys.exit(lint_imports_command(["--config", "../pyproject.toml", "--no-cache", "--no-logo"]))
 """
 VIOLATIONS = {
-    "Data flows one way: record, store, structure, analyse, present": ("structure/planted.py", "import strobe.cli"),
+    "Data flows one way: record, trace, steps, analyse, present": ("steps/planted.py", "import strobe.cli"),
     "Recording needs nothing but the standard library and the core": ("record/planted.py", "import pyarrow"),
-    "Storing and recording do not know each other": ("store/planted.py", "import strobe.record"),
-    "Analyses do not import each other": ("analyses/planted.py", "import strobe.analyses.planted_too"),
+    "Reading and recording do not know each other": ("trace/planted.py", "import strobe.record"),
+    "Analyses do not import each other": ("answers/gpu/planted.py", "import strobe.answers.gpu.planted_too"),
+    "Analyses are declared without what computes them": ("analyses/gpu/planted.py", "import numpy"),
     "Rules do not import each other": ("advice/planted.py", "import strobe.advice.planted_too"),
     "Formats do not import each other": ("formats/planted.py", "import strobe.formats.planted_too"),
     "Adapters do not import each other": ("record/adapters/planted.py", "import strobe.record.adapters.planted_too"),
     "The core is reached through these doors only": ("present/planted.py", "import strobe.native"),
-    "Only store.engine knows the query engine": ("store/planted.py", "import duckdb"),
+    "Only tables.engine knows the query engine": ("tables/planted.py", "import duckdb"),
 }
 
 

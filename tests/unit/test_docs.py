@@ -1,5 +1,6 @@
 """The documents name files, commands and formats that exist. (What their commands do is tested in tests/record.)"""
 
+import contextlib
 import hashlib
 import re
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from strobe import registry
+from strobe.cli.main import main
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 
 ROOT = Path(__file__).parents[2]
@@ -69,3 +72,34 @@ def test_a_change_of_the_schema_is_in_the_format_changelog() -> None:
     newest = re.search(r"fingerprint of the tables: `(\w+)`", changelog)
     assert newest is not None
     assert newest[1] == fingerprint, "describe the change at the top of docs/format/CHANGELOG.md, with this fingerprint"
+
+
+COMMANDS = re.compile(r"(?:`|^\$ |^)strobe ([^`\n]*)", re.MULTILINE)
+PROGRAM = re.compile(r"(?: -- | -m | -c |\S+\.py\b|\bpython\b|\bmpirun\b|\btorchrun\b|\bsrun\b|#|\|).*")
+
+
+@pytest.mark.parametrize(
+    "document", [name for name in BY_NAME if not name.startswith("docs/decisions/") and name != "CHANGELOG.md"]
+)
+def test_every_command_in_a_document_has_a_known_verb_in_kebab_case_and_known_options(
+    document: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs = {name.replace("_", "-") for kind in ("cli", "analyses") for name in registry.names(kind)}
+    wrong = []
+    for command in COMMANDS.findall(BY_NAME[document].read_text()):
+        words = PROGRAM.sub("", command).split()
+        named = [word for word in words[:2] if word in verbs]
+        if words and re.fullmatch(r"[a-z]+(?:_[a-z]+)+", words[0]):
+            wrong.append(command)
+        if not named:
+            continue
+        with contextlib.suppress(SystemExit):
+            main([named[0], "--help"])
+        known = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", capsys.readouterr().out))
+        wrong += [f"{command}: {word}" for word in words if word.startswith("-") and option(word) not in known]
+    assert wrong == []
+
+
+def option(word: str) -> str:
+    """The option that a word of a command line gives, without its value and punctuation behind it."""
+    return word.partition("=")[0].rstrip(".,;:)")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from strobe.record.cupti import candidates
-from strobe.record.doctor_gpu import gpu_findings
+from strobe.record.adapters.cuda.cupti_libraries import candidates
+from strobe.record.adapters.cuda.doctor import gpu_findings
 from strobe.record.finding import Finding
 
 VERSION = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build\nGCC: 12\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from strobe.structure.expression import Expression, fold
+from strobe.steps.loops.expression import Expression, fold
 from tests.unit import expression_twin
 from tests.unit.programs import program, sequences
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strobe.errors import InconclusiveError, TraceError
-from strobe.structure.flow_graph import FlowGraph, build_graph, decode_graph
-from strobe.structure.temporal import order_bytes
+from strobe.steps.loops.flow_graph import FlowGraph, build_graph, decode_graph
+from strobe.steps.loops.loops import chains_of, loops_of
+from strobe.steps.loops.temporal import order_bytes
 from tests.unit import flow_graph_twin
 from tests.unit.programs import program, sequences
 
@@ -106,8 +107,8 @@ def test_nothing_and_one_event() -> None:
     assert (one.events, one.first, one.last, one.replay().tolist(), len(one.edges)) == (1, 1, 1, [7], 0)
     for graph in (nothing, one):
         assert decode_graph(graph.encode()).replay().tolist() == graph.replay().tolist()
-        assert graph.loops() == []
-    assert (len(nothing.chains()), len(one.chains())) == (0, 1)
+        assert loops_of(graph) == []
+    assert (len(chains_of(nothing)), len(chains_of(one))) == (0, 1)
 
 
 def test_a_million_signatures_overflow_into_other_and_all_are_counted() -> None:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 import strobe
+from strobe.api.trace import Trace
 from strobe.cli.main import main
-from strobe.store.trace import Trace
 
 CALLS, KERNELS = 60, 25
 
@@ -161,9 +161,9 @@ def test_the_same_seed_makes_the_same_trace(made: tuple[Trace, Trace], tmp_path:
     [
         (["--ranks", "2", "--spans", "3"], "3 spans are too few"),
         (["--ranks", "2", "--spans", "1e4", "--straggler", "2"], "there is no rank 2"),
-        (["--ranks", "0", "--spans", "1e4"], "at least one rank"),
-        (["--spans", "many"], "'many' is no whole number from 0 on"),
-        (["--spans", "inf"], "'inf' is no whole number from 0 on"),
+        (["--ranks", "0", "--spans", "1e4"], "'0' is not a whole number from 1 on"),
+        (["--spans", "many"], "'many' is not a whole number from 0 on"),
+        (["--spans", "inf"], "'inf' is not a whole number from 0 on"),
     ],
 )
 def test_what_cannot_be_made_is_refused_with_a_sentence(

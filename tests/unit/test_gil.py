@@ -9,6 +9,8 @@ import pytest
 
 from strobe.native import core
 
+pytestmark = pytest.mark.every_python
+
 COUNT = 2_000_000
 TIMES = np.arange(COUNT, dtype=np.int64)
 RANDOM = np.random.default_rng(3).integers(0, 300, COUNT)

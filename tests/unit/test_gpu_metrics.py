@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from strobe.api.trace import open_trace
 from strobe.errors import RecordError, StrobeError, TraceError, UsageError
-from strobe.gpu import catalogue, ncu
-from strobe.gpu.catalogue import Library
+from strobe.gpu import counters
+from strobe.gpu.nvidia import catalogue, ncu
+from strobe.gpu.nvidia.catalogue import Library
 from strobe.model import gpu_metrics
 from strobe.present.text import aligned
-from strobe.store.trace import open_trace
-from strobe.structure import gpu_counters
 from tests.deep.kineto import kernel, profile
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
@@ -170,8 +170,8 @@ def asked(package: str, code: str) -> object:
     """What code prints as JSON, run by a process that has loaded this library and no other."""
     before = f"""
     import json
-    from strobe.gpu import catalogue
-    from strobe.gpu.catalogue import Catalogue, Library
+    from strobe.gpu.nvidia import catalogue
+    from strobe.gpu.nvidia.catalogue import Catalogue, Library
     from strobe.model import gpu_metrics
     library = catalogue.load(Library({wheel(package).path!r}, {version(package)!r}))
     """
@@ -196,7 +196,7 @@ def test_every_counter_of_the_table_exists_on_every_chip() -> None:
     missing = asked("nvidia-cuda-cupti", MISSING)
     assert isinstance(missing, dict)
     assert {"GV100", "TU102", "GA100", "GA102", "AD102", "GH100", "GB100", "GB202", "GB10B", "GB20B"} <= missing.keys()
-    assert {chip: names for chip, names in missing.items() if names} == {}
+    assert {chip: metric_names for chip, metric_names in missing.items() if metric_names} == {}
 
 
 def test_an_older_library_knows_the_table_but_for_names_that_changed_since() -> None:
@@ -205,7 +205,7 @@ def test_an_older_library_knows_the_table_but_for_names_that_changed_since() -> 
     renamed = set(missing.pop("GB202"))
     assert renamed
     assert all(name.startswith(("dram__bytes_op_", "dram__sectors_op_")) for name in renamed)
-    assert {chip: names for chip, names in missing.items() if names} == {}
+    assert {chip: metric_names for chip, metric_names in missing.items() if metric_names} == {}
 
 
 def test_the_catalogue_says_what_a_chip_has() -> None:
@@ -249,7 +249,7 @@ def test_installed_libraries_are_found_by_their_packages(tmp_path: Path) -> None
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: nvidia-cuda-cupti\nVersion: {release}\n")
         (info / "RECORD").write_text("nvidia/lib/libcupti.so.13,,\n")
-    code = "from strobe.gpu.catalogue import installed; print(*(each.version for each in installed()))"
+    code = "from strobe.gpu.nvidia.catalogue import installed; print(*(each.version for each in installed()))"
     folders = os.pathsep.join(str(tmp_path / release) for release in ("13.2.75", "12.9.79"))
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": folders}
@@ -354,12 +354,12 @@ def test_kernels_are_chosen_as_nvprof_and_ncu_do() -> None:
 
 
 def test_theoretical_occupancy_stands_beside_the_achieved_one_with_what_limits_it() -> None:
-    names = ["achieved_occupancy"]
-    assert set(LIMITS) < set(gpu_counters.needed(names, "GH100"))
+    metric_names = ["achieved_occupancy"]
+    assert set(LIMITS) < set(counters.needed(metric_names, "GH100"))
     cells = ",".join(f'"{name}"' for name in (OCCUPANCY, "sm__maximum_warps_per_active_cycle_pct", *LIMITS))
     row = '"0","1","p","h","gemm(int)","1","7","(256, 1, 1)","(64, 1, 1)","0","9.0"'
     text = f'{HEAD},{cells}\n{",".join(chr(34) * 2 for _ in range(17))}\n{row},"30","37.5","32","3","9","8"\n'
-    table = gpu_counters.by_launch(ncu.launches(text), names)
+    table = counters.by_launch(ncu.launches(text), metric_names)
     assert [(row["metric"], row["value"], row["limit"]) for row in table.to_pylist()] == [
         ("achieved_occupancy", pytest.approx(0.3), None),
         ("theoretical_occupancy", 0.375, "registers"),
@@ -380,20 +380,18 @@ def test_theoretical_occupancy_stands_beside_the_achieved_one_with_what_limits_i
 def test_theoretical_occupancy_is_computed_where_ncu_tells_only_of_the_launch(
     capability: str, threads: int, registers: int, shared: int, expected: float, limit: str | None
 ) -> None:
-    counters = (OCCUPANCY, "launch__registers_per_thread", *(f"launch__shared_mem_per_block_{of}" for of in KINDS))
-    head = f"{HEAD},{','.join(chr(34) + name + chr(34) for name in counters)}\n"
+    names = (OCCUPANCY, "launch__registers_per_thread", *(f"launch__shared_mem_per_block_{of}" for of in KINDS))
+    head = f"{HEAD},{','.join(chr(34) + name + chr(34) for name in names)}\n"
     row = f'"0","1","p","h","f(int)","1","7","({threads}, 1, 1)","(64, 1, 1)","0","{capability}"'
     text = f'{head}{row},"10","{registers}","0","{shared}"\n'
-    _, theoretical = gpu_counters.by_launch(ncu.launches(text), ["achieved_occupancy"]).to_pylist()
+    _, theoretical = counters.by_launch(ncu.launches(text), ["achieved_occupancy"]).to_pylist()
     assert theoretical["metric"] == "theoretical_occupancy"
     assert (theoretical["value"], theoretical["limit"]) == (pytest.approx(expected), limit)
 
 
 def test_people_see_values_with_their_units() -> None:
     text = TABLE.replace("dram__bytes_read.sum", "dram__bytes_read.sum.per_second").replace('"Mbyte"', '"Gbyte/second"')
-    shown = aligned(
-        gpu_counters.by_kernel(ncu.launches(text), ["duration", "dram_read_throughput", "achieved_occupancy"])
-    )
+    shown = aligned(counters.by_kernel(ncu.launches(text), ["duration", "dram_read_throughput", "achieved_occupancy"]))
     lines = {line.split()[1]: " ".join(line.split()[2:]) for line in shown.splitlines() if line.startswith("gemm")}
     assert lines["duration"].startswith("1 12.25 us 12.25 us 12.25 us void gemm")
     assert lines["dram_read_throughput"].startswith("1 1.23 TB/s 1.23 TB/s 1.23 TB/s void gemm")
@@ -404,14 +402,14 @@ def test_names_mean_the_same_on_a_chip_that_calls_counters_otherwise() -> None:
     for counter in ("dram__bytes_op_read.sum", "dram__bytes_read.sum"):  # of CUDA 13.0, and of 12.8
         text = TABLE.replace('"9.0"', '"12.0"').replace("dram__bytes_read.sum", counter)
         launches = ncu.launches(text)
-        assert "dram_read_bytes" in gpu_counters.present(launches)
-        gpu_counters.check_present(["dram_read_bytes"], launches)
-        rows = gpu_counters.by_kernel(launches, ["dram_read_bytes"]).to_pylist()
+        assert "dram_read_bytes" in counters.present(launches)
+        counters.check_present(["dram_read_bytes"], launches)
+        rows = counters.by_kernel(launches, ["dram_read_bytes"]).to_pylist()
         assert [row["max"] for row in rows] == [1_234_500_000, 4_000_000]
 
 
 def test_launches_of_a_kernel_become_one_row_a_metric() -> None:
-    table = gpu_counters.by_kernel(ncu.launches(TABLE), ["duration", "achieved_occupancy"])
+    table = counters.by_kernel(ncu.launches(TABLE), ["duration", "achieved_occupancy"])
     rows = {(row["kernel"], row["metric"]): row for row in table.to_pylist()}
     assert list(rows)[:2] == [("gemm", "duration"), ("gemm", "achieved_occupancy")]
     relu = rows["relu", "duration"]
@@ -423,9 +421,9 @@ def test_launches_of_a_kernel_become_one_row_a_metric() -> None:
 def test_tools_that_write_names_differently_mean_one_kernel() -> None:
     by_ncu = "void at::native::some<(int)4, at::native::Fill<float>, (bool)1>(std::array<char *, (unsigned long)1>)"
     by_kineto = "void at::native::some<4, at::native::Fill<float>, true>(std::array<char*, 1ul> )"
-    assert gpu_counters.same_name(by_ncu) == gpu_counters.same_name(by_kineto)
-    assert gpu_counters.same_name("f<(int)4>(int)") != gpu_counters.same_name("f<(int)8>(int)")
-    assert gpu_counters.same_name("f(int)") != gpu_counters.same_name("f(long)")
+    assert counters.same_name(by_ncu) == counters.same_name(by_kineto)
+    assert counters.same_name("f<(int)4>(int)") != counters.same_name("f<(int)8>(int)")
+    assert counters.same_name("f(int)") != counters.same_name("f(long)")
 
 
 # The verb, with a stand-in for ncu on PATH. It insists on what ncu needs, and ends with a code of its own.
@@ -624,15 +622,15 @@ def test_counters_are_checked_against_the_catalogue(machine: Machine) -> None:
 def test_without_nvidias_library_counters_are_measured_unchecked_and_it_is_said(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from strobe.gpu import names
+    from strobe.gpu.nvidia import metric_names
 
     monkeypatch.setattr(catalogue, "installed", list)
-    remark = names.check(["ipc", "sm__no_such_thing.avg"], "GH100")
+    remark = metric_names.check(["ipc", "sm__no_such_thing.avg"], "GH100")
     assert remark.startswith("not checked whether this exists: sm__no_such_thing.avg (")
     assert "pip install nvidia-cuda-cupti==13.0.85" in remark
-    assert names.check(["ipc"], "GH100") == ""
+    assert metric_names.check(["ipc"], "GH100") == ""
     with pytest.raises(UsageError, match="not said in full"):
-        names.check(["sm__warps_active"], "GH100")
+        metric_names.check(["sm__warps_active"], "GH100")
 
 
 def test_what_there_is_can_be_listed(machine: Machine) -> None:
@@ -664,7 +662,7 @@ def test_a_table_that_ncu_has_written_elsewhere_can_be_shown(machine: Machine) -
     (machine.folder / "empty.csv").write_text("==WARNING== No kernels were profiled.\n")
     done = machine.strobe("metrics", "--from", "empty.csv")
     assert done.returncode == 4
-    assert "holds no kernels" in done.stderr
+    assert "contains no kernels" in done.stderr
 
 
 def test_what_cannot_be_shown_is_refused_before_the_program_runs(machine: Machine) -> None:
@@ -700,7 +698,7 @@ def test_a_listing_of_some_says_how_often_a_kernel_runs(machine: Machine) -> Non
     asked = "achieved_occupancy,ipc,gld_efficiency,gst_efficiency,dram_utilization"
     done = machine.strobe("metrics", "--list", "--chip", "GV100", "--metrics", asked, "--columns", "name")
     assert set(done.stdout.split()) == {"name", *asked.split(",")}
-    assert done.stderr == "strobe: for these a kernel runs 3 times on GV100\n"
+    assert done.stderr == "strobe: each kernel runs 3 times on GV100 for these\n"
 
 
 def test_values_kept_beside_a_trace_stand_beside_its_kernels(machine: Machine) -> None:
@@ -718,7 +716,7 @@ def test_values_kept_beside_a_trace_stand_beside_its_kernels(machine: Machine) -
     shown = ("calls", "measured_achieved_occupancy", "measured_gpu__time_duration_sum")
     assert [rows["void gemm<4>(float*)"][name] for name in shown] == [2, 0.625, 1024]
     assert [rows["void gemm<8>(float*)"][name] for name in shown] == [1, None, None]
-    (trace.path / gpu_counters.FILE).write_text("{}")
+    (trace.path / counters.FILE).write_text("{}")
     with pytest.raises(TraceError, match="cannot be read"):
         open_trace(trace.path).kernels()
 

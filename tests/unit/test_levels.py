@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strobe.native import core
-from strobe.structure.levels import Level, find_levels
+from strobe.steps.loop_choice.levels import Level, find_levels
 from tests.unit import levels_twin
 
 

@@ -5,8 +5,8 @@ import random
 import numpy as np
 from hypothesis import given, settings
 
-from strobe.structure.flow_graph import FlowGraph, build_graph
-from strobe.structure.loops import Loop
+from strobe.steps.loops.flow_graph import FlowGraph, build_graph
+from strobe.steps.loops.loops import Loop, chains_of, loops_of
 from tests.unit import loops_twin
 from tests.unit.programs import sequences
 
@@ -20,7 +20,7 @@ def successors_of(graph: FlowGraph) -> list[list[int]]:
 
 
 def assert_equal_to_brute_force(graph: FlowGraph) -> None:
-    loops = graph.loops()
+    loops = loops_of(graph)
     twins = loops_twin.loops_of(successors_of(graph), graph.first) if graph.first is not None else []
     assert len(loops) == len(twins)
     by_header = {loop.header: loop for loop in loops}
@@ -59,7 +59,7 @@ def test_loops_of_ten_thousand_random_graphs_agree_with_brute_force() -> None:
     for _ in range(10_000):
         kinds, size = draw.randint(1, 12), draw.randint(1, 30)
         graph = graph_of([draw.randrange(kinds) for _ in range(size)])
-        loops = graph.loops()
+        loops = loops_of(graph)
         twins = {twin.header: twin for twin in loops_twin.loops_of(successors_of(graph), 1)}
         assert {loop.header: (set(loop.nodes.tolist()), loop.irreducible) for loop in loops} == {
             header: (twin.nodes | {header}, twin.irreducible) for header, twin in twins.items()
@@ -72,7 +72,7 @@ def test_loops_of_ten_thousand_random_graphs_agree_with_brute_force() -> None:
 
 def test_a_loop_in_a_loop() -> None:
     graph = graph_of([0, *[1, *[2, 3] * 4, 4] * 5, 6])
-    outer, inner = graph.loops()
+    outer, inner = loops_of(graph)
     names = [graph.nodes.signature[loop.nodes].tolist() for loop in (outer, inner)]
     assert [sorted(each) for each in names] == [[1, 2, 3, 4], [2, 3]]
     assert (outer.iterations, outer.entries, outer.parent, outer.depth) == (5, 1, -1, 0)
@@ -83,7 +83,7 @@ def test_a_loop_in_a_loop() -> None:
 
 def test_a_loop_entered_from_two_sides_is_irreducible() -> None:
     # 0 leads to 1 in the first iteration and to 2 in the second one; 1 and 2 alternate.
-    outer, inner = graph_of([0, *[1, 2] * 2, 8, 0, *[2, 1] * 2, 8]).loops()
+    outer, inner = loops_of(graph_of([0, *[1, 2] * 2, 8, 0, *[2, 1] * 2, 8]))
     assert (outer.irreducible, outer.entries, len(outer.nodes)) == (False, 1, 4)
     assert (inner.irreducible, inner.entries, len(inner.nodes)) == (True, 2, 2)
     graph = graph_of([0, *[1, 2] * 2, 8, 0, *[2, 1] * 2, 8])
@@ -94,14 +94,14 @@ def test_a_loop_entered_from_two_sides_is_irreducible() -> None:
 
 def test_a_deep_graph_needs_no_stack() -> None:
     ids = [*range(60_000), *range(60_000)]
-    (loop,) = graph_of(ids).loops()
+    (loop,) = loops_of(graph_of(ids))
     assert (len(loop.nodes), loop.iterations) == (60_000, 2)
 
 
 def test_chains_fold_what_can_only_follow_each_other() -> None:
     prologue, body, epilogue = [0, 1, 2], [3, 4, 5, 6], [7, 8]
     graph = graph_of([*prologue, *body * 4, *epilogue])
-    chains = graph.chains()
+    chains = chains_of(graph)
     assert [graph.nodes.signature[nodes].tolist() for nodes in chains.nodes] == [prologue, body, epilogue]
     edges = zip(chains.source.tolist(), chains.target.tolist(), chains.count.tolist(), strict=True)
     assert sorted(edges) == [(0, 1, 1), (1, 1, 3), (1, 2, 1)]
@@ -112,7 +112,7 @@ def test_chains_fold_what_can_only_follow_each_other() -> None:
 @given(sequences())
 def test_chains_hold_every_node_once_and_cannot_grow(ids: list[int]) -> None:
     graph = graph_of(ids)
-    chains = graph.chains()
+    chains = chains_of(graph)
     occurred = sorted(set(range(1, len(graph.nodes))))
     assert sorted(node for nodes in chains.nodes for node in nodes.tolist()) == occurred
     # Degrees in the folded graph, with START and END as edges.

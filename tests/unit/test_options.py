@@ -6,20 +6,19 @@ from pathlib import Path
 import pytest
 
 from strobe.cli.main import main
+from strobe.model.option import Option
 from strobe.record.config import Session
 from strobe.record.filters import anchored_options
 from strobe.record.option_layers import settle
+from strobe.record.option_table import OPTIONS, PRESET_OPTIONS, combined, given_in_python
 from strobe.record.options import (
-    OPTIONS,
-    PRESETS,
-    Option,
     Setting,
-    combined,
-    given_in_python,
     moment,
     share,
     size,
 )
+
+pytestmark = pytest.mark.every_python
 
 HOME = {"HOME": "/nowhere"}
 
@@ -54,7 +53,7 @@ def test_each_place_counts_before_the_next(tmp_path: Path, monkeypatch: pytest.M
     assert origin("quiet", {}) == ("yes", str(user))
     assert origin("json", {}) == ("no", "default")
     assert origin("include", {})[0].split(":") == [str(tmp_path / "project/lib"), "name", "/abs"]
-    monkeypatch.setitem(PRESETS, "light", {**PRESETS["light"], "output": "of-preset"})
+    monkeypatch.setitem(PRESET_OPTIONS, "light", {"output": "of-preset"})
     assert origin("output", {}) == ("of-preset", "preset light")
     assert origin("output", {"preset": "auto"}) == ("", "default")
     (project / "strobe.toml").write_text("keep = 'all'")
@@ -64,14 +63,22 @@ def test_each_place_counts_before_the_next(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("strobe.toml", "kept = 3", "strobe.toml: there is no option 'kept'; there are: preset, trace"),
-        ("strobe.toml", "keep = 'few'", "strobe.toml: keep: cannot keep 'few' iterations; a number, or 'all'"),
-        ("strobe.toml", "keep = 1.5", "strobe.toml: keep: cannot keep '1.5' iterations"),
-        ("strobe.toml", "quiet = 2020-02-02", "strobe.toml: quiet: date is no value for 'quiet'"),
-        ("strobe.toml", "[keep]\nkeep = 3", "strobe.toml: keep: dict is no value for 'keep'"),
-        ("strobe.toml", "keep = ", "strobe.toml is no TOML: Invalid value"),
-        ("pyproject.toml", "[tool]\nstrobe = 3", "pyproject.toml: tool.strobe is no table"),
-        ("pyproject.toml", '[tool.strobe]\ntrace = "+java"', "pyproject.toml: trace: cannot trace 'java'; there are:"),
+        ("strobe.toml", "kept = 3", "strobe.toml: 'kept' is not an option. Options: preset, trace"),
+        (
+            "strobe.toml",
+            "keep = 'few'",
+            "strobe.toml: keep: 'few' is not a number of iterations. Use a whole number",
+        ),
+        ("strobe.toml", "keep = 1.5", "strobe.toml: keep: '1.5' is not a number of iterations"),
+        ("strobe.toml", "quiet = 2020-02-02", "strobe.toml: quiet: date is not a value of 'quiet'"),
+        ("strobe.toml", "[keep]\nkeep = 3", "strobe.toml: keep: dict is not a value of 'keep'"),
+        ("strobe.toml", "keep = ", "strobe.toml is not valid TOML: Invalid value"),
+        ("pyproject.toml", "[tool]\nstrobe = 3", "pyproject.toml: tool.strobe is not a table"),
+        (
+            "pyproject.toml",
+            '[tool.strobe]\ntrace = "+java"',
+            "pyproject.toml: trace: 'java' is not an adapter.",
+        ),
     ],
 )
 def test_a_wrong_file_is_one_sentence_with_file_and_key(
@@ -106,23 +113,31 @@ def test_config_prints_value_and_origin(
     out, err = capsys.readouterr()
     found = json.loads(out)
     assert list(found["options"]) == list(OPTIONS)
-    assert found["options"]["keep"]["value"] == "7"
+    assert found["options"]["keep"]["value"] == 7
     assert found["options"]["keep"]["origin"] == str(tmp_path / "strobe.toml")
     assert "python_calls" not in found["adapters"]
     assert "torch_ops" in found["adapters"]
-    assert err == "strobe: STROBE_KEEPS in the environment is no option of strobe\n"
+    assert err == "strobe: STROBE_KEEPS in the environment is not an option of strobe\n"
     assert main(["config", "keep"]) == 0
-    assert capsys.readouterr().out.split() == ["how", "much", "of", "it", "keep", "7", str(tmp_path / "strobe.toml")]
+    assert capsys.readouterr().out.split() == [
+        "how",
+        "much",
+        "to",
+        "record",
+        "keep",
+        "7",
+        str(tmp_path / "strobe.toml"),
+    ]
 
 
 def test_python_says_the_same_by_the_same_names(monkeypatch: pytest.MonkeyPatch) -> None:
     said = given_in_python({"keep": 5, "trace": ["+mpi", "-python"], "include": [Path("/a"), "b"], "quiet": None})
     assert texts(said) == {"keep": "5", "trace": "+mpi,-python", "include": "/a:b"}
-    with pytest.raises(TypeError, match="there is no option 'keeps'; there are: "):
+    with pytest.raises(TypeError, match=r"'keeps' is not an option\. Options: "):
         given_in_python({"keeps": 5})
-    with pytest.raises(ValueError, match="keep: cannot keep '-5' iterations"):
+    with pytest.raises(ValueError, match="keep: '-5' is not a number of iterations"):
         given_in_python({"keep": -5})
-    with pytest.raises(ValueError, match="keep: list is no value for 'keep'"):
+    with pytest.raises(ValueError, match="keep: list is not a value of 'keep'"):
         given_in_python({"keep": [5]})
 
 
@@ -135,10 +150,11 @@ def test_every_text_survives_the_way_into_the_program() -> None:
 
 @pytest.mark.parametrize("option", OPTIONS.values(), ids=list(OPTIONS))
 def test_rows_of_the_table_are_sound(option: Option) -> None:
-    option.parse(option.default)
+    option.read(option.default_text)
     assert option.name == option.name.lower()
     assert "_" not in option.name
-    assert not option.help.endswith(".")
+    assert option.help[0].isupper()
+    assert option.help.endswith("."), "a sentence"
 
 
 def test_moments_sizes_and_shares_are_read() -> None:
@@ -169,7 +185,7 @@ def test_moments_sizes_and_shares_are_read() -> None:
 )
 def test_what_is_no_value_is_refused_in_a_sentence(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=f"'{text}'|'gpu'|'x'"):
-        OPTIONS[name].parse(text)
+        OPTIONS[name].read(text)
 
 
 def test_a_window_that_ends_before_it_begins_is_refused() -> None:
@@ -183,8 +199,8 @@ def test_a_window_that_ends_before_it_begins_is_refused() -> None:
 
 
 def test_a_word_that_is_no_moment_is_told_what_there_is() -> None:
-    with pytest.raises(ValueError, match=r"step:100, sec:30 .*call:module.function, paused"):
-        OPTIONS["start"].parse("nonsense")
+    with pytest.raises(ValueError, match=r"step:100, sec:30 .*call:module.function, or paused"):
+        OPTIONS["start"].read("nonsense")
 
 
 def test_a_filter_file_is_looked_for_where_its_name_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strobe
-from strobe.store.trace import Trace
+from strobe.api.trace import Trace
 
 CALLS, UNIT = 3000, 1000  # of each thread: several blocks; events are in us
 

@@ -22,9 +22,11 @@ import pytest
 
 import strobe
 from strobe import native
-from strobe.store.raw import GAP, NO_REGION
-from strobe.store.trace import Trace
+from strobe.api.trace import Trace
+from strobe.trace.process import GAP, NO_REGION
 from tests.unit.slow_pictures import SlowLocation
+
+pytestmark = pytest.mark.every_python
 
 ZERO_NS = 123_456_789_012
 Spans = list[tuple[int, int, int]]  # start, duration, region
@@ -89,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trace(folder: Path) -> Trace:
     made = strobe.open(folder)
-    made.build_pyramid()
+    made.pyramid.build()
     return made
 
 
@@ -101,7 +103,7 @@ def slow(trace: Trace) -> list[SlowLocation]:
 def check_pixels(trace: Trace, slow: SlowLocation, location: int, start: int, level: int, width: int) -> None:
     """Everything that is told of pixels that are bins of the pyramid."""
     edges = start + (np.arange(width + 1) << level)
-    regions, shares, marks = (each[0] for each in trace.cells([location], start, int(edges[-1]), width))
+    regions, shares, marks = (each[0] for each in trace.pyramid.cells([location], start, int(edges[-1]), width))
     own = slow.own_ns(edges)
     most, pixel_ns = own.max(axis=0), 1 << level
     there = most > 0
@@ -110,7 +112,7 @@ def check_pixels(trace: Trace, slow: SlowLocation, location: int, start: int, le
     assert (own[regions[there], np.flatnonzero(there)] == most[there]).all()
     bound = 0.5 if pixel_ns <= slow.process_ended_ns else 1
     assert np.abs(shares - 255 * most / pixel_ns).max() <= bound
-    groups = trace.group_shares([location], start, int(edges[-1]), width)[0]
+    groups = trace.pyramid.group_shares([location], start, int(edges[-1]), width)[0]
     assert np.abs(groups - slow.shares(edges)).max() <= bound
     assert (marks == slow.marks(edges)[0]).all()
 
@@ -153,9 +155,9 @@ def test_pixels_that_are_no_bins_are_right_to_a_fraction_of_their_edges(trace: T
         pixel_ns = length / width
         bin_ns = 2.0 ** (int(pixel_ns).bit_length() - 3)
         bound = 255 * bin_ns / pixel_ns / 2 + 1
-        groups = trace.group_shares([location], start, start + length, width)[0]
+        groups = trace.pyramid.group_shares([location], start, start + length, width)[0]
         assert np.abs(groups - slow[location].shares(edges)).max() <= bound
-        regions, shares, marks = (each[0] for each in trace.cells([location], start, start + length, width))
+        regions, shares, marks = (each[0] for each in trace.pyramid.cells([location], start, start + length, width))
         own, shown = 255 * slow[location].own_ns(edges) / pixel_ns, regions != NO_REGION
         # What a region fills of the bins that are its own is no more than what it fills.
         assert (shares[shown] <= own[regions[shown], np.flatnonzero(shown)] + bound).all()
@@ -172,7 +174,7 @@ def test_the_profile_of_any_window_is_exact(trace: Trace, slow: list[SlowLocatio
         start = rng.randint(-end // 8, end)
         stop = start + max(1, int(end * 2.0 ** -rng.uniform(0, 30)))
         locations = [turn % 4, (turn + 1) % 4]
-        count, own_ns = trace.window_profile(locations, start, stop)
+        count, own_ns = trace.pyramid.profile(locations, start, stop)
         for line, location in enumerate(locations):
             expected = slow[location].profile(start, stop)
             assert (count[line] == expected[0]).all()
@@ -193,8 +195,8 @@ def test_what_was_drawn_before_changes_no_pixel(folder: Path, trace: Trace):
         for window in windows:
             fresh = strobe.open(folder)
             for kind in ("cells", "group_shares"):
-                found = getattr(used, kind)(locations, *window, 64)
-                expected = getattr(fresh, kind)(locations, *window, 64)
+                found = getattr(used.pyramid, kind)(locations, *window, 64)
+                expected = getattr(fresh.pyramid, kind)(locations, *window, 64)
                 for one, other in zip(np.atleast_1d(found), np.atleast_1d(expected), strict=True):
                     np.testing.assert_array_equal(one, other)
 
@@ -210,14 +212,20 @@ def test_without_tiles_pictures_are_the_same(folder: Path, trace: Trace, tmp_pat
     other = strobe.open(bare)
     for level in range(0, 36, 3):
         start, end = 1 << level, (1 << level) * 129
-        with_tiles, without = trace.cells(range(4), start, end, 128), other.cells(range(4), start, end, 128)
+        with_tiles, without = (
+            trace.pyramid.cells(range(4), start, end, 128),
+            other.pyramid.cells(range(4), start, end, 128),
+        )
         assert (with_tiles[1] == without[1]).all()
         assert (with_tiles[2] == without[2]).all()
-        assert (trace.group_shares(range(4), start, end, 128) == other.group_shares(range(4), start, end, 128)).all()
+        assert (
+            trace.pyramid.group_shares(range(4), start, end, 128)
+            == other.pyramid.group_shares(range(4), start, end, 128)
+        ).all()
     assert all(
         (a == b).all()
         for a, b in zip(
-            trace.window_profile(range(4), 0, 1 << 40), other.window_profile(range(4), 0, 1 << 40), strict=True
+            trace.pyramid.profile(range(4), 0, 1 << 40), other.pyramid.profile(range(4), 0, 1 << 40), strict=True
         )
     )
 
@@ -229,7 +237,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     late = [[(start + 12_345 * rank, duration, region) for start, duration, region in spans] for rank in range(17)]
     threads = [[each] if rank != 5 else [each, spans[:3000]] for rank, each in enumerate(late)]
     made = strobe.open(write_trace(tmp_path_factory.mktemp("ranks") / "ranks.strobe", threads))
-    made.build_pyramid()
+    made.pyramid.build()
     return made
 
 
@@ -237,7 +245,7 @@ def check_rows(trace: Trace, slow: Sequence[SlowLocation], row_level: int, edges
     """Rows of the main threads; returns how many marks there were."""
     members, size, width = trace.rows[0].locations, 8**row_level, len(edges) - 1
     rows = -(-len(members) // size)
-    shares, marks = trace.row_cells(0, row_level, 0, rows + 1, int(edges[0]), int(edges[-1]), width)
+    shares, marks = trace.pyramid.row_cells(0, row_level, 0, rows + 1, int(edges[0]), int(edges[-1]), width)
     assert not shares[rows].any(), "behind the last row is nothing"
     assert (marks[rows] == NO_REGION).all()
     for row in range(rows):
@@ -277,15 +285,15 @@ def test_rows_are_the_same_without_an_overview(ranks: Trace, tmp_path: Path):
     other, end = strobe.open(bare), ranks.info.duration_ns
     for row_level in range(3):
         for start, stop, width in ((0, 1 << end.bit_length(), 512), (end // 3, end // 2, 300)):
-            with_tiles = ranks.row_cells(0, row_level, 0, 17, start, stop, width)
-            without = other.row_cells(0, row_level, 0, 17, start, stop, width)
+            with_tiles = ranks.pyramid.row_cells(0, row_level, 0, 17, start, stop, width)
+            without = other.pyramid.row_cells(0, row_level, 0, 17, start, stop, width)
             assert np.abs(with_tiles[0].astype(int) - without[0]).max() <= 1
             assert (with_tiles[1] == without[1]).all()
     # One that was made from other tiles is made anew.
     (bare / "overview.tiles").rmdir()
     (bare / "overview.tiles").write_bytes(b"STIL of something else" * 100)
     third = strobe.open(bare)
-    third.build_pyramid()
+    third.pyramid.build()
     assert (bare / "overview.tiles").read_bytes() == (Path(ranks.path) / "overview.tiles").read_bytes()
 
 
@@ -311,7 +319,7 @@ def test_a_single_stall_in_an_hour_is_marked_at_every_zoom_and_a_wait_that_is_al
     assert trace.info.duration_ns > 3_590 * 10**9
     for level in range(16, 42):
         start = (begin >> level) - 300 << level
-        marks = trace.cells([0, 1], start, start + (1024 << level), 1024)[2]
+        marks = trace.pyramid.cells([0, 1], start, start + (1024 << level), 1024)[2]
         first, last = (begin >> level) - (start >> level), (begin + 20_000_000 - 1 >> level) - (start >> level)
         expected = np.full(1024, NO_REGION)
         expected[first : last + 1] = waiting
@@ -322,7 +330,7 @@ def test_a_single_stall_in_an_hour_is_marked_at_every_zoom_and_a_wait_that_is_al
 def test_gaps_are_marked_where_they_are_rare(tmp_path: Path):
     spans = [(i * 1000 + (5_000_000 if i >= 700 else 0), 900, 1 + i % 2) for i in range(1000)]
     trace = strobe.open(write_trace(tmp_path / "gap.strobe", [[spans]]))
-    marks = trace.cells([0], 0, 1 << 23, 64)[2][0]
+    marks = trace.pyramid.cells([0], 0, 1 << 23, 64)[2][0]
     first, last = (699_900) >> 17, (5_700_000 - 1) >> 17
     assert np.flatnonzero(marks == GAP).tolist() == list(range(first, last + 1))
 
@@ -334,13 +342,13 @@ def test_nesting_of_very_many_spans_is_that_in_the_middle_of_each_pixel(tmp_path
     spans = sorted([(1000 * i, 900, 1) for i in range(60_000)] + calls)
     trace = strobe.open(write_trace(tmp_path / "deep.strobe", [[spans]]))
     names = {row["name"]: row["region"] for row in trace.regions.to_pylist()}
-    regions, filled = trace.stack_cells(0, 0, 60_000_000, 10, 64)
+    regions, filled = trace.pyramid.stack_cells(0, 0, 60_000_000, 10, 64)
     assert regions[0].tolist() == [names["r0"]] * 10
     assert regions[1].tolist() == [names["r1"]] * 3 + [names["r2"]] + [names["r1"]] * 6
     # A block holds 2048 steps, of which the first or the last may be cut.
     assert np.abs(filled.astype(int) - np.array([[0.9 * 255], [0.6 * 255]])).max() <= 1.5
     # As many pixels as there are blocks: everything is read, and the middle is as little as it is.
-    regions, filled = trace.stack_cells(0, 0, 60_000_000, 30, 64)
+    regions, filled = trace.pyramid.stack_cells(0, 0, 60_000_000, 30, 64)
     assert np.flatnonzero(regions[1] == names["r2"]).tolist() == [10]
     assert np.abs(filled.astype(int) - np.array([[0.9 * 255], [0.6 * 255]])).max() <= 2.5
 
@@ -357,8 +365,12 @@ def copy_of(folder: Path, to: Path) -> Path:
 
 def picture(folder: Path) -> list[np.ndarray]:
     trace = strobe.open(folder)
-    cells = trace.cells(range(4), 0, 1 << 34, 512)
-    return [*cells, trace.group_shares(range(4), 0, 1 << 34, 512), *trace.window_profile(range(4), 12345, 1 << 33)]
+    cells = trace.pyramid.cells(range(4), 0, 1 << 34, 512)
+    return [
+        *cells,
+        trace.pyramid.group_shares(range(4), 0, 1 << 34, 512),
+        *trace.pyramid.profile(range(4), 12345, 1 << 33),
+    ]
 
 
 def test_tiles_that_are_torn_foreign_or_old_are_built_anew(folder: Path, trace: Trace, tmp_path: Path):
@@ -380,7 +392,7 @@ def test_tiles_that_are_torn_foreign_or_old_are_built_anew(folder: Path, trace: 
     # Another zero of the trace means other bins.
     job = json.loads((place / "job.json").read_text())
     (place / "job.json").write_text(json.dumps({**job, "zero_ns": ZERO_NS - 1000}))
-    shifted = strobe.open(place).group_shares(range(4), 1000, 1000 + (1 << 34), 512)
+    shifted = strobe.open(place).pyramid.group_shares(range(4), 1000, 1000 + (1 << 34), 512)
     assert np.abs(shifted.astype(int) - expected[3]).max() <= 255 / 8 + 1
     assert tiles[0].read_bytes() != whole[0]
 
@@ -397,15 +409,15 @@ def test_it_is_known_beforehand_whether_a_picture_has_tiles_to_build(ranks: Trac
     place = copy_of(Path(ranks.path), tmp_path / "copy.strobe")
     opened = strobe.open(place)
     for name, flat in (("process-7.tiles", False), ("overview.tiles", True)):
-        assert (opened.has_tiles(), opened.has_tiles(of_rows=True)) == (True, True)
+        assert (opened.pyramid.has_tiles(), opened.pyramid.has_tiles(of_rows=True)) == (True, True)
         whole = (place / name).read_bytes()
         for damaged in (older(whole), whole[:50], b""):
             (place / name).write_bytes(damaged)
-            assert (opened.has_tiles(), opened.has_tiles(of_rows=True)) == (flat, False)
+            assert (opened.pyramid.has_tiles(), opened.pyramid.has_tiles(of_rows=True)) == (flat, False)
         (place / name).unlink()
-        assert (opened.has_tiles(), opened.has_tiles(of_rows=True)) == (flat, False)
+        assert (opened.pyramid.has_tiles(), opened.pyramid.has_tiles(of_rows=True)) == (flat, False)
         (place / name).write_bytes(older(whole))
-        strobe.open(place).build_pyramid()
+        strobe.open(place).pyramid.build()
         assert (place / name).read_bytes() == whole, "it was built anew"
 
 

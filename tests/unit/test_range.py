@@ -11,12 +11,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from strobe.server.bars import bars
-from strobe.server.durations import durations, histogram
-from strobe.server.facts import Facts
-from strobe.server.flat_profile import flat_profile
-from strobe.server.gaps import gap
-from strobe.server.visible import visible_spans
+from strobe.server.spans.idle_gaps import gap
+from strobe.server.time_range.flat_profile import flat_profile
+from strobe.server.time_range.process_bars import bars
+from strobe.server.time_range.region_durations import durations, histogram
+from strobe.server.time_range.spans_in_range import visible_spans
+from strobe.server.trace_context import TraceContext
 from tests.unit.hand_made import Span, make_trace, span
 from tests.unit.test_server import page_of
 
@@ -49,8 +49,8 @@ def processes() -> list[dict[str, list[Span]]]:
 
 
 @pytest.fixture(scope="module")
-def facts(processes: list[dict[str, list[Span]]]) -> Facts:
-    return Facts(make_trace(*processes), Path())
+def facts(processes: list[dict[str, list[Span]]]) -> TraceContext:
+    return TraceContext(make_trace(*processes), Path())
 
 
 def innermost(spans: list[Span], time_ns: int) -> str | None:
@@ -63,7 +63,9 @@ def exclusive(spans: list[Span], start: int, end: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("window", [(0, END), (37, 222), (100, 101)])
-def test_flat_profile_is_exact(facts: Facts, processes: list[dict[str, list[Span]]], window: tuple[int, int]) -> None:
+def test_flat_profile_is_exact(
+    facts: TraceContext, processes: list[dict[str, list[Span]]], window: tuple[int, int]
+) -> None:
     start, end = window
     threads = [spans for process in processes for spans in process.values()]
     own = sum((exclusive(spans, start, end) for spans in threads), Counter[str]())
@@ -84,7 +86,7 @@ def test_flat_profile_is_exact(facts: Facts, processes: list[dict[str, list[Span
 
 @pytest.mark.parametrize("by", ["group", "region"])
 def test_bars_are_the_exclusive_time_of_each_process(
-    facts: Facts, processes: list[dict[str, list[Span]]], by: str
+    facts: TraceContext, processes: list[dict[str, list[Span]]], by: str
 ) -> None:
     group = dict(zip(facts.names.names, facts.names.groups, strict=True))
     found = bars(facts, 50, 400, by=by)
@@ -103,7 +105,7 @@ def test_clusters_say_what_their_ranks_do_differently() -> None:
         return {"main": [span("load", 0, load, role="data"), span("aten::mm", load, 1000)]}
 
     slow = {2, 5}
-    found = bars(Facts(make_trace(*(rank(700 if at in slow else 100) for at in range(8))), Path()), 0, 1000)
+    found = bars(TraceContext(make_trace(*(rank(700 if at in slow else 100) for at in range(8))), Path()), 0, 1000)
     assert [(each["size"], each["members"]) for each in found["clusters"]] == [(6, [0, 1, 3, 4, 6, 7]), (2, [2, 5])]
     assert [bar["cluster"] for bar in found["bars"]] == [int(at in slow) for at in range(8)]
     differs = {each["name"]: (each["mean_ns"], each["others_ns"]) for each in found["clusters"][1]["differs"]}
@@ -114,7 +116,7 @@ def test_clusters_say_what_their_ranks_do_differently() -> None:
 
 @pytest.mark.parametrize("window", [(0, END), (90, 310)])
 def test_durations_are_those_of_all_executions_that_begin_there(
-    facts: Facts, processes: list[dict[str, list[Span]]], window: tuple[int, int]
+    facts: TraceContext, processes: list[dict[str, list[Span]]], window: tuple[int, int]
 ) -> None:
     spans = [one for process in processes for thread in process.values() for one in flat(thread)]
     of_name = [(one, depth) for one, depth in spans if one.name == "load" and window[0] <= one.start_ns < window[1]]
@@ -135,14 +137,14 @@ def test_durations_are_those_of_all_executions_that_begin_there(
 
 
 def test_of_too_many_spans_even_parts_of_the_time_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strobe.server.durations._MOST_READ", 1000)
-    monkeypatch.setattr("strobe.server.durations._PIECE", 50)
+    monkeypatch.setattr("strobe.server.time_range.region_durations._MOST_READ", 1000)
+    monkeypatch.setattr("strobe.server.time_range.region_durations._PIECE", 50)
     beats = [span("beat", at * 100, at * 100 + 10 + at % 5) for at in range(10_000)]
-    found = durations(Facts(make_trace({"main": beats}), Path()), "beat", 0, 1_000_000)
+    found = durations(TraceContext(make_trace({"main": beats}), Path()), "beat", 0, 1_000_000)
     assert found["read_share"] == pytest.approx(0.1, rel=0.01)
     assert found["count"] == pytest.approx(1000, rel=0.1)
     assert found["executions"] == 10_000, "how many there are is exact"
-    many = Facts(make_trace(*({"main": beats[:100]} for _ in range(60))), Path())
+    many = TraceContext(make_trace(*({"main": beats[:100]} for _ in range(60))), Path())
     found = durations(many, "beat", 0, 10_000)
     assert found["executions"] == 6000
     assert found["count"] == pytest.approx(6000 * found["read_share"], rel=0.15)
@@ -156,7 +158,9 @@ def test_histograms_of_nothing_and_of_equal_lengths() -> None:
     assert histogram(np.array([0, 10**9]))[1].sum() == 2
 
 
-def test_gaps_of_a_thread_lie_between_its_outermost_spans(facts: Facts, processes: list[dict[str, list[Span]]]) -> None:
+def test_gaps_of_a_thread_lie_between_its_outermost_spans(
+    facts: TraceContext, processes: list[dict[str, list[Span]]]
+) -> None:
     thread = processes[0]["main"]
     between = [(a.end_ns, b.start_ns) for a, b in pairwise(thread) if b.start_ns > a.end_ns]
     for time in range(thread[0].start_ns, thread[-1].end_ns):
@@ -180,7 +184,7 @@ def test_gaps_of_a_thread_lie_between_its_outermost_spans(facts: Facts, processe
 
 
 def test_spans_in_view_are_all_of_them_or_the_longest(
-    facts: Facts, processes: list[dict[str, list[Span]]], monkeypatch: pytest.MonkeyPatch
+    facts: TraceContext, processes: list[dict[str, list[Span]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = [
         (location, one.start_ns, one.end_ns - one.start_ns, depth, one.name)
@@ -195,7 +199,7 @@ def test_spans_in_view_are_all_of_them_or_the_longest(
         return [tuple(row[name] for name in columns) for row in rows]
 
     assert listed() == wanted
-    monkeypatch.setattr("strobe.server.visible.MOST_ROWS", 5)
+    monkeypatch.setattr("strobe.server.time_range.spans_in_range.MOST_ROWS", 5)
     lengths = sorted((each[2] for each in wanted), reverse=True)
     assert sorted((cast(int, each[2]) for each in listed()), reverse=True) == lengths[:5]
     assert visible_spans(facts, [0, 1], 100, 300).schema.metadata[b"count"] == str(len(wanted)).encode()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from strobe.server.metrics import Series, readings_table, series_table
+from strobe.server.run.series import Series, readings_table, series_table
 
 VALUES = st.floats(-1e6, 1e6, allow_nan=False) | st.just(math.nan)
 READINGS = st.lists(st.tuples(st.integers(0, 500), VALUES), min_size=1, max_size=120)

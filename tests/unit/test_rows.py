@@ -11,6 +11,8 @@ import pytest
 
 import strobe
 
+pytestmark = pytest.mark.every_python
+
 MESSAGE, GROUP_COLLECTIVE = 1, 3
 PROGRAM = """
 import sys

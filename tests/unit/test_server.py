@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from strobe.server.app import Application
-from strobe.server.iterations import MAGIC as STACK_MAGIC
-from strobe.server.iterations import cells_of
-from strobe.server.library import Source
-from strobe.server.tiles import MAGIC, NOTHING, TILE_CELLS, RegionNames, palette_of
+from strobe.server.http.app import Application
+from strobe.server.http.trace_library import Source
+from strobe.server.pictures.cell_tiles import MAGIC, NOTHING, TILE_CELLS, RegionNames, palette_of
+from strobe.server.pictures.iteration_cells import MAGIC as STACK_MAGIC
+from strobe.server.pictures.iteration_cells import cells_of
 from tests.unit.hand_made import FETCH, MS, HandMadeProcess, make_trace, span, train_steps
 
 Answer = TypeVar("Answer")

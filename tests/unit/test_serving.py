@@ -18,12 +18,14 @@ import uvicorn
 
 from strobe.cli.view import sources, ssh_line
 from strobe.model.cancellation import checkpoint
-from strobe.server import answers
-from strobe.server.app import Application
-from strobe.server.library import Source
-from strobe.server.serve import configured
-from strobe.server.tables import Body
+from strobe.server.http.app import Application
+from strobe.server.http.serve import configured
+from strobe.server.http.trace_library import Source
+from strobe.server.routing import routes
+from strobe.server.routing.bodies import Body
 from tests.unit.hand_made import make_trace, span
+
+pytestmark = pytest.mark.every_python
 
 STROBE = str(Path(sys.executable).with_name("strobe"))
 TOKEN = "a-token"
@@ -42,7 +44,7 @@ def served(app: Application) -> Iterator[int]:
         finally:
             server.should_exit = True
             thread.join()
-            app.desk.close()
+            app.queue.close()
 
 
 @pytest.fixture
@@ -73,23 +75,23 @@ def test_a_viewer_that_disconnects_leaves_no_work_behind(app: Application, monke
             checkpoint()
             time.sleep(0.001)
 
-    monkeypatch.setitem(answers.ROUTES, "steps", dataclasses.replace(answers.ROUTES["steps"], answer=slow))
+    monkeypatch.setitem(routes.ROUTES, "steps", dataclasses.replace(routes.ROUTES["steps"], answer=slow))
     with served(app) as port:
         viewers = [
             asked(port, f"GET /{TOKEN}/api/steps?limit={n} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             for n in range(1, 6)
         ]
-        wait_until(lambda: app.desk.unfinished == 5 and sum(each.is_set() for each in begun) == 2)
+        wait_until(lambda: app.queue.unfinished == 5 and sum(each.is_set() for each in begun) == 2)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as answer:
             assert answer.status == 200, "others are answered meanwhile"
         # First those who wait: else one of them might get the turn of one who left, before it is seen to leave, too.
         waiting = [viewer for viewer, event in zip(viewers, begun[1:], strict=True) if not event.is_set()]
         for viewer in waiting:
             viewer.close()
-        wait_until(lambda: app.desk.unfinished == 2)
+        wait_until(lambda: app.queue.unfinished == 2)
         for viewer in viewers:
             viewer.close()
-        wait_until(lambda: app.desk.unfinished == 0)
+        wait_until(lambda: app.queue.unfinished == 0)
     assert sum(each.is_set() for each in begun) == 2, "what waited was not begun"
 
 
@@ -102,8 +104,8 @@ def test_a_run_whose_tiles_are_being_built_keeps_nobody_else_waiting(
         built.wait(FOREVER_S)
         return Body(b"picture", "application/octet-stream")
 
-    monkeypatch.setitem(answers.ROUTES, "cells", dataclasses.replace(answers.ROUTES["cells"], answer=building))
-    monkeypatch.setattr("strobe.server.facts.Facts.has_tiles", lambda _, of_rows: False)
+    monkeypatch.setitem(routes.ROUTES, "cells", dataclasses.replace(routes.ROUTES["cells"], answer=building))
+    monkeypatch.setattr("strobe.server.trace_context.TraceContext.has_tiles", lambda _, of_rows: False)
     with served(app) as port:
         pictures = [
             asked(
@@ -112,10 +114,10 @@ def test_a_run_whose_tiles_are_being_built_keeps_nobody_else_waiting(
             )
             for n in range(4)
         ]
-        wait_until(lambda: app.desk.unfinished == 4)
+        wait_until(lambda: app.queue.unfinished == 4)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{TOKEN}/api/meta", timeout=FOREVER_S) as answer:
             assert answer.status == 200
-        assert app.desk.unfinished == 4
+        assert app.queue.unfinished == 4
         built.set()
         for each in pictures:
             assert each.recv(100).startswith(b"HTTP/1.1 200")

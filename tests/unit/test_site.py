@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from strobe.api.trace import Trace
 from strobe.errors import TraceError
-from strobe.server.app import Application
-from strobe.server.desk import Limits
-from strobe.server.endpoints import MOST_QUERY
-from strobe.server.library import Source
-from strobe.server.serve import address_of
-from strobe.store.trace import Trace
+from strobe.server.http.app import Application
+from strobe.server.http.serve import address_of
+from strobe.server.http.trace_library import Source
+from strobe.server.http.work_queue import Limits
+from strobe.server.routing.endpoints import MOST_QUERY
 from tests.unit.hand_made import make_trace, span
 from tests.unit.test_server import TOKEN, Page
+
+pytestmark = pytest.mark.every_python
 
 SECRET = "nobody may read this"
 
@@ -153,7 +155,7 @@ def test_a_request_that_means_harm_is_refused_in_a_sentence(one: Page, method: s
 
 
 def test_a_failure_of_ours_is_a_sentence_and_no_traceback(one: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strobe.server.tables.tile_window", lambda *_: 1 / 0)
+    monkeypatch.setattr("strobe.server.pictures.location_cells.tile_window", lambda *_: 1 / 0)
     status, why = sentence(one, "GET", f"/{TOKEN}/api/cells?locations=0&level=0&tile=0")
     assert (status, why) == (500, "the server could not answer (ZeroDivisionError)")
 

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from strobe.present.lines_text import lines_text
-from strobe.structure.source_lines import CountedFunction, source_of
+from strobe.sums.source_lines import CountedFunction, source_of
+
+pytestmark = pytest.mark.every_python
 
 
 def counted(path: Path, first: int, *lines: int) -> CountedFunction:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strobe.structure.activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, PARTS, REST
-from strobe.structure.steps import ProcessSteps, find_steps, steps_of
-from strobe.structure.stream import Stream
+from strobe.steps.activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, PARTS, REST
+from strobe.steps.offline_search import steps_of
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import Stream
 from tests.unit.hand_made import make_trace, span, train_steps
 from tests.unit.streams import BACKWARD as BACKWARD_NAMES
 from tests.unit.streams import FORWARD as FORWARD_NAMES

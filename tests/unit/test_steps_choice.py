@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strobe.structure.steps import ProcessSteps, steps_of
-from strobe.structure.stream import Stream
+from strobe.steps.offline_search import steps_of
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.thread_spans import Stream
 from tests.unit.streams import Program
 
 

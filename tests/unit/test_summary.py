@@ -10,8 +10,10 @@ import pytest
 from strobe.model.plugins import Finding
 from strobe.present.summary import LARGEST_JSON_BYTES, summarise
 from strobe.present.summary_text import summary_text
-from strobe.store.archive import Job
+from strobe.trace.archive import Job
 from tests.unit.hand_made import MS, ZERO_NS, HandMadeProcess, make_trace, span, train_steps
+
+pytestmark = pytest.mark.every_python
 
 STALLS = dict.fromkeys(range(11, 75, 20), 80 * MS)
 EXTRAS = dict.fromkeys(range(24, 75, 25), ("validate", 30 * MS))
@@ -39,7 +41,7 @@ def test_the_parts_add_up_to_the_median_step():
 @pytest.mark.parametrize(
     ("options", "kind", "words"),
     [
-        ({"wait_ns": 9 * MS}, "input-bound", "waits 45 % of every step"),
+        ({"wait_ns": 9 * MS}, "input-bound", "spends 45 % of every step waiting"),
         ({"python_ns": 20 * MS}, "host-bound", "65 % of every step is spent outside of operators"),
         ({}, "compute-bound", "operators take 83 % of every step, 42 % in backward"),
     ],
@@ -59,8 +61,8 @@ def test_a_program_without_a_loop_gets_its_busiest_function():
 def test_an_empty_trace_says_so():
     summary = summarise(make_trace({"main": []}))
     assert summary.verdict.kind == "empty"
-    assert "bytes a span" not in summary_text(summary)
-    assert "bytes a span" in summary_text(summarise(make_trace({"main": train_steps(30)})))
+    assert "bytes per span" not in summary_text(summary)
+    assert "bytes per span" in summary_text(summarise(make_trace({"main": train_steps(30)})))
 
 
 def test_losses_and_kills_are_in_the_quality_line():

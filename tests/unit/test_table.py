@@ -14,7 +14,7 @@ import pytest
 
 from strobe.errors import QueryError, UsageError
 from strobe.model.schema import Column
-from strobe.store.table import Table, make_table
+from strobe.tables.table import Table, make_table
 
 COLUMNS = (
     Column("name", "string", "", "name"),

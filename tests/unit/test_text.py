@@ -12,7 +12,7 @@ import pytest
 from strobe.errors import UsageError
 from strobe.model.schema import Column
 from strobe.present import nvprof, text
-from strobe.store.table import make_table
+from strobe.tables.table import make_table
 from tests.unit.hand_made import make_trace, span
 
 COLUMNS = (
@@ -106,3 +106,48 @@ def test_nvprof_shares_are_of_everything_not_of_the_rows_that_are_left():
 def test_a_table_without_calls_cannot_look_like_nvprof():
     with pytest.raises(UsageError, match="'calls'"):
         nvprof.text(make_table(COLUMNS[:1], [("a",)]))
+
+
+WORDS = "every word of this long sentence stays whole"
+
+
+def printed(width: int, monkeypatch: pytest.MonkeyPatch, **environment: str) -> list[str]:
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"COLUMNS": str(width), **environment}.items():
+        monkeypatch.setenv(name, value)
+    table = make_table(
+        (*COLUMNS[:2], Column("file", "string", "", "file", extra=True)),
+        [(WORDS, 1200, "made.py"), ("x\x1b[31m", 1, "")],
+    )
+    stream = io.StringIO()
+    text.print_for_people(table, stream)
+    return stream.getvalue().splitlines()
+
+
+def test_a_terminal_that_is_wide_enough_shows_every_column_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = printed(80, monkeypatch)
+    assert lines[0] == f"\x1b[1m{'name':<44}  calls  file\x1b[0m"
+    assert lines[1:] == [f"{WORDS}  1 200  made.py", f"{'x' + chr(92) + 'x1b[31m':<44}      1"]
+
+
+def test_a_narrow_terminal_drops_extra_columns_and_then_folds_texts_between_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert printed(52, monkeypatch)[1] == f"{WORDS}  1 200"
+    lines = printed(30, monkeypatch)
+    assert max(map(len, lines[1:])) <= 30
+    assert "file" not in lines[0]
+    assert " ".join(line[:23].strip() for line in lines[1:-1]) == WORDS
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_escapes_where_the_user_or_the_terminal_wants_none(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\x1b" not in "".join(printed(80, monkeypatch, **environment))
+
+
+def test_sums_of_sql_are_numbers_for_people_too() -> None:
+    totals = make_trace({"main": [span("a", 0, 10)]}).sql("select sum(duration_ns) as n, 'x' as name from spans")
+    assert text.aligned(totals).splitlines() == [" n  name", "10  x"]

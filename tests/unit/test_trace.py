@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from strobe.errors import QueryError, UsageError
-from strobe.store.archive import Job
+from strobe.trace.archive import Job
 from tests.unit.hand_made import ZERO_NS, HandMadeProcess, make_trace, span
+
+pytestmark = pytest.mark.every_python
 
 TRAIN = [
     span("step", 0, 100, span("aten::mm", 10, 40, span("aten::empty", 12, 15)), span("load", 50, 90, role="data")),
@@ -76,14 +78,14 @@ def test_missing_metrics_name_the_option_that_records_them():
 
 def test_cells_hold_global_regions_and_say_where_nothing_ran():
     trace = make_trace({"main": TRAIN}, {"worker": [span("load", 50, 100, role="data")]})
-    regions, shares, marks = trace.cells([0, 1], 0, 100, 10)
+    regions, shares, marks = trace.pyramid.cells([0, 1], 0, 100, 10)
     names = [*trace.regions.column("name"), ""]
     shown = [[names[r] if r != 0xFFFFFFFF else "" for r in line] for line in regions]
     assert shown[0] == ["step", "aten::mm", "aten::mm", "aten::mm", "step", "load", "load", "load", "load", "step"]
     assert shown[1] == [""] * 5 + ["load"] * 5
     assert shares[1].tolist() == [0] * 5 + [255] * 5
     assert (marks == 0xFFFFFFFF).all()
-    nested, filled = trace.stack_cells(0, 0, 100, 10, 2)
+    nested, filled = trace.pyramid.stack_cells(0, 0, 100, 10, 2)
     assert nested.shape == filled.shape == (2, 10)
     assert filled[1].tolist() == [0] + [255] * 3 + [0] + [255] * 4 + [0]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strobe.server.facts import Facts
-from strobe.server.window import window_table
+from strobe.server.time_range.range_sums import window_table
+from strobe.server.trace_context import TraceContext
 from tests.unit.folding import ALL, FoldedProcess, Iteration, OnlineLoop, iterations_of, part_of
 from tests.unit.hand_made import MS, HandMadeProcess, make_trace, span, train_steps
 from tests.unit.test_server import page_of
@@ -43,11 +43,11 @@ FULL = HandMadeProcess(threads())
 ITERATIONS = iterations_of(FULL, since=12, keep=KEPT)
 
 
-def facts_of(process: HandMadeProcess) -> Facts:
-    return Facts(make_trace(process), Path())
+def facts_of(process: HandMadeProcess) -> TraceContext:
+    return TraceContext(make_trace(process), Path())
 
 
-def folded_facts(**parts: int) -> Facts:
+def folded_facts(**parts: int) -> TraceContext:
     iterations = list(ITERATIONS)
     for number, detail_ns in parts.items():
         at = int(number.removeprefix("part_")) - 12
@@ -55,12 +55,12 @@ def folded_facts(**parts: int) -> Facts:
     return facts_of(ByStart(threads(), iterations, extras={"train+validation": ["validate"]}))
 
 
-def rows(facts: Facts, start_ns: int, end_ns: int, *kinds: str) -> dict[tuple[str, str], int]:
+def rows(facts: TraceContext, start_ns: int, end_ns: int, *kinds: str) -> dict[tuple[str, str], int]:
     table = window_table(facts, start_ns, end_ns, 100)
     return {(row["kind"], row["name"]): row["self_ns"] for row in table.to_pylist() if row["kind"] in kinds}
 
 
-def about(facts: Facts, start_ns: int, end_ns: int) -> dict[str, int]:
+def about(facts: TraceContext, start_ns: int, end_ns: int) -> dict[str, int]:
     found = window_table(facts, start_ns, end_ns, 100).schema.metadata
     return {name.decode(): int(value) for name, value in found.items()}
 

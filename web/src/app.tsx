@@ -3,33 +3,33 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
-import { INITIAL } from "./base/state";
 import { formatDuration, length } from "./base/time";
 import { countLocations } from "./data/run";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
-import type { View } from "./data/view";
-import { Legend } from "./widgets/Legend";
-import { Search } from "./widgets/Search";
-import { Traces } from "./widgets/Traces";
+import { INITIAL } from "./state/address";
+import { type Page, pageOfPress } from "./state/view";
+import { Legend } from "./widgets/KeyLegend";
+import { Search } from "./widgets/SpanSearch";
+import { TracePicker } from "./widgets/TracePicker";
 
 /** What Escape clears, one group a press: what is chosen on a page, then the region that stands out on all. */
-const clearedOn = (view: View | undefined) => [view?.chosen ?? [], ["region"]] as const;
+const clearedOn = (view: Page | undefined) => [view?.chosen ?? [], ["region"]] as const;
 const NEXT_THEME: Readonly<Record<ThemeChoice, ThemeChoice>> = { auto: "dark", dark: "light", light: "auto" };
 const THEME_ICON: Readonly<Record<ThemeChoice, string>> = { auto: "◐", dark: "☾", light: "☀" };
 
-export function App({ session, views }: { session: Session; views: readonly View[] }) {
+export function App({ session, pages }: { session: Session; pages: readonly Page[] }) {
   return (
     <SessionContext.Provider value={session}>
-      <Frame views={views} />
+      <Frame pages={pages} />
     </SessionContext.Provider>
   );
 }
 
-function Frame({ views }: { views: readonly View[] }) {
+function Frame({ pages }: { pages: readonly Page[] }) {
   const session = useSession();
   const legend = useSignal(false);
   const { page } = session.state.value;
-  const view = views.find((v) => v.name === page) ?? views[0];
+  const view = pages.find((v) => v.name === page) ?? pages[0];
   const run = session.run.value.status === "ready" ? session.run.value.value : undefined;
   const choice = session.themeChoice.value;
 
@@ -40,11 +40,11 @@ function Frame({ views }: { views: readonly View[] }) {
     const onKey = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
-      const wanted = views.find((v) => v.key === event.key);
+      const wanted = pageOfPress(pages, event);
       if (wanted) session.update({ page: wanted.name }, "push");
       // Here, not with the page's own keys: a key pressed while a page is still being drawn must not be lost.
       else if (event.key === "Escape" && !event.repeat)
-        session.clear((page) => clearedOn(views.find((v) => v.name === page)));
+        session.clear((name) => clearedOn(pages.find((v) => v.name === name)));
       else if (event.key === "?") legend.value = true;
       else if (event.code === "KeyT") session.chooseTheme(NEXT_THEME[session.themeChoice.value]);
       else return;
@@ -52,7 +52,7 @@ function Frame({ views }: { views: readonly View[] }) {
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [session, views, legend]);
+  }, [session, pages, legend]);
 
   return (
     <>
@@ -69,16 +69,16 @@ function Frame({ views }: { views: readonly View[] }) {
         <h1 title={run?.meta.command.join(" ")}>
           {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
         </h1>
-        <Traces />
+        <TracePicker />
         <nav class="pages" aria-label="Pages">
-          {views.map((v) => (
+          {pages.map((v) => (
             <button
               type="button"
               key={v.name}
               aria-current={v === view ? "page" : undefined}
               onClick={() => session.update({ page: v.name }, "push")}
             >
-              {v.title} <kbd>{v.key}</kbd>
+              {v.title} <kbd>{v.key.replace("Shift + ", "⇧")}</kbd>
             </button>
           ))}
         </nav>
@@ -133,7 +133,7 @@ function Frame({ views }: { views: readonly View[] }) {
       )}
       <Legend
         open={legend.value}
-        views={views}
+        pages={pages}
         onClose={() => {
           legend.value = false;
         }}

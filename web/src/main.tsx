@@ -1,9 +1,9 @@
 // Entry point: finds the pages (every file in views/ that exports `view`) and mounts the application.
 import { render } from "preact";
 import { App } from "./app";
-import { createApi } from "./data/api";
 import { Session } from "./data/session";
-import type { View } from "./data/view";
+import { createApi } from "./data/wire/api";
+import { pagesOf, type View } from "./state/view";
 import "./style/base.css";
 import "./style/frame.css";
 import "./style/timeline.css";
@@ -15,6 +15,6 @@ import "./style/pipeline.css";
 import "./style/devices.css";
 
 const found = import.meta.glob<View>("./views/*.tsx", { eager: true, import: "view" });
-const views = Object.values(found).sort((a, b) => a.key.localeCompare(b.key));
+const pages = pagesOf(Object.values(found));
 const root = document.getElementById("app");
-if (root) render(<App session={new Session(createApi(new URL("./", location.href)), window)} views={views} />, root);
+if (root) render(<App session={new Session(createApi(new URL("./", location.href)), window)} pages={pages} />, root);

@@ -28,7 +28,7 @@ constexpr Chosen kRuntimeCalls[] = {
     {"cudaHostAlloc", false},
     {"cudaHostRegister", false},
     {"cudaHostUnregister", false},
-    {"cudaMemPrefetch", false},  // what moves is told without the number of its call
+    {"cudaMemPrefetch", false},  // what moves is recorded without the number of its call
     {"cudaDeviceSynchronize", false},
     {"cudaThreadSynchronize", false},
     {"cudaStreamSynchronize", false},
@@ -84,7 +84,7 @@ std::string plain_name(const char* name) {
 
 }  // namespace
 
-Calls chosen_calls(const Functions& call, Domain domain, Sink& sink) {
+Calls chosen_calls(const Functions& call, Domain domain, gpu::Sink& sink) {
   const bool runtime = domain == kRuntimeDomain;
   const auto* begin = runtime ? std::begin(kRuntimeCalls) : std::begin(kDriverCalls);
   const auto* end = runtime ? std::end(kRuntimeCalls) : std::end(kDriverCalls);
@@ -102,7 +102,7 @@ Calls chosen_calls(const Functions& call, Domain domain, Sink& sink) {
     calls.resize(cbid + 1);
     if (chosen == end) continue;
     const std::string plain = plain_name(name);
-    const uint8_t role = waits(plain) ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION;
+    const uint8_t role = gpu::waits(plain) ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION;
     calls[cbid] = {sink.region(plain.c_str(), role), chosen->launches, plain};
   }
   return calls;

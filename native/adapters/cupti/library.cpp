@@ -204,10 +204,10 @@ void find_sizes(Library& library) {
     if (library.activity_get_struct_size && !library.activity_get_struct_size(kind, 0, &said) && said &&
         said <= UINT16_MAX)
       size = size ? std::min(size, said) : said;  // they should agree; the smaller one is safe
-    library.sizes[number] = uint16_t(size);
+    library.sizes[number] = uint32_t(size);
   }
   for (const auto& [kind, bytes] : kLeast)
-    if (!library.sizes[kind]) library.sizes[kind] = uint16_t(bytes);
+    if (!library.sizes[kind]) library.sizes[kind] = uint32_t(bytes);
 }
 
 std::string Library::release() const {

@@ -1,6 +1,7 @@
 // library.h - the CUPTI that this process uses: found, opened, asked what it can. Nothing of it is linked, and nothing
 // is called unless the program has loaded the CUDA driver itself.
 #pragma once
+#include <array>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct Library : Functions {         // a function that the library lacks is NUL
   int driver = 0;                    // as cuDriverGetVersion says it: 13000
   std::string failure;               // why there is none, one sentence; empty with a library
   std::vector<std::string> refused;  // what was found and not taken: "PATH: why"
-  uint16_t sizes[kKinds] = {};       // bytes of a record, by kind; 0: unknown
+  std::array<uint32_t, kKinds> sizes{};  // bytes of a record, by kind; 0: unknown
 
   explicit operator bool() const { return handle != nullptr; }
   size_t size_of(Kind kind) const { return kind < kKinds ? sizes[kind] : 0; }

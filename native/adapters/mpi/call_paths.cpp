@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "adapters/mpi/symbols.h"
+#include "adapters/mpi/function_names.h"
 #include "include/strobe.h"
 
 namespace strobe::mpi {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/mpi/library.h"
+#include "adapters/mpi/mpi_library.h"
 
 namespace strobe::mpi {
 

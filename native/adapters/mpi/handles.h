@@ -9,7 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "adapters/mpi/library.h"
+#include "adapters/mpi/mpi_library.h"
 
 namespace strobe::mpi {
 

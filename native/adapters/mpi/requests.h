@@ -8,7 +8,7 @@
 
 #include <atomic>
 
-#include "adapters/mpi/facts.h"
+#include "adapters/mpi/transfers.h"
 
 namespace strobe::mpi {
 

@@ -1,9 +1,9 @@
 // wrappers.cpp - libstrobe_mpi.so: MPI functions interposed by LD_PRELOAD, for C and C++ programs and for mpi4py, with
 // whatever MPI library the program loads. Without a session every call goes straight through.
-#include "adapters/mpi/calls.h"
-#include "adapters/mpi/library.h"
-#include "adapters/mpi/record.h"
-#include "adapters/mpi/references.h"
+#include "adapters/mpi/call_recording.h"
+#include "adapters/mpi/mpi_calls.h"
+#include "adapters/mpi/mpi_library.h"
+#include "adapters/mpi/patched_references.h"
 #include "adapters/mpi/requests.h"
 #include "include/strobe.h"
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from strobe.answers import sql
+from strobe.breakdown.data_pipeline import pipelines
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-
-if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+from strobe.steps.activities import DATA_WAIT
+from strobe.steps.typical import evidence, usual_steps
+from strobe.trace.trace import Trace
 
 # Waiting this part of a step is worth a finding; torch_tb_profiler's rule fires at 5 %, too.
 LEAST_SHARE = 0.05
@@ -27,12 +30,6 @@ def run(trace: Trace) -> Iterator[Finding]:
     what they fall short by: more of them save it all (upper bound) unless the machine has no core left (lower bound:
     nothing).
     """
-    import numpy as np
-
-    from strobe.structure.activities import DATA_WAIT
-    from strobe.structure.data_pipeline import pipelines
-    from strobe.structure.usual import evidence, usual_steps
-
     usual = usual_steps(trace)
     if usual is None:
         return
@@ -77,8 +74,9 @@ def _workers(trace: Trace) -> int:
     regions = {row[0] for row in trace.regions.rows() if row[1] == FETCH}
     if not regions:
         return 0
-    found = trace.sql(f"select count(distinct process) from spans where name = '{FETCH}' and process <> 0").rows()
-    return int(str(found[0][0]))
+    question = f"select count(distinct process) as workers from spans where name = '{FETCH}' and process <> 0"
+    workers: int = sql.query(trace, question).to_arrow().column("workers")[0].as_py()
+    return workers
 
 
 RULE = Rule("data.wait", "The loop waits for data", run, needs=("torch",))

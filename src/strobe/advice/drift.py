@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_count, format_ns, format_share
-
-if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+from strobe.steps.typical import evidence, usual_steps
+from strobe.trace.trace import Trace
 
 
 def run(trace: Trace) -> Iterator[Finding]:
@@ -17,10 +17,6 @@ def run(trace: Trace) -> Iterator[Finding]:
 
     cost = (median after - median before) * steps of the class after / all steady steps; none where steps got faster.
     """
-    import numpy as np
-
-    from strobe.structure.usual import evidence, usual_steps
-
     usual = usual_steps(trace)
     if usual is None:
         return

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from strobe.model.plugins import Finding, Rule
+import numpy as np
+import numpy.typing as npt
+
+from strobe.model.plugins import Evidence, Finding, Rule
 from strobe.model.units import format_ns
+from strobe.steps.activities import PARTS
+from strobe.steps.thread_spans import Bools, Ints
+from strobe.steps.typical import evidence, usual_steps
+from strobe.trace.trace import Trace
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from strobe.store.trace import Trace
-    from strobe.structure.stream import Bools, Ints
-
-    Reals = npt.NDArray[np.float64]
+Reals = npt.NDArray[np.float64]
 
 # Fewer slow steps are listed, but are no pattern that a fix is promised for.
 LEAST_TIMES = 3
@@ -40,8 +39,6 @@ def rhythm(rows: Ints, excess: Reals) -> tuple[int, Bools]:
     A busy machine adds slow steps of its own, so not all rows must keep to it; and a step here and there may be
     missing.
     """
-    import numpy as np
-
     best, members = 0, np.zeros(len(rows), dtype=bool)
     heaviest = rows[np.argsort(-excess)[:MOST_COMPARED]]
     for each in np.unique(np.abs(heaviest[:, None] - heaviest)):
@@ -70,11 +67,6 @@ def run(trace: Trace) -> Iterator[Finding]:
     gain per step = sum of (duration - median of the class) / number of steady steps, as the upper bound; the lower
     bound counts only what the named part exceeds its own median by.
     """
-    import numpy as np
-
-    from strobe.structure.activities import PARTS
-    from strobe.structure.usual import evidence, usual_steps
-
     usual = usual_steps(trace)
     if usual is None:
         return
@@ -100,7 +92,7 @@ def run(trace: Trace) -> Iterator[Finding]:
 
 
 def _finding(
-    rows: Ints, count: int, part: str, every: int, gain_ns: tuple[float, float], evidence: tuple[dict[str, object], ...]
+    rows: Ints, count: int, part: str, every: int, gain_ns: tuple[float, float], evidence: tuple[Evidence, ...]
 ) -> Finding:
     words, do = _PARTS[part]
     longer = f"{format_ns(gain_ns[1] / len(rows))} longer, in {words}"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-
-if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+from strobe.steps.selection import Windows, select_steps
+from strobe.steps.typical import usual_steps
+from strobe.sums.path_statistics import path_statistics
+from strobe.trace.trace import Trace
 
 LEAST_SHARE = 0.10
 MOST = 3
@@ -28,17 +31,10 @@ def run(trace: Trace) -> Iterator[Finding]:
     Self time holds what is not recorded, too (C libraries, the standard library, sleeping): so the confidence is low.
     Where usual steps were folded, the outliers of their class count, too.
     """
-    import numpy as np
-
-    from strobe.structure.launches import with_calls
-    from strobe.structure.selection import Windows, select_steps
-    from strobe.structure.statistics import path_statistics
-    from strobe.structure.usual import usual_steps
-
     usual = usual_steps(trace)
     if usual is None:
         return
-    # Statistics do not tell a class's outliers from its other steps.
+    # In statistics the outliers of a class are one with its other steps.
     chosen = np.flatnonzero(usual.usual if usual.steps.kept.all() else usual.members)
     process = usual.steps.process
     steps = select_steps(trace, {process: chosen + usual.steps.first_number})

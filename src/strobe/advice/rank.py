@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from strobe import registry
 from strobe.model.plugins import Finding, Rule
-from strobe.structure.steps import find_steps
-
-if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+from strobe.steps.steps import find_steps
+from strobe.trace.trace import Trace
 
 # A gain below this part of a step is not worth a line ...
 LEAST_SHARE = 0.01

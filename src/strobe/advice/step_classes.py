@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-
-if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+from strobe.steps.typical import evidence, usual_steps
+from strobe.trace.trace import Trace
 
 # A class that costs less than this part of all steps is not mentioned.
 LEAST_SHARE = 0.01
@@ -20,10 +20,6 @@ def run(trace: Trace) -> Iterator[Finding]:
 
     cost = sum of (duration - median of the usual class) over the steps of the class / number of steady steps.
     """
-    import numpy as np
-
-    from strobe.structure.usual import evidence, usual_steps
-
     usual = usual_steps(trace)
     if usual is None:
         return

@@ -1,1 +1,1 @@
-"""Questions to a trace, one a file: `ANALYSIS = Analysis(...)` whose `run(trace, **options)` returns a Table."""
+"""Questions to a trace, one a file of the folder of its subject: `ANALYSIS = Analysis(...)`; `answers` compute."""

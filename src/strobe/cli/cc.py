@@ -1,25 +1,38 @@
-"""`strobe cc -- make`: builds C and C++ programs so that `strobe run` records their functions."""
+"""`strobe cc -- make`: build C and C++ programs so that `strobe run` records their functions."""
 
 from __future__ import annotations
 
 import os
 import shutil
 
-from strobe.cli.options import verbatim
+from strobe.cli.options import add_options, verbatim
 from strobe.errors import RecordError, UsageError
+from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Run a build with compilers that put the recorder's hooks into every C and C++ function (-finstrument-functions -g).
-What it builds runs as before, with or without strobe; `strobe run -- ./program` records its functions.
+Run a build with compilers that put hooks of the recorder into every C and C++ function (-finstrument-functions -g).
+The programs run as before, with or without strobe; `strobe run -- ./program` records their functions.
 """
 _EPILOG = """\
 examples:
   strobe cc -- make                             strobe cc -- cmake -B build
   strobe cc gcc -O2 -o solver solver.c          strobe cc --exclude-file /usr/include -- pip install .
-  gcc mine.c $(strobe cc --flags)               for programs that call the functions of strobe.h themselves
+  gcc mine.c $(strobe cc --flags)               for programs that call functions of strobe.h
 """
-# By name: the variable that build tools look into, and what it stands for.
+_OPTIONS = (
+    Option(
+        "exclude_file",
+        "No hooks in functions of files whose path contains PART. Can be repeated.",
+        many=",",
+        metavar="PART",
+    ),
+    Option(
+        "exclude_function", "No hooks in functions whose name contains PART. Can be repeated.", many=",", metavar="PART"
+    ),
+    Option("flags", "Print the compiler flags for a program that includes strobe.h.", bool, False),
+)
+# The environment variable of build tools for each compiler.
 COMPILERS = {
     "cc": "CC",
     "gcc": "CC",
@@ -46,24 +59,10 @@ exec {real} {flags} "$@"
 
 
 def run(words: list[str]) -> int:
-    """Parse the command line; become the build, or print flags."""
+    """Parse the command line; replace this process by the build, or print flags."""
     at = next((i for i, word in enumerate(words) if word == "--" or not _is_option(words, i)), len(words))
     reader = verbatim("cc", _DESCRIPTION, usage="strobe cc [options] COMMAND [arguments]", epilog=_EPILOG)
-    reader.add_argument(
-        "--exclude-file",
-        action="append",
-        default=[],
-        metavar="PART",
-        help="no hooks in functions of files whose path contains this; again for each",
-    )
-    reader.add_argument(
-        "--exclude-function",
-        action="append",
-        default=[],
-        metavar="PART",
-        help="no hooks in functions whose name contains this; again for each",
-    )
-    reader.add_argument("--flags", action="store_true", help="print what a program that includes strobe.h needs")
+    add_options(reader, _OPTIONS)
     options, command = reader.parse_args(words[:at]), words[at:]
     if command[:1] == ["--"]:
         command = command[1:]
@@ -71,7 +70,7 @@ def run(words: list[str]) -> int:
         print(flags())
         return 0
     if not command:
-        raise UsageError("nothing to build with", do="strobe cc -- make")
+        raise UsageError("no build command given", do="strobe cc -- make")
     folder = wrappers(_excludes(options.exclude_file, options.exclude_function))
     environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)])}
     for name, variable in COMPILERS.items():
@@ -85,7 +84,7 @@ def run(words: list[str]) -> int:
 
 
 def _is_option(words: list[str], at: int) -> bool:
-    """Whether a word is an option of ours or the value of one."""
+    """Return whether a word is an option of strobe or the value of one."""
     return words[at].startswith("-") or (at > 0 and words[at - 1] in ("--exclude-file", "--exclude-function"))
 
 
@@ -95,7 +94,7 @@ def _excludes(files: list[str], functions: list[str]) -> list[str]:
 
 
 def _folders() -> tuple[str, str]:
-    """Where strobe.h and where the libraries are."""
+    """Return the folders of strobe.h and of the libraries."""
     from strobe.record.launch import library_folder
 
     lib = library_folder()
@@ -111,9 +110,9 @@ def flags() -> str:
 
 
 def wrappers(more: list[str]) -> str:
-    """Return a folder with a wrapper for every compiler that is there; it stays, because CMake writes down its path.
+    """Return a folder with a wrapper for each installed compiler. It is kept, because CMake stores its path.
 
-    Raises RecordError where there is no compiler, or no place for the folder.
+    Raises RecordError if no compiler is installed, or if the folder cannot be written.
     """
     import hashlib
     import shlex
@@ -148,7 +147,7 @@ def wrappers(more: list[str]) -> str:
 
 
 def _real(name: str) -> str:
-    """Path of a compiler, never of one of our wrappers (a build in a build), empty where there is none."""
+    """Return the path of a compiler, never of one of our wrappers (a build in a build); empty if there is none."""
     path = os.pathsep.join(
         folder
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)

@@ -1,34 +1,43 @@
-"""`strobe clocks TRACE`: how the clocks of the nodes differed, whether messages agree, and repairing them."""
+"""`strobe clocks TRACE`: how the clocks of the nodes differed, whether messages agree, and their repair."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import EXIT_CODES, Parser
+from strobe.cli.options import add_gate, add_options, add_trace, gated, reading
+from strobe.model import exit_codes
+from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.api.trace import Trace
+    from strobe.ranks.clock_check import Found
 
 _DESCRIPTION = """\
-Say how the clock of each node differed from the trace's, and how sure that is; and how many messages and collectives
-between nodes are in the wrong order by these clocks: received before they were sent, left before all had come.
-`strobe run` has repaired what it found at the end of the run.
+Compare the clock of each node with that of the trace, and print how exact the comparison is. Then count the messages
+and collectives between nodes that these clocks put in the wrong order: received before they were sent, or left before
+every rank had entered. `strobe run` repairs such clocks at the end of the run.
 """
+
+
+_OPTIONS = (
+    Option("repair", "Adjust the clocks so that no message arrives before it was sent.", bool, False),
+    Option("as_measured", "Undo the repair.", bool, False),
+)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line, and print a line for each node."""
-    reader = Parser(prog="strobe clocks", description=_DESCRIPTION, epilog=EXIT_CODES, allow_abbrev=False)
-    reader.add_argument("trace", nargs="?", default="last", metavar="TRACE", help="a path, or last (default), last~1")
+    reader = reading("clocks", _DESCRIPTION)
+    add_trace(reader)
     what = reader.add_mutually_exclusive_group()
-    what.add_argument("--repair", action="store_true", help="move the clocks so that no message arrives too early")
-    what.add_argument("--as-measured", action="store_true", help="take a repair back")
+    add_options(what, _OPTIONS)
+    add_gate(reader, "messages or collectives are in the wrong order")
     arguments = reader.parse_args(words)
 
-    from strobe.store.node_clocks import REPAIRS
-    from strobe.store.trace import open_trace
-    from strobe.structure.clock_check import repair
+    from strobe.api.trace import open_trace
+    from strobe.ranks.clock_check import check, repair
+    from strobe.trace.clocks.node_clocks import REPAIRS
 
     trace = open_trace(arguments.trace)
     if arguments.as_measured or arguments.repair:
@@ -37,44 +46,64 @@ def run(words: list[str]) -> int:
     if arguments.repair:
         repair(trace)
         trace = open_trace(trace.path)
-    print("\n".join(_lines(trace)))
-    return 0
+    nodes = _node_lines(trace)
+    if len(nodes) < 2:
+        print("\n".join([*nodes, "all processes share one clock"]))
+        return exit_codes.OK
+    order = check(trace)
+    print("\n".join([*nodes, *_order_lines(order), *_repair_lines(trace)]))
+    return gated(arguments, bool(order.bad))
 
 
-def _lines(trace: Trace) -> list[str]:
-    from strobe.model.units import format_count, format_ns
-    from strobe.structure.clock_check import check
+def _node_lines(trace: Trace) -> list[str]:
+    """Return a line for each clock: its node, its processes, and how it differs from the clock of the trace."""
+    from strobe.model.units import format_ns
 
-    processes, quality = trace.processes.to_pylist(), trace.quality.to_pylist()
-    told = {row["process"]: row for row in quality if row["what"] == "clock_error_ns"}
+    ranks_by_process, hosts = trace.processes.integers("rank"), trace.processes.texts("host")
+    quality = trace.quality
+    rows = zip(
+        *(quality.texts("what"), quality.integers("process"), quality.integers("value"), quality.texts("text")),
+        strict=True,
+    )
+    measured = {process: (error_ns, text) for what, process, error_ns, text in rows if what == "clock_error_ns"}
     lines = []
     for name in dict.fromkeys(trace.clocks):
-        own = [processes[process] for process, clock in enumerate(trace.clocks) if clock == name]
-        ranks = sorted(int(str(each["rank"])) for each in own if each["rank"] is not None)
-        who = "1 process" if len(own) == 1 else f"{len(own)} processes"
+        processes = [process for process, clock in enumerate(trace.clocks) if clock == name]
+        ranks = sorted(rank for process in processes if (rank := ranks_by_process[process]) is not None)
+        who = "1 process" if len(processes) == 1 else f"{len(processes)} processes"
         who += f", ranks {_ranges(ranks)}" if len(ranks) > 1 else f", rank {ranks[0]}" if ranks else ""
-        row = told.get(own[0]["process"])
-        said = "clock of the trace" if name in ("", trace.job.node) else "nothing is known of its clock"
-        if row is not None:
-            error = "unknown" if row["value"] is None else f"at most {format_ns(int(str(row['value'])))}"
-            said = f"{row['text']}; error {error}"
-        lines.append(f"{own[0]['host'] or name} ({who}): {said}")
-    if len(lines) < 2:
-        return [*lines, "all processes share one clock"]
-    found = check(trace)
-    for what, bad, count in (
-        ("messages", found.bad_messages, found.messages),
-        ("collectives", found.bad_collectives, found.collectives),
-    ):
-        lines.append(f"{what} between clocks: {format_count(count)}, in the wrong order: {format_count(bad)}")
-    if found.bad:
-        lines.append(f"the worst is early by {format_ns(found.worst_ns)}")
-    repaired = {row["what"]: int(str(row["value"])) for row in quality if row["process"] is None and row["value"]}
-    if repaired.get("clock_violations"):
-        worst = format_ns(repaired["clock_violations_worst_ns"])
-        many = format_count(repaired["clock_violations"])
-        lines.append(f"repaired: before, {many} were in the wrong order, the worst by {worst}")
+        difference = "clock of the trace" if name in ("", trace.job.node) else "clock not compared"
+        if processes[0] in measured:
+            error_ns, text = measured[processes[0]]
+            difference = f"{text}; error {'unknown' if error_ns is None else f'at most {format_ns(error_ns)}'}"
+        lines.append(f"{hosts[processes[0]] or name} ({who}): {difference}")
     return lines
+
+
+def _order_lines(order: Found) -> list[str]:
+    from strobe.model.units import format_count, format_ns
+
+    counts = (
+        ("messages", order.bad_messages, order.messages),
+        ("collectives", order.bad_collectives, order.collectives),
+    )
+    lines = [
+        f"{what} between clocks: {format_count(count)}, in the wrong order: {format_count(bad)}"
+        for what, bad, count in counts
+    ]
+    return [*lines, f"the worst is early by {format_ns(order.worst_ns)}"] if order.bad else lines
+
+
+def _repair_lines(trace: Trace) -> list[str]:
+    from strobe.model.units import format_count, format_ns
+
+    quality = trace.quality
+    rows = zip(quality.integers("process"), quality.texts("what"), quality.integers("value"), strict=True)
+    of_trace = {what: value for process, what, value in rows if process is None and value}
+    if not (violations := of_trace.get("clock_violations")):
+        return []
+    worst = format_ns(of_trace["clock_violations_worst_ns"])
+    return [f"repaired: before, {format_count(violations)} were in the wrong order, the worst by {worst}"]
 
 
 def _ranges(numbers: list[int]) -> str:
@@ -88,4 +117,4 @@ def _ranges(numbers: list[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
 
 
-VERB = Verb("clocks", "How the clocks of the nodes differed, and whether messages agree", run)
+VERB = Verb("clocks", "Compare the clocks of nodes, and check them by messages", run)

@@ -1,4 +1,4 @@
-"""`strobe config`: the options of recording as they count in this folder, and who said each."""
+"""`strobe config`: the recording options in effect in this folder, and the origin of each."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import os
 import sys
 from collections.abc import Mapping
 
-from strobe.cli.options import verbatim
+from strobe.cli.options import add_option, verbatim
 from strobe.errors import UsageError
+from strobe.model.option import Option
 from strobe.model.verb import Verb
 from strobe.record.option_layers import project_file, settle, user_file
-from strobe.record.options import GROUPS, OPTIONS, Setting, traced_adapters, unknown_variables
+from strobe.record.option_table import OPTIONS, traced_adapters, unknown_variables
+from strobe.record.options import GROUPS, Setting
 
 _DESCRIPTION = """\
-The options of recording as `strobe run` would find them in this folder: value and origin of each.
-The command line counts first, then the environment (STROBE_NAME), the project (strobe.toml, or [tool.strobe] in
-pyproject.toml, here or above), the user ($XDG_CONFIG_HOME/strobe.toml, ~/.config/strobe.toml), the preset.
+Print the recording options that `strobe run` would use in this folder: the value and origin of each. The command
+line has precedence, then the environment (STROBE_NAME), the project (strobe.toml, or [tool.strobe] in pyproject.toml,
+here or above), the user ($XDG_CONFIG_HOME/strobe.toml, ~/.config/strobe.toml), and the preset.
 """
 
 
 def run(words: list[str]) -> int:
     """Print the values and origins, as a table or as JSON."""
     parser = verbatim("config", _DESCRIPTION)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these options")
-    parser.add_argument("--json", action="store_true", help="as JSON: by name, value, origin, default and meaning")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="Show only these options.")
+    add_option(parser, Option("json", "Print JSON: by name, value, origin, default and meaning.", bool, False))
     arguments = parser.parse_args(words)
     if unknown := [name for name in arguments.names if name not in OPTIONS]:
-        raise UsageError(f"there is no option '{unknown[0]}'", do=f"There are: {', '.join(OPTIONS)}.")
+        raise UsageError(f"'{unknown[0]}' is not an option", do=f"Options: {', '.join(OPTIONS)}.")
     try:
         settings = settle({}, os.environ, os.getcwd())
         adapters = traced_adapters(settings)
@@ -39,9 +41,9 @@ def run(words: list[str]) -> int:
 
         rows = {
             name: {
-                "value": settings[name].text,
+                "value": _as_json(settings[name].text),
                 "origin": settings[name].origin,
-                "default": OPTIONS[name].default,
+                "default": _as_json(OPTIONS[name].default_text),
                 "group": OPTIONS[name].group,
                 "meaning": OPTIONS[name].help,
             }
@@ -51,21 +53,28 @@ def run(words: list[str]) -> int:
     else:
         print("\n".join(_lines(settings, shown)))
         if not arguments.names:
-            print(f"these adapters record, where they find something\n  {', '.join(adapters)}")
+            print(f"adapters that record if they find anything\n  {', '.join(adapters)}")
     for name in unknown_variables(os.environ):
-        print(f"strobe: {name} in the environment is no option of strobe", file=sys.stderr)
+        print(f"strobe: {name} in the environment is not an option of strobe", file=sys.stderr)
     return 0
 
 
+def _as_json(text: str) -> bool | int | str | None:
+    """Return the text of a value as JSON has it: a number, true, false, or null where the option has no value."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    return {"": None, "yes": True, "no": False}.get(text, text)
+
+
 def _lines(settings: Mapping[str, Setting], shown: list[str]) -> list[str]:
-    rows = [(name, settings[name].text or "-", settings[name].origin) for name in shown]
-    wide = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    lines = []
+    from strobe.present.text import aligned_rows
+
+    rows = aligned_rows([(name, settings[name].text or "-", settings[name].origin) for name in shown])
+    lines: list[str] = []
     for group, title in GROUPS.items():
-        of_group = [row for row in rows if OPTIONS[row[0]].group == group]
-        lines += [title] if of_group else []
-        lines += [f"  {name:<{wide[0]}}  {text:<{wide[1]}}  {origin}" for name, text, origin in of_group]
+        of_group = [f"  {row}" for name, row in zip(shown, rows, strict=True) if OPTIONS[name].group == group]
+        lines += [title, *of_group] if of_group else []
     return lines
 
 
-VERB = Verb("config", "Values of the options of recording here, and where each comes from", run)
+VERB = Verb("config", "Values of the recording options here, and the origin of each", run)

@@ -1,14 +1,15 @@
-"""`strobe doctor`: what can be recorded here, what is missing, and the command that mends it."""
+"""`strobe doctor`: what can be recorded here, what is missing, and the command that repairs it."""
 
 from __future__ import annotations
 
 import os
 
-from strobe.cli.options import verbatim
+from strobe.cli.options import add_option, verbatim
+from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Look at this machine, this Python and this folder: what can be recorded, what is missing, and the command that mends
+Check this machine, this Python and this folder: what can be recorded, what is missing, and the command that repairs
 it. Nothing is changed, and the exit code is 0 whatever is found.
 """
 _MARKS = {"ok": "ok", "limited": "LIMITED", "missing": "MISSING", "note": "-"}
@@ -17,8 +18,10 @@ _MARKS = {"ok": "ok", "limited": "LIMITED", "missing": "MISSING", "note": "-"}
 def run(words: list[str]) -> int:
     """Print the findings, as a table or as JSON."""
     parser = verbatim("doctor", _DESCRIPTION)
-    parser.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help="where traces go (here)")
-    parser.add_argument("--json", action="store_true", help="as JSON: area, name, state, found, mend")
+    parser.add_argument(
+        "folder", nargs="?", default=".", metavar="FOLDER", help="Folder for traces. Default: the current one."
+    )
+    add_option(parser, Option("json", "Print JSON: area, name, state, found, mend.", bool, False))
     arguments = parser.parse_args(words)
     from strobe.record.doctor import examine
 
@@ -28,16 +31,22 @@ def run(words: list[str]) -> int:
 
         print(json.dumps({"findings": [each.as_row() for each in findings]}, indent=2))
         return 0
-    wide = max(len(each.name) for each in findings)
-    area = ""
+    from strobe.present.text import aligned_rows
+
+    areas, rows = [], []
     for each in findings:
-        if each.area != area:
-            area = each.area
-            print(area)
-        print(f"  {_MARKS[each.state]:<8} {each.name:<{wide}}  {each.found}")
+        areas.append(each.area)
+        rows.append((_MARKS[each.state], each.name, each.found))
         if each.mend:
-            print(f"  {'':<8} {'':<{wide}}  mend: {each.mend}")
+            areas.append(each.area)
+            rows.append(("", "", f"mend: {each.mend}"))
+    area = ""
+    for of, line in zip(areas, aligned_rows(rows), strict=True):
+        if of != area:
+            print(of)
+        area = of
+        print(f"  {line}")
     return 0
 
 
-VERB = Verb("doctor", "What can be recorded here, what is missing, and how to mend it", run)
+VERB = Verb("doctor", "What can be recorded here, what is missing, and how to repair it", run)

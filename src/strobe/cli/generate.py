@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
-from strobe.cli.options import EXIT_CODES, Parser
+from strobe.cli.options import add_options, reading
 from strobe.errors import UsageError
+from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Make a trace of any size: every rank does again and again what a process of a real trace (any that strobe opens) did,
-never twice in the same time. The order of all that begins and ends in a process stays, so calls nest and kernels follow
-their launches as they did; ranks with a template in common begin each repetition together.
+Make a trace of any size from real ones. Every rank repeats what a process of a template did, with times that vary.
+The order of all begins and ends in a process stays, so calls nest and kernels follow their launches as before; ranks
+with the same template begin each repetition together.
 """
+
+
+def _number(text: str) -> int:
+    """Return a whole number from 0 on; 1e9 is one. Raises ValueError."""
+    try:
+        number = int(text) if text.isdecimal() else int(float(text))
+    except (ValueError, OverflowError):
+        number = -1
+    if number < 0:
+        raise ValueError(f"'{text}' is not a whole number from 0 on, such as 1000000 or 1e9")
+    return number
+
+
+_OPTIONS = (
+    Option("output", "Name of the trace to make.", also=("-o",), metavar="NAME", required=True),
+    Option("ranks", "Number of ranks (processes).", int, 1, least=1, metavar="N"),
+    Option(
+        "spans", "Approximate number of spans in all ranks: 1000000 or 1e9.", parse=_number, metavar="M", required=True
+    ),
+    Option("seed", "The same seed makes the same trace.", int, 0, least=0, metavar="S"),
+    Option("stalls", "Number of stalls in each rank.", int, 0, least=0, metavar="N"),
+    Option("stall_ms", "Length of a stall.", float, 20.0, unit="ms"),
+    Option("straggler", "This rank is slower than the others.", int, least=0, metavar="RANK"),
+    Option("slower", "Factor by which the straggler is slower.", float, 1.3, metavar="X"),
+    Option("only_spans", "Leave out attributes and marks, for the smallest trace.", bool, False),
+)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line and generate; the path of the trace goes to stdout."""
-    reader = Parser(prog="strobe generate", description=_DESCRIPTION, epilog=EXIT_CODES, allow_abbrev=False)
-    reader.add_argument("templates", nargs="+", metavar="TEMPLATE", help="traces: the ranks repeat their processes")
-    reader.add_argument("-o", "--output", metavar="NAME", required=True, help="the trace to make")
-    reader.add_argument("--ranks", type=_number, default=1, metavar="N", help="ranks (processes; default 1)")
-    reader.add_argument("--spans", type=_number, required=True, metavar="M", help="spans in all, about: 1e9 will do")
-    reader.add_argument("--seed", type=int, default=0, metavar="S", help="the same seed makes the same trace")
-    reader.add_argument("--stalls", type=_number, default=0, metavar="N", help="stand still so often in each rank")
-    reader.add_argument("--stall-ms", type=float, default=20.0, metavar="MS", help="for so long (default 20)")
-    reader.add_argument("--straggler", type=_number, metavar="RANK", help="this rank takes longer for everything")
-    reader.add_argument("--slower", type=float, default=1.3, metavar="X", help="so many times longer (default 1.3)")
-    reader.add_argument("--only-spans", action="store_true", help="no attributes, no marks: the least bytes")
+    reader = reading("generate", _DESCRIPTION)
+    reader.add_argument("templates", nargs="+", metavar="TEMPLATE", help="Traces whose processes the ranks repeat.")
+    add_options(reader, _OPTIONS)
     arguments = reader.parse_args(words)
-    if arguments.ranks < 1:
-        raise UsageError("--ranks: a trace has at least one rank")
     if arguments.straggler is not None and arguments.straggler >= arguments.ranks:
         raise UsageError(f"--straggler: there is no rank {arguments.straggler}; ranks count from 0")
-    if arguments.seed < 0 or not 0 < arguments.slower < 1e6 or not 0 < arguments.stall_ms < 1e9:
-        raise UsageError("--seed, --slower and --stall-ms take numbers above 0")
+    if not 0 < arguments.slower < 1e6 or not 0 < arguments.stall_ms < 1e9:
+        raise UsageError("--slower and --stall take values above 0")
 
     from pathlib import Path
 
+    from strobe.api.trace import open_trace
     from strobe.model.units import format_bytes, format_count
-    from strobe.store.archive import SUFFIX
-    from strobe.store.generate import Plan, generate
-    from strobe.store.trace import open_trace
+    from strobe.trace.archive import SUFFIX
+    from strobe.trace.derived.generate import Plan, generate
 
     name = arguments.output if arguments.output.endswith(SUFFIX) else arguments.output + SUFFIX
     plan = Plan(
@@ -70,17 +86,6 @@ def run(words: list[str]) -> int:
     shown = f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}"
     print(f"strobe: {shown}", file=sys.stderr)
     return 0
-
-
-def _number(text: str) -> int:
-    """Return a whole number; 1e9 is one. Raises argparse.ArgumentTypeError where it is none from 0 on."""
-    try:
-        number = int(text) if text.isdecimal() else int(float(text))
-    except (ValueError, OverflowError):
-        number = -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 0 on, like 1000000 or 1e9")
-    return number
 
 
 VERB = Verb("generate", "Make a trace of any size from real ones, for benchmarks and tests", run)

@@ -1,38 +1,48 @@
 # ruff: noqa: N999 - the file is named as the verb
-"""`strobe import FILE...`: make a trace of other tools' files, several of them one (the ranks of a job)."""
+"""`strobe import FILE...`: make one trace from files of other tools, for example those of all ranks of a job."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from strobe.cli.options import EXIT_CODES, Parser
+from strobe.cli.options import add_options, reading
 from strobe.errors import TraceError, UsageError
+from strobe.model.option import Option
 from strobe.model.verb import Verb
+
+_OPTIONS = (
+    Option("output", "Name of the trace to make. Default: FILE.strobe beside the file.", also=("-o",), metavar="NAME"),
+    Option(
+        "ranks", "Rank of each file, if the files do not contain it.", int, least=0, items=1 << 20, metavar="A,B,..."
+    ),
+)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line and import; the path of the trace goes to stdout."""
-    reader = Parser(prog="strobe import", description=__doc__, epilog=EXIT_CODES, allow_abbrev=False)
-    reader.add_argument("files", nargs="+", metavar="FILE", help="files, folders or archives; those of ranks together")
-    reader.add_argument("-o", "--output", metavar="NAME", help="the trace to make (default: FILE.strobe beside it)")
-    reader.add_argument("--ranks", metavar="A,B,...", help="ranks of the files, where they do not tell")
+    reader = reading("import", __doc__)
+    reader.add_argument(
+        "files", nargs="+", metavar="FILE", help="Files, folders or archives; give the files of all ranks together."
+    )
+    add_options(reader, _OPTIONS)
     arguments = reader.parse_args(words)
 
-    from strobe.store import imports
-    from strobe.store.archive import SUFFIX
-    from strobe.store.trace import open_trace
+    from strobe.api import imports
+    from strobe.api.trace import open_trace
+    from strobe.trace.archive import SUFFIX
 
     paths = [Path(name) for name in arguments.files]
     for path in paths:
         if not path.exists():
             raise TraceError(f"no such file: '{path}'")
     if len(paths) > 1 and arguments.output is None:
-        raise UsageError("several files make one trace: name it", do="strobe import a.json b.json -o job.strobe")
-    ranks = _ranks(arguments.ranks)
+        raise UsageError(
+            "several files become one trace, which needs a name", do="strobe import a.json b.json -o job.strobe"
+        )
     name = arguments.output or str(paths[0]) + SUFFIX
     folder = Path(name if name.endswith(SUFFIX) else name + SUFFIX)
-    made = imports.imported(paths, folder, ranks=ranks)
+    made = imports.imported(paths, folder, ranks=list(arguments.ranks) if arguments.ranks else None)
     trace = open_trace(made)
     print(made)
     info = trace.info
@@ -41,13 +51,4 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _ranks(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        raise UsageError(f"'{text}' is no list of ranks", do="One number a file: --ranks 0,1,2,3") from None
-
-
-VERB = Verb("import", "Make a trace of other tools' files", run)
+VERB = Verb("import", "Make a trace from files of other tools", run)

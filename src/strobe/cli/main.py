@@ -1,4 +1,4 @@
-"""`strobe`: picks the verb. Verbs are the files of this folder and all analyses."""
+"""`strobe`: picks the verb. Each file of this folder and each analysis is one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 from strobe import registry
 from strobe.errors import StrobeError, UsageError
+from strobe.model import exit_codes
 
 EXAMPLES = """\
 strobe records a program, finds the loop that dominates it, and shows where the time goes.
@@ -16,14 +17,15 @@ strobe records a program, finds the loop that dominates it, and shows where the 
   strobe operators --top 10            which operators take the time (of the last run)
   strobe summary train.strobe --json   any answer as data: --json, --csv, --format md
 """
-# The order in which people meet the verbs; what is not listed here comes behind, by name.
+# The order in which people meet the verbs; the others follow by name.
 _ORDER = ("summary", "steps", "operators", "profile", "sql", "info", "view")
 
 
 class _PandasLater:
-    """Says no to the first two imports of pandas: those are pyarrow's, of its Python and of its C++ part, which only
-    want to know whether their first array is one of pandas, and wait a second for the answer. Whoever needs pandas asks
-    again, and gets it.
+    """Refuses the first two imports of pandas, which cost a second.
+
+    They come from pyarrow (its Python and its C++ part), which only checks whether its first array belongs to pandas.
+    Code that needs pandas imports it again, and gets it.
     """
 
     def __init__(self) -> None:
@@ -44,7 +46,10 @@ def entry_point() -> None:
 
 
 def main(words: list[str]) -> int:
-    """Run one command; return its exit code. The user's mistakes are one sentence on stderr, never a traceback."""
+    """Run one command; return its exit code (`model/exit_codes.py`).
+
+    What the user can mend is one sentence on stderr. Only a bug in strobe prints a traceback.
+    """
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -52,71 +57,102 @@ def main(words: list[str]) -> int:
     except StrobeError as error:
         print(f"strobe: {error}", file=sys.stderr)
         return error.exit_code
-    except (FileNotFoundError, SystemError):  # 3.13.0 raises SystemError for a module's missing attribute there
-        try:
-            os.getcwd()
-        except FileNotFoundError:
-            print("strobe: the folder that you are in has been removed: change into another one", file=sys.stderr)
-            return StrobeError.exit_code
-        raise
-    except BrokenPipeError:
-        # The reader of our output has left (`strobe ... | head`): nothing is wrong, and Python must not complain at
-        # exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except BrokenPipeError:  # the reader of the output has left (`strobe ... | head`): nothing is wrong
+        _drop_output()
+        return exit_codes.READER_LEFT
     except KeyboardInterrupt:
-        return 130
+        return exit_codes.INTERRUPTED
+    except Exception as error:
+        if sentence := _of_the_system(error):
+            print(f"strobe: {sentence}", file=sys.stderr)
+            _drop_output()
+            return exit_codes.NOT_RECORDED if words[:1] == ["run"] else exit_codes.FAILED
+        import traceback
+
+        traceback.print_exc()
+        print("strobe: this is a bug in strobe; please report it with the lines above", file=sys.stderr)
+        return exit_codes.INTERNAL
+
+
+def _of_the_system(error: Exception) -> str:
+    """Return what the operating system refused, as a sentence; "" for errors of other kinds."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:  # 3.13.0 raises SystemError for a module's missing attribute there
+        return "the current folder has been removed: change into another one"
+    if not isinstance(error, OSError) or not error.strerror:
+        return ""
+    where = f"'{error.filename}'" if error.filename else "the output"
+    return f"cannot read or write {where}: {error.strerror}"
+
+
+def _drop_output() -> None:
+    """Send what is still buffered for stdout nowhere, so that Python does not fail on it again at exit."""
+    from contextlib import suppress
+
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(short_help())
-        return 0
+        return exit_codes.OK
     if words[0] in ("-H", "--help-all"):
         print(long_help())
-        return 0
+        return exit_codes.OK
     if words[0] in ("-V", "--version"):
         from strobe import __version__
 
         print(f"strobe {__version__}")
-        return 0
+        return exit_codes.OK
     verbs, analyses = registry.names("cli"), registry.names("analyses")
     first, rest = words[0], words[1:]
-    if first not in verbs and first not in analyses:
+    if _module(first) not in {*verbs, *analyses}:
         if not _names_a_trace(first):
-            raise UsageError(
-                f"no verb or trace '{first}'{_did_you_mean(first, [*verbs, *analyses])}", do="strobe --help"
-            )
+            near = _did_you_mean(first, [spelled(name) for name in (*verbs, *analyses)])
+            raise UsageError(f"'{first}' is neither a verb nor a trace{near}", do="strobe --help")
         # `strobe FILE` is its summary, and `strobe FILE VERB ...` reads as well as `strobe VERB FILE ...`.
         if first.endswith(".py") and os.path.isfile(first):
-            raise UsageError(f"'{first}' is a Python script, no trace", do=f"To record it: strobe run {first}")
-        verb = rest.pop(0) if rest and rest[0] in {*verbs, *analyses} - {"run"} else "summary"
+            raise UsageError(f"'{first}' is a Python script, not a trace", do=f"To record it: strobe run {first}")
+        verb = rest.pop(0) if rest and _module(rest[0]) in {*verbs, *analyses} - {"run"} else "summary"
         first, rest = verb, [first, *rest]
-    if first in verbs:
+    name = _module(first)
+    if name in verbs:
         from strobe.model.verb import Verb
 
-        plugin = registry.load("cli", first)
+        plugin = registry.load("cli", name)
         assert isinstance(plugin, Verb)
         return plugin.run(rest)
     from strobe.cli.options import answer
     from strobe.model.plugins import Analysis
 
-    analysis = registry.load("analyses", first)
+    analysis = registry.load("analyses", name)
     assert isinstance(analysis, Analysis)
-    return answer(first, analysis, rest)
+    return answer(spelled(name), analysis, rest)
+
+
+def spelled(name: str) -> str:
+    """Return the verb of a plug-in: `gpu-trace` for `gpu_trace.py`."""
+    return name.replace("_", "-")
+
+
+def _module(verb: str) -> str:
+    """Return the plug-in of a verb; the spelling of Python, `gpu_trace`, is a verb, too."""
+    return verb.replace("-", "_")
 
 
 def short_help() -> str:
     """Return at most 24 lines: examples first, then the verbs. Imports no verb."""
-    looking = {*registry.names("cli"), *registry.names("analyses")} - {"run", "config"}
+    looking = {spelled(name) for name in (*registry.names("cli"), *registry.names("analyses"))} - {"run", "config"}
     ordered = [verb for verb in _ORDER if verb in looking] + sorted(looking - {*_ORDER})
     return f"""{EXAMPLES}
 record   run [options] SCRIPT [arguments]   also: -m MODULE, -c CODE, -- COMMAND
 look     {_wrapped(ordered)}
 
-Names of runs: a path, last, last~1. `strobe FILE` is `strobe summary FILE`.
-Readers take --json --csv --format --where --sort --top --columns -o; stdout is data, stderr is talk.
-Exit codes of readers: 0 ok, 1 finding, 2 usage, 3 inconclusive, 4 unreadable input, 5 partial.
+A run is a path, last, or last~1. `strobe FILE` is `strobe summary FILE`.
+Readers take --json --csv --format --where --sort --top --columns -o. Data goes to stdout, messages to stderr.
+{exit_codes.SHORT}
 `run` ends as the program ended; 125 if recording could not start, 126 or 127 if the program could not.
 More: strobe VERB --help, strobe --help-all"""
 
@@ -141,7 +177,7 @@ def long_help() -> str:
         for name in registry.names(kind):
             plugin = registry.load(kind, name)
             assert isinstance(plugin, (Analysis, Verb))
-            lines.append(f"{name:12} {plugin.question if isinstance(plugin, Analysis) else plugin.help}")
+            lines.append(f"{spelled(name):12} {plugin.question if isinstance(plugin, Analysis) else plugin.help}")
     return "\n".join(lines)
 
 

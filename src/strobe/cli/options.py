@@ -1,4 +1,4 @@
-"""What all reading verbs share: their options, and how a table leaves (stdout is data only, talk goes to stderr)."""
+"""Shared by all reading verbs: their options, and the output of tables. Data goes to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import sys
 from collections.abc import Callable, Sequence
 
 from strobe.errors import RecordError, StrobeError, UsageError
+from strobe.model import exit_codes
+from strobe.model.durations import duration_ns
+from strobe.model.option import Option
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
 if TYPE_CHECKING:
     from typing import TextIO, TypedDict
 
-    from strobe.model.plugins import Analysis, Option
-    from strobe.store.table import Table
-    from strobe.store.trace import Trace
+    from strobe.api.trace import Trace
+    from strobe.model.plugins import Analysis
+    from strobe.tables.table import Table
 
     class Workers(TypedDict):
-        """Who answers: see `open_trace`."""
+        """Arguments of `open_trace` for the workers that answer."""
 
         jobs: int | None
         scheduler: str
@@ -28,19 +31,18 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "csv", "md", "nvprof")
 _PIECE = 1 << 15
-EXIT_CODES = "Exit codes: 0 ok, 1 finding, 2 usage, 3 inconclusive, 4 unreadable input, 5 partial."
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints look like all our others."""
+    """A parser whose errors look like all other errors of strobe."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        """Raise instead of leaving: the main function ends with exit code 2."""
-        raise UsageError(message, do=f"{self.format_usage().strip()}\n  More: {self.prog} --help")
+        """Raise instead of exiting: the main function ends with exit code 2."""
+        raise UsageError(message, do=f"More: {self.prog} --help")
 
 
 def verbatim(verb: str, description: str, usage: str | None = None, epilog: str | None = None) -> Parser:
-    """Return a parser for a verb whose description and epilog are shown as they are written."""
+    """Return a parser for a verb whose description and epilog keep their line breaks."""
     return Parser(
         prog=f"strobe {verb}",
         usage=usage,
@@ -51,38 +53,59 @@ def verbatim(verb: str, description: str, usage: str | None = None, epilog: str 
     )
 
 
-def parser(verb: str, description: str) -> Parser:
-    """Return a parser for a reading verb with the options that all of them have."""
-    result = Parser(prog=f"strobe {verb}", description=description, epilog=EXIT_CODES, allow_abbrev=False)
-    result.add_argument(
-        "trace", nargs="?", default="last", metavar="TRACE", help="a path, or last (default), last~1, ..."
-    )
+def reading(verb: str, description: str | None, epilog: str = "") -> Parser:
+    """Return a parser for a verb that reads traces: its help ends with the exit codes."""
+    epilog = f"{epilog} {exit_codes.SHORT}".strip()
+    return Parser(prog=f"strobe {verb}", description=description, epilog=epilog, allow_abbrev=False)
+
+
+def parser(verb: str, description: str | None) -> Parser:
+    """Return a parser for a verb that answers a question to one trace with a table."""
+    result = reading(verb, description)
+    add_trace(result)
     add_output(result)
     return result
 
 
+def add_trace(target: argparse.ArgumentParser) -> None:
+    """Add the argument that names the trace."""
+    target.add_argument(
+        "trace", nargs="?", default="last", metavar="TRACE", help="Path of a trace, or last (default), last~1, ..."
+    )
+
+
+OUTPUT = Option("output", "Write to this file instead of stdout.", also=("-o",), metavar="FILE")
+_OUTPUT = (
+    Option("format", "Form of the table. Default: table on a terminal, tab-separated text in a pipe.", choices=FORMATS),
+    OUTPUT,
+)
+_ROWS_AND_COLUMNS = (
+    Option(
+        "where",
+        "Keep only rows for which this expression is true: \"calls > 10 and name like 'aten::%'\".",
+        metavar="SQL",
+    ),
+    Option(
+        "sort",
+        "Sort by this column: numbers from large to small, text from A to Z; COLUMN:asc or COLUMN:desc to choose.",
+        metavar="COLUMN",
+    ),
+    Option("top", "Show only the first N rows (0: all rows).", int, least=0, metavar="N"),
+    Option("columns", "Show only these columns, in this order (all: every column).", metavar="A,B,..."),
+)
+
+
 def add_output(target: argparse.ArgumentParser) -> None:
-    """Add the options that say how a table leaves, and which part of it."""
+    """Add the options for the form of a table, its rows and its columns."""
     out = target.add_argument_group("output")
-    out.add_argument(
-        "--format", choices=FORMATS, help="table (terminal), tab-separated text (pipe) unless said otherwise"
-    )
-    out.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
-    out.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
-    out.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
-    rows = target.add_argument_group("rows and columns")
-    rows.add_argument(
-        "--where", metavar="SQL", help="keep rows for which this holds: \"calls > 10 and name like 'aten::%%'\""
-    )
-    rows.add_argument(
-        "--sort", metavar="COLUMN", help="numbers from large to small; COLUMN:asc or COLUMN:desc to choose"
-    )
-    rows.add_argument("--top", type=int, metavar="N", help="first N rows; 0 for all")
-    rows.add_argument("--columns", metavar="A,B,...", help="only these, in this order")
+    add_options(out, _OUTPUT)
+    for form in ("json", "csv"):
+        out.add_argument(f"--{form}", dest="format", action="store_const", const=form, help=f"Same as --format {form}.")
+    add_options(target.add_argument_group("rows and columns"), _ROWS_AND_COLUMNS)
 
 
 def program_at(words: Sequence[str], reader: Parser) -> int:
-    """Return where the options of a verb end and the program begins: a script, -m, -c, or --."""
+    """Return the index of the first word of the program: a script, -m, -c, or --."""
     takes_value = {flag for action in reader._actions for flag in action.option_strings if action.nargs is None}
     at = 0
     while at < len(words):
@@ -94,7 +117,7 @@ def program_at(words: Sequence[str], reader: Parser) -> int:
 
 
 def check_script(verb: str, program: Sequence[str]) -> None:
-    """Refuse what is not there, and what no Python can run: no trace is made of nothing."""
+    """Refuse a program that does not exist or that Python cannot run, before a trace is made."""
     from strobe.record.launch import is_command
 
     script = program[0]
@@ -104,156 +127,220 @@ def check_script(verb: str, program: Sequence[str]) -> None:
         near = f"{script}.py" if os.path.isfile(f"{script}.py") else "SCRIPT [arguments]"
         raise RecordError(
             f"no such script or command: '{script}'",
-            do=f"strobe {verb} {near}; -m MODULE; -- COMMAND, which is a path or on PATH",
-            exit_code=2,
+            do=f"Use strobe {verb} {near}, -m MODULE, or -- COMMAND (a path, or a name on PATH).",
+            exit_code=exit_codes.USAGE,
         )
     if _is_machine_code(script) or script.endswith(".sh"):
         path = script if "/" in script else f"./{script}"
-        raise RecordError(f"'{script}' is no Python script", do=f"To run it: strobe {verb} -- {path}", exit_code=2)
+        raise RecordError(
+            f"'{script}' is not a Python script",
+            do=f"To run it: strobe {verb} -- {path}",
+            exit_code=exit_codes.USAGE,
+        )
 
 
 def _is_machine_code(path: str) -> bool:
-    """Whether a file is a program for Linux. Pipes (`<(...)`) are not read: they are read once."""
+    """Return whether a file is a Linux program. Pipes (`<(...)`) are not read, because they can be read only once."""
     if not os.path.isfile(path):
         return False
     try:
         with open(path, "rb") as stream:
             return stream.read(4) == b"\x7fELF"
-    except OSError:  # Python says what is wrong
+    except OSError:  # Python reports the error
         return False
 
 
-def add_options(target: argparse._ArgumentGroup, options: Sequence[Option]) -> None:
-    """Add the options of an analysis to a parser."""
+def add_options(target: argparse._ActionsContainer, options: Sequence[Option]) -> None:
+    """Add options to a parser, or to a group of one."""
     for option in options:
-        flag = "--" + option.name.replace("_", "-")
-        # argparse formats help with %, so a percent sign of ours must be doubled.
-        text = option.help.replace("%", "%%")
-        if option.type is bool:
-            target.add_argument(flag, *option.also, dest=option.name, action="store_true", help=text)
-            continue
+        add_option(target, option)
+
+
+def add_option(target: argparse._ActionsContainer, option: Option, *, unread: bool = False) -> None:
+    """Add one option. `unread`: keep its text, and None where it is not given: other places may give it, too."""
+    short = [name for name in option.also if not name.startswith("--")]
+    flags = [*short, option.flag, *(name for name in option.also if name not in short)]
+    # argparse formats help with %, so a percent sign of ours must be doubled.
+    text = option.help.replace("%", "%%")
+    if option.kind == "flag":
         target.add_argument(
-            flag,
-            *option.also,
-            dest=option.name,
-            type=option.type,
-            default=option.default,
-            choices=option.choices or None,
-            help=text,
+            *flags, dest=option.keyword, action="store_true", default=None if unread else False, help=text
         )
-        for choice in option.choices if option.flags else ():
-            target.add_argument(
-                "--" + choice, dest=option.name, action="store_const", const=choice, help=argparse.SUPPRESS
-            )
+        if unread:
+            no = f"--no-{option.name}"
+            target.add_argument(no, dest=option.keyword, action="store_false", default=None, help=argparse.SUPPRESS)
+        return
+    if option.default_text:
+        text += f" [default: {option.default_text.replace('%', '%%')}]"
+    choices = "{" + ",".join(option.choices) + "}" if option.choices else ""
+    default: object = None if unread else [] if option.many else option.default
+    metavar = option.metavar or choices or ("TIME" if option.unit else option.flag[2:].upper())
+
+    def add(flags: Sequence[str], default: object, help: str) -> None:
+        target.add_argument(
+            *flags,
+            dest=option.keyword,
+            action="append" if option.many else "store",
+            type=str if unread else _reader(option),
+            metavar=metavar,
+            required=option.required,
+            default=default,
+            help=help,
+        )
+
+    add(flags, default, text)
+    named = "--" + option.name.replace("_", "-")
+    if named not in flags:  # Python's name has the unit
+        add([named], argparse.SUPPRESS, argparse.SUPPRESS)
+    for choice in option.choices if option.flags else ():
+        same = f"Same as {option.flag} {choice}."
+        target.add_argument("--" + choice, dest=option.keyword, action="store_const", const=choice, help=same)
+
+
+def _reader(option: Option) -> Callable[[str], object]:
+    def read(text: str) -> object:
+        try:
+            return option.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
 
 
 def add_part(target: argparse.ArgumentParser) -> None:
     """Add the options that choose a part of a trace."""
-    part = target.add_argument_group("a part of it (both ends are in it)")
-    part.add_argument("--ranks", metavar="A-B", help="these ranks, with their children")
-    part.add_argument("--steps", metavar="A-B", help="these steps of every process")
-    part.add_argument("--time", metavar="A-B", help="this stretch since the begin: 1.5s-2s, 10ms-20ms (s if no unit)")
+    add_options(
+        target.add_argument_group("part of the trace (both ends are included)"),
+        (
+            Option("ranks", "These ranks, with their child processes.", parse=_range, metavar="A-B"),
+            Option("steps", "These steps of every process.", parse=_range, metavar="A-B"),
+            Option(
+                "time",
+                "This time since the start: 1.5s-2s, 10ms-20ms, 1min-2min. Numbers without a unit are seconds.",
+                parse=_times,
+                metavar="A-B",
+            ),
+        ),
+    )
+
+
+def add_gate(target: argparse._ActionsContainer, what: str) -> None:
+    """Add the option that makes a verb end with 1 where `what` holds: for scripts and continuous integration."""
+    add_option(target, Option("fail_on_findings", f"End with exit code 1 if {what}.", bool, False))
+
+
+def gated(arguments: argparse.Namespace, found: bool) -> int:
+    """Return the exit code of a verb with `add_gate`; `found`: whether there is something to fail on."""
+    return exit_codes.FINDINGS if found and arguments.fail_on_findings else exit_codes.OK
 
 
 def add_workers(target: argparse.ArgumentParser) -> None:
-    """Add the options that say who answers a question to many ranks."""
-    workers = target.add_argument_group("who answers (docs/how-to/cluster.md)")
-    workers.add_argument(
-        "--jobs", type=int, metavar="N", help="processes; default: as many as CPUs for big traces; with --cluster: jobs"
+    """Add the options for the workers that answer a question to many ranks."""
+    add_options(
+        target.add_argument_group("workers (docs/how-to/cluster.md)"),
+        (
+            Option(
+                "jobs",
+                "Number of processes, or of jobs with --cluster. Default: one per CPU for large traces.",
+                int,
+                least=1,
+                metavar="N",
+            ),
+            Option("scheduler", "Use the workers of this Dask scheduler.", default="", metavar="ADDRESS"),
+            Option("cluster", "Start workers as jobs of a cluster: slurm.", default="", metavar="KIND"),
+            Option(
+                "cluster_option",
+                "Pass to dask-jobqueue: queue, account, cores, memory, walltime, ... Can be repeated.",
+                parse=_key_and_value,
+                many=",",
+                metavar="KEY=VALUE",
+            ),
+        ),
     )
-    workers.add_argument("--scheduler", default="", metavar="ADDRESS", help="the workers of this Dask scheduler")
-    workers.add_argument("--cluster", default="", metavar="KIND", help="workers started as jobs of a cluster: slurm")
-    workers.add_argument(
-        "--cluster-option",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="for dask-jobqueue: queue, account, cores, memory, walltime, ...; again for each",
-    )
+
+
+def _key_and_value(text: str) -> tuple[str, str | int]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ValueError(f"'{text}' is not KEY=VALUE, for example queue=short")
+    return key, int(value) if value.isdecimal() else value
 
 
 def workers_of(arguments: argparse.Namespace) -> Workers:
-    """Return what the options of `add_workers` say, as arguments for `open_trace`."""
-    options: dict[str, str | int] = {}
-    for each in arguments.cluster_option:
-        key, equals, value = each.partition("=")
-        if not equals or not key:
-            raise UsageError(f"--cluster-option: '{each}' is no option", do="--cluster-option queue=short")
-        options[key] = int(value) if value.isdecimal() else value
+    """Return the values of the options of `add_workers`, as arguments for `open_trace`."""
     return {
         "jobs": arguments.jobs,
         "scheduler": arguments.scheduler,
         "cluster": arguments.cluster,
-        "cluster_options": options,
+        "cluster_options": dict(arguments.cluster_option),
     }
 
 
 def part_of(trace: Trace, arguments: argparse.Namespace) -> Trace:
-    """Return the part of a trace that the options of `add_part` say."""
-    ranks, steps = _range(arguments.ranks, "--ranks"), _range(arguments.steps, "--steps")
-    time_ns = _times(arguments.time)
-    if ranks is None and steps is None and time_ns is None:
+    """Return the part of a trace that the options of `add_part` choose."""
+    if arguments.ranks is arguments.steps is arguments.time is None:
         return trace
-    return trace.part(ranks=ranks, steps=steps, time_ns=time_ns)
+    return trace.part(ranks=arguments.ranks, steps=arguments.steps, time_ns=arguments.time)
 
 
-def _range(text: str | None, option: str) -> tuple[int, int] | None:
-    if text is None:
-        return None
+def _range(text: str) -> tuple[int, int]:
     first, dash, last = text.partition("-")
     try:
-        found = int(first), int(last if dash else first)
+        ends = int(first), int(last if dash else first)
     except ValueError:
-        raise UsageError(f"{option}: '{text}' is no range", do=f"{option} 10-20, or {option} 10") from None
-    if found[0] > found[1]:
-        raise UsageError(f"{option}: {text} ends before it begins")
-    return found
+        raise ValueError(f"'{text}' is not a range, such as 10-20 or 10") from None
+    if ends[0] > ends[1]:
+        raise ValueError(f"{text} ends before it begins")
+    return ends
 
 
-def _times(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    import re
-    from decimal import Decimal
-
-    match = re.fullmatch(r"([\d.]+)(ns|us|ms|s)?-([\d.]+)(ns|us|ms|s)?", text)
+def _times(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    unit = last.lstrip("0123456789.")
     try:
-        if match is None:
-            raise ValueError
-        unit = match[4] or match[2] or "s"
-        sizes = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}
-        begin, end = (int(Decimal(n) * sizes[u or unit]) for n, u in ((match[1], match[2]), (match[3], match[4])))
-    except (ValueError, ArithmeticError):
-        raise UsageError(f"--time: '{text}' is no stretch of time", do="--time 1.5s-2s, --time 10ms-20ms") from None
-    if begin >= end:
-        raise UsageError(f"--time: {text} ends before it begins")
-    return begin, end
+        begin_ns, end_ns = duration_ns(first, unit or "s"), duration_ns(last, "s")
+    except ValueError:
+        raise ValueError(f"'{text}' is not a time span, such as 1.5s-2s or 10ms-20ms") from None
+    if begin_ns >= end_ns:
+        raise ValueError(f"{text} ends before it begins")
+    return begin_ns, end_ns
 
 
 def answer(verb: str, analysis: Analysis, words: list[str]) -> int:
-    """Run an analysis as a verb of the command line."""
+    """Run an analysis as a verb."""
+    from strobe.cli.forms import FORMS
+
+    forms = FORMS.get(analysis.name)
     reader = parser(verb, analysis.question)
-    add_options(reader.add_argument_group("this verb"), analysis.options)
+    add_options(reader.add_argument_group("this verb"), (*analysis.options, *(forms.options if forms else ())))
     add_workers(reader)
     arguments = reader.parse_args(words)
-    options = {option.name: getattr(arguments, option.name) for option in analysis.options}
-    from strobe.store.trace import open_trace
+    values = vars(arguments)
+    options = {option.name: values[option.keyword] for option in analysis.options}
+    from strobe.api.trace import open_trace  # after what `--help` prints: this import takes ten times as long
 
     with open_trace(arguments.trace, **workers_of(arguments)) as trace:
+        if forms and forms.answer(trace, options, arguments):
+            return exit_codes.OK
         return emit(trace.ask(analysis.name, **options), arguments)
 
 
 def emit_from(arguments: argparse.Namespace, ask: Callable[[Trace], Table]) -> int:
-    """Open the trace that the arguments name, ask it, and send the answer where they say."""
-    from strobe.store.trace import open_trace
+    """Open the trace of the arguments, ask it, and print the answer as they choose."""
+    from strobe.api.trace import open_trace
 
     return emit(ask(open_trace(arguments.trace)), arguments)
 
 
-def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = None) -> int:
-    """Filter, sort, cut, and print a table as the options of `add_output` say, on stdout. Return the exit code.
+def chooses_rows(arguments: argparse.Namespace) -> bool:
+    """Whether the options of `add_output` ask for rows or columns, which only a table has."""
+    return bool(arguments.where or arguments.sort or arguments.top is not None or arguments.columns)
 
-    Another `stream` than stdout is read by people, terminal or not.
+
+def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = None) -> int:
+    """Filter, sort, cut, and print a table as the options of `add_output` choose. Return the exit code.
+
+    A `stream` other than stdout gets a table for people, whether it is a terminal or not.
     """
     from strobe.present import text
 
@@ -277,13 +364,12 @@ def emit(table: Table, arguments: argparse.Namespace, stream: TextIO | None = No
 
 
 def write(rendered: str, path: str | None, to: TextIO | None = None) -> None:
-    """Write text to a file, or to a stream (stdout); characters that it cannot show are replaced."""
+    """Write text to a file, or to a stream (stdout), where characters that it cannot show are replaced."""
     if path is None:
         to = to or sys.stdout
         encoding = to.encoding or "utf-8"
         shown = rendered.encode(encoding, "replace").decode(encoding)
-        # In pieces: an unbuffered stdout (python -u) says nothing when a reader that leaves takes only a part of a long
-        # write.
+        # In pieces: an unbuffered stdout (python -u) raises no error when a reader leaves during a long write.
         for at in range(0, len(shown), _PIECE):
             to.write(shown[at : at + _PIECE])
         return
@@ -295,17 +381,15 @@ def write(rendered: str, path: str | None, to: TextIO | None = None) -> None:
 
 
 def arranged(table: Table, arguments: argparse.Namespace) -> Table:
-    """Return the rows and columns of a table that the options of `add_output` choose, in their order."""
+    """Return the rows and columns of a table that the options of `add_output` choose."""
     if arguments.where:
         table = table.filter(arguments.where)
     if arguments.sort:
         column, _, order = arguments.sort.partition(":")
         if order not in ("", "asc", "desc"):
-            raise UsageError(f"'{arguments.sort}': order is asc or desc")
+            raise UsageError(f"'{order}' is not an order", do=f"--sort {column}:asc or --sort {column}:desc")
         table = table.sort(column, descending={"": None, "asc": False, "desc": True}[order])
     if arguments.top:
-        if arguments.top < 0:
-            raise UsageError("--top counts rows: 0 for all")
         table = table.head(arguments.top)
     if arguments.columns and arguments.columns != "all":
         table = table.select([name.strip() for name in arguments.columns.split(",")])

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from strobe.record.options import GROUPS, OPTIONS, Option, yes_or_no
+from strobe.cli.options import add_option
+from strobe.record.option_table import OPTIONS
+from strobe.record.options import GROUPS
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:
-    """Add every option of the table to a parser, by group. What is not given is None: other places may say it."""
+    """Add every option of the table to a parser, by group. Its text is read later: other places may give it, too."""
     for group, title in GROUPS.items():
-        options = [option for option in OPTIONS.values() if option.group == group]
-        target = parser.add_argument_group(title) if options else parser
-        for option in options:
-            _add(target, option)
+        target = parser.add_argument_group(title)
+        for option in OPTIONS.values():
+            if option.group == group:
+                add_option(target, option, unread=True)
 
 
 def given(arguments: argparse.Namespace) -> dict[str, str]:
     """Return the text of the options that stood on the command line, by name."""
-    texts = {}
+    texts: dict[str, str] = {}
+    values = vars(arguments)
     for name, option in OPTIONS.items():
-        value = getattr(arguments, option.keyword)
+        value = values[option.keyword]
         if isinstance(value, list):
             value = option.many.join(value)
         elif isinstance(value, bool):
@@ -28,18 +31,3 @@ def given(arguments: argparse.Namespace) -> dict[str, str]:
         if value is not None:
             texts[name] = value
     return texts
-
-
-def _add(target: argparse._ActionsContainer, option: Option) -> None:
-    flags = (*option.flags, f"--{option.name}")
-    # argparse formats help with %, so a percent sign of ours must be doubled.
-    text = option.help.replace("%", "%%")
-    if option.parse is yes_or_no:
-        target.add_argument(*flags, dest=option.keyword, action="store_true", default=None, help=text)
-        no = f"--no-{option.name}"
-        target.add_argument(no, dest=option.keyword, action="store_false", default=None, help=argparse.SUPPRESS)
-        return
-    if option.default:
-        text += f" ({option.default.replace('%', '%%')})"
-    action = "append" if option.many else "store"
-    target.add_argument(*flags, dest=option.keyword, action=action, metavar=option.metavar, help=text)

@@ -1,4 +1,4 @@
-"""`strobe run SCRIPT`: records an unchanged program, prints a summary to stderr, and ends as the program ended."""
+"""`strobe run SCRIPT`: record an unchanged program, print a summary to stderr, and end as the program ended."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ from collections.abc import Mapping
 from strobe.cli.options import Parser, check_script, program_at, verbatim
 from strobe.cli.recording_options import add_recording_options, given
 from strobe.errors import StrobeError, UsageError
+from strobe.model.option import yes_or_no
 from strobe.model.verb import Verb
 from strobe.record.folder import expand
 from strobe.record.option_layers import settle
-from strobe.record.options import Setting, traced_adapters, unknown_variables, yes_or_no
+from strobe.record.option_table import traced_adapters, unknown_variables
+from strobe.record.options import Setting
 
 _DESCRIPTION = """\
-Record a program as it is: its output, exit code, signals, sys.argv and working directory stay what they are.
+Record a program without changing it: its output, exit code, signals, sys.argv and working directory stay the same.
 """
 _WHAT = """\
-what to run (options of strobe come before it):
+program (after the options of strobe):
   SCRIPT [arguments]      -m MODULE [arguments]      -c CODE [arguments]      -- COMMAND [arguments]
-  mpirun, torchrun and other commands on the path need no --, where no file here has that name
+  mpirun, torchrun and other commands on PATH need no --, unless a file here has the same name
 
 examples:
   strobe run train.py --epochs 1
   strobe run -o runs/%n-%t --trace=-python torchrun --nproc-per-node 2 train.py
 
-Each option is also STROBE_NAME in the environment and a key of [tool.strobe] in pyproject.toml; strobe config shows
-what counts here. STROBE_DISABLE=1 in the environment: the program runs, nothing is recorded.
+Each option can also be set as STROBE_NAME in the environment and as a key of [tool.strobe] in pyproject.toml; strobe
+config prints the values. With STROBE_DISABLE=1 in the environment the program runs unrecorded.
 """
 
 
 def run(words: list[str]) -> int:
-    """Parse the command line, run the program, complete its trace, talk about it, end as it ended."""
+    """Parse the command line, run the program, complete its trace, print the summary, and end as the program ended."""
     parser = _parser()
     split = program_at(words, parser)
     for at, word in enumerate(words[: split - 1]):
@@ -44,12 +46,12 @@ def run(words: list[str]) -> int:
     options, program = parser.parse_args(words[:split]), words[split:]
     if not program or program in (["--"], ["-m"], ["-c"], ["-m", ""]):
         raise UsageError("nothing to run", do="strobe run SCRIPT [arguments]; more: strobe run --help")
-    from strobe.record import launch, ranks
+    from strobe.record import launch
 
     command = launch.python_command(program)
     try:
         settings = settle(given(options), os.environ, os.getcwd())
-        chosen = traced_adapters(settings, mpi=ranks.calls_mpi(os.environ, command))
+        chosen = traced_adapters(settings, os.environ, command)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -68,26 +70,26 @@ def _parser() -> Parser:
 
 
 def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
-    """Complete the trace and print its summary. What goes wrong here is one sentence: the program's end comes first."""
+    """Complete the trace and print its summary. An error here is only a message: the exit code is the program's."""
     from pathlib import Path
 
     if not os.path.isdir(folder):
-        _talk(f"the trace was removed while the program ran: there is nothing to complete at '{folder}'")
+        _talk(f"the trace '{folder}' was removed while the program ran")
         return
     try:
-        from strobe.store.recover import close_trace
+        from strobe.trace.after_run.closing import close_trace
 
         close_trace(Path(folder))
         _check_clocks(folder)
         if yes_or_no(settings["quiet"].text):
             return
+        from strobe.api.trace import open_trace
         from strobe.present.summary import summarise_soon
         from strobe.present.summary_text import summary_text
         from strobe.present.text import supports
-        from strobe.store.trace import open_trace
 
         for name in unknown_variables(os.environ):
-            _talk(f"{name} in the environment is no option of strobe")
+            _talk(f"{name} in the environment is not an option of strobe")
         summary = summarise_soon(open_trace(folder))
         (Path(folder) / "summary.json").write_text(summary.to_json() + "\n", encoding="utf-8")
         if yes_or_no(settings["json"].text):
@@ -102,26 +104,28 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
 
 
 def _check_clocks(folder: str) -> None:
-    """Where processes of several nodes were recorded: check their clocks by their messages, and repair them."""
+    """Check the clocks of several nodes by their messages, and repair them."""
     from pathlib import Path
 
-    from strobe.store.archive import process_files, read_job
+    from strobe.trace.archive import process_files, read_job
 
     adapters = read_job(Path(folder)).settings.get("adapters")
     if not isinstance(adapters, list) or "mpi" not in adapters or len(process_files(Path(folder))) < 2:
         return
-    from strobe.store.trace import open_trace
-    from strobe.structure.clock_check import CHEAP_ROWS, repair, rows_to_check
+    from strobe.api.trace import open_trace
+    from strobe.ranks.clock_check import CHEAP_ROWS, repair, rows_to_check
 
     trace = open_trace(folder)
     if len(set(trace.clocks)) < 2:
         return
     if rows_to_check(trace) > CHEAP_ROWS:
-        _talk(f"clocks of several nodes were not checked: too many messages. To do so: strobe clocks --repair {folder}")
+        _talk(
+            f"clocks of several nodes were not checked (too many messages); to check: strobe clocks --repair {folder}"
+        )
         return
     repairs = repair(trace)
     if repairs is not None and repairs.points:
-        open_trace(folder).build_pyramid()
+        open_trace(folder).pyramid.build()
 
 
 def _talk(sentence: str) -> None:

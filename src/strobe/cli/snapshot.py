@@ -1,32 +1,33 @@
-"""`strobe snapshot TRACE`: the run on one page, in plain sentences; as text, as JSON, or as one file of HTML."""
+"""`strobe snapshot TRACE`: the run on one page, in plain sentences, as text, JSON or a single HTML file."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 
-from strobe.cli.options import EXIT_CODES, Parser, write
+from strobe.cli.options import OUTPUT, add_options, add_trace, reading, write
+from strobe.model.option import Option
 from strobe.model.verb import Verb
+
+_OPTIONS = (
+    Option("json", "Print the same numbers and sentences as JSON.", bool, False),
+    Option("html", "Write a page for the browser to this file: self-contained, without scripts.", metavar="FILE"),
+    OUTPUT,
+)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line and print the page."""
-    reader = Parser(prog="strobe snapshot", description=__doc__, epilog=EXIT_CODES, allow_abbrev=False)
-    reader.add_argument(
-        "trace", nargs="?", default="last", metavar="TRACE", help="a path, or last (default), last~1, ..."
-    )
-    reader.add_argument("--json", action="store_true", help="the same numbers and sentences as JSON")
-    reader.add_argument(
-        "--html", metavar="FILE", help="write a page for the browser there: one file, without script and network"
-    )
-    reader.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
+    reader = reading("snapshot", __doc__)
+    add_trace(reader)
+    add_options(reader, _OPTIONS)
     arguments = reader.parse_args(words)
 
+    from strobe.api.trace import open_trace
     from strobe.present.snapshot import snapshot
     from strobe.present.snapshot_html import snapshot_html
     from strobe.present.snapshot_text import WIDTH, snapshot_text
     from strobe.present.text import supports
-    from strobe.store.trace import open_trace
 
     page = snapshot(open_trace(arguments.trace))
     if arguments.html:
@@ -42,4 +43,4 @@ def run(words: list[str]) -> int:
     return 0
 
 
-VERB = Verb("snapshot", "The run on one page, in plain sentences", run)
+VERB = Verb("snapshot", "Describe the run on one page, in plain sentences", run)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from strobe.cli.options import emit_from, parser
+from strobe.cli.options import add_option, emit_from, parser
 from strobe.errors import UsageError
+from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _EXAMPLE = 'strobe sql last "select name, sum(self_ns) from totals group by 1 order by 2 desc limit 10"'
 _DESCRIPTION = """\
-Answer one SELECT. Tables: spans (with name, paradigm, role, group, process, thread, step), statistics (of what was
-folded), totals (both, summed up by location and call path), regions, call_paths, locations, processes, metrics,
-quality, and every analysis by its name (operators, steps, ...). Times are nanoseconds.
+Answer one SELECT. Tables: spans (with name, paradigm, role, group, process, thread, step), statistics (of folded
+steps), totals (both, summed up by location and call path), regions, call_paths, locations, processes, metrics,
+quality, and every analysis by the name of its method (operators, gpu_trace, ...). Times are in nanoseconds.
 """
+
+TIMEOUT = Option("timeout_s", "Give up after this time.", float, unit="s")
 
 
 def run(words: list[str]) -> int:
     """Parse the command line, run the query, print the rows."""
     reader = parser("sql", _DESCRIPTION)
-    reader.add_argument("query", nargs="?", metavar="QUERY", help="the query, when a trace is named first")
-    reader.add_argument("--timeout", type=float, metavar="SECONDS", help="give up after this many seconds")
+    reader.add_argument("query", nargs="?", metavar="QUERY", help="The query, if a trace is named first.")
+    add_option(reader, TIMEOUT)
     arguments = reader.parse_args(words)
     # `strobe sql "select ..."` asks the last run.
     if arguments.query is None:
@@ -27,7 +30,7 @@ def run(words: list[str]) -> int:
         raise UsageError(
             "no query given", do='Example: strobe sql last "select name, sum(self_ns) from totals group by 1"'
         )
-    return emit_from(arguments, lambda trace: trace.sql(arguments.query, timeout_s=arguments.timeout))
+    return emit_from(arguments, lambda trace: trace.sql(arguments.query, timeout_s=arguments.timeout_s))
 
 
-VERB = Verb("sql", "Any question, in SQL, read-only", run)
+VERB = Verb("sql", "Answer any question in SQL, read-only", run)

@@ -1,32 +1,38 @@
-"""`strobe summary TRACE`: the verdict, one step and its parts, what to fix, how good the data are."""
+"""`strobe summary TRACE`: the verdict, one step and its parts, findings, and the quality of the data."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 
-from strobe.cli.options import emit, parser, write
+from strobe.cli.options import add_gate, add_options, chooses_rows, emit, gated, parser, write
+from strobe.model.option import Option
 from strobe.model.verb import Verb
+
+_OPTIONS = (
+    Option(
+        "step_level",
+        "Use the iterations of this loop as steps: +1 (around it), -1 (inside), or its name.",
+        metavar="LEVEL",
+    ),
+    Option("step_at", "Begin a step at each event of this name.", metavar="EVENT"),
+)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line and print the summary."""
     reader = parser("summary", __doc__ or "")
     own = reader.add_argument_group("this verb")
-    own.add_argument(
-        "--step-level",
-        metavar="LEVEL",
-        help="a step is an iteration of this loop: +1 (around it), -1 (inside), or its name",
-    )
-    own.add_argument("--step-at", metavar="EVENT", help="a step begins at each event of this name")
+    add_options(own, _OPTIONS)
+    add_gate(own, "a finding is worth fixing (those that are only good to know do not count)")
     arguments = reader.parse_args(words)
 
+    from strobe.api.trace import open_trace
     from strobe.present.summary import summarise
     from strobe.present.summary_text import summary_text
     from strobe.present.text import supports
-    from strobe.store.trace import open_trace
-    from strobe.structure.asked import Asked
-    from strobe.structure.steps import choose_steps
+    from strobe.steps.requested import Asked
+    from strobe.steps.steps import choose_steps
 
     trace = open_trace(arguments.trace)
     if arguments.format == "nvprof":
@@ -36,18 +42,18 @@ def run(words: list[str]) -> int:
         return 0
     choose_steps(trace, Asked(arguments.step_level, arguments.step_at))
     summary = summarise(trace)
-    rows = arguments.where or arguments.sort or arguments.top is not None or arguments.columns
+    rows = chooses_rows(arguments)
     if arguments.format == "json" and not rows:
         write(summary.to_json() + "\n", arguments.output)
-        return 0
-    if arguments.format or rows:
+    elif arguments.format or rows:
         from strobe.present.summary_table import summary_table
 
-        return emit(summary_table(summary), arguments)
-    fancy = arguments.output is not None or supports("─█▌·…", sys.stdout)
-    width = shutil.get_terminal_size((100, 40)).columns if sys.stdout.isatty() else 100
-    write(summary_text(summary, unicode=fancy, width=width), arguments.output)
-    return 0
+        emit(summary_table(summary), arguments)
+    else:
+        fancy = arguments.output is not None or supports("─█▌·…", sys.stdout)
+        width = shutil.get_terminal_size((100, 40)).columns if sys.stdout.isatty() else 100
+        write(summary_text(summary, unicode=fancy, width=width), arguments.output)
+    return gated(arguments, any(not finding.informative for finding in summary.findings))
 
 
-VERB = Verb("summary", "Verdict, one step and its parts, what to fix", run)
+VERB = Verb("summary", "Show the verdict, one step and its parts, and what to fix", run)

@@ -1,4 +1,4 @@
-"""`strobe view [TRACE ...]`: look at runs in the browser. Serves this machine only, by a token, read-only."""
+"""`strobe view [TRACE ...]`: view runs in the browser. Serves this machine only, with a token, read-only."""
 
 from __future__ import annotations
 
@@ -7,51 +7,50 @@ import os
 import sys
 from pathlib import Path
 
-from strobe.cli.options import Parser
-from strobe.errors import StrobeError, UsageError
+from strobe.cli.options import add_options, reading
+from strobe.errors import StrobeError
+from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 TYPE_CHECKING = False  # for type checkers; importing `typing` costs more than the rest of this file
 if TYPE_CHECKING:
-    from strobe.server.library import Source
+    from strobe.server.http.trace_library import Source
 
 _DESCRIPTION = """\
 Open the timeline and the overview of runs in the browser. The page is served from this machine, works offline, and
-only reads the traces. For runs on a machine far away: --remote says how to get there.
+only reads the traces. For traces on another machine, --remote prints the command that reaches it.
 """
 
 
-def _arguments(words: list[str]) -> argparse.Namespace:
-    parser = Parser(prog="strobe view", description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument(
-        "traces", nargs="*", metavar="TRACE", help="paths, folders of runs, or last (default), last~1, ..."
-    )
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any that is free)")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
-    parser.add_argument(
-        "--remote", action="store_true", help="print how to look at it from another machine (ssh), open nothing"
-    )
-    parser.add_argument(
-        "--prefix",
+_OPTIONS = (
+    Option("port", "Port to listen on (0: any free port).", int, 0, least=0, most=65535, metavar="PORT"),
+    Option("host", "Address to listen on. The default serves this machine only.", default="127.0.0.1", metavar="HOST"),
+    Option("no_browser", "Print the address without opening a browser.", bool, False),
+    Option("remote", "Print how to view the page from another machine (ssh); open nothing.", bool, False),
+    Option(
+        "prefix",
+        "Path or address under which a proxy serves the page, for the printed address: /node/n17/{port}.",
         default="",
         metavar="PATH",
-        help="path or address under which a proxy shows the page, for the printed address: /node/n17/{port}",
-    )
+    ),
+    Option("allow_host", "Name by which a proxy addresses this server. Can be repeated.", many=",", metavar="NAME"),
+)
+
+
+def _arguments(words: list[str]) -> argparse.Namespace:
+    parser = reading("view", _DESCRIPTION)
     parser.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME", help="a name that a proxy calls this server by"
+        "traces", nargs="*", metavar="TRACE", help="Paths, folders of runs, or last (default), last~1, ..."
     )
-    arguments = parser.parse_args(words)
-    if not 0 <= arguments.port <= 65535:
-        raise UsageError(f"--port: {arguments.port} is no port", do="--port 8888, or without: any that is free")
-    return arguments
+    add_options(parser, _OPTIONS)
+    return parser.parse_args(words)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line, serve until Ctrl-C. The address is the one line on stdout."""
     arguments = _arguments(words)
-    # Imported here: the other verbs and `--help` must not wait for a web server.
-    from strobe.server.serve import serve
+    # Imported here, so that `--help` does not import a web server.
+    from strobe.server.http.serve import serve
 
     def started(address: str, port: int) -> None:
         print(address, flush=True)
@@ -82,13 +81,14 @@ def run(words: list[str]) -> int:
 
 
 def sources(names: list[str]) -> list[Source]:
-    """Return the traces that names mean, each once; a folder of runs means all of them, the newest first.
+    """Return the traces of names, each once; a folder of runs stands for all of them, the newest first.
 
-    Raises StrobeError where there is only one, and nothing of its name.
+    Raises StrobeError if there is only one name, and no trace of that name.
     """
-    from strobe.server.library import Source
-    from strobe.store import archive, imports
-    from strobe.store.trace import open_trace
+    from strobe.api import imports
+    from strobe.api.trace import open_trace
+    from strobe.server.http.trace_library import Source
+    from strobe.trace import archive
 
     found: dict[Path, Source] = {}
     for name in names:
@@ -97,9 +97,9 @@ def sources(names: list[str]) -> list[Source]:
         except StrobeError:
             if len(names) == 1:
                 raise
-            path = Path(name)  # the list says what is wrong with it, beside the others
+            path = Path(name)  # the page lists it with its error, beside the others
         runs = [] if not path.is_dir() or archive.is_trace(path) else archive.runs(path)
-        # A folder with other tools' files in it is one run, also where some of them were opened by themselves before.
+        # A folder with files of other tools is one run, even if some of them were opened individually before.
         if runs and not imports.knows(path):
             # No pool of processes: many viewers ask at once, and the server's threads share the CPUs.
             found |= {each.resolve(): Source(each, lambda each=each: open_trace(each, jobs=1)) for each in runs}  # type: ignore[misc]
@@ -109,7 +109,7 @@ def sources(names: list[str]) -> list[Source]:
 
 
 def ssh_line(host: str, port: int) -> str:
-    """Return the command that makes a port of this machine one of the user's; through the login node of a batch job."""
+    """Return the ssh command that forwards a port of this machine, through the login node of a batch job."""
     import getpass
     import socket
 
@@ -131,4 +131,4 @@ def _has_browser() -> bool:
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-VERB = Verb("view", "Look at runs in the browser: overview and timeline", run)
+VERB = Verb("view", "View runs in the browser: overview and timeline", run)

@@ -15,12 +15,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from strobe.record import session
-from strobe.record.adapters.source_lines import profile as _choose
+from strobe.record.adapters.source_lines.hooks import profile as _choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strobe.structure.source_lines import CountedFunction
+    from strobe.sums.source_lines import CountedFunction
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -106,8 +106,8 @@ class LineProfiler:
         """Count no more; what was counted adds up with what was before."""
         if self._recording is None or self._folder is None:
             return
-        from strobe.store.trace import open_trace
-        from strobe.structure.source_lines import summed_lines
+        from strobe.api.trace import open_trace
+        from strobe.sums.source_lines import summed_lines
 
         self._recording.__exit__(None, None, None)
         if self._recording.path is not None:

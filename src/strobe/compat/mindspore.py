@@ -17,7 +17,7 @@ from strobe.errors import UsageError
 from strobe.record.folder import default_name
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.api.trace import Trace
 
 __all__ = ["Profiler"]
 

@@ -36,7 +36,7 @@ except ModuleNotFoundError as error:
     raise ImportError("PyTorch is not installed, which strobe.compat.torch is for: https://pytorch.org") from None
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.api.trace import Trace
 
 __all__ = [
     "ProfilerAction",

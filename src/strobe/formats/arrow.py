@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 
+from strobe.formats.writing.every_table import every_table
+from strobe.formats.writing.output_files import new_folder, only_files
 from strobe.model.plugins import Format
-from strobe.store.exports import every_table, new_folder, only_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from strobe.store.trace import Trace
+from strobe.trace.trace import Trace
 
 
 def write(trace: Trace, path: Path) -> list[str]:

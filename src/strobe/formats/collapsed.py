@@ -6,19 +6,14 @@ The number counts samples; no file says how long one lasts. The tables show a sa
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from strobe.model.plugins import Format, Imported
-from strobe.store.profile_export import Profile
-from strobe.store.profile_import import ROOT, SAMPLES, CallTree, ProfileProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from strobe.model.plugins import ImportSource, ImportTarget
-    from strobe.store.trace import Trace
+from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, ProfileProcess
+from strobe.formats.writing.profile_export import Profile
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.trace.trace import Trace
 
 _LINE = re.compile(r"(.*\S)\s+(\d{1,18}(?:\.\d{0,9})?)\s*")
 # py-spy and others: function (file.py:12)
@@ -28,7 +23,7 @@ _SNIFFED_LINES = 200
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether most lines are stacks with a number behind them, and one of them has two frames."""
+    """Return whether most lines are stacks with a number behind them, and one of them has two frames."""
     if b"\0" in head:
         return False
     lines = head.decode("utf-8", "replace").split("\n")

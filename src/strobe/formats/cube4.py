@@ -13,17 +13,13 @@ import tarfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 import numpy as np
 import numpy.typing as npt
 
-from strobe.model.plugins import Format, Imported
-from strobe.store.profile_import import MOST_BYTES, ROOT, ProfileProcess, Weight
-
-if TYPE_CHECKING:
-    from strobe.model.plugins import ImportSource, ImportTarget
+from strobe.formats.reading.profile_import import MOST_BYTES, ROOT, ProfileProcess, Weight
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _BLOCK = 512
 _MEMBER = re.compile(rb"(?:\d{1,9}\.(?:index|data)|anchor\.xml)\0")
@@ -60,7 +56,7 @@ _LARGEST_NS = 1 << 62
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether it is a tar that has a member of Cube's among the first ones."""
+    """Return whether it is a tar that has a member of Cube's among the first ones."""
     at = 0
     while at + _BLOCK <= len(head) and head[at + 257 : at + 262] == b"ustar":
         if _MEMBER.match(head, at):
@@ -102,7 +98,7 @@ class _Group:
 
 
 class _Anchor:
-    """What anchor.xml says, put together while it is parsed."""
+    """The content of anchor.xml, put together while it is parsed."""
 
     def __init__(self) -> None:
         self.metrics: list[_Metric] = []

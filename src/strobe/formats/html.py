@@ -6,18 +6,17 @@ import html
 import json
 import re
 from importlib import resources
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from strobe import registry
+import numpy as np
+
+from strobe.answers.ask import ask
+from strobe.formats.writing.output_files import new_file
 from strobe.model.kinds import GROUPS
 from strobe.model.plugins import Format
-from strobe.store.exports import new_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from strobe.store.table import Table
-    from strobe.store.trace import Trace
+from strobe.present.summary_text import text_of
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
 
 # What bounds the file: 4 MB at most, however long the run was.
 _MOST_ROWS = 200  # of a table
@@ -25,8 +24,7 @@ _MOST_CELL = 200  # characters of a cell, and of a name in the flame graph
 _MOST_NODES = 10_000  # of the call tree, those with most time
 _MOST_NAMES = 5_000
 
-_OWN = ("processes", "quality")  # the others are analyses
-_TABLES = ("processes", "loops", "steps", "operators", "profile", "quality")
+_ANALYSES = ("loops", "steps", "operators", "profile")
 
 
 def write(trace: Trace, path: Path) -> list[str]:
@@ -35,12 +33,13 @@ def write(trace: Trace, path: Path) -> list[str]:
     The file asks for nothing from anywhere: it is read offline, and its script may not load anything.
     """
     notes: list[str] = []
-    tables = "".join(_section(name, _table(trace, name), notes) for name in _TABLES)
+    asked = [(name, ask(trace, name)) for name in _ANALYSES]
+    tables = [("processes", trace.processes), *asked, ("quality", trace.quality)]
     page = (resources.files("strobe.formats") / "page.template").read_text(encoding="utf-8")
     cells = {
         "TITLE": html.escape(_cut(trace.path.name)),
-        "SUMMARY": html.escape(str(registry.answer("summary")(trace))),
-        "TABLES": tables,
+        "SUMMARY": html.escape(text_of(trace)),
+        "TABLES": "".join(_section(name, table, notes) for name, table in tables),
         # Inside of a script only these could end it.
         "TREE": json.dumps(_tree(trace, notes), separators=(",", ":")).replace("<", "\\u003c"),
     }
@@ -48,10 +47,6 @@ def write(trace: Trace, path: Path) -> list[str]:
     with new_file(path) as work:
         work.write_text(page, encoding="utf-8")
     return notes
-
-
-def _table(trace: Trace, name: str) -> Table:
-    return {"processes": trace.processes, "quality": trace.quality}[name] if name in _OWN else trace.ask(name)
 
 
 def _section(name: str, table: Table, notes: list[str]) -> str:
@@ -83,14 +78,14 @@ def _cut(text: str) -> str:
 
 def _tree(trace: Trace, notes: list[str]) -> dict[str, list[object]]:
     """Return the call tree of the whole run as columns, depth first: the paths with most time."""
-    table = trace.ask("profile", form="tree", step="all")
-    totals = sorted(table.column("total_ns"), key=lambda ns: -int(str(ns)))
-    least = int(str(totals[_MOST_NODES])) + 1 if len(totals) > _MOST_NODES else 0
+    table = ask(trace, "profile", form="tree", step="all")
+    totals = np.sort(table.to_arrow().column("total_ns").to_numpy())[::-1]
+    least = totals[_MOST_NODES] + 1 if len(totals) > _MOST_NODES else 0
     groups = dict(zip(trace.regions.column("name"), trace.regions.column("group"), strict=True))
     names: dict[str, int] = {}
     columns: dict[str, list[object]] = {key: [] for key in ("name", "depth", "calls", "total", "own", "group")}
-    for row in table.to_pylist():
-        if int(str(row["total_ns"])) < least:
+    for row in table.to_arrow().to_pylist():
+        if row["total_ns"] < least:
             continue
         name = _cut(str(row["name"]))
         if name not in names and len(names) >= _MOST_NAMES:

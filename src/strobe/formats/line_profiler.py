@@ -11,28 +11,22 @@ from __future__ import annotations
 
 import pickle
 import pickletools
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from strobe.errors import InconclusiveError
-from strobe.model.plugins import Format, Imported
-from strobe.store.profile_import import ROOT, ProfileProcess, read_whole
-from strobe.structure.source_lines import summed_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from strobe.model.plugins import ImportSource, ImportTarget
-    from strobe.store.trace import Trace
-    from strobe.structure.source_lines import CountedFunction
+from strobe.formats.reading.profile_import import ROOT, ProfileProcess, read_whole
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.sums.source_lines import CountedFunction, summed_lines
+from strobe.trace.trace import Trace
 
 _CLASSES = {"LineStats"}
 _MODULES = {"line_profiler", "line_profiler.line_profiler", "line_profiler._line_profiler", "_line_profiler"}
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether it is a pickle whose first class is line_profiler's."""
+    """Return whether it is a pickle whose first class is line_profiler's."""
     return head[:1] in (b"\x80", b"c") and b"line_profiler" in head[:200] and b"LineStats" in head[:200]
 
 
@@ -144,7 +138,7 @@ class _Machine:
             raise ValueError(f"it does more than hold numbers ({name})")
 
     def _class(self, module: object, name: object) -> None:
-        # copyreg._reconstructor(LineStats, object, None) is how protocols 0 and 1 say NEWOBJ.
+        # copyreg._reconstructor(LineStats, object, None) is NEWOBJ in protocols 0 and 1.
         if module in _MODULES and name in _CLASSES:
             self._stack.append(_Class())
             return

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport
+from strobe.formats.reading.import_process import ImportProcess
+from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, factor
 from strobe.model.cupti_calls import DRIVER_CALLS, RUNTIME_CALLS
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
-from strobe.store.import_process import ImportProcess
-from strobe.store.import_tables import Naming, Region, TableImport, TableKind
-from strobe.store.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, factor
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether it is a SQLite file with nvprof's table of texts and CUPTI's records."""
+    """Return whether it is a SQLite file with nvprof's table of texts and CUPTI's records."""
     return head.startswith(MAGIC) and b"StringTable" in head and b"CUPTI_ACTIVITY_KIND_" in head
 
 
@@ -123,12 +123,12 @@ _KERNEL_WORDS = {"launchType": _LAUNCH_TYPES, "cacheConfig": _CACHE_CONFIGS}
 _RANGES, _INSTANTS = "strobe ranges", "strobe instants"
 _UNIFIED = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (
-    TableKind(
+    SpanTable(
         "CUPTI_ACTIVITY_KIND_RUNTIME", ("cbid",), _call_of(RUNTIME_CALLS, "CUDA runtime"), "call_spans", _OF_CALL
     ),
-    TableKind("CUPTI_ACTIVITY_KIND_DRIVER", ("cbid",), _call_of(DRIVER_CALLS, "CUDA driver"), "call_spans", _OF_CALL),
+    SpanTable("CUPTI_ACTIVITY_KIND_DRIVER", ("cbid",), _call_of(DRIVER_CALLS, "CUDA driver"), "call_spans", _OF_CALL),
     *(
-        TableKind(
+        SpanTable(
             f"CUPTI_ACTIVITY_KIND_{name}",
             ("name",),
             _kernel,
@@ -140,10 +140,10 @@ _KINDS = (
         for name in ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
     ),
     *(
-        TableKind(f"CUPTI_ACTIVITY_KIND_{name}", ("copyKind",), _copy, "copy_spans", _OF_COPY, _COPY_WORDS)
+        SpanTable(f"CUPTI_ACTIVITY_KIND_{name}", ("copyKind",), _copy, "copy_spans", _OF_COPY, _COPY_WORDS)
         for name in ("MEMCPY", "MEMCPY2")
     ),
-    TableKind(
+    SpanTable(
         "CUPTI_ACTIVITY_KIND_MEMSET",
         (),
         lambda _: ("[CUDA memset]", "cuda", "copy", ""),
@@ -151,7 +151,7 @@ _KINDS = (
         {**_OF_GPU, "bytes": "size_bytes", "value": "set_value", "memoryKind": "destination_kind"},
         {"memoryKind": _MEMORY_KINDS},
     ),
-    TableKind(
+    SpanTable(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         ("type",),
         _sync,
@@ -160,15 +160,15 @@ _KINDS = (
         {"type": _SYNC_KINDS},
         row="waits",
     ),
-    TableKind(
+    SpanTable(
         "CUPTI_ACTIVITY_KIND_OVERHEAD",
         ("overheadKind",),
         _overhead,
         words={"overheadKind": _OVERHEADS},
         row="profiler",
     ),
-    TableKind(_UNIFIED, ("counterKind",), _unified, words={"counterKind": _COUNTERS}, row="unified memory"),
-    TableKind(_RANGES, ("name", "domain"), _range),
+    SpanTable(_UNIFIED, ("counterKind",), _unified, words={"counterKind": _COUNTERS}, row="unified memory"),
+    SpanTable(_RANGES, ("name", "domain"), _range),
 )
 
 
@@ -198,7 +198,7 @@ class _Database:
                 continue
             title = name.removeprefix("CUPTI_ACTIVITY_KIND_").lower().replace("_", " ")
             if {"start", "end"} <= table.columns.keys():
-                self._tables.spans(TableKind(name, (), _constant(title), row=title))
+                self._tables.spans(SpanTable(name, (), _constant(title), row=title))
             elif "timestamp" in table.columns or "start" in table.columns:
                 self._marks(name, "timestamp" if "timestamp" in table.columns else "start", title)
             else:
@@ -234,7 +234,7 @@ class _Database:
                 made.append(process.location(("thread", each, row), name, each, "task" if row else "thread"))
         return np.array(made, dtype=np.uint32)[codes]
 
-    def said(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
+    def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
         """Return texts by their number: names and domains."""
         return self._tables.texts.of(numbers) if column in ("name", "domain", "fileName") else None
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strobe.formats.reading.database_tables import as_json_text
+from strobe.formats.reading.import_process import Cells, ImportProcess, present
+from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
+from strobe.formats.reading.text_input import lines_of
 from strobe.model.kinds import role_of_cuda_call
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
-from strobe.store.import_process import Cells, ImportProcess, present
-from strobe.store.import_tables import as_json_text
-from strobe.store.sqlite_input import BATCH_ROWS, NONE, Whole
-from strobe.store.text_input import lines_of
 
 # What nvprof prints. As CSV the units have a row of their own; as text they stand behind each number.
 
@@ -65,7 +65,7 @@ _COLUMNS_OF = {"kernel_spans": _KERNEL_COLUMNS, "copy_spans": _COPY_COLUMNS, "ca
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether it has nvprof's banner, or the head of one of its tables."""
+    """Return whether it has nvprof's banner, or the head of one of its tables."""
     return _BANNER_BYTES.search(head) is not None or _HEADER_BYTES.search(head) is not None
 
 
@@ -258,7 +258,7 @@ class _Printed:
             self._event(columns, cells)
 
     def _said(self, columns: list[str], cells: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the cells of a row that say something, and the units, by column."""
+        """Return the cells of a row that are not empty, and the units, by column."""
         said = {column: cell for column, cell in zip(columns, cells, strict=True) if cell not in _NOTHING}
         return said, dict(zip(columns, self._units, strict=False))
 
@@ -418,7 +418,7 @@ class _Printed:
 def _fraction(cell: str, unit: str, scales: Mapping[str, int]) -> tuple[int, int] | None:
     """Return a cell in the unit whose scale is 1, as an exact fraction; None where it is no number with a unit.
 
-    `unit` is for cells that do not say theirs.
+    `unit` is for cells without one.
     """
     found = _NUMBER.fullmatch(cell)
     if not found:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 
-from strobe.model.plugins import Format, Option
-from strobe.store.exports import every_table, new_folder, only_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from strobe.store.trace import Trace
+from strobe.formats.writing.every_table import every_table
+from strobe.formats.writing.output_files import new_folder, only_files
+from strobe.model.option import Option
+from strobe.model.plugins import Format
+from strobe.trace.trace import Trace
 
 _ROWS = 1 << 16  # a row group
 _GROWING = ("start_ns", "time_ns", "row", "location")
@@ -67,5 +65,5 @@ FORMAT = Format(
     "Parquet, a folder with a file for every table",
     suffixes=(".parquet",),
     write=write,
-    options=(Option("small", "parquet: a fifth smaller, for readers from 2024 on", bool, False),),
+    options=(Option("small", "parquet: Write files that are a fifth smaller, for readers from 2024 on.", bool, False),),
 )

@@ -8,23 +8,16 @@ labels are counted only. Lines of the innermost frames are in `lines`.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from strobe.model.plugins import Format, Imported
-from strobe.store import protobuf
-from strobe.store.profile_export import Profile, weight_is_time
-from strobe.store.profile_import import ROOT, CallTree, ProfileProcess, Weight, read_whole
+from strobe.formats.reading import protobuf
+from strobe.formats.reading.profile_import import ROOT, CallTree, ProfileProcess, Weight, read_whole
+from strobe.formats.writing.profile_export import Profile, weight_is_time
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.trace.trace import Trace
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from strobe.model.plugins import ImportSource, ImportTarget
-    from strobe.store.trace import Trace
-
-Value = int | bytes
-_SIGN = 1 << 63
 _VARINT, _BYTES = protobuf.VARINT, protobuf.BYTES
 # Fields of Profile, and how each is encoded; repeated numbers may also come packed, as bytes.
 _WIRE: dict[int, tuple[int, ...]] = {
@@ -35,69 +28,29 @@ _WIRE: dict[int, tuple[int, ...]] = {
 _CALLS = Weight("calls", "count")
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """Yield the fields of a message: number, and an unsigned number or bytes. Raises ValueError where it is damaged."""
-    at = 0
-    while at < len(data):
-        tag, at = protobuf.varint_at(data, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == _VARINT:
-            value, at = protobuf.varint_at(data, at)
-            yield number, value
-            continue
-        if wire == _BYTES:
-            size, at = protobuf.varint_at(data, at)
-        elif wire in (protobuf.FIXED64, protobuf.FIXED32):
-            size = 8 if wire == protobuf.FIXED64 else 4
-        else:
-            raise ValueError("a field has no known encoding")
-        if number == 0 or size > len(data) - at:
-            raise ValueError("a field is cut off")
-        yield number, data[at : at + size]
-        at += size
-
-
-def _numbers(value: Value) -> Iterable[int]:
-    """The numbers of a repeated field, packed or not."""
-    if isinstance(value, int):
-        return [value]
-    found, at = [], 0
-    while at < len(value):
-        number, at = protobuf.varint_at(value, at)
-        found.append(number)
-    return found
-
-
-def _signed(value: Value) -> int:
-    number = value & 0xFFFFFFFFFFFFFFFF if isinstance(value, int) else 0
-    return number - 2 * _SIGN if number >= _SIGN else number
-
-
 def sniff(head: bytes) -> bool:
-    """Say whether it is a message of Profile's fields, with a sample type or a string table's empty first entry."""
-    at, typed = 0, False
+    """Return whether it is a message of Profile's fields, with a sample type or a string table's empty first entry."""
+    typed = False
     try:
-        while at < len(head):
-            tag, at = protobuf.varint_at(head, at)
-            number, wire = tag >> 3, tag & 7
-            if wire not in _WIRE.get(number, ()):
+        for number, kind, _, body in protobuf.fields(head, cut=False):
+            if kind not in _WIRE.get(number, ()) or (number in (1, 11) and not _is_value_type(body)):
                 return False
-            if wire == _VARINT:
-                _, at = protobuf.varint_at(head, at)
-                continue
-            size, at = protobuf.varint_at(head, at)
-            if at + size > len(head):
-                break
-            if number in (1, 11):  # ValueType: two small numbers
-                if any(
-                    inner not in (1, 2) or not isinstance(value, int) for inner, value in _fields(head[at : at + size])
-                ):
-                    return False
-                typed = typed or number == 1
-            at += size
+            typed |= number == 1
+    except protobuf.CutError:
+        return typed
     except ValueError:
-        return typed and len(head) - at < 12  # the head ends inside of a number
+        return False
     return typed
+
+
+def _is_value_type(body: bytes) -> bool:
+    """Whether a message is two small numbers. Raises ValueError where it is damaged."""
+    return all(each.number in (1, 2) and each.kind == protobuf.VARINT for each in protobuf.fields(body, cut=False))
+
+
+def _by_number(body: bytes) -> dict[int, int]:
+    """Return the signed numbers of a message by field, of a repeated one the last; 0 for texts."""
+    return {each.number: protobuf.signed(each.integer) for each in protobuf.sound_fields(body)}
 
 
 @dataclass
@@ -113,26 +66,28 @@ class _Message:
     facts: dict[int, list[int]] = field(default_factory=dict)
     truncated: bool = False
 
-    def text(self, number: Value) -> str:
-        return self.texts[number] if isinstance(number, int) and 0 <= number < len(self.texts) else ""
+    def text(self, number: int) -> str:
+        return self.texts[number] if 0 <= number < len(self.texts) else ""
 
 
 def _message(data: bytes) -> _Message:
-    found = _Message()
-    lists = {1: found.types, 2: found.samples, 3: found.mappings, 4: found.locations, 5: found.functions}
+    message = _Message()
+    lists = {1: message.types, 2: message.samples, 3: message.mappings, 4: message.locations, 5: message.functions}
     try:
-        for number, value in _fields(data):
-            if number in lists and isinstance(value, bytes):
-                lists[number].append(value)
-            elif number == 6 and isinstance(value, bytes):
-                found.texts.append(value.decode("utf-8", "replace"))
-            elif number == 11 and isinstance(value, bytes):
-                found.facts[number] = [_signed(v) for _, v in _fields(value)]
+        for each in protobuf.fields(data, cut=False):
+            has_body = each.kind != _VARINT
+            if each.number in lists and has_body:
+                lists[each.number].append(each.body)
+            elif each.number == 6 and has_body:
+                message.texts.append(each.body.decode("utf-8", "replace"))
+            elif each.number == 11 and has_body:
+                kind = protobuf.fields(each.body, cut=False)
+                message.facts[each.number] = [protobuf.signed(field.integer) for field in kind]
             else:
-                found.facts.setdefault(number, []).extend(map(_signed, _numbers(value)))
+                message.facts.setdefault(each.number, []).extend(protobuf.integers(each))
     except ValueError:
-        found.truncated = True
-    return found
+        message.truncated = True
+    return message
 
 
 def read(source: ImportSource, target: ImportTarget) -> Imported:
@@ -140,7 +95,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     message = _message(read_whole(source))
     types = []
     for each in message.types:
-        named = dict(_sound(each))
+        named = _by_number(each)
         types.append(Weight(message.text(named.get(1, 0)) or "samples", message.text(named.get(2, 0)) or "count"))
     if not types:
         raise ValueError("it has no sample type")
@@ -149,17 +104,6 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
         process.core.count("truncated")
     _Reader(process, message, types).read()
     return process.finish(_properties(message, types))
-
-
-def _sound(data: bytes) -> list[tuple[int, Value]]:
-    """The fields of a message up to where it is damaged."""
-    found = []
-    try:
-        for each in _fields(data):
-            found.append(each)
-    except ValueError:
-        pass
-    return found
 
 
 @dataclass(frozen=True)
@@ -202,52 +146,50 @@ class _Reader:
         """By location, its frames from the outermost: an address may lie in functions that were inlined."""
         process, text = self._process, self._message.text
         files: dict[int, str] = {}
-        for data in self._message.mappings:
-            told = dict(_sound(data))
-            files[_signed(told.get(1, 0))] = text(told.get(5, 0))
+        for body in self._message.mappings:
+            mapping = _by_number(body)
+            files[mapping.get(1, 0)] = text(mapping.get(5, 0))
         functions: dict[int, tuple[str, str, int]] = {}
-        for data in self._message.functions:
-            told = dict(_sound(data))
-            name = text(told.get(2, 0)) or text(told.get(3, 0))
-            if _signed(told.get(1, 0)) in functions:
+        for body in self._message.functions:
+            function = _by_number(body)
+            name = text(function.get(2, 0)) or text(function.get(3, 0))
+            if function.get(1, 0) in functions:
                 process.core.count("duplicate_definition_ids")
-            functions[_signed(told.get(1, 0))] = (name, text(told.get(4, 0)), max(0, _signed(told.get(5, 0))))
-        found: dict[int, list[_Frame]] = {}
-        for data in self._message.locations:
-            fields = _sound(data)
-            told = dict(fields)
-            module = files.get(_signed(told.get(2, 0)), "")
-            address = told.get(3, 0)
+            functions[function.get(1, 0)] = (name, text(function.get(4, 0)), max(0, function.get(5, 0)))
+        by_location: dict[int, list[_Frame]] = {}
+        for body in self._message.locations:
+            location = _by_number(body)
+            module = files.get(location.get(2, 0), "")
             frames = []
-            for number, value in fields:
-                if number != 4 or not isinstance(value, bytes):
+            for part in protobuf.sound_fields(body):
+                if part.number != 4 or part.kind == _VARINT:
                     continue
-                line = dict(_sound(value))
-                name, file, first = functions.get(_signed(line.get(1, 0)), ("", "", 0))
+                line = _by_number(part.body)
+                name, file, first = functions.get(line.get(1, 0), ("", "", 0))
                 if not name:
                     process.core.count("frames_without_function")
                 region = process.region(name, file, first, module)
-                frames.append(_Frame(region, (file, max(0, _signed(line.get(2, 0))), name, first)))
+                frames.append(_Frame(region, (file, max(0, line.get(2, 0)), name, first)))
             if not frames:
-                shown = f"0x{address:x}" if isinstance(address, int) else ""
+                shown = f"0x{location.get(3, 0) & 0xFFFFFFFFFFFFFFFF:x}"
                 frames = [_Frame(process.region(shown, "", 0, module), ("", 0, shown, 0))]
-            if _signed(told.get(1, 0)) in found:
+            if location.get(1, 0) in by_location:
                 process.core.count("duplicate_definition_ids")
-            found[_signed(told.get(1, 0))] = frames[::-1]
-        return found
+            by_location[location.get(1, 0)] = frames[::-1]
+        return by_location
 
     def _sample(self, data: bytes) -> None:
         process = self._process
         stack: list[int] = []
         values: list[int] = []
         thread = ""
-        for number, value in _sound(data):
-            if number == 1:
-                stack.extend(map(_signed, _numbers(value)))
-            elif number == 2:
-                values.extend(map(_signed, _numbers(value)))
-            elif number == 3 and isinstance(value, bytes):
-                label = dict(_sound(value))
+        for each in protobuf.sound_fields(data):
+            if each.number == 1:
+                stack.extend(protobuf.integers(each))
+            elif each.number == 2:
+                values.extend(protobuf.integers(each))
+            elif each.number == 3 and each.kind != _VARINT:
+                label = _by_number(each.body)
                 if self._message.text(label.get(1, 0)) == "thread" and label.get(2):
                     thread = self._message.text(label.get(2, 0))
                 else:
@@ -324,12 +266,10 @@ def write(trace: Trace, path: Path) -> None:
     profile, texts = Profile(trace), _Texts()
     metrics: dict[tuple[int, int], dict[tuple[str, str], float]] = {}
     kinds: dict[tuple[str, str], int] = {}
-    for row in trace.side_table("path_metrics").to_pylist():
-        key = (str(row["metric"]), str(row["unit"]))
+    for row in trace.side_table("path_metrics").to_arrow().to_pylist():
+        key = (row["metric"], row["unit"])
         kinds.setdefault(key, len(kinds))
-        metrics.setdefault((int(str(row["location"])), int(str(row["call_path"]))), {})[key] = float(
-            str(row["self_value"] or 0)
-        )
+        metrics.setdefault((row["location"], row["call_path"]), {})[key] = row["self_value"] or 0.0
     # Before the time: the last type that is a time is the one that is read as such.
     types = [("calls", "count"), *kinds, *([("time", "nanoseconds")] if weight_is_time(trace) else [])]
     modules = {module: i + 1 for i, module in enumerate(dict.fromkeys(f.module for f in profile.frames if f.module))}

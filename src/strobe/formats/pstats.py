@@ -8,20 +8,16 @@ exact sums, and who calls whom is in the table `call_edges`.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
-from strobe.model.plugins import Format, Imported
-from strobe.store.profile_import import ROOT, ProfileProcess, read_whole
-
-if TYPE_CHECKING:
-    from strobe.model.plugins import ImportSource, ImportTarget
+from strobe.formats.reading.profile_import import ROOT, ProfileProcess, read_whole
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 _REF = 0x80
 _MOST_DEPTH = 16
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether it is a marshalled dictionary whose first key is a tuple of three."""
+    """Return whether it is a marshalled dictionary whose first key is a tuple of three."""
     if len(head) < 6 or head[0] & 0x7F != ord("{"):
         return False
     kind = head[1] & 0x7F

@@ -12,26 +12,23 @@ from array import array
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, TextIO
+from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
-from strobe.model.plugins import Format, Imported, Option
-from strobe.store.profile_export import Profile, weight_is_time
-from strobe.store.profile_import import ROOT, CallTree, ProfileProcess, Weight, read_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from strobe.model.plugins import ImportSource, ImportTarget
-    from strobe.store.trace import Trace
+from strobe.formats.reading.profile_import import ROOT, CallTree, ProfileProcess, Weight, read_whole
+from strobe.formats.writing.profile_export import Profile, weight_is_time
+from strobe.model.option import Option
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.trace.trace import Trace
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _LARGEST = 1 << 62
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether it is an object with speedscope's schema, or its two main keys."""
+    """Return whether it is an object with speedscope's schema, or its two main keys."""
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if not text.startswith(b"{") or b'"traceEvents"' in text:
         return False
@@ -285,5 +282,5 @@ FORMAT = Format(
     sniff=sniff,
     read=read,
     write=write,
-    options=(Option("events", "speedscope: every span with its times instead of sums", bool, False),),
+    options=(Option("events", "speedscope: Write every span with its times instead of sums.", bool, False),),
 )

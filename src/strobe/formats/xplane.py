@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import json
 import mmap
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from strobe import native
-from strobe.model.plugins import Format, Imported
-from strobe.store import protobuf
-from strobe.store.import_layouts import layouts
-
-if TYPE_CHECKING:
-    from strobe.model.plugins import ImportSource, ImportTarget
+from strobe.formats.reading import protobuf
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
 
 # Fields of XSpace and XPlane (tsl/profiler/protobuf/xplane.proto), and of the entries of XPlane's maps.
 _SPACE = {1: protobuf.BYTES, 2: protobuf.BYTES, 3: protobuf.BYTES, 4: protobuf.BYTES}
@@ -29,9 +24,9 @@ _UNIX_NS = 1_000_000_000 * 1_000_000_000
 
 
 def sniff(head: bytes) -> bool:
-    """Say whether it begins with a plane that has a name and nothing that planes do not have."""
+    """Return whether it begins with a plane that has a name and nothing that planes do not have."""
     try:
-        for number, kind, body in protobuf.fields(head):
+        for number, kind, _, body in protobuf.fields(head):
             if _SPACE.get(number) != kind:
                 return False
             if number == 1:
@@ -44,12 +39,12 @@ def sniff(head: bytes) -> bool:
 def _is_plane(body: bytes) -> bool:
     named = False
     try:
-        for number, kind, inside in protobuf.fields(body):
+        for number, kind, _, inside in protobuf.fields(body):
             if _PLANE.get(number) != kind:
                 return False
             if number == 2:
                 named = bool(inside) and inside.decode("utf-8").isprintable()
-            elif number in (4, 5) and any(_ENTRY.get(n) != k for n, k, _ in _sound(inside)):
+            elif number in (4, 5) and any(_ENTRY.get(field.number) != field.kind for field in _sound(inside)):
                 return False
     except protobuf.CutError:
         pass  # the plane is longer than what we look at
@@ -58,7 +53,7 @@ def _is_plane(body: bytes) -> bool:
     return named
 
 
-def _sound(body: bytes) -> list[tuple[int, int, bytes]]:
+def _sound(body: bytes) -> list[protobuf.Field]:
     found = []
     try:
         for each in protobuf.fields(body):
@@ -76,7 +71,7 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         whole = np.frombuffer(mapped, dtype=np.uint8)
         try:
-            told = native.read_xplane(whole, blocks, target.buffer_bytes, layouts(), source.name)
+            told = native.read_xplane(whole, blocks, target.buffer_bytes, source.name)
         finally:
             del whole  # else the file cannot be closed
     report = json.loads(told.decode("utf-8", "replace"))

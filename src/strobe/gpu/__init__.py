@@ -1,1 +1,1 @@
-"""NVIDIA's own tools and libraries, found and asked at run time: nothing of CUDA is needed to build or install."""
+"""What GPUs did, who launched it, and what is known of each GPU."""

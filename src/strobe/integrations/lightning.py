@@ -63,8 +63,8 @@ class StopAtStep(StopAtStepOf, StrobeCallback):
 
 
 def _tell(trainer: Any, path: str) -> None:
+    from strobe.api.trace import open_trace
     from strobe.present.summary import summarise_soon
-    from strobe.store.trace import open_trace
 
     with open_trace(path) as trace:
         summary = summarise_soon(trace)

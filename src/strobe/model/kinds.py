@@ -6,6 +6,7 @@ The order of PARADIGMS and ROLES is the numbering in the block files; `native/in
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 # Who reported a region.
 PARADIGMS = (
@@ -28,6 +29,8 @@ PARADIGMS = (
     "hip",
     "kokkos",
 )
+# Of them, the interfaces of GPUs.
+GPU_PARADIGMS = ("cuda", "hip")
 # What a region is.
 ROLES = (
     "other",
@@ -48,9 +51,11 @@ ROLES = (
 LOCATION_KINDS = ("thread", "stream", "task")
 # What a region is drawn and summed as.
 GROUPS = ("data", "compute", "communication", "sync", "copy", "host", "other")
+Group = Annotated[str, GROUPS]
 
 # Parts of a step, in the order in which they are shown. `rest` is what no operator accounts for.
 PARTS = ("data_wait", "forward", "backward", "optimizer", "rest")
+Part = Annotated[str, PARTS]
 
 _GROUP_OF_ROLE = {
     "operator": "compute",
@@ -100,7 +105,7 @@ _MPI_ROLES = (
 
 
 def mpi_role(name: str) -> str:
-    """Return what a function of MPI is: one of ROLES, as native/adapters/mpi/calls.h has it."""
+    """Return what a function of MPI is: one of ROLES, as native/adapters/mpi/mpi_calls.h has it."""
     return next((role for pattern, role in _MPI_ROLES if pattern.match(name)), "other")
 
 

@@ -1,60 +1,64 @@
-"""How plug-ins describe themselves: Analysis, Rule, Format; and the Finding that rules yield."""
+"""The descriptions of plug-ins (Analysis, Rule, Format), and Finding, which rules yield."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NotRequired, Protocol, TypedDict
 
-
-class Answer(Protocol):
-    """What an analysis returns: in practice `strobe.store.table.Table`, which this layer may not import."""
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Hand the columns to any Arrow consumer."""
-
-
-@dataclass(frozen=True)
-class Option:
-    """One keyword option of an analysis; the command line and the server make their argument from it.
-
-    With `flags`, each choice is also a flag of the command line: `--tree` for `--form tree`. `also` are shorter names
-    of the option there: `--class` for `--step-class`.
-    """
-
-    name: str
-    help: str
-    type: type = str
-    default: object = None
-    choices: tuple[str, ...] = ()
-    flags: bool = False
-    also: tuple[str, ...] = ()
+from strobe.model.columns import GIVEN
+from strobe.model.option import Option
+from strobe.model.schema import Column
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A question to a trace. The file `analyses/NAME.py` gives the verb, the method of Trace, and the server's route.
+    """A question to a trace: a verb, a method of Trace, and a route of the server.
 
-    `run(trace, **options)` returns a Table. `needs` are keys of `model.kinds.RECORDED_WITH`: what must have been
-    recorded, so that an empty answer can say which option would have recorded it. `shows` is the number of rows a
-    terminal shows unless asked for more.
+    The file `analyses/SUBJECT/NAME.py` holds it, and imports nothing that computes. `run` is `package.module:function`:
+    it gets a trace and every option as a keyword, and returns a Table with the columns of `columns_with(options)`.
+    `details` explain how the columns are computed. `needs` are keys of `model.kinds.RECORDED_WITH`: what must have been
+    recorded, so that an empty answer can name the option that would have recorded it. A name in `columns` may end in
+    `*`: then the trace decides which such columns there are. `raises` completes "UsageError where ...". `shows` is the
+    number of rows a terminal shows unless asked for more.
     """
 
     name: str
     question: str
-    run: Callable[..., Answer]
+    run: str
+    details: str | None
+    columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
+    raises: tuple[str, ...] = ()
     shows: int = 20
+
+    def columns_with(self, **options: object) -> tuple[Column, ...]:
+        """Return the columns of the answer to these options; one that is left out has its default."""
+        values = {option.name: option.default for option in self.options} | options
+        return tuple(
+            column
+            for column in self.columns
+            if all(values[name] in allowed or (allowed == (GIVEN,) and values[name]) for name, allowed in column.when)
+        )
+
+
+class Evidence(TypedDict):
+    """A place that shows a finding: when, on which location where it is about one, and in words."""
+
+    start_ns: int
+    duration_ns: int
+    location: NotRequired[int | None]
+    text: NotRequired[str | None]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing worth fixing (or knowing): what it costs, where, what to do, and how sure we are.
+    """One thing worth fixing (or knowing): its cost, its place, what to do, and the confidence.
 
     `gain_low_ns` and `gain_high_ns` bound what one step would save, in nanoseconds. An `informative` finding promises
-    no gain. `evidence` are places to look: mappings with `location`, `start_ns`, `duration_ns`, and `text`.
+    no gain. `evidence` are places to look.
     """
 
     rule: str
@@ -65,7 +69,7 @@ class Finding:
     gain_high_ns: int = 0
     confidence: str = "medium"  # high, medium, low
     informative: bool = False
-    evidence: tuple[Mapping[str, object], ...] = field(default=())
+    evidence: tuple[Evidence, ...] = field(default=())
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Rule:
 
 
 class ImportSource(Protocol):
-    """One file of another tool, already unpacked: in practice `strobe.store.inputs.Input`."""
+    """One file of another tool, already unpacked: in practice `strobe.formats.reading.inputs.Input`."""
 
     name: str
 
@@ -88,27 +92,27 @@ class ImportSource(Protocol):
 
     @property
     def tick(self) -> Callable[[int], bool]:
-        """Tell how many bytes were read, where `chunks` is not used; it says whether to go on."""
+        """Report the number of bytes read, if `chunks` is not used; returns whether to continue."""
 
     def local_path(self) -> Path:
-        """Return a file with these bytes, for libraries that want one: the file itself where it is not compressed."""
+        """Return a file with these bytes, for libraries that need one: the file itself if it is not compressed."""
 
     def beside(self, name: str) -> ImportSource | None:
-        """Return the file of this name in the same folder (or archive), or below it; None where there is none.
+        """Return the file of this name in the same folder (or archive), or below it; None if there is none.
 
-        Raises ValueError where the name leads out of the folder. A change of such a file makes the import anew.
+        Raises ValueError if the name leads out of the folder. If such a file changes, the import is repeated.
         """
 
 
 class ImportTarget(Protocol):
-    """Where an import goes: in practice `strobe.store.imports.Target`."""
+    """The target of an import: in practice `strobe.api.imports.Target`."""
 
     def next_number(self) -> int:
         """Return the number of the next block file, process-NUMBER.blocks, in `folder`."""
 
     @property
     def folder(self) -> Path:
-        """The folder that is being made."""
+        """The new folder."""
 
     @property
     def buffer_bytes(self) -> int:
@@ -117,11 +121,10 @@ class ImportTarget(Protocol):
 
 @dataclass(frozen=True)
 class Imported:
-    """What a format says of a file that it has read.
+    """The result of reading a file.
 
-    `processes`: how many block files were written. `base_ns`: unix time of the zero of its clock, None where unknown.
-    `rank`, `ranks`: as the file says. `properties`: what it says about itself beside its events. `counters`: what was
-    wrong with the file as a whole.
+    `processes` is the number of block files written, `base_ns` the unix time of the zero of the clock, None if unknown.
+    `rank` and `ranks` are those of the file, `properties` its metadata, and `counters` the errors of the whole file.
     """
 
     processes: int

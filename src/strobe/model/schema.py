@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strobe.model.kinds import LOCATION_KINDS
+
 SCHEMA_VERSION = 1
 
 
@@ -16,7 +18,9 @@ SCHEMA_VERSION = 1
 class Column:
     """One column: its Arrow type by name, the unit of its values ("" where there is none), and what it means.
 
-    `extra` columns are the first to go where a terminal has no room for all.
+    `extra` columns are the first to go where a terminal has no room for all. `nullable`: a value may be missing.
+    `values` are the only texts that it holds, where these are known. `when`: of an analysis, options and the values of
+    each with which its answer has the column; see `model.columns.when`.
     """
 
     name: str
@@ -24,6 +28,9 @@ class Column:
     unit: str
     meaning: str
     extra: bool = False
+    nullable: bool = False
+    values: tuple[str, ...] = ()
+    when: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 PROCESSES = (
@@ -34,11 +41,11 @@ PROCESSES = (
     Column("started_ns", "int64", "ns", "when recording began"),
     Column("ended_ns", "int64", "ns", "last moment known to be recorded"),
     Column("end_state", "string", "", "closed (orderly), exited (os._exit), lost (killed or crashed), running"),
-    Column("exit_code", "int64", "", "exit code of the process, null where unknown"),
+    Column("exit_code", "int64", "", "exit code of the process, null where unknown", nullable=True),
     Column("argv", "string", "", "command line"),
     Column("host", "string", "", "name of the machine"),
     Column("python", "string", "", "version of its Python"),
-    Column("rank", "int64", "", "its rank in MPI_COMM_WORLD, null where it has none"),
+    Column("rank", "int64", "", "its rank in MPI_COMM_WORLD, null where it has none", nullable=True),
     Column(
         "name",
         "string",
@@ -52,8 +59,16 @@ LOCATIONS = (
     Column("process", "uint32", "", "process it belongs to"),
     Column("name", "string", "", "name of the thread"),
     Column("thread_id", "int64", "", "number the operating system gave the thread"),
-    Column("kind", "string", "", "thread, stream (of a GPU), task (neither: asynchronous work, a profiler's own row)"),
-    Column("device", "int64", "", "number of the GPU that a stream belongs to, null for others", extra=True),
+    Column(
+        "kind",
+        "string",
+        "",
+        "thread, stream (of a GPU), task (neither: asynchronous work, a profiler's own row)",
+        values=LOCATION_KINDS,
+    ),
+    Column(
+        "device", "int64", "", "number of the GPU that a stream belongs to, null for others", extra=True, nullable=True
+    ),
     Column("span_count", "int64", "", "spans recorded in it"),
     Column("first_ns", "int64", "ns", "start of its first span"),
     Column("last_ns", "int64", "ns", "end of its last span"),

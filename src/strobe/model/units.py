@@ -1,4 +1,4 @@
-"""Numbers for people: nanoseconds, bytes, shares. Every function takes the unit in its name and returns text."""
+"""Numbers for people: durations, bytes, counts and shares. The name of each function has the unit of its argument."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _TIME_STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 
 
 def format_ns(value_ns: float) -> str:
-    """Nanoseconds with about four significant digits: `812 ns`, `14.52 us`, `214.6 ms`, `12.30 s`, `6 min 12 s`."""
+    """Format a duration with about four significant digits: `812 ns`, `14.52 us`, `12.30 s`, `6 min 12 s`."""
     if value_ns < 0:
         return "-" + format_ns(-value_ns)
     if value_ns >= 120e9:
@@ -31,7 +31,7 @@ def format_interval_ns(low_ns: float, high_ns: float) -> str:
 
 
 def format_bytes(size_bytes: float) -> str:
-    """Bytes in powers of 1000, as disks are sold: `512 B`, `38.2 MB`."""
+    """Format a size in powers of 1000: `512 B`, `38.2 MB`."""
     for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size_bytes >= size:
             return f"{_three_digits(size_bytes / size)} {unit}"
@@ -44,7 +44,7 @@ def format_count(value: int) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share from 0 to 1 as percent: `31 %`, `4.2 %`, `0.3 %`, `<0.1 %`."""
+    """Format a share from 0 to 1 as percent: `31 %`, `4.2 %`, `0.3 %`, `<0.1 %`."""
     percent = 100 * share
     if 0 < percent < 0.05:
         return "<0.1 %"

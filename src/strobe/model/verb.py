@@ -1,4 +1,4 @@
-"""Verb: how a verb of the command line describes itself. Apart from other plug-ins: every command waits for it."""
+"""Verb: the description of a verb. Separate from other plug-ins, because every command imports it."""
 
 from __future__ import annotations
 

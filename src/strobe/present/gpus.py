@@ -1,4 +1,4 @@
-"""What the GPUs of a run did during its steps: a line each in the summary, and a verdict where they are the problem."""
+"""The activity of the GPUs during the steps: a line each in the summary, and the verdict if they are the problem."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from strobe.gpu.devices import devices
+from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, divided
 from strobe.model.units import format_share
-from strobe.structure.device_work import COMMUNICATION, COMPUTATION, COPY, devices, divided
-from strobe.structure.steps import find_steps
+from strobe.steps.steps import find_steps
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.trace.trace import Trace
 
-# The main problem is that GPUs wait, or communicate while nothing computes, from these parts of the time on
-# (torch_tb_profiler advises on a utilisation below 50 % and on communication above 10 %; we name the main problem).
+# From these shares of the time on, idle GPUs or exposed communication are the main problem. (torch_tb_profiler advises
+# on a utilisation below 50 % and on communication above 10 %.)
 IDLE, EXPOSED = 0.3, 0.2
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU during the steady steps of its process, or the whole run where there are none; shares of that, 0 to 1.
+    """One GPU during the steady steps of its process, or the whole run if there are none, as shares from 0 to 1.
 
-    computation: a kernel computes; communication, copy: it does that and nothing else; idle: nothing. They add up to 1.
+    computation: a kernel computes; communication, copy: nothing else runs; idle: nothing runs. They add up to 1.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Gpu:
 
 
 def gpus(trace: Trace) -> tuple[Gpu, ...]:
-    """Return every GPU of every process that did anything."""
+    """Return every GPU that did any work, for each process."""
     found = []
     steps = {each.process: each for each in find_steps(trace).processes} if (there := devices(trace)) else {}
     for device in there:
@@ -56,21 +57,21 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
 
 
 def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
-    """Return kind, sentence and share of the main thing that the GPUs do; `found` is not empty."""
+    """Return kind, sentence and share of the main activity of the GPUs; `found` must not be empty."""
     idle, exposed, computing = (
         sum(getattr(each, name) for each in found) / len(found) for name in ("idle", "communication", "computation")
     )
     one = len(found) == 1
     who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
     if exposed >= EXPOSED and exposed >= idle:
-        text = f"{who} {'communicates' if one else 'communicate'} and {'computes' if one else 'compute'} nothing"
+        text = f"{who} {'communicates' if one else 'communicate'} without computing"
         return (
             "communication-bound",
             f"communication-bound: {text} {format_share(exposed)} of the time{average}",
             exposed,
         )
     if idle >= IDLE:
-        text = f"{who} {'has' if one else 'have'} nothing to do {format_share(idle)} of the time{average}"
+        text = f"{who} {'is' if one else 'are'} idle {format_share(idle)} of the time{average}"
         return "host-bound", f"host-bound: {text}", idle
     text = f"{who} {'computes' if one else 'compute'} {format_share(computing)} of the time{average}"
     return "compute-bound", f"compute-bound: {text}", computing

@@ -1,20 +1,20 @@
-"""Counted lines as line_profiler prints them: each function with its source, in the order of the file."""
+"""Line counts in the layout of line_profiler: each function with its source, in the order of the file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strobe.structure.source_lines import source_of
+from strobe.sums.source_lines import source_of
 
 if TYPE_CHECKING:
-    from strobe.structure.source_lines import CountedFunction
+    from strobe.sums.source_lines import CountedFunction
 
 _HEAD = f"{'Line #':>6} {'Hits':>9} {'Time':>12} {'Per Hit':>8} {'% Time':>8}  Line Contents\n"
 
 
 def lines_text(functions: Sequence[CountedFunction], unit_s: float = 1e-6, strip_zeros: bool = False) -> str:
-    """Return the text; times in units of `unit_s` seconds. With `strip_zeros`, those that never ran are left out."""
+    """Return the text; times are in units of `unit_s` seconds. `strip_zeros` leaves out functions that never ran."""
     parts = [f"Timer unit: {unit_s:g} s\n"]
     scale = 1e-9 / unit_s
     for each in sorted(functions, key=lambda each: (each.file, each.function_line or 0)):

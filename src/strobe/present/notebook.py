@@ -1,4 +1,4 @@
-"""What Jupyter shows of a trace and of a table: small pieces of HTML without script, in the notebook's own colours."""
+"""Cards of traces and tables for Jupyter: small pieces of HTML without scripts, in the colours of the notebook."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from strobe.present.summary import Summary, summarise
 from strobe.present.text import people
 
 if TYPE_CHECKING:
-    from strobe.store.table import Table
-    from strobe.store.trace import Trace
+    from strobe.tables.table import Table
+    from strobe.trace.trace import Trace
 
 MOST_ROWS = 200
-# Characters of a cell; a tooltip has so many more.
+# Characters of a cell, and of its tooltip.
 _MOST_CELL, _MOST_TIP = 80, 400
 _CARD = "max-width:900px;border:1px solid rgba(128,128,128,0.4);border-radius:8px;padding:10px 14px;line-height:1.45"
 _WEAK = "opacity:0.72"
 
 
 def trace_card(trace: Trace) -> str:
-    """Return the card of a trace: verdict, the usual step as a bar, the three findings that are worth most."""
+    """Return the card of a trace: the verdict, the typical step as a bar, and the three most valuable findings."""
     summary = summarise(trace)
     findings = "".join(f"<li>{escape(text)}</li>" for text in first_steps(summary)) if summary.findings else ""
     listed = f'<ol style="margin:0.6em 0 0.4em;padding-left:1.4em">{findings}</ol>' if findings else ""
@@ -41,7 +41,7 @@ def _facts(summary: Summary) -> str:
 
 
 def _step(summary: Summary) -> str:
-    """Return the usual step as a bar of its parts; else what the GPUs did, where there are some."""
+    """Return the typical step as a bar of its parts; without one, the activity of the GPUs."""
     step = summary.step
     if step and len([part for part in step.parts if part.duration_ns]) > 1:
         title = f"one step, median of {format_count(step.class_count)}: {format_ns(step.median_ns)}"
@@ -52,7 +52,7 @@ def _step(summary: Summary) -> str:
 
 
 def table_card(table: Table, most_rows: int = MOST_ROWS) -> str:
-    """Return a table with its units, at most `most_rows` rows of it, and how many more there are."""
+    """Return at most `most_rows` rows of a table with units, and the number of further rows."""
     shown = table.head(most_rows)
     shown = shown.select([name for name in shown.columns if name not in shown.extra])
     headings, numeric, rows = people(shown)

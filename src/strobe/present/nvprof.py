@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from strobe.answers.ask import ask
 from strobe.errors import UsageError
 from strobe.model.gpu_metrics import METRICS
 
 if TYPE_CHECKING:
-    from strobe.store.table import Table
-    from strobe.store.trace import Trace
+    from strobe.tables.table import Table
+    from strobe.trace.trace import Trace
 
 _NEEDED = ("calls", "total_ns", "min_ns", "max_ns")
 _ACTIVITIES, _CALLS = "GPU activities", "API calls"
@@ -56,8 +57,8 @@ def summary(trace: Trace) -> str:
     Time(%) is of the block that a row stands in.
     """
     asked: list[tuple[str, list[Table]]] = [
-        (_ACTIVITIES, [trace.ask("kernels"), trace.ask("copies")]),
-        (_CALLS, [trace.ask("calls")]),
+        (_ACTIVITIES, [ask(trace, "kernels"), ask(trace, "copies")]),
+        (_CALLS, [ask(trace, "calls")]),
     ]
     out: list[str] = []
     for process in trace.processes.to_pylist():

@@ -1,4 +1,4 @@
-"""A run on one page: what it is, what its time goes into, and four cards: sentences and numbers. Plain data."""
+"""A run on one page, as plain data: its summary, and four cards of sentences and numbers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from strobe.answers.ask import ask
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present.summary import Summary, summarise
 
 if TYPE_CHECKING:
-    from strobe.store.table import Table
-    from strobe.store.trace import Trace
+    from strobe.tables.table import Table
+    from strobe.trace.trace import Trace
 
 _MOST_TYPES = 5
-# Before the forward pass of a step nothing should happen for longer; MindInsight advises from there on.
+# Longest acceptable time before the forward pass of a step; MindInsight advises from there on.
 _LONG_INTERVAL_NS = 500_000
 
 Row = dict[str, Any]
@@ -25,7 +26,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its name. `unit` is ns, bytes, or empty for what is counted; share: part of a whole, 0 to 1."""
+    """A number with its name. `unit` is ns, bytes, or empty for a count; `share` is a part of a whole, 0 to 1."""
 
     name: str
     value: float | None
@@ -34,7 +35,7 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The number as people read it; empty where there is none."""
+        """The number for people; empty if there is none."""
         if self.value is None:
             return ""
         if self.unit == "ns":
@@ -54,7 +55,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that the page says. The cards: step trace, operators, data preparation, timeline."""
+    """The content of the page. Its cards are step trace, operators, data preparation and timeline."""
 
     schema_version: int
     summary: Summary
@@ -75,7 +76,7 @@ class Snapshot:
 
 
 def snapshot(trace: Trace) -> Snapshot:
-    """Put the page together from what the analyses answer."""
+    """Compute the page from the answers of analyses."""
     cards = (_step_trace(trace), _operators(trace), _data(trace), _timeline(trace))
     return Snapshot(SCHEMA_VERSION, summarise(trace), cards)
 
@@ -89,7 +90,7 @@ def _rows(table: Table) -> list[Row]:
 
 
 def _worst(table: Table, key: Callable[[Row], float]) -> tuple[Row, str]:
-    """Return the row of the process that is worst, and how it is called where there are others."""
+    """Return the row of the worst process, and its name if there are others."""
     rows = _rows(table)
     worst = max(rows, key=key)
     if len(rows) == 1:
@@ -99,8 +100,8 @@ def _worst(table: Table, key: Callable[[Row], float]) -> tuple[Row, str]:
 
 
 def _step_trace(trace: Trace) -> Card:
-    """MindInsight's step trace: what lies before forward and backward, they themselves, and the tail."""
-    table = trace.ask("step_trace")
+    """MindInsight's step trace: the time before forward and backward, the passes, and the tail."""
+    table = ask(trace, "step_trace")
     title = "Step trace"
     if not len(table):
         return _missing("step_trace", title, table)
@@ -108,10 +109,10 @@ def _step_trace(trace: Trace) -> Card:
     of = f" ({who})" if who else ""
     figures = [Figure("steps", row["steps"]), Figure("step", row["duration_ns"], "ns", 1.0)]
     if not row["forward_backward_ns"]:
-        told = (
-            f"A step takes {format_ns(row['duration_ns'])} on average{of}; it has no passes that PyTorch's names tell."
+        text = (
+            f"A step takes {format_ns(row['duration_ns'])} on average{of}; no forward or backward pass was recognised."
         )
-        return Card("step_trace", title, (told,), tuple(figures))
+        return Card("step_trace", title, (text,), tuple(figures))
     sentences = [
         f"A step takes {format_ns(row['duration_ns'])} on average{of}: "
         f"{format_share(row['interval_share'])} before its forward pass, "
@@ -119,11 +120,11 @@ def _step_trace(trace: Trace) -> Card:
         f"{format_share(row['tail_share'])} after them."
     ]
     if row["interval_ns"] > _LONG_INTERVAL_NS:
-        before = f"{format_ns(row['interval_ns'])} go by before the forward pass"
+        before = f"{format_ns(row['interval_ns'])} pass before the forward pass"
         sentences.append(
-            f"{before}, {format_ns(row['wait_ns'])} of them in waits for data: look at the data preparation first."
+            f"{before}, {format_ns(row['wait_ns'])} of them waiting for data: check data preparation first."
             if row["wait_ns"] > row["interval_ns"] / 2
-            else f"{before}, and not in waits for data: look at what the loop does between its steps."
+            else f"{before}, mostly not waiting for data: check what the loop does between its steps."
         )
     figures += [
         Figure("iteration interval", row["interval_ns"], "ns", row["interval_share"]),
@@ -134,16 +135,16 @@ def _step_trace(trace: Trace) -> Card:
 
 
 def _operators(trace: Trace) -> Card:
-    """MindInsight's ranking of operator types: by the time of GPUs where there are any. Else kernels, or functions."""
-    table = trace.ask("operators", by="type")
+    """MindInsight's ranking of operator types, by GPU time if there is any; else of kernels, or functions."""
+    table = ask(trace, "operators", by="type")
     rows = _rows(table)
     on_gpu = any(row["device_self_ns"] for row in rows)
     ranking = ("Operator ranking", "operators" + (" on GPUs" if on_gpu else ""), "type")
     column = "device_self_ns" if on_gpu else "self_ns"
-    if not rows and (rows := _rows(trace.ask("kernels"))):
+    if not rows and (rows := _rows(ask(trace, "kernels"))):
         ranking, column = ("Kernel ranking", "kernels", "kernel"), "total_ns"
     if not rows:
-        table = trace.ask("profile")
+        table = ask(trace, "profile")
         rows, ranking = _rows(table), ("Function ranking", "functions", "name")
     title, kind, name = ranking
     if not rows:
@@ -163,23 +164,23 @@ def _operators(trace: Trace) -> Card:
 
 
 def _data(trace: Trace) -> Card:
-    """MindInsight's data preparation: the verdict, and in how many steps no batch was ready."""
+    """MindInsight's data preparation: the verdict, and how often no batch was ready."""
     title = "Data preparation"
-    table = trace.ask("data_pipeline")
+    table = ask(trace, "data_pipeline")
     if not len(table):
         return _missing("data", title, table)
     row, who = _worst(table, lambda row: float(row["wait_share"]))
     of = f" ({who})" if who else ""
-    wait = f"waits {format_ns(row['wait_ns'])} ({format_share(row['wait_share'])}) of every step for its data{of}"
+    wait = f"waits {format_ns(row['wait_ns'])} ({format_share(row['wait_share'])}) of every step for data{of}"
     sentences = [
         {
             "data processing": f"Batches are not ready in time: the loop {wait}.",
             "data transmission": f"Batches are ready, but do not arrive in time: the loop {wait}, and the copy to the "
-            f"GPU holds it up for {format_ns(row['copy_ns'])}.",
+            f"GPU delays it by {format_ns(row['copy_ns'])}.",
         }.get(row["verdict"], f"The data pipeline keeps up: the loop {wait}.")
     ]
     if row["asked"] is not None:
-        sentences.append(f"{row['empty']} of {row['asked']} times no batch was ready when one was asked for.")
+        sentences.append(f"In {row['empty']} of {row['asked']} requests no batch was ready.")
     if row["verdict"] == "data processing":
         gain = format_share(row["predicted_gain"])
         sentences.append(
@@ -196,9 +197,9 @@ def _data(trace: Trace) -> Card:
 
 
 def _timeline(trace: Trace) -> Card:
-    """MindInsight's timeline summary: total time of operators, streams, operators, executions; of the whole run."""
+    """MindInsight's timeline summary of the whole run: operators, streams, kernels, and their executions."""
     locations = trace.locations.to_pylist()
-    # What a stream ran at once lies in several locations with its number.
+    # A stream that ran several things at once has several locations with its number.
     streams = len(
         {
             (row["process"], row["device"], row["thread_id"])
@@ -206,8 +207,8 @@ def _timeline(trace: Trace) -> Card:
             if row["kind"] == "stream" and row["span_count"]
         }
     )
-    operators = _rows(trace.ask("operators", step="all"))
-    kernels = _rows(trace.ask("kernels")) if streams else []
+    operators = _rows(ask(trace, "operators", step="all"))
+    kernels = _rows(ask(trace, "kernels")) if streams else []
     executions = sum(row["calls"] for row in operators)
     on_host = sum(row["self_ns"] for row in operators)
     on_gpu = sum(row["total_ns"] for row in kernels)
@@ -216,7 +217,7 @@ def _timeline(trace: Trace) -> Card:
     if operators:
         sentences.append(
             f"{format_count(len(operators))} operators run {format_count(executions)} times and take "
-            f"{format_ns(on_host)} of the host."
+            f"{format_ns(on_host)} on the host."
         )
         figures += [
             Figure("total operator time", on_host, "ns"),
@@ -224,12 +225,12 @@ def _timeline(trace: Trace) -> Card:
             Figure("executions", executions),
         ]
     else:
-        sentences.append("No operators of a framework were recorded.")
+        sentences.append("No framework operators were recorded.")
     if kernels:
         launched = sum(row["calls"] for row in kernels)
         sentences.append(
             f"{format_count(len(names))} kernels run {format_count(launched)} times on {format_count(streams)} "
-            f"stream{'' if streams == 1 else 's'} and take {format_ns(on_gpu)} in sum."
+            f"stream{'' if streams == 1 else 's'} and take {format_ns(on_gpu)} in total."
         )
         figures += [
             Figure("total kernel time", on_gpu, "ns"),

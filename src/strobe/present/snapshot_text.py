@@ -1,4 +1,4 @@
-"""The snapshot as one page of text; box characters only where the stream can show them."""
+"""The snapshot as one page of text, with box characters only if the stream can show them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def snapshot_text(page: Snapshot, *, unicode: bool = True, width: int = WIDTH) -
 
 
 def head(summary: Summary) -> str:
-    """Return what the run is, in a line."""
+    """Return the program, its processes and its duration in one line."""
     count = summary.process_count
     processes = f"{count} process" + ("es" if count != 1 else "")
     facts = (summary.program or summary.name, processes, format_ns(summary.duration_ns))
@@ -46,21 +46,21 @@ def head(summary: Summary) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital and a full stop."""
+    """Return a text as a sentence, with a capital and a full stop."""
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
 
 def first_steps(summary: Summary) -> Iterable[str]:
-    """Return the findings that are worth most, a sentence or two each."""
+    """Return the most valuable findings, in a few sentences each."""
     if not summary.findings:
-        return ["No rule has something to say about this run."]
+        return ["No rule found a problem in this run."]
     return [_advice(finding) for finding in summary.findings[:MOST_FINDINGS]]
 
 
 def _advice(finding: Finding) -> str:
     parts = [sentence(finding.what)]
     if finding.gain_high_ns and not finding.informative:
-        parts.append(f"Worth {format_interval_ns(finding.gain_low_ns, finding.gain_high_ns)} a step.")
+        parts.append(f"Gain: {format_interval_ns(finding.gain_low_ns, finding.gain_high_ns)} per step.")
     if finding.do:
         parts.append(sentence(finding.do))
     return " ".join(parts)
@@ -72,7 +72,7 @@ def trust(summary: Summary) -> str:
     lost = "; ".join(quality.losses)
     state = "The recording is complete" if quality.complete else f"The recording is not complete: {lost or 'cut off'}"
     cost = quality.estimated_cost
-    origin = quality.source if cost is None else f"the recorder took about {format_share(cost)} of the run"
+    origin = quality.source if cost is None else f"recording took about {format_share(cost)} of the run"
     return f"{state}; {origin}." if origin else f"{state}."
 
 

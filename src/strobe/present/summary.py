@@ -1,4 +1,4 @@
-"""The summary of a run: one sentence, one step and its parts, what to fix, how good the data are. Plain data."""
+"""The summary of a run as plain data: a verdict, one step and its parts, findings, and the quality of the data."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strobe.advice import rank
+from strobe.answers.ask import ask
+from strobe.breakdown.data_pipeline import pipelines
+from strobe.model.kinds import Group
 from strobe.model.losses import loss_sentences
 from strobe.model.plugins import Finding
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_ns, format_share
 from strobe.present.gpus import Gpu, gpu_verdict, gpus
-from strobe.structure.data_pipeline import pipelines
-from strobe.structure.selection import select
-from strobe.structure.statistics import path_statistics
-from strobe.structure.steps import find_steps
-from strobe.structure.usual import Usual, representativeness, usual_steps
+from strobe.steps.selection import select
+from strobe.steps.steps import find_steps
+from strobe.steps.typical import Usual, representativeness, usual_steps
+from strobe.sums.path_statistics import path_statistics
+from strobe.trace.beginning import beginning_of
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.trace.trace import Trace
 
-# What is read of a run while somebody waits: steps and sums of a million spans take about 0.7 s of CPU time.
+# Spans read while the user waits: steps and sums of a million spans take about 0.7 s of CPU time.
 SOON_SPANS = 6_000_000
 LARGEST_JSON_BYTES = 64_000
 # Group of each part of a step, for its colour.
@@ -36,12 +39,11 @@ _GROUP_OF_PART = {
     "optimizer": "compute",
     "rest": "host",
 }
-# A loop is input-bound or host-bound from these parts of a step on (torch_tb_profiler advises from 5 % on; we name the
-# main problem).
+# From these shares of a step on, a loop is input-bound or host-bound. (torch_tb_profiler advises from 5 % on; the
+# verdict names the main problem.)
 INPUT_BOUND = 0.2
 HOST_BOUND = 0.4
-# What a framework spends to report one span, beside what our recorder does with it: `./dev bench cost ranges` gives 110
-# to 160 ns.
+# Cost of reporting one span in a framework, without that of the recorder; `./dev bench cost ranges`: 110 to 160 ns.
 _REPORTING_NS = 130
 
 
@@ -59,20 +61,20 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the usual step: its time in ns, and its share of the step, 0 to 1."""
+    """One part of the typical step: its time in ns, and its share of the step, 0 to 1."""
 
     name: str
-    group: str
+    group: Group
     duration_ns: int
     share: float
 
 
 @dataclass(frozen=True)
 class StepSummary:
-    """The usual step. Median, p95 and best are over the steady steps of its class; parts add up to the median.
+    """The typical step. Median, p95 and best are over the steady steps of its class; parts add up to the median.
 
     kept_count: steps whose spans are in the trace; statistics hold the others. representativeness: mean duration of
-    those among them that are usual and not slow, as a part of the mean of all such steps; None if there is none.
+    the typical kept steps, relative to that of all typical steps; None if there are none.
     """
 
     count: int
@@ -102,7 +104,7 @@ class StepClass:
 
 @dataclass(frozen=True)
 class Hot:
-    """A row of the table of what takes most: an operator, or a function where there are no operators. Self time, ns."""
+    """A row of the table of hot spots: an operator, or a function if there are no operators. Self times are in ns."""
 
     name: str
     calls: int
@@ -113,11 +115,12 @@ class Hot:
 
 @dataclass(frozen=True)
 class Quality:
-    """How far the data can be trusted. `estimated_cost`: the recorder's own time as a part of the run, 0 to 1; None
-    where another tool recorded it: then `source` says which file of which format it is.
+    """How far the data can be trusted.
 
-    `remarks` say what else is worth knowing: nothing that was to be recorded is missing.
-    `folded_count` executions are in the statistics, beside the spans; bytes per span are of both together.
+    `estimated_cost` is the time of the recorder as a share of the run, 0 to 1; None if another tool recorded the run,
+    whose file and format are then in `source`. `losses` are sentences about missing or wrong data; `remarks` are good
+    to know, but nothing is missing. `folded_count` executions are in the statistics, in addition to the spans; the
+    bytes per span include both.
     """
 
     complete: bool
@@ -134,9 +137,9 @@ class Quality:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that the end-of-run summary, `strobe summary` and the overview page say.
+    """The content of the end-of-run summary, of `strobe summary` and of the overview page.
 
-    part: of which part of the run, where it is too long to be read as a whole while somebody waits; else "".
+    `part` describes the part of the run that was read, if the run is too long to be read while the user waits; else "".
     """
 
     schema_version: int
@@ -159,7 +162,7 @@ class Summary:
     part: str = ""
 
     def to_json(self) -> str:
-        """Return the summary as JSON text of at most 64 kB; what does not fit (evidence, then findings) is left out."""
+        """Return the summary as JSON text of at most 64 kB; evidence, then findings are left out if they do not fit."""
         kept, places = len(self.findings), 5
         while True:
             findings = [replace(finding, evidence=finding.evidence[:places]) for finding in self.findings[:kept]]
@@ -170,12 +173,12 @@ class Summary:
 
 
 def summarise_soon(trace: Trace) -> Summary:
-    """Compute the summary of a trace in seconds: of its beginning only, where it is long; `part` says so."""
-    return summarise_part(trace, *trace.beginning(SOON_SPANS))
+    """Compute the summary of a trace within seconds: of its beginning only if it is long, which `part` then states."""
+    return summarise_part(trace, *beginning_of(trace, SOON_SPANS))
 
 
 def summarise_part(trace: Trace, beginning: Trace, part: str) -> Summary:
-    """Compute the summary of a part of a trace (`Trace.beginning`), with what is known of the run as a whole."""
+    """Compute the summary of a part of a trace (`Trace.beginning`), with the size and end of the whole run."""
     found = summarise(beginning)
     if not part:
         return found
@@ -224,25 +227,25 @@ def _verdict(trace: Trace, usual: Usual | None, hot: tuple[Hot, ...], on_gpus: t
         counted = _counted(trace)
         if "unrecorded_ms" in counted:  # 0 where the program ended within a millisecond
             closed = max(1, counted["unrecorded_ms"]) * 10**6
-            text = "nothing was recorded: the recording window never opened, or nothing ran in it"
+            text = "nothing was recorded: the recording window never opened, or nothing ran while it was open"
             return Verdict("empty", f"{text} (it was closed for {format_ns(closed)})")
-        return Verdict("empty", "nothing was recorded: the program ran no Python function and no operator of its own")
+        return Verdict("empty", "nothing was recorded: the program ran neither a Python function nor an operator")
     if usual is None:
         busiest = f"; {format_share(hot[0].share)} of the recorded time is in {hot[0].name}" if hot else ""
         return Verdict("no-steps", f"{find_steps(trace).reason.partition(': ')[2]}{busiest}")
     share = {name: part / usual.median_ns for name, part in usual.parts_ns.items()}
     waits = share["data_wait"]
-    if waits >= INPUT_BOUND and on_gpus:  # what a GPU computes meanwhile is no loss
+    if waits >= INPUT_BOUND and on_gpus:  # waiting while the GPU computes is not a loss
         waits = next((each.wait_share for each in pipelines(trace) if each.steps.process == usual.steps.process), waits)
     if waits >= INPUT_BOUND:
-        text = f"input-bound: the loop waits {format_share(waits)} of every step for its next batch"
-        idle = " while the GPU idles" if on_gpus else ""
+        text = f"input-bound: the loop spends {format_share(waits)} of every step waiting for its next batch"
+        idle = " while the GPU is idle" if on_gpus else ""
         return Verdict("input-bound", text + idle, waits)
     if on_gpus:
         return Verdict(*gpu_verdict(on_gpus))
     if share["rest"] == 1.0:
-        most_of_it = f"{format_share(hot[0].share)} of a step is in {hot[0].name} itself" if hot else "of unknown parts"
-        return Verdict("host-bound", f"a loop without operators of a framework; {most_of_it}", 1.0)
+        where = f"{format_share(hot[0].share)} of a step is in {hot[0].name} itself" if hot else "its parts are unknown"
+        return Verdict("host-bound", f"a loop without framework operators; {where}", 1.0)
     if share["rest"] >= HOST_BOUND:
         text = f"host-bound: {format_share(share['rest'])} of every step is spent outside of operators"
         return Verdict("host-bound", text, share["rest"])
@@ -286,9 +289,9 @@ def _classes(usual: Usual) -> tuple[StepClass, ...]:
 
 
 def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
-    """Return what takes most self time: operators where there are any, else functions."""
+    """Return the operators, or functions if there are none, with the most self time."""
     for kind in ("operators", "profile"):
-        table = trace.ask(kind)
+        table = ask(trace, kind)
         rows = table.head(5).to_pylist()
         if rows:
             per_step = "self_per_step_ns"
@@ -305,7 +308,7 @@ def _hot(trace: Trace) -> tuple[str, tuple[Hot, ...]]:
     return "functions", ()
 
 
-# Of what the table of quality says about GPUs: no loss by itself. Counters have sentences of their own.
+# Rows of the quality table about GPUs that are not losses. Counters have sentences of their own.
 _NO_GPU_LOSS = ("gpu_recorded_with",)
 
 
@@ -316,13 +319,13 @@ def _quality(trace: Trace) -> Quality:
     cost_ns = total["estimated_cost_ns"] + total["own_cpu_ns"] + _REPORTING_NS * _reported_spans(trace)
     losses = loss_sentences(total)
     quality = trace.quality.to_pylist()
-    said = [(str(row["what"]), str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
-    losses += [text for what, text in said if what in ("unreadable", "unrecorded")]
-    losses += dict.fromkeys(text for what, text in said if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
-    remarks = [text for what, text in said if what in ("other_pythons", "other_programs", "gpus_not_read")]
+    notes = [(str(row["what"]), str(row["text"])) for row in quality if row["value"] is None or row["process"] is None]
+    losses += [text for what, text in notes if what in ("unreadable", "unrecorded")]
+    losses += dict.fromkeys(text for what, text in notes if what.startswith("gpu_") and what not in _NO_GPU_LOSS)
+    remarks = [text for what, text in notes if what in ("other_pythons", "other_programs", "gpus_not_read")]
     lines = _asked_for(trace, "lines")
     if lines and not len(trace.side_table("lines")):
-        remarks.append(f"--lines {lines}: no line was counted, no function of that name ran")
+        remarks.append(f"--lines {lines}: no line was counted, because no function of that name ran")
     ends = {row["end_state"] for row in trace.processes.to_pylist() if row["main"]}
     return Quality(
         complete=not losses and ends <= {"closed", "exited"},
@@ -339,7 +342,7 @@ def _quality(trace: Trace) -> Quality:
 
 
 def _counted(trace: Trace) -> Counter[str]:
-    """Return the counters of the quality table, of all processes together."""
+    """Return the counters of the quality table, summed over all processes."""
     total: Counter[str] = Counter()
     for row in trace.quality.to_pylist():
         if isinstance(row["value"], int):
@@ -348,14 +351,14 @@ def _counted(trace: Trace) -> Counter[str]:
 
 
 def _asked_for(trace: Trace, option: str) -> str:
-    """Return the text of an option that the trace was recorded with."""
+    """Return the text of an option with which the trace was recorded."""
     options = trace.job.settings.get("options")
     setting = options.get(option) if isinstance(options, Mapping) else None
     return str(setting.get("value", "")) if isinstance(setting, Mapping) else ""
 
 
 def _reported_spans(trace: Trace) -> int:
-    """Return the number of spans that a framework reported through its own hooks."""
+    """Return the number of spans reported by the hooks of a framework."""
     sums = path_statistics(trace, select(trace, "all"))
     reported = [row["paradigm"] in ("torch", "onednn", "itt", "nvtx") for row in trace.regions.to_pylist()]
     return int(sums.calls[np.array(reported, dtype=bool)[sums.region]].sum()) if reported else 0

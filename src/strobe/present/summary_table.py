@@ -1,4 +1,4 @@
-"""The summary as a table: the same facts, a row each, for whoever filters, sorts, or wants CSV."""
+"""The summary as a table, with a row per fact, for filtering, sorting and CSV."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from strobe.model.schema import Column
 from strobe.present.summary import Summary
-from strobe.store.table import Table, make_table
+from strobe.tables.table import Table, make_table
 
 COLUMNS = (
     Column("section", "string", "", "verdict, step, class, finding, hot, or quality"),
     Column("name", "string", "", "part of the step, class of steps, rule, region, or fact"),
     Column("count", "int64", "", "steps of the class, calls of the region"),
-    Column("duration_ns", "int64", "ns", "of the usual step; largest gain of a finding; own time of a region"),
-    Column("share", "float64", "", "of the step, of the run, or of all own time, 0 to 1"),
-    Column("text", "string", "", "what it means, in words"),
+    Column("duration_ns", "int64", "ns", "of the typical step; largest gain of a finding; self time of a region"),
+    Column("share", "float64", "", "of the step, of the run, or of all self time, 0 to 1"),
+    Column("text", "string", "", "the meaning in words"),
 )
 _Row = tuple[str, str, int | None, int | None, float | None, str]
 
@@ -31,7 +31,12 @@ def _rows(summary: Summary) -> Iterator[_Row]:
         yield ("step", step.class_name, step.class_count, step.median_ns, 1.0, f"{step.confidence}: {step.reason}")
         if step.kept_count < step.count:
             facts = (step.kept_count, None, step.representativeness)
-            yield ("step", "kept in detail", *facts, f"of {step.count} steps; share: their mean to that of all steps")
+            yield (
+                "step",
+                "kept in detail",
+                *facts,
+                f"of {step.count} steps; share: their mean relative to that of all steps",
+            )
         for part in step.parts:
             yield ("step", part.name, None, part.duration_ns, part.share, part.group)
     for each in summary.classes:
@@ -55,7 +60,14 @@ def _rows(summary: Summary) -> Iterator[_Row]:
     if quality.source:
         yield ("quality", "source", None, None, None, quality.source)
     else:
-        yield ("quality", "recorder's own cost", None, None, quality.estimated_cost, "estimated")
+        yield ("quality", "recording cost", None, None, quality.estimated_cost, "estimated")
     if quality.folded_count:
-        yield ("quality", "folded", quality.folded_count, None, None, "executions in statistics, beside the spans")
-    yield ("quality", "spans", quality.span_count, None, None, f"{quality.bytes_per_span:.2f} bytes a span")
+        yield (
+            "quality",
+            "folded",
+            quality.folded_count,
+            None,
+            None,
+            "executions in statistics, in addition to the spans",
+        )
+    yield ("quality", "spans", quality.span_count, None, None, f"{quality.bytes_per_span:.2f} bytes per span")

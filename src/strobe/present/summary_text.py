@@ -1,4 +1,4 @@
-"""The summary as text: at most 40 lines of at most 100 columns; box characters only where the stream can show them."""
+"""The summary as text: at most 40 lines of 100 columns, with box characters only if the stream can show them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
 
 if TYPE_CHECKING:
-    from strobe.store.trace import Trace
+    from strobe.trace.trace import Trace
 
 WIDTH = 100
 LINES = 40
@@ -36,7 +36,7 @@ def summary_text(summary: Summary, *, unicode: bool = True, width: int = WIDTH) 
         _hot(summary, width),
         _tail(summary, width),
     ]
-    # Too long: first the table of what takes most goes, then findings from the end.
+    # If it is too long, drop the table of functions first, then findings from the end.
     while 2 + sum(len(block) + 1 for block in blocks if block) > LINES:
         if blocks[3]:
             blocks[3] = []
@@ -63,7 +63,7 @@ def _head(summary: Summary, width: int) -> Iterable[str]:
     yield _cut("strobe  " + " · ".join(facts), width)
     yield from _wrapped("VERDICT   ", summary.verdict.text, width)
     if summary.part:
-        yield from _wrapped("ALL THIS  ", f"was {summary.part}; strobe summary reads everything", width)
+        yield from _wrapped("ONLY PART ", f"{summary.part}; strobe summary reads everything", width)
 
 
 def _step(step: StepSummary, width: int) -> list[str]:
@@ -78,7 +78,7 @@ def _step(step: StepSummary, width: int) -> list[str]:
     ]
     if step.kept_count < step.count:
         lines.append(_cut(_kept(step), width))
-    # A program without operators has nothing to split by: the table of functions below tells more.
+    # Without operators a step has no parts: the table of functions below shows more.
     for part in step.parts if len([part for part in step.parts if part.duration_ns]) > 1 else ():
         filled = part.share * _BAR
         bar = "█" * int(filled) + ("▌" if filled % 1 >= 0.5 else "")
@@ -90,18 +90,18 @@ def _step(step: StepSummary, width: int) -> list[str]:
 def _kept(step: StepSummary) -> str:
     kept = f"  kept {format_count(step.kept_count)} of {format_count(step.count)} steps in detail; statistics for all"
     return kept + (
-        "" if step.representativeness is None else f"; usual kept ones take {step.representativeness:.2f} x the mean"
+        "" if step.representativeness is None else f"; typical kept steps take {step.representativeness:.2f} x the mean"
     )
 
 
 def _gpus(found: Sequence[Gpu], width: int) -> list[str]:
-    """Return a line each GPU, those with the most idle time first where there are too many."""
+    """Return one line per GPU; if there are too many, those with the most idle time come first."""
     lines = []
     for gpu in sorted(found, key=lambda each: -each.idle)[:_MOST_GPUS] if len(found) > _MOST_GPUS else found:
         rank = "" if gpu.rank is None or len(found) == 1 else f"rank {gpu.rank} "
         parts = [("computes", gpu.computation), ("only communicates", gpu.communication), ("only copies", gpu.copy)]
-        told = "   ".join(f"{word} {format_share(share)}" for word, share in parts if share)
-        lines.append(_cut(f"  {rank + gpu.name:<12} {told}   idle {format_share(gpu.idle)}", width))
+        shares = "   ".join(f"{word} {format_share(share)}" for word, share in parts if share)
+        lines.append(_cut(f"  {rank + gpu.name:<12} {shares}   idle {format_share(gpu.idle)}", width))
     if len(found) > _MOST_GPUS:
         lines.append(f"  ... {len(found) - _MOST_GPUS} more GPUs with less idle time: strobe overlap")
     return lines
@@ -109,7 +109,7 @@ def _gpus(found: Sequence[Gpu], width: int) -> list[str]:
 
 def _findings(summary: Summary, width: int) -> list[str]:
     if not summary.findings:
-        return ["Nothing found that is worth fixing."] if summary.step else []
+        return ["Found nothing worth fixing."] if summary.step else []
     lines = [f"{'Most worth fixing':<{width - 38}}{'gain per step':>16}  {'sure':<8}{'rule':<12}"]
     for number, finding in enumerate(summary.findings[:_MOST_FINDINGS], 1):
         lines.extend(_finding(number, finding, width))
@@ -119,7 +119,7 @@ def _findings(summary: Summary, width: int) -> list[str]:
 
 def _finding(number: int, finding: Finding, width: int) -> list[str]:
     room = width - 38
-    gain = "to know" if finding.informative else format_interval_ns(finding.gain_low_ns, finding.gain_high_ns)
+    gain = "info" if finding.informative else format_interval_ns(finding.gain_low_ns, finding.gain_high_ns)
     what = textwrap.wrap(finding.what, room - 6) or [""]
     first = f"  {number}  {what[0]:<{room - 5}}{gain:>16}  {finding.confidence:<8}{finding.rule:<12}"
     lines = [first, *(f"     {line}" for line in what[1:2])]
@@ -134,7 +134,7 @@ def _hot(summary: Summary, width: int) -> list[str]:
         return []
     per_step = summary.step is not None
     room = width - 44
-    head = f"Top {summary.hot_kind} by time of their own{' per step' if per_step else ''}"
+    head = f"Top {summary.hot_kind} by self time{' per step' if per_step else ''}"
     lines = [f"{_cut(head, room - 1):<{room}}{'time':>14}{'share':>10}{'calls':>10}"]
     for hot in summary.hot:
         time = hot.self_per_step_ns if hot.self_per_step_ns is not None else hot.self_ns
@@ -152,14 +152,14 @@ def _tail(summary: Summary, width: int) -> list[str]:
     quality = summary.quality
     state = "complete" if quality.complete else quality.ended
     unit = "execution" if quality.folded_count else "span"
-    density = f" ({_density(quality.bytes_per_span)} bytes a{'n' if unit == 'execution' else ''} {unit})"
+    density = f" ({_density(quality.bytes_per_span)} bytes per {unit})"
     folded = [f"{format_count(quality.folded_count)} more in statistics"] if quality.folded_count else []
     facts = [
         state,
         *quality.losses,
         *quality.remarks,
         *([quality.source] if quality.source else []),
-        *([f"recorder's own cost about {format_share(cost)}"] if (cost := quality.estimated_cost) is not None else []),
+        *([f"recording cost about {format_share(cost)}"] if (cost := quality.estimated_cost) is not None else []),
         f"{format_count(quality.span_count)} span{'' if quality.span_count == 1 else 's'}",
         *folded,
         format_bytes(quality.size_bytes) + (density if quality.span_count else ""),
@@ -177,7 +177,7 @@ def _density(bytes_per_span: float) -> str:
 
 
 def _name(summary: Summary) -> str:
-    """Return the shortest way to write the path of the trace from here."""
+    """Return the shortest path of the trace from the current folder."""
     relative = os.path.relpath(summary.path)
     return summary.path if relative.startswith("..") else relative
 

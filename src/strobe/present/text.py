@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TextIO
 
+from strobe.errors import visible
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present import nvprof
 
 if TYPE_CHECKING:
-    from strobe.store.table import Table
+    from strobe.tables.table import Table
 
-# Tables in which each row says the unit of its values.
+_NARROWEST = 12  # characters: narrower columns of text are not folded
+# Tables in which each row has the unit of its values.
 _WITH_OWN_UNITS = ("kernel_metrics", "launch_metrics")
 FORMATS = ("table", "json", "csv", "md", "nvprof")
 
@@ -31,54 +37,64 @@ def render(table: Table, form: str) -> str:
 
 
 def print_for_people(table: Table, stream: TextIO) -> None:
-    """Print a table on a terminal, as wide as it is; colours follow NO_COLOR and TERM.
+    """Print a table on a terminal, no wider than it; NO_COLOR and TERM=dumb turn the bold headings off.
 
-    Where it is too narrow, extra columns are left out, from the right.
+    Where it is too narrow, extra columns are left out from the right, and then long texts continue on the next line.
     """
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     width = shutil.get_terminal_size((100, 24)).columns
     table = _fitting(table, width)
-    grid = Grid(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for name, numeric in zip(_headings(table), _numeric(table), strict=True):
-        grid.add_column(name, justify="right" if numeric else "left", overflow="fold", no_wrap=numeric)
-    for row in _cells(table):
-        grid.add_row(*(Text(cell) for cell in row))
-    Console(file=stream, highlight=False, width=width).print(grid)
+    lines = aligned_rows([_headings(table), *_cells(table)], _numeric(table), width)
+    if not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
+    stream.write("\n".join(lines) + "\n")
 
 
 def _fitting(table: Table, width: int) -> Table:
     extra = table.extra
-    while extra and _width(table) > width:
-        gone = extra.pop()
-        table = table.select([name for name in table.columns if name != gone])
+    while extra and sum(wide + 2 for wide in _widths([_headings(table), *_cells(table)])) - 2 > width:
+        dropped = extra.pop()
+        table = table.select([name for name in table.columns if name != dropped])
     return table
 
 
-def _width(table: Table) -> int:
-    columns = zip(_headings(table), *_cells(table), strict=True)
-    return sum(2 + max(map(len, column)) for column in columns) - 2
-
-
 def aligned(table: Table) -> str:
-    """Columns padded to the same width; numbers to the right."""
-    lines = [_headings(table), *_cells(table)]
-    numeric = _numeric(table)
-    widths = [max(len(line[i]) for line in lines) for i in range(len(numeric))]
-    out = []
-    for line in lines:
-        padded = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, numeric, strict=True)
+    """Return a table with its columns padded to the same width, numbers to the right."""
+    return "\n".join(aligned_rows([_headings(table), *_cells(table)], _numeric(table))) + "\n"
+
+
+def aligned_rows(
+    rows: Sequence[Sequence[str]], numeric: Sequence[bool] | None = None, width: int | None = None
+) -> list[str]:
+    """Return rows of cells as lines with aligned columns, `numeric` ones to the right.
+
+    With `width`, the widest columns of text are folded until the lines fit.
+    """
+    widths = _widths(rows)
+    right = numeric or [False] * len(widths)
+    texts = [column for column, number in enumerate(right) if not number]
+    while width is not None and texts and sum(widths) + 2 * len(widths) - 2 > width:
+        widest = max(texts, key=lambda column: widths[column])
+        if widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
+    lines = []
+    for row in rows:
+        parts = [
+            [cell] if len(cell) <= wide else textwrap.wrap(cell, wide) or [""]
+            for cell, wide in zip(row, widths, strict=True)
         ]
-        out.append("  ".join(padded).rstrip())
-    return "\n".join(out) + "\n"
+        for line in zip_longest(*parts, fillvalue=""):
+            cells = zip(line, widths, right, strict=True)
+            lines.append("  ".join(c.rjust(wide) if number else c.ljust(wide) for c, wide, number in cells).rstrip())
+    return lines
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(1, *map(len, column)) for column in zip(*rows, strict=True)]
 
 
 def tab_separated(table: Table) -> str:
-    """One line per row, raw values, tabs between them: what pipes get. Tabs and line breaks in text become spaces."""
+    """Return one line per row for pipes: raw values separated by tabs. Tabs and line breaks in text become spaces."""
     lines = [table.columns, *([_plain(value) for value in row] for row in table.rows())]
     return "".join("\t".join(line) + "\n" for line in lines)
 
@@ -92,7 +108,7 @@ def markdown(table: Table) -> str:
 
 
 def talk(message: str) -> None:
-    """Say something to the user: on stderr, so that stdout stays data."""
+    """Print a message to the user on stderr, so that stdout stays data."""
     print(f"strobe: {message}", file=sys.stderr)
 
 
@@ -102,21 +118,22 @@ def people(table: Table) -> tuple[list[str], list[bool], list[list[str]]]:
 
 
 def _shown(table: Table) -> list[str]:
-    """Columns for people. In a tree, the indentation of the first column says the depth."""
+    """Return the columns for people. In a tree, the indentation of the first column shows the depth."""
     tree = "depth" in table.columns and len(table.columns) > 2
     return [name for name in table.columns if not (tree and name in ("depth", "call_path"))]
 
 
 def _headings(table: Table) -> list[str]:
-    """Column names without the unit, which the cells show."""
+    """Return the names of the columns without the unit, which the cells show."""
     return [name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ") for name in _shown(table)]
 
 
 def _numeric(table: Table) -> list[bool]:
     import pyarrow as pa
 
+    numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     types = [table.to_arrow().schema.field(name).type for name in _shown(table)]
-    return [bool(pa.types.is_integer(type) or pa.types.is_floating(type)) for type in types]
+    return [any(check(type) for check in numeric) for type in types]
 
 
 def _cells(table: Table) -> list[list[str]]:
@@ -134,7 +151,7 @@ def _cells(table: Table) -> list[list[str]]:
 
 
 def _with_unit(row: Sequence[object], cells: list[str], at: int) -> list[str]:
-    """Return the cells of a row whose real numbers have the unit that stands in cell `at`, which they then show."""
+    """Return the cells of a row with the unit of cell `at` moved to its real numbers."""
     unit, per_second, _ = cells[at].partition("/s")
     form = {"ns": format_ns, "byte": format_bytes}.get(unit)
     if form is None:
@@ -149,6 +166,8 @@ def _for_people(name: str, value: object, unit: str) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, Decimal):  # a sum of SQL
+        value = int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, (int, float)):
         if name == "share" or name.endswith("_share"):
             return format_share(value)
@@ -159,7 +178,7 @@ def _for_people(name: str, value: object, unit: str) -> str:
         return f"{value:.4g}" if isinstance(value, float) else format_count(value)
     if isinstance(value, list):  # a histogram: only the buckets that hold anything
         return " ".join(f"{bucket}:{count}" for bucket, count in enumerate(value) if count)
-    return _one_line(str(value))
+    return visible(_one_line(str(value)))
 
 
 def _plain(value: object) -> str:
@@ -171,7 +190,7 @@ def _one_line(text: str) -> str:
 
 
 def supports(text: Sequence[str], stream: TextIO) -> bool:
-    """Whether a stream can print these characters."""
+    """Return whether a stream can print these characters."""
     try:
         "".join(text).encode(stream.encoding or "ascii")
     except UnicodeEncodeError:

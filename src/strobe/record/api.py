@@ -195,7 +195,8 @@ class record:  # noqa: N801
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, **options: object) -> None:
-        from strobe.record.options import Setting, combined, given_in_environment, given_in_python, traced_adapters
+        from strobe.record.option_table import combined, given_in_environment, given_in_python, traced_adapters
+        from strobe.record.options import Setting
 
         whole = {"keep": Setting("all", "strobe.record()")}
         environment = {} if disabled() else given_in_environment(os.environ)
@@ -218,7 +219,7 @@ class record:  # noqa: N801
         from strobe.record.config import Session
         from strobe.record.filters import anchored_options
         from strobe.record.folder import create, default_name, expand, remove
-        from strobe.record.options import job_settings
+        from strobe.record.option_table import job_settings, levels
 
         if session.active():
             raise RecordError(
@@ -232,7 +233,8 @@ class record:  # noqa: N801
         )
         try:
             options = anchored_options({name: setting.text for name, setting in self._settings.items()}, os.getcwd())
-            windows.begin(Session(self.path, self._adapters, options, began_ns=_now_ns()), main=True)
+            asked = levels(self._settings["trace"].text)
+            windows.begin(Session(self.path, self._adapters, options, began_ns=_now_ns(), levels=asked), main=True)
         except Exception as error:
             remove(self.path)
             self.path = None

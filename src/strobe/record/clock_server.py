@@ -1,7 +1,7 @@
 """Tells the time of the trace to processes of other nodes: a thread of `strobe run`, beside the measured program.
 
-Who asks (native/core/node_clock.cpp) sends a datagram of 32 bytes; the answer is as long: when the question came and
-when the answer left, on the clock of this node. Questions without the 16 characters of the run are not answered.
+Who asks (native/core/system/node_clock.cpp) sends a datagram of 32 bytes; the answer is as long: when the question
+came and when the answer left, on the clock of this node. Questions without the 16 characters of the run get no answer.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ class Session:
         began_ns: int = 0,
         leader: str = "",
         clock: str = "",
+        levels: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
         self.adapters = adapters
@@ -62,16 +63,17 @@ class Session:
         self.library = library  # path of libstrobe, for programs that are no Python
         self.began_ns = began_ns  # of the job, CLOCK_MONOTONIC
         self.leader = leader  # record/windows.py
+        self.levels = levels  # that adapters are asked for: cuda+memory
         self.clock = clock  # record/clock_server.py: who tells the time to other nodes
 
     def to_text(self) -> str:
         """The value of SESSION_VARIABLE."""
-        from strobe.record.options import core_settings, levels
+        from strobe.record.options import core_settings
 
         own = {
             "folder": self.folder,
             "adapters": ",".join(self.adapters),
-            "levels": ",".join(levels(self.options.get("trace", ""))),  # read by native code only
+            "levels": ",".join(self.levels),
             "supervisor": str(self.supervisor),
             "strings": str(int(self.strings)),
             "inject": self.inject,
@@ -80,7 +82,7 @@ class Session:
             "leader": self.leader,
             "clock": self.clock,
         }
-        # For processes without Python: they read numbers, not options (native/core/from_environment.cpp).
+        # For processes without Python: they read numbers, not options (native/core/session/from_environment.cpp).
         core = {_CORE + name: str(value) for name, value in core_settings(self.options, self.adapters).items()}
         options = {_OPTION + name: _one_line(text) for name, text in self.options.items()}
         return "\n".join(f"{key}={text}" for key, text in {**own, **core, **options}.items())
@@ -102,6 +104,7 @@ class Session:
             began_ns=int(fields.get("began_ns", "0")),
             leader=fields.get("leader", ""),
             clock=fields.get("clock", ""),
+            levels=tuple(filter(None, fields.get("levels", "").split(","))),
         )
 
 

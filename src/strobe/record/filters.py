@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Rule = tuple[int, bool, str]
 
-PATH, NAME, FILE, REGION = range(4)  # native/python/filter.h: what a pattern is matched against
+PATH, NAME, FILE, REGION = range(4)  # native/python/calls/filter.h: what a pattern is matched against
 _BLOCKS = {"SCOREP_FILE_NAMES": FILE, "SCOREP_REGION_NAMES": REGION}
 SEVERAL = ("include", "exclude")  # options that hold several patterns, os.pathsep between them
 

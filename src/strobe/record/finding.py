@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from importlib import metadata
 
 OK, LIMITED, MISSING, NOTE = "ok", "limited", "missing", "note"
 
@@ -20,3 +21,11 @@ class Finding:
     def as_row(self) -> dict[str, str]:
         """The finding as JSON has it."""
         return asdict(self)
+
+
+def installed(package: str) -> str:
+    """Return the version of an installed package; empty: there is none."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -22,12 +22,8 @@ from strobe.record import clock_server, ranks
 from strobe.record.config import SESSION_VARIABLE, Session, disabled
 from strobe.record.filters import anchored_options
 from strobe.record.folder import create, default_name, finish
-from strobe.record.gpu_driver import driver_is_there
-from strobe.record.options import Setting, gpu_period, job_settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from strobe.record.gpu_metrics import Sampler
+from strobe.record.option_table import ADAPTERS, job_settings, levels
+from strobe.record.options import Setting
 
 # Sent by a person or a scheduler to the one process they know; the terminal's own go to the whole group already.
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -96,7 +92,8 @@ def run(
     from strobe.native import library
 
     clock = ""
-    if rank is not None or "mpi" in adapters:  # perhaps processes of other nodes, whose clocks are others
+    if rank is not None or any(ADAPTERS[name].has_ranks for name in adapters):
+        # Perhaps processes of other nodes, whose clocks are others.
         clock = clock_server.of(folder) if shared else clock_server.start(folder)
     settings = Session(
         folder,
@@ -108,19 +105,14 @@ def run(
         inject=os.path.join(os.path.dirname(__file__), "inject"),
         library=library(),
         clock=clock,
+        levels=levels(options["trace"].text),
     )
-    readers: list[Sampler] = []
     environment = child_environment(os.environ, settings)
-    probes = "cuda" in adapters and options["with-torch-profiler"].text != "only" and driver_is_there()
-    if probes:
-        environment["STROBE_CUPTI_VERDICT"] = cupti_verdict(folder)
+    companions = [each for name in ADAPTERS if (each := ADAPTERS[name].companion(settings, environment))]
 
     def started() -> None:
-        if probes:
-            from strobe.record import cupti_probe
-
-            cupti_probe.start(cupti_verdict(folder), environment)
-        readers.extend(_read_gpus(folder, gpu_period(options["gpu-metrics"].text)))
+        for companion in companions:
+            companion.started()
 
     try:
         exit_code, number = wait_for(executable, command, environment, started)
@@ -129,11 +121,8 @@ def run(
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
-        for each in readers:
-            each.stop()
-        if probes:
-            with contextlib.suppress(OSError):
-                os.unlink(cupti_verdict(folder))
+        for companion in companions:
+            companion.stop()
         if shared is not None and rank is not None:
             ranks.sign_out(shared, rank)
     if shared is not None:
@@ -146,20 +135,6 @@ def run(
     return RunResult(folder, exit_code, number)
 
 
-def cupti_verdict(folder: str) -> str:
-    """Where record/cupti_probe.py writes whether CUPTI works; in the trace folder while the program runs."""
-    return os.path.join(folder, f"cupti-{os.getpid()}.verdict")
-
-
-def _read_gpus(folder: str, period_ns: int) -> list[Sampler]:
-    """Begin to read GPUs, where there may be some. The program has been started: it does not wait for our imports."""
-    if not period_ns or not driver_is_there():
-        return []
-    from strobe.record.gpu_metrics import start
-
-    return start(folder, period_ns)
-
-
 def _remove_windows(folder: str) -> None:
     """Remove what record/windows.py shares with children: a process that was killed leaves it behind."""
     with contextlib.suppress(OSError):
@@ -169,25 +144,12 @@ def _remove_windows(folder: str) -> None:
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:
-    """The environment in which Pythons record themselves, ITT, NVTX and CUDA find the core, and MPI is interposed."""
-    from strobe.native import library, mpi_library
-
+    """The environment in which Pythons record themselves, and in which adapters reach other programs."""
     made = dict(environment)
     made[SESSION_VARIABLE] = settings.to_text()
     made["PYTHONPATH"] = os.pathsep.join(filter(None, [settings.inject, environment.get("PYTHONPATH", "")]))
-    for adapter, variable in (
-        ("itt", "INTEL_LIBITTNOTIFY64"),
-        ("torch_ops", "INTEL_LIBITTNOTIFY64"),
-        ("nvtx", "NVTX_INJECTION64_PATH"),
-        ("cuda", "CUDA_INJECTION64_PATH"),
-    ):
-        if adapter == "cuda" and settings.options["with-torch-profiler"] == "only":
-            continue
-        if adapter in settings.adapters:
-            made.setdefault(variable, library())
-    if "mpi" in settings.adapters:
-        # Last: a tool of the user's that interposes MPI keeps its place, and hands on to us.
-        made["LD_PRELOAD"] = os.pathsep.join(filter(None, [environment.get("LD_PRELOAD", ""), mpi_library()]))
+    for name in settings.adapters:
+        made |= ADAPTERS[name].environment(settings, made)
     return made
 
 

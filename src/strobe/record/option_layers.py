@@ -8,19 +8,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from strobe.model.option import Option
 from strobe.record.filters import anchored, in_folder
-from strobe.record.options import OPTIONS, Option, Setting, combined, given_in_environment, text_of
+from strobe.record.option_table import OPTIONS, combined, given_in_environment, text_of
+from strobe.record.options import Setting
 
 
 def settle(given: Mapping[str, str], environment: Mapping[str, str], folder: str) -> dict[str, Setting]:
     """Return the value of every option for a program that is started in `folder`.
 
-    `given` is the command line: text by name. Raises ValueError with a sentence that says where a wrong value or an
-    unknown name stands.
+    `given` is the command line: text by name. Raises ValueError with the place of a wrong value or an unknown
+    name.
     """
     for name, text in given.items():
         try:
-            OPTIONS[name].parse(text)
+            OPTIONS[name].read(text)
         except ValueError as error:
             raise ValueError(f"--{name}: {error}") from None
     user = user_file(environment)
@@ -42,9 +44,9 @@ def user_file(environment: Mapping[str, str]) -> str:
 
 
 def project_file(folder: str) -> str:
-    """Return the nearest file above (or in) a folder that speaks of strobe, "" where there is none.
+    """Return the nearest file with options of strobe in or above a folder, "" where there is none.
 
-    That is strobe.toml, or a pyproject.toml with a table [tool.strobe]. Raises ValueError for one that is no TOML.
+    That is strobe.toml, or a pyproject.toml with a table [tool.strobe]. Raises ValueError for a file that is not TOML.
     """
     here = os.path.abspath(folder)
     while True:
@@ -73,13 +75,13 @@ def _table(path: str) -> dict[str, object] | None:
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no TOML: {error}") from None
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
     if not shared:
         return whole
     tool = whole.get("tool")
     table = tool.get("strobe") if isinstance(tool, dict) else None
     if table is not None and not isinstance(table, dict):
-        raise ValueError(f"{path}: tool.strobe is no table")
+        raise ValueError(f"{path}: tool.strobe is not a table")
     return table
 
 
@@ -90,11 +92,11 @@ def _of_file(path: str) -> dict[str, Setting]:
     for key, value in (_table(path) or {}).items():
         name = key.replace("_", "-")
         if name not in OPTIONS:
-            raise ValueError(f"{path}: there is no option '{key}'; there are: {', '.join(OPTIONS)}")
+            raise ValueError(f"{path}: '{key}' is not an option. Options: {', '.join(OPTIONS)}.")
         option = OPTIONS[name]
         try:
             text = _from_folder(option, text_of(option, value), os.path.dirname(path))
-            option.parse(text)
+            option.read(text)
         except ValueError as error:
             raise ValueError(f"{path}: {key}: {error}") from None
         found[name] = Setting(text, path)

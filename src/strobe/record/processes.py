@@ -1,7 +1,7 @@
 """The processes that a program starts: what each is called, and which of them cannot be recorded.
 
 Every start is a line in the trace (`started-HOST.jsonl`), written by functions of the core behind those of the
-standard library. Whoever reads the trace compares them with the processes that are in it (store/started.py).
+standard library. Whoever reads the trace compares them with the processes that are in it (trace/process_starts.py).
 """
 
 from __future__ import annotations

@@ -5,20 +5,20 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from importlib import import_module
 
 from strobe.native import core
 from strobe.record import imports, processes, threads
+from strobe.record.adapter import described
 from strobe.record.config import Session, json_text, switch
 from strobe.record.options import core_settings
 from strobe.record.worker_rank import worker_rank
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from strobe.record.adapter import Adapter
+    from strobe.record.adapter import Hooks
 
 
-_running: list[Adapter] = []
+_running: list[Hooks] = []
 _settings: Session | None = None  # while there is a session
 
 
@@ -56,9 +56,8 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
     if (rank := worker_rank(os.environ, main)) is not None:
         core.note_rank(*rank)  # MPI and torch.distributed may say better, when they begin
     switch.counted = tuple(filter(None, (name.strip() for name in options["counters-per-region"].split(","))))
-    for adapter in _adapters(settings):
-        if hasattr(adapter, "session_begins"):
-            adapter.session_begins()
+    for hooks in _hooks(settings).values():
+        hooks.session_begins()
     if recording:
         _start_adapters(settings)
     else:
@@ -69,21 +68,20 @@ def _start_adapters(settings: Session) -> None:
     switch.core = core
     threads.start()
     processes.start(settings)
-    for adapter in _adapters(settings):
-        missing = adapter.available()
-        if missing:
-            core.count(f"not_recorded_{adapter.name}", 1)
+    for name, hooks in _hooks(settings).items():
+        if hooks.available():
+            core.count(f"not_recorded_{name}", 1)
             continue
         try:
-            adapter.start(settings)
-            _running.append(adapter)
+            hooks.start(settings)
+            _running.append(hooks)
         except Exception as error:
-            core.count(f"not_recorded_{adapter.name}", 1)
-            print(f"strobe: {adapter.name} is not recorded: {error}", file=sys.stderr)
+            core.count(f"not_recorded_{name}", 1)
+            print(f"strobe: {name} is not recorded: {error}", file=sys.stderr)
 
 
-def _adapters(settings: Session) -> list[Adapter]:
-    return [import_module(f"strobe.record.adapters.{name}").ADAPTER for name in settings.adapters]
+def _hooks(settings: Session) -> dict[str, Hooks]:
+    return {name: described(name).hooks() for name in settings.adapters}
 
 
 def _stop_adapters() -> None:
@@ -112,9 +110,9 @@ def stop() -> None:
     """End the recording: what is in the buffers goes to disk."""
     global _settings
     _stop_adapters()
-    for adapter in _adapters(_settings) if _settings is not None else ():
-        if hasattr(adapter, "session_ends"):
-            adapter.session_ends()
+    if _settings is not None:
+        for hooks in _hooks(_settings).values():
+            hooks.session_ends()
     core.stop()
     _settings = None
 

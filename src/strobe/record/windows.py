@@ -23,7 +23,7 @@ import time
 from strobe.native import core
 from strobe.record import call_watch, imports, session
 from strobe.record.config import SESSION_VARIABLE, Session, switch
-from strobe.record.options import moment, seconds
+from strobe.record.options import length, moment
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Windows:
         options = settings.options
         self.start = moment(options["start"]) if options["start"] else None
         self.stop = moment(options["stop"]) if options["stop"] else None
-        self.duration_ns = int(seconds(options["for"]) * 1e9) if options["for"] else 0
+        self.duration_ns = length(options["for"]) if options["for"] else 0
         self.signal = options["signal"]
         # Whether the options say anything about windows.
         self.asked = bool(self.start or self.stop or self.duration_ns or self.signal)

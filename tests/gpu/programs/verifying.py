@@ -93,9 +93,9 @@ def need_gpu() -> ctypes.CDLL:
 
 def need_cupti() -> Path:
     """Give the CUPTI that strobe would try first; skip without any."""
-    from strobe.record import cupti
+    from strobe.record.adapters.cuda import cupti_libraries
 
-    found = cupti.candidates([Path(sysconfig.get_path("purelib"))], os.environ)
+    found = cupti_libraries.candidates([Path(sysconfig.get_path("purelib"))], os.environ)
     if not found:
         skip("there is no libcupti: neither STROBE_CUPTI, nor a package, nor a toolkit in /usr/local")
     return found[0].path
@@ -147,8 +147,8 @@ def recorded(trace: str, *command: str, timeout: int = 60, options: tuple[str, .
 
 def kernels(trace: Any) -> list[dict[str, Any]]:
     """Everything that GPUs did: name, kind, times of CLOCK_MONOTONIC, thread and times of the call that launched it."""
-    from strobe.structure.device_work import devices
-    from strobe.structure.launches import launches
+    from strobe.gpu.devices import devices
+    from strobe.gpu.launches import launches
 
     names = {row["region"]: row["name"] for row in trace.regions.to_arrow().to_pylist()}
     threads = {row["location"]: row["thread_id"] for row in trace.locations.to_arrow().to_pylist()}

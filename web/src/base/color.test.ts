@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { contrast, GROUPS, groupColor, hash, type Rgb, regionColor, SHADES, textOn, toRgb } from "./color";
+import { contrast, groupColor, hash, type Rgb, regionColor, SHADES, textOn, toRgb } from "./color";
+import { GROUPS } from "./kinds.generated";
 
 const parse = (text: string): Rgb => {
   const [r = 0, g = 0, b = 0] = (text.match(/\d+/g) ?? []).map(Number);

@@ -1,9 +1,7 @@
-// Every colour of data: hue says the group (Okabe–Ito, told apart by colour-blind people too), lightness tells names of a group apart.
+// Every colour of data: hue is the group (Okabe–Ito: colour-blind people see the difference, too), lightness the name in a group.
 // Chrome around the data (text, borders, surfaces) is in style/base.css.
+import { GROUPS, type Group, type StepPart } from "./kinds.generated";
 
-/** What a region is drawn as; the same list as GROUPS in model/kinds.py. */
-export const GROUPS = ["data", "compute", "communication", "sync", "copy", "host", "other"] as const;
-export type Group = (typeof GROUPS)[number];
 export type Theme = "dark" | "light";
 
 /** True when a text from the wire is a group. */
@@ -37,17 +35,15 @@ const GROUP_HUES: Readonly<Record<Group, Oklch>> = {
 /** Number of lightness steps inside a group. */
 export const SHADES = 7;
 
-/** Parts of a step, as the structure layer names them. */
-export const PHASES = ["data_wait", "forward", "backward", "optimizer", "rest"] as const;
-export type Phase = (typeof PHASES)[number];
-export const PHASE_TITLES: Readonly<Record<Phase, string>> = {
+/** Parts of a step. */
+export const PART_TITLES: Readonly<Record<StepPart, string>> = {
   data_wait: "data wait",
   forward: "forward",
   backward: "backward",
   optimizer: "optimizer",
   rest: "rest",
 };
-const PHASE_COLORS: Readonly<Record<Phase, Oklch>> = {
+const PART_COLORS: Readonly<Record<StepPart, Oklch>> = {
   data_wait: GROUP_HUES.data,
   forward: { l: 0.72, c: 0.11, h: 240 },
   backward: { l: 0.54, c: 0.15, h: 262 },
@@ -86,7 +82,7 @@ export function toRgb({ l, c, h }: Oklch): Rgb {
 }
 
 /** Relative luminance of WCAG 2, 0..1. */
-export function luminance([r, g, b]: Rgb): number {
+function luminance([r, g, b]: Rgb): number {
   const linear = (byte: number): number => {
     const x = byte / 255;
     return x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4;
@@ -131,7 +127,7 @@ export function regionColor(group: Group, name: string, theme: Theme): Rgb {
 export function relativeColor(value: number, theme: Theme): Rgb {
   const size = Math.min(1, Math.abs(value)) ** 1.1;
   const slow = value > 0;
-  // Orange turns to yellow (dark) or to red (light) at its end, so that the worst is told from the bad.
+  // Orange turns to yellow (dark) or to red (light) at its end, so that the worst differs from the bad.
   return theme === "dark"
     ? toRgb({
         l: 0.235 + size * (slow ? 0.6 : 0.48),
@@ -159,7 +155,7 @@ export function heatColor(share: number, theme: Theme): Rgb {
     : toRgb({ l: 0.965 - 0.24 * size, c: 0.006 + 0.135 * size, h: 55 });
 }
 
-/** A value from 0 to 1 on the radar: lightness alone says the order, as in print; hue from violet over red to yellow helps. */
+/** A value from 0 to 1 on the radar: lightness alone has the order, as in print; hue from violet over red to yellow helps. */
 export function radarColor(value: number, theme: Theme): Rgb {
   const size = Math.min(1, Math.max(0, value));
   const chroma = 0.03 + 0.5 * size * (1 - size) + 0.1 * size;
@@ -177,7 +173,7 @@ export const dimmed = (color: Rgb, dim: boolean, theme: Theme): Rgb => {
 };
 
 export const groupColor = (group: Group, theme: Theme): Rgb => toRgb(themed(GROUP_HUES[group], theme));
-export const phaseColor = (phase: Phase, theme: Theme): Rgb => toRgb(themed(PHASE_COLORS[phase], theme));
+export const partColor = (phase: StepPart, theme: Theme): Rgb => toRgb(themed(PART_COLORS[phase], theme));
 export const outlierColor = (theme: Theme): Rgb => toRgb(themed(OUTLIER, theme));
 
 /** Colour of the class of steps number `rank` by frequency, 0 being the most frequent. */
@@ -187,7 +183,7 @@ export function classColor(rank: number, theme: Theme): Rgb {
 }
 
 /** Colours of what is drawn on a canvas around the data. */
-export type Chrome = {
+type Chrome = {
   readonly background: Rgb;
   readonly rowAlternate: string;
   readonly grid: string;

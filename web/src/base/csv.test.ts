@@ -17,7 +17,7 @@ describe("CSV", () => {
   test("ends every line", () => expect(csvText([["a", 1], ["b"]])).toBe("a,1\r\nb\r\n"));
 });
 
-test("names of files say the trace, what it is, and the window", () => {
+test("names of files have the trace, what it is, and the window", () => {
   expect(fileName("train 7.strobe", "timeline", { startNs: 12.3e9, endNs: 12.35e9 }, "png")).toBe(
     "train7_timeline_12.3000s-50.0ms.png",
   );

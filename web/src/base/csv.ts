@@ -1,7 +1,7 @@
 // Tables as text for spreadsheets, and what their files are called. Pure.
 import { formatDuration, formatMoment, length, type TimeRange } from "./time";
 
-export type CellValue = string | number | boolean | undefined;
+type CellValue = string | number | boolean | undefined;
 
 /** A cell of CSV (RFC 4180): quoted where it must be; what a spreadsheet would run as a formula is a text. */
 export function csvCell(value: CellValue): string {

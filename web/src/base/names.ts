@@ -1,4 +1,4 @@
-// Names of regions, written for people: the part that tells one from another. The whole name is always a tooltip away.
+// Short names of regions: the part in which they differ. The whole name is always a tooltip away.
 
 const RULES: readonly (readonly [RegExp, string])[] = [
   [/^autograd::engine::evaluate_function: (?:torch::autograd::)?/, ""],
@@ -17,3 +17,9 @@ export function middleCut(name: string, most: number): string {
   const head = Math.ceil((most - 1) * 0.6);
   return `${name.slice(0, head)}…${name.slice(name.length - (most - 1 - head))}`;
 }
+
+/** With a capital at its begin. */
+export const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** With a capital at its begin, and a full stop at its end. */
+export const asSentence = (text: string): string => `${capital(text)}${text.endsWith(".") ? "" : "."}`;

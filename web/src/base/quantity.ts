@@ -1,4 +1,4 @@
-// Numbers that are no times, written for people: bytes in powers of 1000, cores, rates, shares, counts.
+// Numbers other than times, written for people: bytes in powers of 1000, cores, rates, shares, counts.
 
 const BYTES = [
   ["TB", 1e12],

@@ -43,7 +43,7 @@ export function formatMoment(ns: number, resolutionNs: number): string {
 }
 
 /** Marks of a time ruler: `major` ones carry a label, `minor` ones stand between them; all in trace nanoseconds. */
-export type Ticks = { readonly stepNs: number; readonly major: readonly number[]; readonly minor: readonly number[] };
+type Ticks = { readonly stepNs: number; readonly major: readonly number[]; readonly minor: readonly number[] };
 
 /** Ruler marks at 1, 2 or 5 times a power of ten, at least `gapPx` pixels apart on a ruler of `widthPx` pixels. */
 export function ticks(range: TimeRange, widthPx: number, gapPx = 110): Ticks {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { countLocations, type Location, type LocationKind } from "./run";
+import type { LocationKind } from "../base/kinds.generated";
+import { countLocations, type Location } from "./run";
 
 const locations = (...kinds: LocationKind[]): Location[] =>
   kinds.map((kind, location) => ({ location, process: 0, name: "", kind, threadId: 1 + location, spanCount: 1 }));

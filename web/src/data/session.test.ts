@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Api } from "./api";
 import { Session } from "./session";
+import type { Api } from "./wire/api";
 
 /** A browser's window as far as the session knows it; going back changes the hash, and tells of it only later. */
 function fakePage(hash: string) {

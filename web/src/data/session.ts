@@ -1,11 +1,14 @@
 // The page's one object: the address's state, what was loaded, the theme. Made in main.tsx, handed down by context.
+
 import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Theme } from "../base/color";
-import { formatState, INITIAL, parseState, type State } from "../base/state";
-import { type Api, explain } from "./api";
-import { fetchRun, fetchSeries, fetchSteps, type Run, type Series, type Step, type StepsAbout } from "./run";
+import { formatState, INITIAL, parseState, type State } from "../state/address";
+import { fetchSeries, type Series } from "./readings";
+import { fetchRun, type Run } from "./run";
+import { fetchSteps, type Step, type StepsAbout } from "./runSteps";
+import { type Api, explain } from "./wire/api";
 
 /** Something that is fetched: not yet there, there, or not to be had. */
 export type Loaded<T> =
@@ -13,7 +16,7 @@ export type Loaded<T> =
   | { readonly status: "ready"; readonly value: T }
   | { readonly status: "failed"; readonly message: string };
 
-/** Starts a fetch and tells how it stands. */
+/** Starts a fetch; the signal has its state. */
 export function load<T>(start: () => Promise<T>): ReadonlySignal<Loaded<T>> {
   const result = signal<Loaded<T>>({ status: "loading" });
   start().then(
@@ -91,7 +94,7 @@ export class Session {
     return fetched;
   }
 
-  /** Takes over the address. The browser tells of a step back only after keys may have been pressed that mean what lies there. */
+  /** Takes over the address. The browser reports a step back late: keys pressed before may mean what lies there. */
   private follow(): void {
     const { hash } = this.page.location;
     if (hash === this.hash) return;
@@ -139,19 +142,19 @@ export class Session {
     }
   }
 
-  /** Waits for an answer that an action needs; where there is none, says why and gives undefined. */
+  /** Waits for an answer that an action needs; where there is none, notifies the user and gives undefined. */
   async ask<T>(question: Promise<T>): Promise<T | undefined> {
     try {
       return await question;
     } catch (error) {
       const sentence = explain(error);
-      if (sentence) this.say(sentence);
+      if (sentence) this.notify(sentence);
       return undefined;
     }
   }
 
   /** Shows a notice for a while. */
-  say(text: string): void {
+  notify(text: string): void {
     this.notice.value = text;
     this.page.setTimeout(() => {
       if (this.notice.value === text) this.notice.value = undefined;

@@ -4,10 +4,11 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { css, GROUP_TITLES, groupColor } from "../base/color";
 import type { CallTree } from "../data/callTree";
 import { useSession } from "../data/session";
-import { Inks } from "../timeline/ink";
-import { LABEL_FONT, Labels } from "../timeline/label";
+import { LABEL_FONT, Labels } from "../timeline/drawing/labels";
+import { Inks } from "../timeline/drawing/spanColors";
+import { useSize } from "../widgets/useSize";
 import { depthAt, drawFlame, type FlameScene, flameHeight, ROW_HEIGHT, rowTop } from "./drawFlame";
-import { type Flame, nodeAt, spanOf } from "./flame";
+import { type Flame, nodeAt, spanOf } from "./flameLayout";
 
 /** A name that no region has: with it as the chosen one, all others are faint. */
 const NOBODY = "\u0000";
@@ -24,7 +25,7 @@ type Props = {
   readonly zoomed: number;
   readonly found?: Uint8Array | undefined;
   readonly up?: boolean;
-  /** What the tooltip says of a node of the flame. */
+  /** The tooltip of a node of the flame. */
   readonly facts: (node: number) => string;
   /** A node was clicked, or (-1) the ground. */
   readonly onChoose: (node: number) => void;
@@ -38,7 +39,7 @@ export function FlamePanel(props: Props) {
   const { region } = session.state.value;
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const size = useSignal({ width: 0, height: 0 });
+  const size = useSize(scroller);
   const scrollTop = useSignal(0);
   const pointer = useSignal<{ readonly x: number; readonly y: number } | undefined>(undefined);
   const span = spanOf(flame, zoomed);
@@ -46,19 +47,12 @@ export function FlamePanel(props: Props) {
   useEffect(() => {
     const box = scroller.current;
     if (!box) return undefined;
-    const observer = new ResizeObserver(() => {
-      size.value = { width: box.clientWidth, height: box.clientHeight };
-    });
-    observer.observe(box);
     const onScroll = (): void => {
       scrollTop.value = box.scrollTop;
     };
     box.addEventListener("scroll", onScroll, { passive: true });
-    return () => {
-      observer.disconnect();
-      box.removeEventListener("scroll", onScroll);
-    };
-  }, [size, scrollTop]);
+    return () => box.removeEventListener("scroll", onScroll);
+  }, [scrollTop]);
 
   const { width, height } = size.value;
   useEffect(() => {
@@ -147,12 +141,12 @@ export function FlamePanel(props: Props) {
           }}
         >
           <div class="tooltip-name">
-            <i style={{ background: css(groupColor(tree.groups[node] ?? "other", theme)) }} />
-            {tree.names[node]}
+            <i style={{ background: css(groupColor(tree.group[node] ?? "other", theme)) }} />
+            {tree.name[node]}
           </div>
           <div>{facts(under)}</div>
           <div class="weak">
-            {GROUP_TITLES[tree.groups[node] ?? "other"].toLowerCase()}
+            {GROUP_TITLES[tree.group[node] ?? "other"].toLowerCase()}
             {tree.device[node] ? " on the GPU" : ""}
           </div>
         </div>

@@ -1,16 +1,18 @@
 // The facts about the chosen call path, and the way to its spans.
+
 import { useMemo } from "preact/hooks";
 import { css, GROUP_TITLES, groupColor } from "../base/color";
 import { formatCount, formatShare, plural } from "../base/quantity";
-import type { ProfileMeasure } from "../base/state";
 import { formatDuration, formatMoment, length } from "../base/time";
-import { type CallTree, fetchNodeSpans, type NodeSpans, type TreePart } from "../data/callTree";
+import { type CallTree, spansOfNode, type TreePart } from "../data/callTree";
 import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
-import { jumpTo } from "../widgets/jump";
+import { fetchNodeSpans, type NodeSpans } from "../data/spanHits";
+import type { ProfileMeasure } from "../state/address";
 import { Await } from "../widgets/Loading";
-import { selfOf, totalsOf } from "./flame";
-import { amount } from "./words";
+import { jumpTo } from "../widgets/showOnTimeline";
+import { selfOf, totalsOf } from "./flameLayout";
+import { amount } from "./treeWords";
 
 const SHOWN_SPANS = 12;
 const SHOWN_PATH = 40;
@@ -32,15 +34,18 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
   const session = useSession();
   const theme = session.theme.value;
   const { region } = session.state.value;
-  const [name, group] = [tree.names[node] ?? "", tree.groups[node] ?? "other"];
+  const [name, group] = [tree.name[node] ?? "", tree.group[node] ?? "other"];
   const total = totalsOf(tree, measure)[node] ?? 0;
   const calls = tree.calls[node] ?? 0;
   const device = tree.device[node] === 1;
   const parent = tree.parent[node] ?? -1;
   const path: number[] = [];
   for (let up = node; up >= 0 && path.length < SHOWN_PATH; up = tree.parent[up] ?? -1) path.unshift(up);
-  const line = tree.lines[node];
-  const spans = useMemo(() => load(() => fetchNodeSpans(session.api, tree, node, part)), [session, tree, node, part]);
+  const line = tree.line[node];
+  const spans = useMemo(
+    () => load(() => fetchNodeSpans(session.api, spansOfNode(tree, node, part))),
+    [session, tree, node, part],
+  );
   return (
     <section class="span-details" aria-label="Chosen call path">
       <header>
@@ -84,10 +89,10 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
         {measure === "gpu" && !device && <dd>{amount(tree, tree.totalNs[node] ?? 0)}</dd>}
         {parent >= 0 && <dt>of caller</dt>}
         {parent >= 0 && <dd>{formatShare(total / Math.max(1, totalsOf(tree, measure)[parent] ?? 0))}</dd>}
-        {tree.files[node] && <dt>source</dt>}
-        {tree.files[node] && (
+        {tree.file[node] && <dt>source</dt>}
+        {tree.file[node] && (
           <dd class="source">
-            {tree.files[node]}
+            {tree.file[node]}
             {line ? `:${line}` : ""}
           </dd>
         )}
@@ -114,13 +119,13 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
       <h3>Call path</h3>
       <ol class="call-path">
         {path.map((each, depth) => (
-          <li key={each} style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }} title={tree.names[each]}>
-            <i style={{ background: css(groupColor(tree.groups[each] ?? "other", theme)) }} />
+          <li key={each} style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }} title={tree.name[each]}>
+            <i style={{ background: css(groupColor(tree.group[each] ?? "other", theme)) }} />
             {each === node ? (
-              <span class="leaf">{tree.names[each]}</span>
+              <span class="leaf">{tree.name[each]}</span>
             ) : (
               <button type="button" class="plain" onClick={() => onNode(each)}>
-                {tree.names[each]}
+                {tree.name[each]}
               </button>
             )}
           </li>

@@ -3,9 +3,9 @@ import { useEffect, useMemo } from "preact/hooks";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 import { Breadcrumb } from "../timeline/Breadcrumb";
-import { TimelineModel } from "../timeline/model";
+import { TimelineModel } from "../timeline/model/timelineModel";
 import { Tracks } from "../timeline/Tracks";
-import { SpanDetails } from "../widgets/SpanDetails";
+import { SpanDetails } from "../widgets/details/SpanDetails";
 
 export function TimeOrder({ run, location }: { run: Run; location: number }) {
   const session = useSession();
@@ -18,7 +18,7 @@ export function TimeOrder({ run, location }: { run: Run; location: number }) {
   useEffect(() => {
     if (steps?.status === "ready") model.steps.value = steps.value;
   }, [model, steps]);
-  const selected = model.selected.value;
+  const selected = model.selection.span.value;
   return (
     <>
       <div class="profile-picture">
@@ -30,11 +30,11 @@ export function TimeOrder({ run, location }: { run: Run; location: number }) {
           <SpanDetails
             span={selected}
             onFocus={() => model.focus()}
-            onStep={(step) => model.showStep(step)}
+            onStep={(step) => model.time.goAround(step)}
             onIterations={() =>
               session.update({ page: "structure", region: selected.name, step: selected.step?.step }, "push")
             }
-            onClose={() => void model.select(undefined)}
+            onClose={() => void model.selection.select(undefined)}
           />
         ) : (
           <p class="empty">Click a span for its facts. Zoom with W and S, pan with A and D.</p>

@@ -1,9 +1,9 @@
 // Draws a flame graph: what is wide enough as rectangles with names, the rest as a grey haze.
 import { CHROME, css, dimmed, groupColor, type Theme } from "../base/color";
 import type { CallTree } from "../data/callTree";
-import type { Inks } from "../timeline/ink";
-import { LABEL_FONT, type Labels, labelLeft } from "../timeline/label";
-import { boxes, type Flame, type Span } from "./flame";
+import { LABEL_FONT, type Labels, labelLeft } from "../timeline/drawing/labels";
+import type { Inks } from "../timeline/drawing/spanColors";
+import { boxes, type Flame, type Span } from "./flameLayout";
 
 export const ROW_HEIGHT = 18;
 
@@ -37,7 +37,7 @@ export const rowTop = (flame: Flame, depth: number, up: boolean): number =>
   (up ? flame.deepest - depth : depth) * ROW_HEIGHT;
 
 /** What drawing keeps between pictures; `faint` are the inks of what does not stand out. */
-export type FlameTools = { readonly inks: Inks; readonly faint: Inks; readonly labels: Labels };
+type FlameTools = { readonly inks: Inks; readonly faint: Inks; readonly labels: Labels };
 
 export function drawFlame(
   context: CanvasRenderingContext2D,
@@ -64,12 +64,12 @@ export function drawFlame(
       continue;
     }
     const of = flame.of[node] ?? 0;
-    const [group, name] = [tree.groups[of] ?? "other", tree.names[of] ?? ""];
+    const [group, name] = [tree.group[of] ?? "other", tree.name[of] ?? ""];
     const ink = (scene.found && !scene.found[of] ? faint : inks).get(group, name);
     context.fillStyle = ink.fill;
     context.fillRect(left, top, shown, ROW_HEIGHT - 1);
     if (tree.device[of] && wide > 2) {
-      // A stripe says that this is a GPU's work; colours only tell groups.
+      // A stripe marks a GPU's work; colours are those of groups only.
       context.fillStyle = ink.text;
       context.fillRect(left, top + ROW_HEIGHT - 4, shown, 1.5);
     }

@@ -1,13 +1,15 @@
 // The folded flow graph: what runs after what. Laid out by dagre, which is fetched only where there is a graph.
+
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { css, groupColor, heatColor, type Theme } from "../base/color";
 import { formatCount } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { load, useSession } from "../data/session";
-import type { Structure } from "../data/structure";
+import type { Structure } from "../data/wire/wire.generated";
 import { Await } from "../widgets/Loading";
-import { type Flow, flowOf, type ShownEdge, type ShownNode } from "./flow";
+import { type Size, useSize } from "../widgets/useSize";
+import { type Flow, flowOf, type ShownEdge, type ShownNode } from "./shownFlow";
 
 type Point = { readonly x: number; readonly y: number };
 type Placed = {
@@ -16,8 +18,6 @@ type Placed = {
   readonly width: number;
   readonly height: number;
 };
-
-type Size = { readonly width: number; readonly height: number };
 
 const MARGIN = 14;
 /** At this scale names can still be read. */
@@ -47,7 +47,7 @@ async function place(flow: Flow): Promise<Placed> {
     const found = graph.edge({ v: String(one.edge.source), w: String(one.edge.target) });
     return { ...one, points: (found as { points?: readonly Point[] } | undefined)?.points ?? [] };
   });
-  // Edges reach further than what dagre says of its size.
+  // Edges reach beyond the size that dagre returns.
   const bends = edges.flatMap((edge) => edge.points);
   const xs = [...nodes.flatMap((n) => [n.x - n.width / 2, n.x + n.width / 2]), ...bends.map((point) => point.x)];
   const ys = [...nodes.flatMap((n) => [n.y - n.height / 2, n.y + n.height / 2]), ...bends.map((point) => point.y)];
@@ -142,15 +142,11 @@ function Drawing({ placed, ...marking }: { placed: Placed } & Marking) {
   const theme = useSession().theme.value;
   const box = useRef<HTMLDivElement>(null);
   const view = useSignal<View | undefined>(undefined);
-  const size = useSignal<Size>({ width: 0, height: 0 });
+  const size = useSize(box);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    const observer = new ResizeObserver(() => {
-      size.value = { width: element.clientWidth, height: element.clientHeight };
-    });
-    observer.observe(element);
-    const stop = attachMoves(
+    return attachMoves(
       element,
       () => view.peek() ?? readable(placed, size.peek()),
       (next) => {
@@ -158,10 +154,6 @@ function Drawing({ placed, ...marking }: { placed: Placed } & Marking) {
         view.value = next ?? (view.peek() ? undefined : fitting(placed, size.peek()));
       },
     );
-    return () => {
-      observer.disconnect();
-      stop();
-    };
   }, [placed, size, view]);
   const { x, y, scale } = view.value ?? readable(placed, size.value);
   return (

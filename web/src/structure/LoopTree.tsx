@@ -1,11 +1,13 @@
 // The loops of a run as a tree: how often each runs, in which other one, and which of them is the step.
+
 import type { ComponentChildren } from "preact";
-import { css, PHASE_TITLES, PHASES, phaseColor } from "../base/color";
+import { css, PART_TITLES, partColor } from "../base/color";
+import { PARTS } from "../base/kinds.generated";
 import { shortName } from "../base/names";
 import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { useSession } from "../data/session";
-import type { Level, Structure } from "../data/structure";
+import type { Level, Structure } from "../data/wire/wire.generated";
 
 type Props = {
   readonly structure: Structure;
@@ -109,7 +111,7 @@ function LevelRow({
   onLevel: (level: Level) => void;
   children: ComponentChildren;
 }) {
-  // "step" and "loop in train" say less than what the iterations begin with.
+  // "step" and "loop in train" mean less than the name that the iterations begin with.
   const named = level.name !== "" && level.name !== "step" && !level.name.startsWith("loop ");
   const facts = [
     ...(named ? [] : [level.name]),
@@ -145,7 +147,7 @@ function LevelRow({
 /** What a step is made of: its parts, over all steps. */
 function Parts({ partsNs, depth }: { partsNs: Readonly<Record<string, number>>; depth: number }) {
   const theme = useSession().theme.value;
-  const sums = PHASES.map((phase) => ({ phase, ns: partsNs[phase] ?? 0 }));
+  const sums = PARTS.map((phase) => ({ phase, ns: partsNs[phase] ?? 0 }));
   const total = sums.reduce((sum, { ns }) => sum + ns, 0);
   if (total <= 0) return null;
   return (
@@ -153,10 +155,10 @@ function Parts({ partsNs, depth }: { partsNs: Readonly<Record<string, number>>; 
       {sums
         .filter(({ ns }) => ns > 0)
         .map(({ phase, ns }) => (
-          <li class="loop" key={phase} style={row(depth, ns / total, css(phaseColor(phase, theme)))}>
+          <li class="loop" key={phase} style={row(depth, ns / total, css(partColor(phase, theme)))}>
             <span class="loop-button">
-              <i style={{ background: css(phaseColor(phase, theme)) }} />
-              <span class="loop-name">{PHASE_TITLES[phase]}</span>
+              <i style={{ background: css(partColor(phase, theme)) }} />
+              <span class="loop-name">{PART_TITLES[phase]}</span>
             </span>
             <span />
             <span class="number weak">{formatShare(ns / total)}</span>

@@ -4,6 +4,9 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { absentColor, css, extraColor, relativeColor, type Theme } from "../base/color";
 import { shortName } from "../base/names";
 import { formatCount, plural } from "../base/quantity";
+import { formatDuration } from "../base/time";
+import { ABSENT, fetchStack, type Stack, USUAL } from "../data/iterationStack";
+import { type Loaded, load, useSession } from "../data/session";
 import {
   STACK_METRICS,
   STACK_SORTS,
@@ -11,15 +14,14 @@ import {
   type StackMetric,
   type StackView,
   type StackWidths,
-} from "../base/state";
-import { formatDuration } from "../base/time";
-import { ABSENT, fetchStack, type Stack, USUAL } from "../data/iterations";
-import { type Loaded, load, useSession } from "../data/session";
+} from "../state/address";
 import { Await } from "../widgets/Loading";
+import { showRange } from "../widgets/showOnTimeline";
+import { useSize } from "../widgets/useSize";
 import { type Cursor, drawMarks, drawStack, FRAME, rowOf, type StackScene } from "./drawStack";
-import { columnAt, columnEdges, rowHeight } from "./grid";
 import { StepFacts } from "./StepFacts";
-import { factorText } from "./words";
+import { columnAt, columnEdges, rowHeight } from "./stackGrid";
+import { factorText } from "./stepDifferences";
 
 /** The keys of the stack, for the legend. */
 type Props = {
@@ -40,8 +42,9 @@ const HEIGHT_STEP = 128;
 export function StackPanel({ lit, onHover }: Props) {
   const session = useSession();
   const view = session.state.value.stack;
-  const height = useSignal(0);
-  const rows = Math.ceil(height.value / HEIGHT_STEP) * HEIGHT_STEP;
+  const body = useRef<HTMLDivElement>(null);
+  const { height } = useSize(body).value;
+  const rows = Math.ceil(height / HEIGHT_STEP) * HEIGHT_STEP;
   const { metric, sort } = view;
   const { level } = session.state.value;
   const loaded = useMemo(
@@ -63,7 +66,7 @@ export function StackPanel({ lit, onHover }: Props) {
         <Choice name="by" of={STACK_SORTS} chosen={sort} change={(v) => change({ sort: v })} />
         <Choice name="width" of={STACK_WIDTHS} chosen={view.widths} change={(v) => change({ widths: v })} />
       </header>
-      <div class="stack-body" ref={useHeight((value) => (height.value = value))}>
+      <div class="stack-body" ref={body}>
         <Await of={shown} what="Stacking up the steps">
           {(stack) =>
             stack.step.length ? (
@@ -86,19 +89,6 @@ export function StackPanel({ lit, onHover }: Props) {
   function change(part: Partial<StackView>): void {
     session.update({ stack: { ...session.state.value.stack, ...part } });
   }
-}
-
-/** Tells the height of an element when it changes. */
-function useHeight(tell: (height: number) => void): { current: HTMLDivElement | null } {
-  const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return undefined;
-    const observer = new ResizeObserver(() => tell(element.clientHeight));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
-  return box;
 }
 
 function Scope({ stack }: { stack: Stack }) {
@@ -183,7 +173,7 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   const theme = session.theme.value;
   const box = useRef<HTMLDivElement>(null);
   const [base, marks] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
-  const size = useSignal({ width: 0, height: 0 });
+  const size = useSize(box);
   const cursor = useSignal<Cursor | undefined>(undefined);
   const scratch = useMemo(() => new OffscreenCanvas(1, 1), []);
   const scene = useMemo(
@@ -192,15 +182,6 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   );
   const { step } = session.state.value;
 
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return undefined;
-    const observer = new ResizeObserver(() => {
-      size.value = { width: element.clientWidth, height: element.clientHeight };
-    });
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [size]);
   useEffect(() => {
     const context = base.current?.getContext("2d");
     if (!base.current || !context || !scene.width) return;
@@ -235,12 +216,7 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   const showStep = (row: number): void => {
     const startNs = stack.start_ns[row];
     if (startNs === undefined) return;
-    const room = (stack.step_ns[row] ?? 0) * 0.08;
-    const window = {
-      startNs: Math.max(0, Math.round(startNs - room)),
-      endNs: Math.round(startNs + (stack.step_ns[row] ?? 0) + room),
-    };
-    session.update({ page: "timeline", window, trail: [undefined], step: stack.step[row] }, "push");
+    showRange(session, { startNs, endNs: startNs + (stack.step_ns[row] ?? 0) }, { step: stack.step[row] });
   };
   const walk = (rows: number, columns: number): void => {
     const chosenRow = step === undefined ? -1 : rowOf(stack, step);
@@ -257,7 +233,7 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
     const rows = stack.outlier.flatMap((outlier, row) => (outlier ? [row] : []));
     const row = rows.find((one) => one > from) ?? rows[0];
     if (row === undefined) {
-      session.say("No step is an outlier");
+      session.notify("No step is an outlier");
       return;
     }
     const next = { row, column: cursor.peek()?.column ?? 0 };

@@ -1,13 +1,16 @@
 // The chosen step beside the usual one: what took longer, what came in addition, and the way to the timeline.
+
 import { useMemo } from "preact/hooks";
 import { css, extraColor, relativeColor } from "../base/color";
 import { shortName } from "../base/names";
 import { plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
-import { fetchIteration, type Iteration, type Position } from "../data/iterations";
+import { fetchIteration } from "../data/iterationStack";
 import { load, useSession } from "../data/session";
+import type { Iteration, Position } from "../data/wire/wire.generated";
 import { Await } from "../widgets/Loading";
-import { comparedWith, type Difference, differences } from "./words";
+import { showRange } from "../widgets/showOnTimeline";
+import { comparedWith, type Difference, differences } from "./stepDifferences";
 
 const MOST_DIFFERENCES = 6;
 
@@ -46,11 +49,7 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
   const usualNs = positions.reduce((sum, p) => sum + p.median_ns + p.median_gap_ns, 0);
   const found = differences(step, positions, MOST_DIFFERENCES);
   const most = Math.max(1, ...found.map((one) => Math.abs(one.excessNs)));
-  const show = (startNs: number, lengthNs: number): void => {
-    const room = lengthNs * 0.08;
-    const window = { startNs: Math.max(0, Math.round(startNs - room)), endNs: Math.round(startNs + lengthNs + room) };
-    session.update({ page: "timeline", window, trail: [undefined] }, "push");
-  };
+  const show = (startNs: number, lengthNs: number): void => showRange(session, { startNs, endNs: startNs + lengthNs });
   return (
     <>
       <div class="step-facts-head">

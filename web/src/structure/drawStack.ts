@@ -1,9 +1,9 @@
 // Draws the iteration stack: cells, the usual step above them, facts about each row beside them; on top what is chosen.
-import { CHROME, classColor, css, extraColor, outlierColor, PHASE_TITLES, phaseColor, type Theme } from "../base/color";
-import type { StackMetric, StackSort } from "../base/state";
-import type { Stack } from "../data/iterations";
-import { missingBefore, runsOf } from "./grid";
-import { cellColors, columnsOfPixels, paintCells } from "./paint";
+import { CHROME, classColor, css, extraColor, outlierColor, PART_TITLES, partColor, type Theme } from "../base/color";
+import type { Stack } from "../data/iterationStack";
+import type { StackMetric, StackSort } from "../state/address";
+import { missingBefore, runsOf } from "./stackGrid";
+import { cellColors, columnsOfPixels, paintCells } from "./stackPixels";
 
 /** Widths and heights around the cells, in CSS pixels. */
 export const FRAME = { left: 92, right: 16, top: 62, bottom: 6 } as const;
@@ -50,9 +50,9 @@ function drawUsualStep(context: CanvasRenderingContext2D, scene: StackScene): vo
   const floor = PART_HEIGHT + PROFILE_HEIGHT;
   for (const { from, to, item } of runsOf(stack.positions.map((p) => p.part))) {
     const [left, right] = [FRAME.left + (edges[from] ?? 0), FRAME.left + (edges[to] ?? 0)];
-    context.fillStyle = css(phaseColor(item, theme));
+    context.fillStyle = css(partColor(item, theme));
     context.fillRect(left, floor + 2, Math.max(1, right - left - 1), 4);
-    const title = PHASE_TITLES[item];
+    const title = PART_TITLES[item];
     if (right - left > context.measureText(title).width + 4) {
       context.fillStyle = chrome.textWeak;
       context.fillText(title, left, PART_HEIGHT / 2);
@@ -64,7 +64,7 @@ function drawUsualStep(context: CanvasRenderingContext2D, scene: StackScene): vo
   stack.positions.forEach((position, i) => {
     const [left, right] = [FRAME.left + (edges[i] ?? 0), FRAME.left + (edges[i + 1] ?? 0)];
     const tall = Math.max(1, (PROFILE_HEIGHT - 2) * Math.sqrt((values[i] ?? 0) / highest));
-    context.fillStyle = css(phaseColor(position.part, theme));
+    context.fillStyle = css(partColor(position.part, theme));
     context.globalAlpha = 0.55;
     context.fillRect(left, floor - tall, Math.max(0.6, right - left - (right - left > 4 ? 1 : 0)), tall);
   });

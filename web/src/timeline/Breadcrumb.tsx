@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { shortName } from "../base/names";
 import { formatDuration, length, type TimeRange } from "../base/time";
-import type { TimelineModel } from "./model";
+import type { TimelineModel } from "./model/timelineModel";
 
 /** Where we are: the windows that were zoomed into, from the whole run inwards. */
 export function Breadcrumb({ model, children }: { model: TimelineModel; children?: ComponentChildren }) {
@@ -23,18 +23,18 @@ export function Breadcrumb({ model, children }: { model: TimelineModel; children
     <nav class="breadcrumb" aria-label="Zoom">
       {trail.map((crumb, i) => (
         <span key={`${i}-${crumb?.startNs}`}>
-          <button type="button" class="link" onClick={() => model.backTo(i)}>
+          <button type="button" class="link" onClick={() => model.time.backTo(i)}>
             {name(crumb)}
           </button>
           <span class="weak"> ▸ </span>
         </span>
       ))}
-      <b>{name(model.window.value)}</b>
+      <b>{name(model.time.shown.value)}</b>
       {trail.length > 0 && (
         <button
           type="button"
           class="quiet"
-          onClick={() => model.back()}
+          onClick={() => model.time.back()}
           aria-label="Undo the last zoom"
           title="Undo the last zoom (Backspace)"
         >
@@ -62,7 +62,7 @@ export function Breadcrumb({ model, children }: { model: TimelineModel; children
         ▲ outlier
       </button>
       {children}
-      <button type="button" class="quiet" onClick={() => model.whole()} title="Whole run (0)">
+      <button type="button" class="quiet" onClick={() => model.time.whole()} title="Whole run (0)">
         whole run
       </button>
     </nav>

@@ -3,9 +3,10 @@ import { useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { css } from "../base/color";
 import type { Process } from "../data/run";
-import { seriesColor } from "./metrics";
-import type { Pane, TimelineModel } from "./model";
-import { type LocationRow, type MetricRow, type Row, visibleRows } from "./rows";
+import { seriesColor } from "./drawing/drawMetrics";
+import type { TimelineModel } from "./model/timelineModel";
+import type { Pane } from "./model/trackRows";
+import { type LocationRow, type MetricRow, type Row, visibleRows } from "./rows/rowLayout";
 
 /** Rows this far beyond the screen have their names ready, in CSS pixels. */
 const NEARBY = 800;
@@ -20,19 +21,25 @@ function namedRows(model: TimelineModel, pane: Pane): readonly Row[] {
   if (least >= NAME_HEIGHT) return near;
   // Of rows thinner than their names every so manieth is named, and the one that the keys are at.
   const every = Math.ceil(NAME_HEIGHT / least);
-  const focused = model.focused.value;
+  const focused = model.rows.focused.value;
   const shown = visibleRows(rows, pane.scrollTop.value, pane.height.value);
   return shown.filter((row) => Math.round(row.top / least) % every === 0 || row.key === focused);
 }
 
 export function Gutter({ model, pane }: { model: TimelineModel; pane: Pane }) {
   const named = namedRows(model, pane);
-  const current = named.find((row) => row.key === model.focused.value)?.key ?? named.find(takesKeys)?.key;
+  const current = named.find((row) => row.key === model.rows.focused.value)?.key ?? named.find(takesKeys)?.key;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms.
     <div class="gutter" role="group" aria-label="Rows: arrows walk, fold and unfold">
       {named.map((row) => (
-        <GutterRow key={row.key} row={row} model={model} current={row.key === current} pinned={pane === model.pinned} />
+        <GutterRow
+          key={row.key}
+          row={row}
+          model={model}
+          current={row.key === current}
+          pinned={pane === model.rows.pinned}
+        />
       ))}
     </div>
   );
@@ -51,7 +58,7 @@ type RowProps = {
 
 function GutterRow({ row, model, current, pinned }: RowProps) {
   const small = row.height < 18 ? " small" : "";
-  const focused = model.focused.value === row.key ? " focused" : "";
+  const focused = model.rows.focused.value === row.key ? " focused" : "";
   const style = {
     top: `${row.top}px`,
     height: `${Math.max(row.height, NAME_HEIGHT)}px`,
@@ -69,7 +76,7 @@ function GutterRow({ row, model, current, pinned }: RowProps) {
           type="button"
           class="quiet more"
           title={row.hidden ? `Show ${row.hidden} more metrics` : "Show fewer metrics"}
-          onClick={() => model.toggleMetrics(row.process.process)}
+          onClick={() => model.rows.toggleMetrics(row.process.process)}
         >
           {row.hidden ? `+${row.hidden}` : "−"}
         </button>
@@ -83,7 +90,7 @@ function GutterRow({ row, model, current, pinned }: RowProps) {
 
 /** Pins a row, or lets it go. Out of the way of Tab: the key P does the same. */
 function Pin({ row, model, pinned }: { row: Row; model: TimelineModel; pinned: boolean }) {
-  const held = pinned || model.view.value.pinned.includes(row.key);
+  const held = pinned || model.rows.view.value.pinned.includes(row.key);
   return (
     <button
       type="button"
@@ -92,7 +99,7 @@ function Pin({ row, model, pinned }: { row: Row; model: TimelineModel; pinned: b
       aria-pressed={held}
       aria-label={`${held ? "Unpin" : "Pin"} ${nameOf(row)}`}
       title={held ? "Let it go (P)" : "Keep it in sight at the top (P)"}
-      onClick={() => model.pin(row.key)}
+      onClick={() => model.rows.pin(row.key)}
     >
       {held ? "●" : "○"}
     </button>
@@ -129,8 +136,8 @@ function RowName({ row, model, current, pinned }: RowProps) {
   const button = useRef<HTMLButtonElement>(null);
   const { attributes, toggle, aside } = about(row, model);
   useSignalEffect(() => {
-    if (pinned || model.takeFocus.value !== row.key) return;
-    model.takeFocus.value = undefined;
+    if (pinned || model.rows.takeFocus.value !== row.key) return;
+    model.rows.takeFocus.value = undefined;
     button.current?.focus({ preventScroll: true });
   });
   const expanded = attributes["aria-expanded"];
@@ -143,7 +150,7 @@ function RowName({ row, model, current, pinned }: RowProps) {
       tabIndex={current ? 0 : -1}
       {...attributes}
       onFocus={() => {
-        model.focused.value = row.key;
+        model.rows.focused.value = row.key;
       }}
       onClick={toggle}
     >
@@ -163,7 +170,7 @@ type About = {
   readonly aside: string;
 };
 
-/** What a row's button tells and does. */
+/** A row's button: its text and its action. */
 function about(row: Row, model: TimelineModel): About {
   if (row.kind === "host")
     return {
@@ -171,13 +178,13 @@ function about(row: Row, model: TimelineModel): About {
         "aria-expanded": !row.folded,
         title: `host ${row.host}: ${row.folded ? "mean of " : ""}${row.count} processes`,
       },
-      toggle: () => model.flip(row.key),
+      toggle: () => model.rows.flip(row.key),
       aside: `${row.count} ${row.count === 1 ? "process" : "processes"}`,
     };
   if (row.kind === "process")
     return {
       attributes: { ...(row.folds && { "aria-expanded": true }), title: processFacts(row.title, row.process) },
-      toggle: () => model.flip(row.key),
+      toggle: () => model.rows.flip(row.key),
       aside: String(row.process.pid),
     };
   if (row.kind === "location" && row.stands) {
@@ -185,7 +192,7 @@ function about(row: Row, model: TimelineModel): About {
     const facts = `${processFacts(title, process)}: its ${locationName(row)}; ${count} in all`;
     return {
       attributes: { "aria-expanded": false, title: facts },
-      toggle: () => model.flip(`p${process.process}`),
+      toggle: () => model.rows.flip(`p${process.process}`),
       aside: process.host,
     };
   }
@@ -194,19 +201,19 @@ function about(row: Row, model: TimelineModel): About {
     const facts = `${location.name}, ${location.kind} ${location.threadId}, ${location.spanCount} spans`;
     return {
       attributes: { "aria-expanded": open, title: facts },
-      toggle: () => model.toggle(location.location),
+      toggle: () => model.rows.toggle(location.location),
       aside: "",
     };
   }
   if (row.kind === "ranks")
     return {
       attributes: { "aria-expanded": row.open, title: `${row.title}: mean of ${row.count}, ${row.placeTitle}` },
-      toggle: () => model.flip(row.key),
+      toggle: () => model.rows.flip(row.key),
       aside: row.placeTitle,
     };
   if (row.kind === "steps")
     return {
-      attributes: { title: "The steps of this process: colour says their class" },
+      attributes: { title: "The steps of this process, coloured by class" },
       toggle: () => undefined,
       aside: "",
     };

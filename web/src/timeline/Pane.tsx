@@ -1,41 +1,42 @@
 // One pane of tracks: rows with their names, one canvas for all of them, scrolled by itself.
 import { effect, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { causeTitle } from "../base/causes";
-import { drawTracks, type Kept, type Scene, type Tools } from "./draw";
-import { rowOfLocation } from "./drawLinks";
+import { causeTitle } from "../base/idleCauses";
+import { rowOfLocation } from "./drawing/drawLinks";
+import { drawTracks } from "./drawing/drawTracks";
+import { type CellSource, type Ground, type Kept, newKept, type Scene, type Tools } from "./drawing/scene";
 import { Gutter } from "./Gutter";
 import { attachPointer } from "./gestures";
-import { type Ground, type Hit, hitTest, rowAt } from "./hit";
-import { type Idle, idleAt } from "./idle";
-import { Lines } from "./lines";
-import type { Pane as PaneModel, TimelineModel } from "./model";
-import { totalHeight } from "./rows";
+import type { TimelineModel } from "./model/timelineModel";
+import type { Pane as PaneModel } from "./model/trackRows";
+import { type Hit, hitTest, rowAt } from "./pointing/hitTest";
+import { type Idle, idleAt } from "./pointing/idleAt";
+import { totalHeight } from "./rows/rowLayout";
 
-/** Where a pane's pixels lie in time and rows. */
-export const groundOf = (model: TimelineModel, pane: PaneModel): Ground => ({
-  window: model.window.value,
+/** Where a pane's pixels lie in time and rows, and what its rows are painted from. */
+export const groundOf = (model: TimelineModel, pane: PaneModel): Ground & CellSource => ({
+  window: model.time.shown.value,
   width: model.size.value.width,
-  rows: model.visible(pane),
+  rows: model.rows.visible(pane),
   scrollTop: pane.scrollTop.value,
   tiles: model.tiles.value,
   tileCells: model.run.meta.tile_cells,
   store: model.store,
+  rasters: model.rasters,
+  places: model.rows.places.value,
+  radar: model.rows.radar.value,
+  height: pane.height.value,
 });
 
 /** All that a picture of a pane shows. */
 export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefined, kept: Kept, idle?: Idle): Scene {
   const { state } = model.session;
-  const span = model.selected.value;
-  const { links, gap } = model.linked;
+  const span = model.selection.span.value;
+  const { links, gap } = model.selection;
   const chosen = gap.value;
   const range = chosen && { startNs: chosen.start_ns, endNs: chosen.end_ns };
   return {
     ...groundOf(model, pane),
-    height: pane.height.value,
-    rasters: model.rasters,
-    places: model.data.places.value,
-    radar: model.radar.value,
     pixelRatio: devicePixelRatio,
     steps: model.steps.value,
     stepsOf: model.data.stepsOf.value,
@@ -54,7 +55,7 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
         span,
         links: links.value.links,
         rows: pane.rows.value,
-        stands: (row, location) => model.stands(row, location),
+        stands: (row, location) => model.rows.stands(row, location),
       },
     gaps: [
       ...(idle ? [{ ...idle, selected: false, cause: "" }] : []),
@@ -63,19 +64,12 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
         : []),
     ],
     hovered: hit?.exact ? hit : undefined,
-    range: model.dragging.value ?? state.value.range,
-    pointerX: model.pointer.value?.x,
+    range: model.pointer.dragging.value ?? state.value.range,
+    pointerX: model.pointer.at.value?.x,
     version: model.version.value,
     kept,
   };
 }
-
-/** Room for the cells of a pane. */
-export const newKept = (): Kept => ({
-  cells: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
-  rasters: { canvas: new OffscreenCanvas(1, 1), lines: new Lines() },
-  placed: { tiles: [], version: -1, of: new Map() },
-});
 
 /** Gives a canvas the size of what it shows, in device pixels. */
 export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
@@ -89,8 +83,8 @@ async function selectAt(model: TimelineModel, pane: PaneModel, x: number, y: num
   const ground = groundOf(model, pane);
   const place = hitTest(ground, x, y)?.place;
   const idle = place ? undefined : idleAt(ground, x, y);
-  if (idle) await model.linked.selectAt({ location: idle.location, startNs: idle.at });
-  else await model.select(place);
+  if (idle) await model.selection.selectGapAt({ location: idle.location, startNs: idle.at });
+  else await model.selection.select(place);
 }
 
 type Props = {
@@ -108,7 +102,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   const scroller = useRef<HTMLElement>(null);
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const isMain = pane === model.main;
+  const isMain = pane === model.rows.main;
 
   useEffect(() => {
     const [surface, context] = [canvas.current, canvas.current?.getContext("2d")];
@@ -117,17 +111,17 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     let frame = 0;
     const draw = (): void => {
       frame = 0;
-      const { pointer } = model;
-      const here = pointer.value?.pane === pane && !model.dragging.value ? pointer.value : undefined;
+      const at = model.pointer.at.value;
+      const here = at?.pane === pane && !model.pointer.dragging.value ? at : undefined;
       const hit = here && hitTest(groundOf(model, pane), here.x, here.y);
       const idle = here && !hit && !model.store.waiting ? idleAt(groundOf(model, pane), here.x, here.y) : undefined;
-      if (here || (!pointer.value && (model.hit.peek() || model.idle.peek()))) {
-        model.hit.value = hit;
-        model.idle.value = idle;
+      if (here || (!at && (model.pointer.hit.peek() || model.pointer.idle.peek()))) {
+        model.pointer.hit.value = hit;
+        model.pointer.idle.value = idle;
       }
       const scene = sceneOf(model, pane, hit, kept, idle);
       fitCanvas(surface, scene.width, scene.height);
-      for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.sawDepth(location, depths);
+      for (const [location, depths] of drawTracks(context, scene, toolsFor())) model.rows.sawDepth(location, depths);
       const exact = kept.cells.lines.exact && kept.rasters.lines.exact;
       if (isMain) model.painted.value = exact;
       // What this frame had no time for, the next one paints.
@@ -156,7 +150,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
       click: (x, y) => {
         const row = rowAt(groundOf(model, pane), y);
         // A row of many ranks holds no span to select: it opens into the next finer ones.
-        if (row?.kind === "ranks") model.flip(row.key);
+        if (row?.kind === "ranks") model.rows.flip(row.key);
         else void selectAt(model, pane, x, y);
       },
       doubleClick: (x, y) => void selectAt(model, pane, x, y).then(() => model.focus()),
@@ -184,10 +178,10 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
 
   // The row of what was jumped to must be seen.
   useSignalEffect(() => {
-    const location = model.toRow.value;
+    const location = model.rows.toRow.value;
     const box = scroller.current;
     if (!isMain || location === undefined || !box) return;
-    const row = rowOfLocation(pane.rows.peek(), location, (one, at) => model.stands(one, at));
+    const row = rowOfLocation(pane.rows.peek(), location, (one, at) => model.rows.stands(one, at));
     if (!row) return;
     const tall = Math.min(row.height, box.clientHeight);
     if (row.top < box.scrollTop || row.top + tall > box.scrollTop + box.clientHeight)
@@ -196,7 +190,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
 
   // The row that the keys moved to must be seen.
   useSignalEffect(() => {
-    const key = model.focused.value;
+    const key = model.rows.focused.value;
     const row = isMain && key !== undefined ? pane.rows.peek().find((one) => one.key === key) : undefined;
     const box = scroller.current;
     if (!row || !box) return;

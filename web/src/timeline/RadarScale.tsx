@@ -1,13 +1,13 @@
 // The colours of the radar with what they mean at both ends.
 import { css, radarColor } from "../base/color";
 import { formatQuantity } from "../base/quantity";
-import { measureTitle } from "./measure";
-import type { TimelineModel } from "./model";
+import type { TimelineModel } from "./model/timelineModel";
+import { measureTitle } from "./rows/radarMeasure";
 
 const STOPS = 12;
 
 export function RadarScale({ model }: { model: TimelineModel }) {
-  const radar = model.radar.value;
+  const radar = model.rows.radar.value;
   if (!radar) return null;
   const theme = model.session.theme.value;
   const colors = Array.from({ length: STOPS + 1 }, (_, i) => css(radarColor(i / STOPS, theme)));
@@ -24,7 +24,7 @@ export function RadarScale({ model }: { model: TimelineModel }) {
 /** The ends of the scale in words. Of a metric they are its extremes in the whole run, so that colours hold while one zooms. */
 function ends(model: TimelineModel, radar: string): readonly [string, string] {
   if (!radar.startsWith("metric.")) return ["0 %", "100 %"];
-  const series = model.series.value.filter((one) => `metric.${one.metric}` === radar);
+  const series = model.rows.series.value.filter((one) => `metric.${one.metric}` === radar);
   const low = Math.min(0, ...series.map((one) => one.lowest));
   const high = Math.max(0, ...series.map((one) => one.highest));
   const unit = series[0]?.unit ?? "";

@@ -1,10 +1,10 @@
 // How the rows are looked at, as controls above them: view, order, filter, folding.
-import { PRESETS, type Preset, ROW_SORTS, type RowSort } from "../base/rowsView";
-import { measures, measureTitle } from "./measure";
-import type { TimelineModel } from "./model";
+import { PRESETS, type Preset, ROW_SORTS, type RowSort } from "../state/rowsState";
+import type { TimelineModel } from "./model/timelineModel";
 import { RadarScale } from "./RadarScale";
-import { FILTER_FIELD, foldAll, sortAtPointer } from "./rowKeys";
-import { fits, foldedByDefault, hiddenLocations } from "./rows";
+import { FILTER_FIELD, foldAll, sortAtPointer } from "./rowActions";
+import { measures, measureTitle } from "./rows/radarMeasure";
+import { fits, foldedByDefault, hiddenLocations } from "./rows/rowLayout";
 import { StepLegend } from "./StepLegend";
 
 const PRESET_TITLES: Readonly<Record<Preset, string>> = {
@@ -26,8 +26,8 @@ const SORT_TITLES: Readonly<Record<RowSort, string>> = {
 const FOLDING: readonly Preset[] = ["all", "master", "radar"];
 
 export function RowsBar({ model }: { model: TimelineModel }) {
-  const view = model.view.value;
-  const ask = model.ask.value;
+  const view = model.rows.view.value;
+  const ask = model.rows.ask.value;
   const hidden = hiddenLocations(ask);
   const folded = view.folds ? view.folds === "all" : foldedByDefault("p0", ask);
   return (
@@ -39,7 +39,7 @@ export function RowsBar({ model }: { model: TimelineModel }) {
           title="Which rows there are (K: the next view)"
           onChange={(event) => {
             const preset = PRESETS.find((one) => one === event.currentTarget.value) ?? "all";
-            model.changeRows({ preset, folds: "", flipped: [] }, "push");
+            model.rows.change({ preset, folds: "", flipped: [] }, "push");
           }}
         >
           {PRESETS.map((preset) => (
@@ -62,7 +62,7 @@ export function RowsBar({ model }: { model: TimelineModel }) {
             value={view.filter}
             placeholder="rank:3-7 host:n01 -stream"
             title="Which rows there are: rank:3-7,12 host:NAME process:NAME thread:NAME stream:NAME, or a word; a minus leaves out ( \ )"
-            onInput={(event) => model.changeRows({ filter: event.currentTarget.value })}
+            onInput={(event) => model.rows.change({ filter: event.currentTarget.value })}
             onKeyDown={(event) => {
               if (event.key === "Escape" || event.key === "Enter") event.currentTarget.blur();
             }}
@@ -70,7 +70,7 @@ export function RowsBar({ model }: { model: TimelineModel }) {
         </label>
       )}
       {hidden > 0 && (
-        <button type="button" class="link" onClick={() => model.changeRows({ filter: "" })}>
+        <button type="button" class="link" onClick={() => model.rows.change({ filter: "" })}>
           {hidden} threads hidden ✕
         </button>
       )}
@@ -87,7 +87,7 @@ export function RowsBar({ model }: { model: TimelineModel }) {
           class="quiet"
           aria-pressed={fits(ask)}
           title="All rows share the height of the screen (V)"
-          onClick={() => model.changeRows({ fit: !fits(ask) })}
+          onClick={() => model.rows.change({ fit: !fits(ask) })}
         >
           fit rows
         </button>
@@ -97,7 +97,7 @@ export function RowsBar({ model }: { model: TimelineModel }) {
 }
 
 function Order({ model }: { model: TimelineModel }) {
-  const view = model.view.value;
+  const view = model.rows.view.value;
   const { region } = model.session.state.value;
   return (
     <label>
@@ -108,7 +108,7 @@ function Order({ model }: { model: TimelineModel }) {
         onChange={(event) => {
           const sort = ROW_SORTS.find((one) => one === event.currentTarget.value) ?? "rank";
           if (sort === "value") sortAtPointer(model);
-          else model.changeRows({ sort, sortAt: undefined });
+          else model.rows.change({ sort, sortAt: undefined });
         }}
       >
         {ROW_SORTS.map((sort) => (
@@ -127,10 +127,10 @@ function Measure({ model }: { model: TimelineModel }) {
     <label>
       <span class="weak">of</span>
       <select
-        value={model.measure.value}
-        onChange={(event) => model.changeRows({ measure: event.currentTarget.value })}
+        value={model.rows.measure.value}
+        onChange={(event) => model.rows.change({ measure: event.currentTarget.value })}
       >
-        {measures(model.series.value, region, model.measure.value).map((measure) => (
+        {measures(model.rows.series.value, region, model.rows.measure.value).map((measure) => (
           <option key={measure} value={measure}>
             {measureTitle(measure)}
           </option>
@@ -146,13 +146,13 @@ const MOST_LISTED = 2000;
 function ChosenLocation({ model }: { model: TimelineModel }) {
   const { processes, locations } = model.run;
   const titles = new Map(processes.map((p) => [p.process, p.rank === undefined ? `pid ${p.pid}` : `rank ${p.rank}`]));
-  const shown = model.rows.value[0];
+  const shown = model.rows.all.value[0];
   return (
     <label>
       <span class="weak">thread</span>
       <select
         value={String(shown?.kind === "location" ? shown.location.location : "")}
-        onChange={(event) => model.changeRows({ location: Number(event.currentTarget.value) })}
+        onChange={(event) => model.rows.change({ location: Number(event.currentTarget.value) })}
       >
         {locations
           .filter((l) => l.spanCount > 0)

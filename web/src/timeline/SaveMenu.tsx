@@ -1,52 +1,37 @@
 // What of the timeline can be saved: the picture, and the spans in it.
 import { useEffect, useRef } from "preact/hooks";
 import { csvText, fileName } from "../base/csv";
+import { csvFile, saveFile } from "../base/download";
 import { formatCount, plural } from "../base/quantity";
-import { csvFile, saveFile } from "../base/save";
-import { fetchSpansIn } from "../data/stretch";
-import type { TimelineModel } from "./model";
-import { asPng, asSvg } from "./picture";
+import { fetchSpansIn } from "../data/windowFacts";
+import type { TimelineModel } from "./model/timelineModel";
+import { asPng, asSvg } from "./saveImage";
 
 /** Writes the spans of the rows on the screen in the window, or in the chosen stretch, into a file. */
 async function saveSpans(model: TimelineModel): Promise<void> {
   const { session, run } = model;
-  const range = session.state.peek().range ?? model.window.peek();
-  const rows = [...model.visible(model.pinned), ...model.visible(model.main)];
+  const range = session.state.peek().range ?? model.time.shown.peek();
+  const rows = [...model.rows.visible(model.rows.pinned), ...model.rows.visible(model.rows.main)];
   const locations = [...new Set(rows.flatMap((row) => (row.kind === "location" ? [row.location.location] : [])))];
   if (!locations.length) {
-    session.say("No thread or stream is on the screen");
+    session.notify("No thread or stream is on the screen");
     return;
   }
   const found = await session.ask(fetchSpansIn(session.api, locations, range));
   if (!found) return;
-  const { table, count, skipped } = found;
-  const lines: (string | number | undefined)[][] = [
-    ["location", "thread", "process", "start_ns", "duration_ns", "depth", "group", "name"],
-  ];
-  if (table.rows) {
-    const [location, start, duration, depth] = ["location", "start_ns", "duration_ns", "depth"].map((name) =>
-      table.numbers(name),
-    );
-    const [names, groups] = [table.texts("name"), table.texts("group")];
-    for (let i = 0; i < table.rows; i++) {
-      const where = run.locations[location?.[i] ?? -1];
-      lines.push([
-        where?.location,
-        where?.name,
-        where?.process,
-        start?.[i],
-        duration?.[i],
-        depth?.[i],
-        groups[i],
-        names[i],
-      ]);
-    }
-  }
-  saveFile(fileName(run.meta.name, "spans", range, "csv"), csvFile(csvText(lines)));
+  const { rows: spans, count, skipped } = found;
+  const lines = spans.map(({ location, startNs, durationNs, depth, group, name }) => {
+    const where = run.locations[location];
+    return [where?.location, where?.name, where?.process, startNs, durationNs, depth, group, name];
+  });
+  const heading = ["location", "thread", "process", "start_ns", "duration_ns", "depth", "group", "name"];
+  saveFile(fileName(run.meta.name, "spans", range, "csv"), csvFile(csvText([heading, ...lines])));
   const all =
-    table.rows === count ? plural(count, "span") : `the ${formatCount(table.rows)} longest of ${plural(count, "span")}`;
+    spans.length === count
+      ? plural(count, "span")
+      : `the ${formatCount(spans.length)} longest of ${plural(count, "span")}`;
   const left = skipped ? `; ${plural(skipped, "row")} left out: too full, zoom in` : "";
-  session.say(`Saved ${all} of ${plural(locations.length - skipped, "row")} on the screen${left}`);
+  session.notify(`Saved ${all} of ${plural(locations.length - skipped, "row")} on the screen${left}`);
 }
 
 export function SaveMenu({ model }: { model: TimelineModel }) {
@@ -56,7 +41,7 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
   const close = (): void => {
     model.saving.value = false;
   };
-  const name = (ending: string): string => fileName(run.meta.name, "timeline", model.window.peek(), ending);
+  const name = (ending: string): string => fileName(run.meta.name, "timeline", model.time.shown.peek(), ending);
   const items: readonly { readonly key: string; readonly title: string; readonly run: () => unknown }[] = [
     {
       key: "P",

@@ -1,6 +1,6 @@
 // What the colours of steps mean: their classes, outliers, and those of which only statistics were kept.
 import { classColor, css, outlierColor } from "../base/color";
-import type { TimelineModel } from "./model";
+import type { TimelineModel } from "./model/timelineModel";
 
 /** The most frequent classes; the others have the colours of these again. */
 const NAMED = 4;

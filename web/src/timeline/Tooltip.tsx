@@ -4,29 +4,22 @@ import { useEffect } from "preact/hooks";
 import { css, GROUP_TITLES, groupColor } from "../base/color";
 import { formatQuantity } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
-import { GAP } from "../data/cells";
+import { toNs } from "../base/viewport";
 import { fetchSpan } from "../data/spans";
+import { GAP } from "../data/tiles/cells";
+import { RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
+import { markAt, type PlacedMark } from "./drawing/drawMarks";
+import { readingAt, seriesColor } from "./drawing/drawMetrics";
 import { nameOf } from "./Gutter";
-import { RULER_HEIGHT, STEPS_HEIGHT } from "./header";
-import { rowAt } from "./hit";
-import { markAt, type PlacedMark } from "./marks";
-import { readingAt, seriesColor } from "./metrics";
-import type { Pane, TimelineModel } from "./model";
+import type { TimelineModel } from "./model/timelineModel";
 import { groundOf } from "./Pane";
+import { rowAt } from "./pointing/hitTest";
 import { rasterFacts } from "./rasterFacts";
-import type { Row } from "./rows";
-import { toNs } from "./viewport";
+import type { Row } from "./rows/rowLayout";
 
 const TOOLTIP_GAP = 14;
 /** --gutter of style/base.css, in CSS pixels. */
 const GUTTER_WIDTH = 208;
-
-const markGround = (model: TimelineModel, pane: Pane) => ({
-  ...groundOf(model, pane),
-  rasters: model.rasters,
-  places: model.data.places.value,
-  radar: model.radar.value,
-});
 
 /** A pointer that rests this long on a mark asks how long the marked span is. */
 const REST_MS = 120;
@@ -50,19 +43,19 @@ function useMarked(model: TimelineModel, row: Row | undefined, mark: PlacedMark 
 }
 
 export function Tooltip({ model }: { model: TimelineModel }) {
-  const pointer = model.pointer.value;
-  const hit = model.hit.value;
-  const idle = model.idle.value;
-  void model.version.value; // what comes while the pointer rests is told, too
+  const pointer = model.pointer.at.value;
+  const hit = model.pointer.hit.value;
+  const idle = model.pointer.idle.value;
+  void model.version.value; // redraws when data arrives while the pointer rests
   const row = pointer && rowAt(groundOf(model, pointer.pane), pointer.y);
   const facts = pointer && row && rasterFacts(model, row, pointer.x);
-  const mark = pointer && row && markAt(markGround(model, pointer.pane), row, pointer.x);
+  const mark = pointer && row && markAt(groundOf(model, pointer.pane), row, pointer.x);
   const long = useMarked(model, row, mark);
-  if (!pointer || model.dragging.value || (!hit && !idle && !facts?.length && !mark && row?.kind !== "metric"))
+  if (!pointer || model.pointer.dragging.value || (!hit && !idle && !facts?.length && !mark && row?.kind !== "metric"))
     return null;
   const theme = model.session.theme.value;
   const right = pointer.x > model.size.value.width * 0.62;
-  const above = RULER_HEIGHT + STEPS_HEIGHT + (pointer.pane === model.main ? model.pinned.height.value : 0);
+  const above = RULER_HEIGHT + STEPS_HEIGHT + (pointer.pane === model.rows.main ? model.rows.pinned.height.value : 0);
   const style = {
     top: `${pointer.y + above + TOOLTIP_GAP}px`,
     ...(right
@@ -106,20 +99,20 @@ export function Tooltip({ model }: { model: TimelineModel }) {
     );
   if (idle) {
     const { startNs, endNs } = idle.range;
-    const shown = model.window.value;
+    const shown = model.time.shown.value;
     const cut = startNs <= shown.startNs || endNs >= shown.endNs;
     return (
       <div class="tooltip" style={style} role="tooltip">
         <div class="tooltip-name">nothing runs</div>
         <div class="weak">
           for {cut ? "at least " : ""}
-          {formatDuration(length(idle.range))} · click says what was before, after, and why
+          {formatDuration(length(idle.range))} · click for the cause and what ran before and after
         </div>
       </div>
     );
   }
   if (row?.kind !== "metric") return null;
-  const at = toNs(pointer.x, model.window.value, model.size.value.width);
+  const at = toNs(pointer.x, model.time.shown.value, model.size.value.width);
   return (
     <div class="tooltip" style={style} role="tooltip">
       {row.series.map((series, i) => {

@@ -3,16 +3,16 @@ import { effect, useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatDuration, length } from "../base/time";
 import { countLocations } from "../data/run";
-import type { Tools } from "./draw";
+import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
+import { LABEL_FONT, Labels } from "./drawing/labels";
+import { newKept, type Tools } from "./drawing/scene";
+import { Inks } from "./drawing/spanColors";
 import { attachKeys } from "./gestures";
-import { drawHeader, RULER_HEIGHT, STEPS_HEIGHT } from "./header";
-import { Inks } from "./ink";
-import { LABEL_FONT, Labels } from "./label";
-import type { TimelineModel } from "./model";
-import { fitCanvas, newKept, Pane, sceneOf } from "./Pane";
-import { Painter } from "./painter";
-import { Mappings } from "./pixels";
-import { RasterPainter } from "./rasterPaint";
+import type { TimelineModel } from "./model/timelineModel";
+import { fitCanvas, Pane, sceneOf } from "./Pane";
+import { Painter } from "./pixels/cellPainter";
+import { Mappings } from "./pixels/pixelMapping";
+import { RasterPainter } from "./pixels/rasterPainter";
 import { Tooltip } from "./Tooltip";
 
 /** What drawing keeps between pictures, made anew for another theme or another region that stands out. */
@@ -69,7 +69,7 @@ function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | 
     let frame = 0;
     const draw = (): void => {
       frame = 0;
-      const scene = { ...sceneOf(model, model.main, undefined, kept), stepsNote: model.stepsNote.value };
+      const scene = { ...sceneOf(model, model.rows.main, undefined, kept), stepsNote: model.stepsNote.value };
       fitCanvas(canvas, scene.width, RULER_HEIGHT + STEPS_HEIGHT);
       const { labels, theme } = toolsFor();
       drawHeader(context, scene, labels, theme);
@@ -85,7 +85,7 @@ function useHeader(model: TimelineModel, header: { current: HTMLCanvasElement | 
     };
     const dispose = effect(() => {
       model.fetchVisible();
-      void [sceneOf(model, model.main, undefined, kept), model.stepsNote.value, model.session.theme.value];
+      void [sceneOf(model, model.rows.main, undefined, kept), model.stepsNote.value, model.session.theme.value];
       void model.painted.value;
       if (!frame) frame = requestAnimationFrame(draw);
     });
@@ -106,7 +106,7 @@ export function Tracks({ model }: { model: TimelineModel }) {
     const element = box.current;
     if (!element) return undefined;
     const measure = (): void => {
-      model.roomPx.value = Math.max(0, element.clientHeight - RULER_HEIGHT - STEPS_HEIGHT);
+      model.rows.roomPx.value = Math.max(0, element.clientHeight - RULER_HEIGHT - STEPS_HEIGHT);
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element);
@@ -124,15 +124,15 @@ export function Tracks({ model }: { model: TimelineModel }) {
   const chosen = useComputed(() => model.session.state.value.selection);
   useSignalEffect(() => {
     const selection = chosen.value;
-    if (selection) void model.restore(selection);
-    else model.deselect();
+    if (selection) void model.selection.restore(selection);
+    else model.selection.deselect();
   });
-  useSignalEffect(() => model.linked.follow(model.selected.value));
+  useSignalEffect(() => model.selection.followLinks(model.selection.span.value));
   const chosenGap = useComputed(() => model.session.state.value.gap);
   useSignalEffect(() => {
     const key = chosenGap.value;
-    if (key) void model.linked.restore(key);
-    else model.linked.gap.value = undefined;
+    if (key) void model.selection.restoreGap(key);
+    else model.selection.gap.value = undefined;
   });
 
   return (
@@ -150,19 +150,19 @@ export function Tracks({ model }: { model: TimelineModel }) {
           aria-label="Time ruler and steps"
         />
       </div>
-      {model.pinned.rows.value.length > 0 && (
+      {model.rows.pinned.rows.value.length > 0 && (
         <Pane
           model={model}
-          pane={model.pinned}
+          pane={model.rows.pinned}
           toolsFor={toolsFor}
           name="Pinned rows"
-          picture={`${model.pinned.rows.value.length} pinned rows`}
+          picture={`${model.rows.pinned.rows.value.length} pinned rows`}
           canvasClass="pinned-canvas"
         />
       )}
       <Pane
         model={model}
-        pane={model.main}
+        pane={model.rows.main}
         toolsFor={toolsFor}
         name="Tracks: threads over time"
         picture={summary(model)}
@@ -175,13 +175,15 @@ export function Tracks({ model }: { model: TimelineModel }) {
 
 /** The picture in words. */
 export function summary(model: TimelineModel): string {
-  const { window, run, steps } = model;
+  const { run, steps } = model;
   const critical = model.data.critical;
   const path = critical.value ? `, ${critical.value.about}` : "";
-  const shown = window.value;
+  const shown = model.time.shown.value;
   const inside = steps.value.filter((s) => s.startNs < shown.endNs && s.startNs + s.durationNs > shown.startNs);
   const outliers = inside.filter((s) => s.outlier).length;
-  const locations = countLocations(model.rows.value.flatMap((row) => (row.kind === "location" ? row.location : [])));
+  const locations = countLocations(
+    model.rows.all.value.flatMap((row) => (row.kind === "location" ? row.location : [])),
+  );
   const folded = inside.filter((s) => s.detail === "none").length;
   const steps_ = steps.value.length
     ? `, ${inside.length} of ${steps.value.length} steps, ${outliers} of them outliers${folded ? `, ${folded} of them statistics only` : ""}`

@@ -1,9 +1,11 @@
 // Pointer, wheel and keys over the tracks, turned into calls of the model.
-import { chordOf, ROW_ACTIONS, TIMELINE_ACTIONS } from "../base/keys";
+
 import type { TimeRange } from "../base/time";
-import type { Pane, TimelineModel } from "./model";
-import { meantRow, rowActions } from "./rowKeys";
-import { toNs } from "./viewport";
+import { toNs } from "../base/viewport";
+import { chordOf, ROW_ACTIONS, TIMELINE_ACTIONS } from "../state/keyTable";
+import type { TimelineModel } from "./model/timelineModel";
+import type { Pane } from "./model/trackRows";
+import { meantRow, rowActions } from "./rowActions";
 
 /** A press that moves less than this is a click, in CSS pixels. */
 const CLICK_REACH = 4;
@@ -12,7 +14,7 @@ const WHEEL_ZOOM = 0.0022;
 /** A held key doubles or halves the window in about this time, and pans one screen in as much. */
 const KEY_SECONDS = 0.45;
 
-export type Handlers = {
+type Handlers = {
   readonly click: (x: number, y: number) => void;
   readonly doubleClick: (x: number, y: number) => void;
 };
@@ -23,7 +25,7 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
   const { signal } = stop;
   let pressed: { readonly x: number; readonly panning: boolean; last: number } | undefined;
   const xOf = (event: MouseEvent): number => event.clientX - element.getBoundingClientRect().left;
-  const nsAt = (x: number): number => toNs(x, model.window.value, model.size.value.width);
+  const nsAt = (x: number): number => toNs(x, model.time.shown.value, model.size.value.width);
   const stretch = (from: number, to: number): TimeRange => {
     const { width } = model.size.value;
     const [a, b] = [from, to].map((x) => Math.round(nsAt(Math.min(width, Math.max(0, x))))).sort((p, q) => p - q);
@@ -36,10 +38,10 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
       const pixels = (event.deltaMode === 1 ? 16 : 1) * (event.deltaY || event.deltaX);
       if (event.ctrlKey || event.metaKey) {
         event.preventDefault();
-        model.zoomBy(Math.exp(Math.max(-300, Math.min(300, pixels)) * WHEEL_ZOOM), nsAt(xOf(event)));
+        model.time.zoomBy(Math.exp(Math.max(-300, Math.min(300, pixels)) * WHEEL_ZOOM), nsAt(xOf(event)));
       } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
         event.preventDefault();
-        model.panBy((event.deltaX || pixels) / wide);
+        model.time.panBy((event.deltaX || pixels) / wide);
       }
     },
     { passive: false, signal },
@@ -59,11 +61,11 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
     "pointermove",
     (event) => {
       const x = xOf(event);
-      model.pointer.value = { x, y: event.clientY - element.getBoundingClientRect().top, pane };
+      model.pointer.at.value = { x, y: event.clientY - element.getBoundingClientRect().top, pane };
       if (!pressed) return;
-      if (pressed.panning) model.panBy((pressed.last - x) / model.size.value.width);
-      else if (Math.abs(x - pressed.x) >= CLICK_REACH || model.dragging.value)
-        model.dragging.value = stretch(pressed.x, x);
+      if (pressed.panning) model.time.panBy((pressed.last - x) / model.size.value.width);
+      else if (Math.abs(x - pressed.x) >= CLICK_REACH || model.pointer.dragging.value)
+        model.pointer.dragging.value = stretch(pressed.x, x);
       pressed.last = x;
     },
     { signal },
@@ -71,8 +73,8 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
   const release = (event: PointerEvent): void => {
     const was = pressed;
     pressed = undefined;
-    const dragged = model.dragging.value;
-    model.dragging.value = undefined;
+    const dragged = model.pointer.dragging.value;
+    model.pointer.dragging.value = undefined;
     if (dragged) model.session.update({ range: dragged });
     else if (was && !was.panning && event.type === "pointerup")
       handlers.click(xOf(event), event.clientY - element.getBoundingClientRect().top);
@@ -82,7 +84,7 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
   element.addEventListener(
     "pointerleave",
     () => {
-      model.pointer.value = undefined;
+      model.pointer.at.value = undefined;
     },
     { signal },
   );
@@ -96,7 +98,7 @@ export function attachPointer(element: HTMLElement, model: TimelineModel, pane: 
 
 type Motion = { readonly zoom: number; readonly pan: number };
 
-/** Actions of base/keys.json that last as long as their key is held. */
+/** Actions of state/keys.json that last as long as their key is held. */
 export const MOTIONS: Readonly<Record<string, Motion>> = {
   zoomIn: { zoom: -1, pan: 0 },
   zoomOut: { zoom: 1, pan: 0 },
@@ -104,13 +106,13 @@ export const MOTIONS: Readonly<Record<string, Motion>> = {
   panRight: { zoom: 0, pan: 1 },
 };
 
-/** What the other keys of base/keys.json do, by the names of their actions. */
+/** What the other keys of state/keys.json do, by the names of their actions. */
 export function timelineActions(model: TimelineModel, inRows: () => boolean): Readonly<Record<string, () => void>> {
   const beside = (way: "next" | "previous") => (): void =>
-    void (model.linked.gap.peek() ? model.linked.walk(way) : model.walk(way));
+    void (model.selection.gap.peek() ? model.selection.walkGaps(way) : model.selection.walk(way));
   return {
-    whole: () => model.whole(),
-    back: () => model.back(),
+    whole: () => model.time.whole(),
+    back: () => model.time.back(),
     focus: () => model.focus(),
     previousStep: () => void model.goToStep("previous"),
     nextStep: () => void model.goToStep("next"),
@@ -118,11 +120,11 @@ export function timelineActions(model: TimelineModel, inRows: () => boolean): Re
     critical: () => model.data.toggleCritical(),
     walkPrevious: beside("previous"),
     walkNext: beside("next"),
-    walkParent: () => void model.walk("parent"),
-    walkChild: () => void model.walk("child"),
-    jump: () => void model.linked.jump(),
-    jumpBack: () => void model.linked.jumpBack(),
-    longestGap: () => void model.linked.longest(locationOf(model, inRows())),
+    walkParent: () => void model.selection.walk("parent"),
+    walkChild: () => void model.selection.walk("child"),
+    jump: () => void model.selection.jump(),
+    jumpBack: () => void model.selection.jumpBack(),
+    longestGap: () => void model.selection.longestGap(locationOf(model, inRows())),
     drawer: () => model.toggleDrawer(),
     drawerTab: () => model.nextDrawerTab(),
     save: () => {
@@ -137,10 +139,10 @@ export function timelineActions(model: TimelineModel, inRows: () => boolean): Re
 function locationOf(model: TimelineModel, inRows: boolean): number | undefined {
   const row = meantRow(model, inRows);
   if (row?.kind === "location") return row.location.location;
-  const chosen = model.linked.gap.peek()?.location ?? model.selected.peek()?.location;
+  const chosen = model.selection.gap.peek()?.location ?? model.selection.span.peek()?.location;
   if (chosen !== undefined) return chosen;
   // Nobody points anywhere: the first stream, whose gaps are what people look for.
-  const rows = model.visible(model.main).flatMap((one) => (one.kind === "location" ? [one.location] : []));
+  const rows = model.rows.visible(model.rows.main).flatMap((one) => (one.kind === "location" ? [one.location] : []));
   return (rows.find((one) => one.kind === "stream") ?? rows[0])?.location;
 }
 
@@ -158,10 +160,10 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
   let frame = 0;
   let last = 0;
   const apply = (motion: Motion, amount: number): void => {
-    const { window, pointer, size } = model;
-    const at = pointer.value?.x ?? size.value.width / 2;
-    if (motion.zoom) model.zoomBy(2 ** (motion.zoom * amount), toNs(at, window.value, size.value.width));
-    if (motion.pan) model.panBy(motion.pan * amount);
+    const { width } = model.size.value;
+    const at = model.pointer.at.value?.x ?? width / 2;
+    if (motion.zoom) model.time.zoomBy(2 ** (motion.zoom * amount), toNs(at, model.time.shown.value, width));
+    if (motion.pan) model.time.panBy(motion.pan * amount);
   };
   const tick = (now: number): void => {
     const seconds = Math.min(0.05, (now - last) / 1000);
@@ -200,7 +202,7 @@ export function attachKeys(page: Window, model: TimelineModel): () => void {
       }
       const walking = name === "walkParent" || name === "walkChild";
       // Without a selected span these two scroll, as everywhere.
-      if ((event.repeat && !ofRow) || (walking && !model.selected.value)) return;
+      if ((event.repeat && !ofRow) || (walking && !model.selection.span.value)) return;
       event.preventDefault();
       actions[name]?.();
     },

@@ -1,22 +1,24 @@
-// What a row made of rasters says under the pointer.
-import { GROUP_TITLES, GROUPS, type Group } from "../base/color";
-import { formatQuantity, formatShare } from "../base/quantity";
-import { placedRasters, sourceOf } from "./families";
-import { measureTitle } from "./measure";
-import type { TimelineModel } from "./model";
-import { Mappings } from "./pixels";
-import { sample } from "./rasterPaint";
-import type { Row } from "./rows";
+// The tooltip of a row made of rasters.
 
-export type Fact = { readonly name: string; readonly value: string; readonly group: Group | undefined };
+import { GROUP_TITLES } from "../base/color";
+import { GROUPS, type Group } from "../base/kinds.generated";
+import { formatQuantity, formatShare } from "../base/quantity";
+import type { TimelineModel } from "./model/timelineModel";
+import { Mappings } from "./pixels/pixelMapping";
+import { sample } from "./pixels/rasterPainter";
+import { measureTitle } from "./rows/radarMeasure";
+import { placedRasters, sourceOf } from "./rows/rasterSources";
+import type { Row } from "./rows/rowLayout";
+
+type Fact = { readonly name: string; readonly value: string; readonly group: Group | undefined };
 
 /** Shares of groups at a pixel, the largest first, or the number that the radar shows there; undefined for other rows. */
 export function rasterFacts(model: TimelineModel, row: Row, x: number): readonly Fact[] | undefined {
-  const radar = model.radar.peek();
-  const source = sourceOf(row, model.data.places.peek(), radar);
+  const radar = model.rows.radar.peek();
+  const source = sourceOf(row, model.rows.places.peek(), radar);
   if (!source) return undefined;
   const placed = placedRasters(source, model.rasters, model.tiles.peek());
-  const window = model.window.peek();
+  const window = model.time.shown.peek();
   const width = Math.max(1, Math.round(model.size.peek().width));
   const mappings = new Mappings(model.run.meta.tile_cells);
   const at = Math.min(width - 1, Math.max(0, Math.floor(x)));

@@ -1,15 +1,18 @@
 // Page 7: how a batch reaches the training: stages and queue, which of them holds the step up, and what more workers would gain.
+
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { css, type Group, groupColor, textOn } from "../base/color";
+import { css, groupColor, textOn } from "../base/color";
+import type { Group } from "../base/kinds.generated";
+import { asSentence } from "../base/names";
 import { formatShare } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
-import { fetchPipelines, type Pipeline, type Stage } from "../data/pipeline";
+import { fetchPipelines, type Pipeline, type Stage } from "../data/batchPipeline";
 import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
-import { fetchSearch, type Hit } from "../data/spans";
-import type { View } from "../data/view";
-import { jumpTo } from "../widgets/jump";
+import { fetchSearch, type Hit } from "../data/spanHits";
+
+import type { View } from "../state/view";
 import { Await } from "../widgets/Loading";
 import {
   boundWith,
@@ -18,7 +21,8 @@ import {
   STAGE_TITLES,
   utilisationText,
   verdictSentence,
-} from "../widgets/pipeline";
+} from "../widgets/pipelineWords";
+import { jumpTo } from "../widgets/showOnTimeline";
 
 const GROUP_OF_STAGE: Readonly<Record<string, Group>> = {
   fetch: "data",
@@ -182,7 +186,7 @@ function Exposed({ stages, durationNs }: { stages: readonly Stage[]; durationNs:
         ))}
       </ul>
       <p class="weak found">
-        the time that no stage before it hides: training first, then copies, then waiting, then the host
+        Exposed time: not hidden by an earlier stage (training, then copies, waits, and the host)
       </p>
     </>
   );
@@ -237,7 +241,7 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
           )}
         </>
       )}
-      <p class="advice">{`${pipeline.advice.charAt(0).toUpperCase()}${pipeline.advice.slice(1)}.`}</p>
+      <p class="advice">{asSentence(pipeline.advice)}</p>
     </section>
   );
 }
@@ -274,4 +278,4 @@ function Waits({ run }: { run: Run }) {
   );
 }
 
-export const view: View = { name: "data", title: "Data pipeline", key: "7", component: DataPipelinePage };
+export const view: View = { name: "data", title: "Data pipeline", place: 7, component: DataPipelinePage };

@@ -1,19 +1,20 @@
 // Page 9: how much of each GPU was used, rung by rung, what it measured itself, and why it had nothing to do.
 import { useMemo } from "preact/hooks";
-import { formatCount, plural } from "../base/quantity";
-import { type State, TABLE_VIEW, type TableView } from "../base/state";
+import { asSentence } from "../base/names";
+import { plural } from "../base/quantity";
 import type { TimeRange } from "../base/time";
-import { fetchGpus, fetchIdle, type Gpu, type Gpus, type IdleCause, idleOf } from "../data/gpus";
+import { around } from "../base/viewport";
+import { fileAddress } from "../data/analysisTable";
+import { fetchGpus, fetchIdle, type Gpu, type Gpus, type IdleCause, idleOf } from "../data/gpuTables";
 import type { Run } from "../data/run";
 import { load, type Session, useSession } from "../data/session";
-import { fileAddress } from "../data/table";
-import type { View } from "../data/view";
-import { metricRows } from "../timeline/rows";
-import { around } from "../timeline/viewport";
-import { type GpuActions, GpuCard } from "../widgets/GpuCard";
-import { GpuHeat } from "../widgets/GpuHeat";
-import { GpuLadder, HowCounted } from "../widgets/GpuLadder";
-import { GpuOthers } from "../widgets/GpuOthers";
+import type { State } from "../state/address";
+import type { View } from "../state/view";
+import { metricRows } from "../timeline/rows/rowLayout";
+import { type GpuActions, GpuCard } from "../widgets/gpus/GpuCard";
+import { GpuHeat } from "../widgets/gpus/GpuHeat";
+import { GpuLadder, HowCounted } from "../widgets/gpus/GpuLadder";
+import { GpuOthers } from "../widgets/gpus/GpuOthers";
 import {
   lossesSentence,
   lossSentence,
@@ -22,10 +23,10 @@ import {
   severalProcesses,
   spreadSentence,
   tableOf,
-} from "../widgets/gpus";
+} from "../widgets/gpus/gpuWords";
 import { Await } from "../widgets/Loading";
-import { Table } from "../widgets/Table";
-import { orderOf, rowKey, rowOf, shownColumns } from "../widgets/tableRows";
+import { chosenRow, TablePage, useTableView } from "../widgets/tables/TablePage";
+import { rowOf } from "../widgets/tables/tableRows";
 
 /** More GPUs than this are a table with a card of the chosen one. */
 const MOST_CARDS = 4;
@@ -56,8 +57,8 @@ function None({ notRead }: { notRead: string }) {
         <b>No GPU did anything in this run</b>, or none was recorded{notRead && `: ${notRead}`}.
       </p>
       <p>
-        <code>strobe run train.py</code> records kernels and copies of NVIDIA GPUs, and what the GPUs say of themselves;{" "}
-        <code>strobe doctor</code> says what this machine lacks for it.
+        <code>strobe run train.py</code> records kernels and copies of NVIDIA GPUs, and the GPUs’ own counters;{" "}
+        <code>strobe doctor</code> lists what this machine lacks for it.
       </p>
     </div>
   );
@@ -102,14 +103,12 @@ function Devices({ run, value }: Props) {
   const others = gpus.filter((gpu) => !shown.includes(gpu));
   return (
     <div class="overview">
-      {value.note && <p class="weak">{capital(value.note)}.</p>}
+      {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {shown.map((gpu) => card(gpu))}
       {others.length > 0 && <GpuOthers gpus={others} />}
     </div>
   );
 }
-
-const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** What the timeline shows of a GPU: its metrics and busiest streams at the top, everything else below. */
 function timelineOf(session: Session, run: Run, gpu: Gpu): Partial<State> {
@@ -144,88 +143,61 @@ type ManyProps = Pick<GpuActions, "onTimeline"> & {
 function Many({ value, card, onTimeline }: ManyProps) {
   const session = useSession();
   const { gpus } = value;
-  const view = session.state.value.tables[NAME] ?? TABLE_VIEW;
-  const key = session.state.value.row;
+  const [view, change] = useTableView(NAME);
   const table = useMemo(() => tableOf(gpus), [gpus]);
-  const columns = useMemo(() => shownColumns(table, view.all), [table, view.all]);
-  const order = useMemo(() => orderOf(table, view), [table, view]);
-  const row = useMemo(() => rowOf(table, key), [table, key]);
   const rung = RUNGS.find((one) => one.key === view.by)?.key ?? "busy";
   const known = RUNGS.filter((one) => gpus.some(({ ladder }) => ladder?.[one.key] !== undefined));
-  const chosen = row < 0 ? undefined : gpus[row];
-  const change = (next: TableView): void => session.update({ tables: { ...session.state.value.tables, [NAME]: next } });
-  const choose = (one: number): void => session.update({ row: rowKey(table, one) });
+  const chosen = gpus[rowOf(table, session.state.value.row)];
+  const choose = (one: number): void => session.update(chosenRow(table, one));
   const open = (one: number): void => {
     choose(one);
     const gpu = gpus[one];
     if (gpu) onTimeline(gpu);
   };
-  const clear = (): void => session.update({ row: "" });
   return (
-    <div class="steps devices-many">
-      <div class="filters" role="toolbar" aria-label="What is shown of the GPUs">
-        {known.length > 0 && <span class="weak">cells: rank, and percent of</span>}
-        {known.map((one) => (
-          <button
-            type="button"
-            class="chip"
-            key={one.key}
-            title={one.counted}
-            aria-pressed={one.key === rung}
-            onClick={() => change({ ...view, by: one.key })}
-          >
-            {one.title}
-          </button>
-        ))}
-        <input
-          type="search"
-          class="table-search"
-          aria-label="Search this table"
-          placeholder="Search this table"
-          spellcheck={false}
-          value={view.find}
-          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
-        />
-        <button type="button" class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
-          all columns
-        </button>
-        <span class="spacer" />
-        <span class="weak">
-          {order.length === table.rows
-            ? plural(order.length, "GPU")
-            : `${formatCount(order.length)} of ${plural(table.rows, "GPU")}`}
-        </span>
-        <a href={fileAddress("utilisation", {}, "csv")} download="utilisation.csv" title="How much of each was used">
-          CSV
-        </a>
-        <a href={fileAddress("devices", {}, "csv")} download="devices.csv" title="What each measured itself">
-          measured CSV
-        </a>
-      </div>
-      {known.length > 0 && (
-        <GpuHeat gpus={gpus} rung={rung} chosen={chosen} onChoose={(gpu) => choose(gpus.indexOf(gpu))} />
-      )}
-      <div class="steps-body">
-        {order.length ? (
-          <Table
-            label="GPUs"
-            table={table}
-            columns={columns}
-            order={order}
-            view={view}
-            chosen={key}
-            onView={change}
-            onChoose={choose}
-            onOpen={open}
-          />
-        ) : (
-          <p class="empty">No row passes the filter.</p>
-        )}
-        <aside class="steps-side narrow" aria-label="Facts about what is chosen">
-          {chosen ? card(chosen, clear) : <All value={value} />}
-        </aside>
-      </div>
-    </div>
+    <TablePage
+      name={NAME}
+      kind="devices-many"
+      label="GPUs"
+      rowWord="GPU"
+      table={table}
+      toolsLabel="What is shown of the GPUs"
+      tools={
+        <>
+          {known.length > 0 && <span class="weak">cells: rank, and percent of</span>}
+          {known.map((one) => (
+            <button
+              type="button"
+              class="chip"
+              key={one.key}
+              title={one.counted}
+              aria-pressed={one.key === rung}
+              onClick={() => change({ ...view, by: one.key })}
+            >
+              {one.title}
+            </button>
+          ))}
+        </>
+      }
+      links={
+        <>
+          <a href={fileAddress("utilisation", {}, "csv")} download="utilisation.csv" title="How much of each was used">
+            CSV
+          </a>
+          <a href={fileAddress("devices", {}, "csv")} download="devices.csv" title="What each measured itself">
+            measured CSV
+          </a>
+        </>
+      }
+      above={
+        known.length > 0 && (
+          <GpuHeat gpus={gpus} rung={rung} chosen={chosen} onChoose={(gpu) => choose(gpus.indexOf(gpu))} />
+        )
+      }
+      side={() => (chosen ? card(chosen, () => session.update({ row: "" })) : <All value={value} />)}
+      onChoose={choose}
+      onOpen={open}
+    />
   );
 }
 
@@ -236,7 +208,7 @@ function All({ value }: { value: Gpus }) {
   return (
     <section class="gpu-all" aria-labelledby="all-gpus">
       <h2 id="all-gpus">All {plural(value.gpus.length, "GPU")}</h2>
-      {value.note && <p class="weak">{capital(value.note)}.</p>}
+      {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {mean && (
         <>
           <p class="gpu-loss">{lossSentence(mean)}</p>
@@ -256,4 +228,4 @@ function All({ value }: { value: Gpus }) {
   );
 }
 
-export const view: View = { name: NAME, title: "GPUs", key: "9", component: DevicesPage, chosen: ["row"] };
+export const view: View = { name: NAME, title: "GPUs", place: 9, component: DevicesPage, chosen: ["row"] };

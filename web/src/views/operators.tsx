@@ -1,6 +1,6 @@
-// Page 4: which operators take the time, by type, name and whatever else tells them apart; each row leads to its spans.
-import type { View } from "../data/view";
-import { AnalysisPage } from "../widgets/AnalysisPage";
+// Page 4: which operators take the time, by type, name, shapes, module or source line; each row leads to its spans.
+import type { View } from "../state/view";
+import { AnalysisPage } from "../widgets/tables/AnalysisPage";
 
 const CELLS = ["name", "type", "shapes", "module", "line", "function"] as const;
 
@@ -9,7 +9,7 @@ const OperatorsPage = () => <AnalysisPage name="operators" label="Operators" cel
 export const view: View = {
   name: "operators",
   title: "Operators",
-  key: "4",
+  place: 4,
   component: OperatorsPage,
   chosen: ["row"],
 };

@@ -1,19 +1,25 @@
 // Page 1: what kind of run this is, one step, all steps, what to fix, and how far the data can be trusted.
+
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor } from "../base/color";
+import { asSentence } from "../base/names";
 import { formatCount, formatQuantity, formatShare, plural } from "../base/quantity";
-import { formatDuration, length, type TimeRange } from "../base/time";
-import { gpuOf, type Run, type Series, type Step } from "../data/run";
+import { formatDuration, type TimeRange } from "../base/time";
+import { gpuOf, type Series } from "../data/readings";
+import type { Run } from "../data/run";
+import type { Step } from "../data/runSteps";
 import { load, useSession } from "../data/session";
-import { type Evidence, fetchSummary, type Hot, type Quality, type Summary } from "../data/summary";
-import type { View } from "../data/view";
+import { fetchSummary } from "../data/summary";
+import type { Evidence, Hot, Quality, Summary } from "../data/wire/wire.generated";
+import type { View } from "../state/view";
 import { evidenceRange, Findings } from "../widgets/Findings";
-import { GpuBars } from "../widgets/GpuBars";
+import { GpuBars } from "../widgets/gpus/GpuBars";
 import { Await, Missing } from "../widgets/Loading";
 import { RunChart } from "../widgets/RunChart";
-import { StepBar } from "../widgets/StepBar";
-import { StepStrip } from "../widgets/StepStrip";
-import { typicalStep } from "../widgets/typical";
+import { showRange } from "../widgets/showOnTimeline";
+import { StepBar } from "../widgets/steps/StepBar";
+import { StepStrip } from "../widgets/steps/StepStrip";
+import { typicalStep } from "../widgets/steps/typicalStep";
 
 const KINDS: Readonly<Record<string, string>> = {
   "input-bound": "waits for data",
@@ -38,11 +44,7 @@ function OverviewPage() {
 function Overview({ summary }: { summary: Summary }) {
   const session = useSession();
   const run = session.run.value.status === "ready" ? session.run.value.value : undefined;
-  const show = (range: TimeRange): void => {
-    const room = Math.max(1, length(range) * 0.08);
-    const window = { startNs: Math.max(0, Math.round(range.startNs - room)), endNs: Math.round(range.endNs + room) };
-    session.update({ page: "timeline", window, trail: [undefined], range: undefined }, "push");
-  };
+  const show = (range: TimeRange): void => showRange(session, range, { range: undefined });
   const showEvidence = (evidence: Evidence): void => {
     const range = evidenceRange(evidence);
     show(range);
@@ -79,11 +81,8 @@ function Overview({ summary }: { summary: Summary }) {
   );
 }
 
-/** "input-bound: the loop waits …" without the kind that the badge says already, beginning with a capital. */
-const sentence = (text: string): string => {
-  const bare = text.replace(/^[a-z]+-bound: /, "");
-  return `${bare.charAt(0).toUpperCase()}${bare.slice(1)}${bare.endsWith(".") ? "" : "."}`;
-};
+/** "input-bound: the loop waits …" without the kind, which the badge has already, beginning with a capital. */
+const sentence = (text: string): string => asSentence(text.replace(/^[a-z]+-bound: /, ""));
 
 function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range: TimeRange) => void }) {
   const session = useSession();
@@ -243,4 +242,4 @@ function QualityCard({ quality }: { quality: Quality }) {
   );
 }
 
-export const view: View = { name: "overview", title: "Overview", key: "1", component: OverviewPage };
+export const view: View = { name: "overview", title: "Overview", place: 1, component: OverviewPage };

@@ -3,7 +3,6 @@ import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { css, groupColor } from "../base/color";
 import { formatCount, formatShare } from "../base/quantity";
-import { PROFILE_FORMS, type ProfileMeasure, type ProfileView } from "../base/state";
 import {
   type CallTree,
   fetchTree,
@@ -16,18 +15,19 @@ import {
 } from "../data/callTree";
 import type { Run } from "../data/run";
 import { type Loaded, load, useSession } from "../data/session";
-import type { View } from "../data/view";
 import { FlamePanel } from "../profile/FlamePanel";
-import { findIn, type Matches } from "../profile/find";
-import { beside, calleesOf, callersOf, type Flame, flameOf, outermostOf, totalsOf } from "../profile/flame";
-import { attachProfileKeys } from "../profile/keys";
+import { beside, calleesOf, callersOf, type Flame, flameOf, outermostOf, totalsOf } from "../profile/flameLayout";
 import { NodeFacts } from "../profile/NodeFacts";
+import { FORM_TITLES, Toolbar } from "../profile/ProfileToolbar";
+import { findIn, type Matches } from "../profile/pathSearch";
+import { attachProfileKeys } from "../profile/profileKeys";
 import { RegionTable } from "../profile/RegionTable";
-import { type RegionOrder, type RegionRow, regionRows, sortRegions } from "../profile/regions";
+import { type RegionOrder, type RegionRow, regionRows, sortRegions } from "../profile/regionRows";
 import { TimeOrder } from "../profile/TimeOrder";
-import { FORM_TITLES, Toolbar } from "../profile/Toolbar";
-import { amount, flameSummary, MEASURE_NAMES, nodeFacts } from "../profile/words";
-import { openByDefault } from "../timeline/rows";
+import { amount, flameSummary, MEASURE_NAMES, nodeFacts } from "../profile/treeWords";
+import { PROFILE_FORMS, type ProfileMeasure, type ProfileView } from "../state/address";
+import type { View } from "../state/view";
+import { openByDefault } from "../timeline/rows/rowLayout";
 import { GroupLegend } from "../widgets/GroupLegend";
 import { Await } from "../widgets/Loading";
 
@@ -362,7 +362,7 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
   const node = paths.includes(chosen.value) ? chosen.value : (paths[0] ?? row.node);
   const callerOf = (one: number): string => {
     const parent = tree.parent[one] ?? -1;
-    return parent < 0 ? "nobody, or it is not known" : (tree.names[parent] ?? "");
+    return parent < 0 ? "nobody, or it is not known" : (tree.name[parent] ?? "");
   };
   return (
     <>
@@ -383,7 +383,7 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
           <ul class="usage">
             {paths.slice(0, SHOWN_PATHS).map((one) => (
               <li key={one} class={one === node && paths.length > 1 ? "chosen-path" : ""}>
-                <i style={{ background: css(groupColor(tree.groups[one] ?? "other", theme)) }} />
+                <i style={{ background: css(groupColor(tree.group[one] ?? "other", theme)) }} />
                 <button
                   type="button"
                   class="plain"
@@ -421,7 +421,7 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
 export const view: View = {
   name: "profile",
   title: "Profile",
-  key: "3",
+  place: 3,
   component: ProfilePage,
   chosen: ["frame", "selection", "range"],
 };

@@ -1,19 +1,22 @@
 // Page 6: every step with its class, what it was made of, and what made the slow ones slow.
+
 import { useMemo } from "preact/hooks";
-import { classColor, css, outlierColor, PHASE_TITLES, phaseColor } from "../base/color";
+import { classColor, css, outlierColor, PART_TITLES, partColor } from "../base/color";
 import { formatCount, formatShare, plural } from "../base/quantity";
-import type { StepFilter } from "../base/state";
 import { formatDuration, type TimeRange } from "../base/time";
-import type { Step } from "../data/run";
+import type { Step } from "../data/runSteps";
+
 import { useSession } from "../data/session";
-import type { View } from "../data/view";
+import type { StepFilter } from "../state/address";
+import type { View } from "../state/view";
 import { Await } from "../widgets/Loading";
-import { BreakdownChart, DurationHistogram } from "../widgets/StepCharts";
-import { StepSplits } from "../widgets/StepSplits";
-import { StepStrip } from "../widgets/StepStrip";
-import { StepTable } from "../widgets/StepTable";
-import { binsOf, classMedians, filterSteps, partsOf } from "../widgets/steps";
-import { stepsIn } from "../widgets/strip";
+import { showRange } from "../widgets/showOnTimeline";
+import { BreakdownChart, DurationHistogram } from "../widgets/steps/StepCharts";
+import { StepSplits } from "../widgets/steps/StepSplits";
+import { StepStrip } from "../widgets/steps/StepStrip";
+import { StepTable } from "../widgets/steps/StepTable";
+import { binsOf, classMedians, filterSteps, partsOf } from "../widgets/steps/stepLists";
+import { stepsIn } from "../widgets/steps/stripBars";
 
 function StepsPage() {
   const session = useSession();
@@ -33,7 +36,7 @@ function NoSteps() {
         <b>No steps were found:</b> {reason || "nothing repeats often and regularly enough"}.
       </p>
       <p>
-        Steps are the iterations of the loop that dominates a run. A program can say itself where one ends, with{" "}
+        Steps are the iterations of the loop that dominates a run. A program can mark their ends itself, with{" "}
         <code>strobe.step()</code> at the end of its loop’s body.
       </p>
     </div>
@@ -49,11 +52,7 @@ function Steps({ steps }: { steps: readonly Step[] }) {
   const medians = useMemo(() => classMedians(steps), [steps]);
   const one = steps.find((step) => step.step === chosen);
   const choose = (step: Step): void => session.update({ step: step.step });
-  const open = ({ startNs, endNs }: TimeRange): void => {
-    const room = (endNs - startNs) * 0.08;
-    const window = { startNs: Math.max(0, Math.round(startNs - room)), endNs: Math.round(endNs + room) };
-    session.update({ page: "timeline", window, trail: [undefined], range: undefined }, "push");
-  };
+  const open = (range: TimeRange): void => showRange(session, range, { range: undefined });
   const openStep = (step: Step): void => {
     choose(step);
     open({ startNs: step.startNs, endNs: step.startNs + step.durationNs });
@@ -143,7 +142,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
 function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[]; onOpen: (step: Step) => void }) {
   const session = useSession();
   const theme = session.theme.value;
-  const sisters = steps.filter((one) => one.className === step.className && !one.outlier && one.step !== step.step);
+  const sisters = steps.filter((one) => one.class === step.class && !one.outlier && one.step !== step.step);
   const usual = binsOf(sisters, 1)[0];
   const rows = partsOf(step.parts).map(({ phase, ns }) => ({ phase, ns, usualNs: usual?.parts[phase] ?? 0 }));
   const most = Math.max(1, ...rows.flatMap(({ ns, usualNs }) => [ns, usualNs]));
@@ -152,7 +151,7 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
       <header>
         <h2 id="chosen-step-title">Step {step.step}</h2>
         <span>{formatDuration(step.durationNs)}</span>
-        <span class="weak">{step.className}</span>
+        <span class="weak">{step.class}</span>
         <span class="spacer" />
         <button
           type="button"
@@ -175,10 +174,10 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
       <dl class="beside-usual">
         {rows.map(({ phase, ns, usualNs }) => (
           <div key={phase}>
-            <dt>{PHASE_TITLES[phase]}</dt>
+            <dt>{PART_TITLES[phase]}</dt>
             <dd>
               <span class="pair">
-                <span style={{ width: `${(100 * ns) / most}%`, background: css(phaseColor(phase, theme)) }} />
+                <span style={{ width: `${(100 * ns) / most}%`, background: css(partColor(phase, theme)) }} />
                 <span class="usual" style={{ width: `${(100 * usualNs) / most}%` }} />
               </span>
               <span class="number">{formatDuration(ns)}</span>
@@ -205,4 +204,4 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
   );
 }
 
-export const view: View = { name: "steps", title: "Steps", key: "6", component: StepsPage, chosen: ["step"] };
+export const view: View = { name: "steps", title: "Steps", place: 6, component: StepsPage, chosen: ["step"] };

@@ -1,16 +1,18 @@
 // Page 8: the loops of the run, what follows what in them, and every iteration beside the usual one.
+
 import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { shortName } from "../base/names";
-import { INITIAL } from "../base/state";
 import { length } from "../base/time";
+import { fetchFlow, fetchStructure } from "../data/loopStructure";
 import { type Loaded, load, useSession } from "../data/session";
-import { fetchFlow, fetchStructure, type OpenedFlow, type Structure } from "../data/structure";
-import type { View } from "../data/view";
+import type { OpenedFlow, Structure } from "../data/wire/wire.generated";
+import { INITIAL } from "../state/address";
+import type { View } from "../state/view";
 import { FlowGraph } from "../structure/FlowGraph";
-import { withFlow } from "../structure/flow";
 import { LoopTree } from "../structure/LoopTree";
 import { StackPanel } from "../structure/StackPanel";
+import { withFlow } from "../structure/shownFlow";
 import { Await } from "../widgets/Loading";
 
 function StructurePage() {
@@ -136,7 +138,7 @@ function Loops({ structure }: { structure: Structure }) {
 export const view: View = {
   name: "structure",
   title: "Structure",
-  key: "8",
+  place: 8,
   component: StructurePage,
   chosen: ["step"],
 };

@@ -1,25 +1,27 @@
 // Page 2: threads over time, with nesting, metrics and steps.
+
 import { useEffect, useMemo } from "preact/hooks";
 import { formatCount } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
-import type { Run, Step } from "../data/run";
+import { around } from "../base/viewport";
+import type { Run } from "../data/run";
+import type { Step } from "../data/runSteps";
 import { type Loaded, useSession } from "../data/session";
-import type { View } from "../data/view";
+import type { View } from "../state/view";
 import { Breadcrumb } from "../timeline/Breadcrumb";
-import { TimelineModel } from "../timeline/model";
+import { TimelineModel } from "../timeline/model/timelineModel";
 import { RowsBar } from "../timeline/RowsBar";
 import { SaveMenu } from "../timeline/SaveMenu";
 import { Tracks } from "../timeline/Tracks";
-import { around } from "../timeline/viewport";
-import { GapDetails } from "../widgets/GapDetails";
+import { GapDetails } from "../widgets/details/GapDetails";
+import { SpanDetails } from "../widgets/details/SpanDetails";
+import { SpanLinks } from "../widgets/details/SpanLinks";
+import { WindowStatistics } from "../widgets/details/WindowStatistics";
+import { StretchDrawer } from "../widgets/drawer/StretchDrawer";
 import { GroupLegend } from "../widgets/GroupLegend";
-import { KeyHints } from "../widgets/Legend";
+import { KeyHints } from "../widgets/KeyLegend";
 import { Await, Missing } from "../widgets/Loading";
-import { SpanDetails } from "../widgets/SpanDetails";
-import { SpanLinks } from "../widgets/SpanLinks";
-import { StepStrip } from "../widgets/StepStrip";
-import { StretchDrawer } from "../widgets/StretchDrawer";
-import { WindowStatistics } from "../widgets/WindowFacts";
+import { StepStrip } from "../widgets/steps/StepStrip";
 
 function TimelinePage() {
   const { run } = useSession();
@@ -44,22 +46,22 @@ function Timeline({ run }: { run: Run }) {
       model.steps.value = loaded.value;
       model.stepsNote.value = "none found: nothing repeats often and regularly enough";
     }
-    if (series.status === "ready") model.series.value = series.value;
+    if (series.status === "ready") model.rows.series.value = series.value;
   }, [model, loaded, series]);
   if (run.meta.span_count === 0 && run.meta.folded_count > 0)
     return (
       <p class="empty">
-        This is a profile without times: it says how much time each function took, and not when. The page Profile has
-        its call tree.
+        This is a profile without times: it has the time of each function, but not when it ran. The page Profile has its
+        call tree.
       </p>
     );
   if (run.meta.span_count === 0)
     return (
       <Missing what="This run recorded no spans. Record functions and operators with" option="--preset auto SCRIPT" />
     );
-  const shown = model.window.value;
-  const selected = model.selected.value;
-  const [links, gap] = [model.linked.links.value, model.linked.gap.value];
+  const shown = model.time.shown.value;
+  const selected = model.selection.span.value;
+  const [links, gap] = [model.selection.links.value, model.selection.gap.value];
   const { range } = session.state.value;
   return (
     <div class="timeline">
@@ -70,7 +72,7 @@ function Timeline({ run }: { run: Run }) {
           window={shown}
           height={STRIP_HEIGHT}
           chosen={session.state.value.step}
-          onSteps={(stretch) => model.goTo(around(stretch, run.bounds))}
+          onSteps={(stretch) => model.time.goTo(around(stretch, run.bounds))}
         />
         <Breadcrumb model={model}>
           <button
@@ -105,22 +107,22 @@ function Timeline({ run }: { run: Run }) {
           <SpanDetails
             span={selected}
             onFocus={() => model.focus()}
-            onStep={(step) => model.showStep(step)}
+            onStep={(step) => model.time.goAround(step)}
             onIterations={() =>
               session.update({ page: "structure", region: selected.name, step: selected.step?.step }, "push")
             }
-            onClose={() => void model.select(undefined)}
+            onClose={() => void model.selection.select(undefined)}
           >
             {links && (
-              <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.linked.jump(link)} />
+              <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.selection.jump(link)} />
             )}
           </SpanDetails>
         ) : gap ? (
           <GapDetails
             gap={gap}
             onFocus={() => model.focus()}
-            onSpan={(span) => void model.linked.goTo(span)}
-            onClose={() => void model.select(undefined)}
+            onSpan={(span) => void model.selection.goTo(span)}
+            onClose={() => void model.selection.select(undefined)}
           />
         ) : (
           <StretchFacts model={model} />
@@ -133,7 +135,7 @@ function Timeline({ run }: { run: Run }) {
 /** The chosen stretch in numbers; where none is chosen, what is on the screen. */
 function StretchFacts({ model }: { model: TimelineModel }) {
   const { range } = model.session.state.value;
-  const shown = range ?? model.window.value;
+  const shown = range ?? model.time.shown.value;
   const inside = model.steps.value.filter((s) => s.startNs >= shown.startNs && s.startNs < shown.endNs);
   const count = inside.reduce((sum, s) => sum + s.count, 0);
   return (
@@ -170,7 +172,7 @@ function StretchFacts({ model }: { model: TimelineModel }) {
 export const view: View = {
   name: "timeline",
   title: "Timeline",
-  key: "2",
+  place: 2,
   component: TimelinePage,
   chosen: ["range", "selection", "gap"],
 };

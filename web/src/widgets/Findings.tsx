@@ -1,15 +1,15 @@
 // What is worth fixing, the largest gain first, each with the places that show it.
+
+import { capital } from "../base/names";
 import { formatDuration, type TimeRange } from "../base/time";
-import type { Evidence, Finding } from "../data/summary";
+import type { Evidence, Finding } from "../data/wire/wire.generated";
 
 type Props = { readonly findings: readonly Finding[]; readonly onEvidence: (evidence: Evidence) => void };
 
 const MOST_EVIDENCE = 4;
 
-const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-
 /** "12.0 to 31.0 ms a step", or one number where both ends agree. */
-export function gainText(low: number, high: number): string {
+function gainText(low: number, high: number): string {
   const [from, to] = [formatDuration(low), formatDuration(high)];
   if (low <= 0) return `up to ${to} a step`;
   return from === to ? `${from} a step` : `${from} to ${to} a step`;
@@ -21,7 +21,7 @@ export function Findings({ findings, onEvidence }: Props) {
       <header>
         <h2 id="findings-title">Most worth fixing</h2>
       </header>
-      {findings.length === 0 && <p class="weak">No rule has something to say about this run.</p>}
+      {findings.length === 0 && <p class="weak">No rule found a problem in this run.</p>}
       <ol class="findings">
         {findings.map((finding) => (
           <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>

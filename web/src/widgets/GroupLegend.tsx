@@ -1,9 +1,11 @@
 // What the colours of regions mean, and the keys that one needs first.
+
 import type { ComponentChildren } from "preact";
-import { css, GROUP_TITLES, GROUPS, groupColor } from "../base/color";
+import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { GROUPS } from "../base/kinds.generated";
 import { useSession } from "../data/session";
 
-/** What a mark means; native/kernels/exceptional.h has it in full. */
+/** What a mark means; native/kernels/pyramid/exceptional.h has it in full. */
 export const MARKS =
   "Something ran, or nothing did, for at least 16 times the median of its kind in this row, and far longer than all but a few. Marks stay however far one zooms out.";
 

@@ -1,9 +1,11 @@
 // Metrics over the whole run, drawn by uPlot, which is fetched only where there is something to draw.
+
 import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { CHROME, css, type Theme, toRgb } from "../base/color";
 import { formatQuantity } from "../base/quantity";
-import { fetchReadings, type Run, type Series } from "../data/run";
+import { fetchReadings, type Series } from "../data/readings";
+import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 
 type Props = { readonly run: Run; readonly series: readonly Series[]; readonly title: string; readonly height: number };

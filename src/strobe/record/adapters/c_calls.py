@@ -1,6 +1,6 @@
 """C functions: built-in functions and methods (`len`, `list.append`, `torch.add`) that recorded Python functions call.
 
-To ask for: `--trace +c_calls`. CPython 3.11 tells of them by its profile hook only, later ones by sys.monitoring. The
+To ask for: `--trace +c_calls`. CPython 3.11 reports them by its profile hook only, later ones by sys.monitoring. The
 work is in python_calls, which this adapter needs.
 """
 
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sys
 
-from strobe.record.config import Session
+from strobe.record.adapter import Adapter
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from strobe.record.config import Session
 
 
-class CCalls:
+class CCalls(Adapter):
     """The adapter."""
-
-    name = "c_calls"
 
     def available(self) -> str:
         """Not in a free-threaded Python: the hooks rely on the GIL."""
@@ -23,12 +25,9 @@ class CCalls:
         return ""
 
     def start(self, settings: Session) -> None:
-        """Check that there is somebody to record them."""
+        """Check that there is somebody to record them. Raises ValueError where there is not."""
         if "python_calls" not in settings.adapters:
             raise ValueError("C functions are recorded where Python functions call them: --trace +python,+c_calls")
 
-    def stop(self) -> None:
-        """Nothing of its own to stop."""
 
-
-ADAPTER = CCalls()
+ADAPTER = CCalls("c_calls")

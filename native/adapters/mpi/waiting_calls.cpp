@@ -1,0 +1,113 @@
+#include "adapters/mpi/waiting_calls.h"
+
+#include "adapters/mpi/transfer_rows.h"
+#include "include/strobe.h"
+
+namespace strobe::mpi {
+
+WaitArguments wait_arguments(Kind kind) {
+  switch (kind) {
+    case kWait:
+      return {.requests = 0, .status = 1};
+    case kWaitall:
+      return {.count = 0, .requests = 1, .status = 2};
+    case kWaitany:
+      return {.count = 0, .requests = 1, .index = 2, .status = 3};
+    case kWaitsome:
+      return {.count = 0, .requests = 1, .completed = 2, .indices = 3, .status = 4};
+    case kTest:
+      return {.requests = 0, .flag = 1, .status = 2};
+    case kTestall:
+      return {.count = 0, .requests = 1, .flag = 2, .status = 3};
+    case kTestany:
+      return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
+    case kTestsome:
+      return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
+    case kGetStatus:
+      return {.requests = 0, .flag = 1, .status = 2, .by_value = true};
+    case kGetStatusAll:
+      return {.count = 0, .requests = 1, .flag = 2, .status = 3};
+    case kGetStatusAny:
+      return {.count = 0, .requests = 1, .flag = 3, .index = 2, .status = 4};
+    case kGetStatusSome:
+      return {.count = 0, .requests = 1, .flag = 2, .completed = 2, .indices = 3, .status = 4};
+    case kIprobe:
+    case kImprobe:
+      return {.flag = 3};
+    case kWinTest:
+      return {.flag = 1};
+    case kParrived:
+      return {.flag = 2};
+    default:
+      return {};
+  }
+}
+
+Waiting::Waiting(const Library& library, Kind kind, Word* words)
+    : library_(library), kind_(kind), at_(wait_arguments(kind)) {
+  if (at_.requests < 0 || requests_begun.load(std::memory_order_relaxed) <= 0) return;
+  const int n = at_.count < 0 ? 1 : int(words[at_.count]);
+  if (n <= 0) return;
+  count_ = size_t(n);
+  if (count_ > kFew) {
+    many_ = std::make_unique<Word[]>(count_);
+    handles_ = many_.get();
+  }
+  requests_ = reinterpret_cast<const void*>(words[at_.requests]);
+  for (size_t i = 0; i < count_; i++)
+    handles_[i] = at_.by_value ? library.handle(words[at_.requests]) : library.handle_at(requests_, i);
+  Word& status = words[at_.status];
+  if ((status == library.constants.status_ignore || !status) && requests_asking.load(std::memory_order_relaxed) > 0) {
+    const bool single = at_.count < 0 || at_.index >= 0;
+    char* own = status_;
+    if (!single && count_ > kFew) {
+      statuses_ = std::make_unique<char[]>(count_ * size_t(library.constants.status_bytes));
+      own = statuses_.get();
+    }
+    status = Word(own);
+  }
+  if (status != library.constants.status_ignore) status_place_ = reinterpret_cast<const char*>(status);
+}
+
+void Waiting::one(size_t request, size_t status, bool rows) {
+  Request over;
+  if (kind_ >= kGetStatus ? !request_told(handles_[request], over) : !request_completes(handles_[request], over))
+    return;
+  if (over.made && over.facts.communicator)
+    made_from(library_, *over.facts.communicator, over.child, library_.handle_at(reinterpret_cast<void*>(over.made)));
+  if (over.told || !rows) return;
+  const bool message = over.facts.traffic <= Traffic::receive_in_parts;
+  if (status_place_)
+    complete(over.facts,
+             read_status(library_, status_place_ + status * size_t(library_.constants.status_bytes), message));
+  else if (needs_status(over.facts))
+    return tell_lost(over);
+  tell_end(over);
+}
+
+void Waiting::failed() {
+  if (kind_ >= kGetStatus) return;
+  Request over;
+  for (size_t i = 0; i < count_; i++) {
+    if (library_.handle_at(requests_, i) == handles_[i] || !request_completes(handles_[i], over)) continue;
+    tell_lost(over);
+    strobe_count("mpi_requests_that_failed", 1);
+  }
+}
+
+void Waiting::over(const Word* words, int result, bool rows) {
+  if (!count_) return;
+  if (result != 0) return failed();
+  const auto number = [&](int8_t at) { return *reinterpret_cast<const int*>(words[at]); };
+  if (at_.completed >= 0) {
+    const int n = number(at_.completed);
+    auto indices = reinterpret_cast<const int*>(words[at_.indices]);
+    for (int i = 0; i < n; i++) one(size_t(indices[i]), size_t(i), rows);
+  } else if (at_.index >= 0) {
+    if (number(at_.index) >= 0) one(size_t(number(at_.index)), 0, rows);
+  } else {
+    for (size_t i = 0; i < count_; i++) one(i, i, rows);
+  }
+}
+
+}  // namespace strobe::mpi

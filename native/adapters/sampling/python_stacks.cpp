@@ -1,0 +1,258 @@
+#include "adapters/sampling/python_stacks.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+namespace strobe {
+
+namespace {
+
+template <class T>
+T load(const char* from, size_t offset = 0) {
+  T value;
+  memcpy(&value, from + offset, sizeof value);
+  return value;
+}
+
+void append_utf8(std::string& out, uint32_t c) {
+  if (c == '\n' || c == '\r') c = ' ';  // a call stack has a line for each function
+  if (c < 0x80) {
+    out.push_back(char(c));
+  } else if (c < 0x800) {
+    out.push_back(char(0xC0 | c >> 6)), out.push_back(char(0x80 | (c & 0x3F)));
+  } else if (c < 0x10000) {
+    if (c >= 0xD800 && c < 0xE000) c = 0xFFFD;  // surrogates are no UTF-8
+    out.push_back(char(0xE0 | c >> 12)), out.push_back(char(0x80 | (c >> 6 & 0x3F)));
+    out.push_back(char(0x80 | (c & 0x3F)));
+  } else {
+    out.push_back(char(0xF0 | (c >> 18 & 7))), out.push_back(char(0x80 | (c >> 12 & 0x3F)));
+    out.push_back(char(0x80 | (c >> 6 & 0x3F))), out.push_back(char(0x80 | (c & 0x3F)));
+  }
+}
+
+constexpr size_t kMostThreads = 4096, kMostText = 1000, kMostCodes = 1 << 16;
+
+}  // namespace
+
+bool PythonStacks::threads(uintptr_t interpreter, std::vector<std::pair<uintptr_t, uint64_t>>& out) {
+  out.clear();
+  const char* head = memory_.read(interpreter + layout_.threads_head, sizeof(uintptr_t));
+  if (!head) return false;
+  for (auto at = load<uintptr_t>(head); at;) {
+    const char* thread = memory_.read(at, layout_.thread_bytes);
+    if (!thread || load<uintptr_t>(thread, layout_.interpreter) != interpreter || out.size() == kMostThreads)
+      return false;
+    // 0: the thread has not begun yet.
+    if (const auto id = load<unsigned long>(thread, layout_.native_id)) out.emplace_back(at, id);
+    at = load<uintptr_t>(thread, layout_.next_thread);
+  }
+  return true;
+}
+
+bool PythonStacks::read(uintptr_t thread, PythonStack& stack) {
+  constexpr size_t word = sizeof(uintptr_t);
+  const uintptr_t before = stack.frames.empty() ? 0 : stack.frames[0].at;
+  stack.frames.clear();
+  stack.instruction = 0, stack.cut = stack.moved = false;
+  for (int attempt = 0; attempt < 3; attempt++) {
+    // Where 3.11 and 3.12 keep the frame is mostly where it was the last time: read along with the thread.
+    if (!layout_.holder_is_pointer) stack.holder = thread + layout_.frame_holder;
+    if (!stack.holder) {
+      const char* pointer = memory_.read(thread + layout_.frame_holder, word);
+      if (!pointer || !(stack.holder = load<uintptr_t>(pointer) + layout_.frame_in_holder)) return false;
+    }
+    // What the stack was the last time is mostly where it is now: read along, before it is known whether that is so.
+    // So is the innermost frame: its instruction is read first and last.
+    const bool guess = before && stack.to > stack.from && attempt == 0;
+    const size_t guessed = guess ? stack.to - stack.from : 0;
+    const ForeignMemory::Part instruction{before + layout_.frame_instruction, word};
+    const ForeignMemory::Part begin[] = {instruction,           {thread, layout_.thread_bytes}, {stack.holder, word},
+                                         {stack.from, guessed}, {stack.holder, word},           instruction};
+    const char* state = memory_.read(begin + (guess ? 0 : 1), guess ? 6 : 2);
+    if (!state && attempt == 0) {  // a C stack or a part of the Python stack that is gone
+      if (layout_.holder_is_pointer) stack.holder = 0;
+      stack.from = stack.to = 0;
+      continue;
+    }
+    if (!state) return false;
+    const char* first = state;
+    if (guess) state += word;
+    if (layout_.holder_is_pointer &&
+        load<uintptr_t>(state, layout_.frame_holder) + layout_.frame_in_holder != stack.holder) {
+      stack.holder = 0;
+      continue;
+    }
+    const auto frame = load<uintptr_t>(state, layout_.thread_bytes);
+    if (!frame) return true;
+    const auto chunk = load<uintptr_t>(state, layout_.stack_chunk);
+    uintptr_t from = chunk ? chunk + layout_.chunk_data : frame;
+    uintptr_t to = std::max(load<uintptr_t>(state, layout_.stack_top), frame + layout_.frame_bytes);
+    if (frame < from || frame > to || to - frame > kMostChunk) from = frame, to = frame + layout_.frame_bytes;
+    if (to - from > kMostChunk) from = to - kMostChunk;
+    const char* copied = state + layout_.thread_bytes + word;
+    if (guess && stack.from == from && stack.to >= frame + layout_.frame_bytes &&
+        load<uintptr_t>(copied, guessed) == frame) {
+      to = stack.to;
+      stack.moved = frame == before && load<uintptr_t>(first) != load<uintptr_t>(copied, guessed + word);
+    } else {
+      const ForeignMemory::Part part[] = {{from, to - from}, {stack.holder, word}};
+      copied = memory_.read(part, 2);
+      if (!copied || load<uintptr_t>(copied, to - from) != frame) continue;  // it went on meanwhile
+    }
+    stack.from = from, stack.to = to;
+    copy_.assign(copied, to - from);
+    size_t singles = 0;
+    for (uintptr_t at = frame; at;) {
+      const char* f = at >= from && at + layout_.frame_bytes <= to ? copy_.data() + (at - from) : nullptr;
+      if (!f && (++singles > kMostSingles || !(f = memory_.read(at, layout_.frame_bytes)))) {  // generators, old chunks
+        stack.cut = true;
+        break;
+      }
+      const bool skipped = layout_.frame_owner && f[layout_.frame_owner] == char(layout_.owner_skipped);
+      if (!skipped) {
+        if (stack.frames.size() == kMostFrames) {
+          stack.cut = true;
+          break;
+        }
+        if (stack.frames.empty()) stack.instruction = load<uintptr_t>(f, layout_.frame_instruction);
+        stack.frames.push_back({at, load<uintptr_t>(f, layout_.frame_code)});
+      }
+      at = load<uintptr_t>(f, layout_.frame_previous);
+    }
+    return true;
+  }
+  return false;
+}
+
+bool PythonStacks::codes(const PythonStack& stack, const std::vector<PythonFrame>& known,
+                         std::vector<const Code*>& out) {
+  const size_t n = stack.frames.size();
+  out.assign(n, nullptr);
+  // A frame that is there still holds its code: what was checked at the same depth needs no look.
+  size_t same = 0;
+  while (same < n && same < known.size() && stack.frames[n - 1 - same] == known[known.size() - 1 - same]) same++;
+  for (size_t i = n - same; i < n; i++) {
+    const auto found = codes_.find(stack.frames[i].code);
+    if (found == codes_.end()) {
+      same = n - 1 - i;
+      break;
+    }
+    out[i] = &found->second;
+  }
+  for (size_t first = 0; first < n - same; first += ForeignMemory::kParts) {
+    ForeignMemory::Part parts[ForeignMemory::kParts];
+    const size_t count = std::min(ForeignMemory::kParts, n - same - first);
+    for (size_t i = 0; i < count; i++) parts[i] = {stack.frames[first + i].code, layout_.code_bytes};
+    const char* copied = memory_.read(parts, count);
+    if (!copied) return false;
+    const std::string all(copied, count * layout_.code_bytes);
+    for (size_t i = 0; i < count; i++)
+      if (!(out[first + i] = check(parts[i].at, all.data() + i * layout_.code_bytes))) return false;
+  }
+  return true;
+}
+
+Code* PythonStacks::check(uintptr_t at, const char* copied) {
+  if (load<uintptr_t>(copied, layout_.code_type) != layout_.code_type_object) return nullptr;
+  CodeFacts facts;
+  facts.name = load<uintptr_t>(copied, layout_.code_name);
+  facts.file = load<uintptr_t>(copied, layout_.code_file);
+  facts.lines = load<uintptr_t>(copied, layout_.code_lines);
+  facts.words = load<uint64_t>(copied, layout_.code_words);
+  facts.first_line = load<int32_t>(copied, layout_.code_first_line);
+  if (const auto found = codes_.find(at); found != codes_.end() && found->second.facts == facts) return &found->second;
+  if (codes_.size() >= kMostCodes) codes_.clear();  // of a program that makes code without end
+  Code code;
+  std::string file;
+  if (!text(facts.name, code.label) || !text(facts.file, file)) return nullptr;
+  code.facts = facts;
+  code.number = ++next_number_;
+  code.label += " (" + file + ":" + std::to_string(facts.first_line) + ")";
+  return &(codes_[at] = std::move(code));
+}
+
+bool PythonStacks::text(uintptr_t at, std::string& out) {
+  const char* header = memory_.read(at, layout_.text_bytes);
+  size_t length, width, offset;
+  if (!header || !layout_.text_facts(header, &length, &width, &offset)) return false;
+  length = std::min(length, kMostText);
+  out.clear();
+  if (!length) return true;
+  const char* data = memory_.read(at + offset, length * width);
+  if (!data) return false;
+  for (size_t i = 0; i < length; i++)
+    append_utf8(out, width == 1   ? load<uint8_t>(data, i)
+                     : width == 2 ? load<uint16_t>(data, i * 2)
+                                  : load<uint32_t>(data, i * 4));
+  return true;
+}
+
+// Objects/locations.md of CPython: entries of 1 to 8 instructions, a change of the line in each.
+void PythonStacks::read_lines(Code& code) {
+  code.lines_read = true;
+  const char* header = memory_.read(code.facts.lines, layout_.bytes_data);
+  if (!header) return;
+  const size_t size = std::min<size_t>(load<uint64_t>(header, layout_.bytes_length), ForeignMemory::kBytes);
+  const char* data = size ? memory_.read(code.facts.lines + layout_.bytes_data, size) : nullptr;
+  if (!data) return;
+  const auto* at = reinterpret_cast<const uint8_t*>(data);
+  const auto* end = at + size;
+  const auto number = [&] {
+    uint32_t value = 0;
+    for (int shift = 0; at < end; shift += 6) {
+      const uint8_t byte = *at++;
+      value |= uint32_t(byte & 63) << (shift & 31);
+      if (!(byte & 64)) break;
+    }
+    return value;
+  };
+  const auto signed_number = [&] {
+    const uint32_t value = number();
+    return value & 1 ? -int32_t(value >> 1) : int32_t(value >> 1);
+  };
+  uint32_t instruction = 0;
+  int32_t line = code.facts.first_line;
+  while (at < end) {
+    const uint8_t first = *at++;
+    const uint8_t kind = first >> 3 & 15;
+    if (kind == 14) {
+      line += signed_number();
+      number(), number(), number();
+    } else if (kind == 13) {
+      line += signed_number();
+    } else if (kind >= 10 && kind <= 12) {
+      line += kind - 10;
+      at += 2;
+    } else if (kind < 10) {
+      at += 1;
+    }
+    code.lines.emplace_back(instruction, kind == 15 ? 0 : line);
+    instruction += uint32_t(first & 7) + 1;
+  }
+}
+
+int32_t PythonStacks::line(const PythonStack& stack) {
+  if (stack.frames.empty()) return 0;
+  const uintptr_t at = stack.frames[0].code;
+  const auto found = codes_.find(at);
+  if (found == codes_.end()) return 0;
+  Code& code = found->second;
+  if (!code.lines_read) read_lines(code);
+  const auto instruction = int64_t(stack.instruction - at - layout_.code_instructions) / 2;
+  if (instruction < 0 || uint64_t(instruction) >= code.facts.words || code.lines.empty()) return code.facts.first_line;
+  const auto after = std::upper_bound(code.lines.begin(), code.lines.end(), uint32_t(instruction),
+                                      [](uint32_t value, const auto& entry) { return value < entry.first; });
+  return after == code.lines.begin() ? 0 : std::prev(after)->second;
+}
+
+bool PythonStacks::still_there(const PythonStack& stack) {
+  constexpr size_t word = sizeof(uintptr_t);
+  const ForeignMemory::Part parts[] = {
+      {stack.frames[0].at + layout_.frame_instruction, word}, {stack.holder, word}, {stack.instruction, 1}};
+  const char* now = memory_.read(parts, 3);
+  return now && load<uintptr_t>(now) == stack.instruction && load<uintptr_t>(now, word) == stack.frames[0].at &&
+         layout_.calls_out[uint8_t(now[2 * word])];
+}
+
+}  // namespace strobe

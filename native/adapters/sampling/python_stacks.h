@@ -1,0 +1,68 @@
+// python_stacks.h - the call stack of a Python thread, read while it runs.
+#pragma once
+#include <stdint.h>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "adapters/sampling/foreign_memory.h"
+#include "python/calls/frame_layout.h"
+
+namespace strobe {
+
+struct CodeFacts {  // a code object; it is another one at the same address if any of these differ
+  uintptr_t name = 0, file = 0, lines = 0;
+  uint64_t words = 0;
+  int32_t first_line = 0;
+  bool operator==(const CodeFacts&) const = default;
+};
+
+struct Code {
+  CodeFacts facts;
+  uint32_t number = 0;                              // of this process's code objects, in order of first sight
+  std::string label;                                // "name (file:line)"
+  std::vector<std::pair<uint32_t, int32_t>> lines;  // from which instruction on which line; read when asked
+  bool lines_read = false;
+};
+
+struct PythonFrame {
+  uintptr_t at, code;
+  bool operator==(const PythonFrame&) const = default;
+};
+
+struct PythonStack {
+  std::vector<PythonFrame> frames;  // innermost first
+  uintptr_t holder = 0;             // where the thread keeps which frame runs
+  uintptr_t from = 0, to = 0;       // what was copied of the thread's stack: a guess for the next time
+  uintptr_t instruction = 0;        // of the innermost frame
+  bool cut = false;                 // deeper than what is read
+  bool moved = false;               // the innermost frame went on to another instruction while it was read
+};
+
+class PythonStacks {
+ public:
+  static constexpr size_t kMostFrames = 512, kMostSingles = 64, kMostChunk = 64 << 10;
+
+  PythonStacks(const frame_layout& layout, ForeignMemory& memory) : layout_(layout), memory_(memory) {}
+  // The threads of an interpreter: (state, thread id). False where the list changed meanwhile.
+  bool threads(uintptr_t interpreter, std::vector<std::pair<uintptr_t, uint64_t>>& out);
+  // False where it changed three times while it was read, or is gone.
+  bool read(uintptr_t thread, PythonStack& stack);
+  // Code objects by frame, innermost first; null where one cannot be read. `known`: frames that were checked already.
+  bool codes(const PythonStack& stack, const std::vector<PythonFrame>& known, std::vector<const Code*>& out);
+  int32_t line(const PythonStack& stack);  // of the innermost frame, 0 unknown
+  // Whether the innermost frame is still at that instruction, and it is one that may call C code.
+  bool still_there(const PythonStack& stack);
+
+ private:
+  Code* check(uintptr_t at, const char* copied);
+  bool text(uintptr_t at, std::string& out);
+  void read_lines(Code& code);
+  const frame_layout layout_;
+  ForeignMemory& memory_;
+  std::unordered_map<uintptr_t, Code> codes_;
+  uint32_t next_number_ = 0;
+  std::string copy_;
+};
+
+}  // namespace strobe

@@ -1,0 +1,350 @@
+#include "adapters/sampling/sampler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "adapters/sampling/python_stacks.h"
+#include "core/system/clock.h"
+#include "core/system/descriptors.h"
+#include "core/system/own_thread.h"
+#include "core/system/system_calls.h"
+
+namespace strobe {
+
+namespace {
+
+constexpr int kLooks = 5;  // at a call that may be of C code, before it counts as such
+constexpr int kMostUnseen = 4;
+constexpr size_t kListEvery = 8;             // samples between two looks at the list of threads, or as many as threads
+constexpr int kResting = 16;                 // looks in a row at a thread that did nothing
+constexpr uint64_t kRestingEvery = 4;        // samples between two looks at such a thread
+constexpr int64_t kWaitingRowNs = 50000000;  // a thread that does nothing gets a row as seldom as that
+
+enum State : uint8_t { kPython, kNative, kReady, kWaiting };
+constexpr const char* kStateNames[] = {"python", "native", "ready", "waiting"};
+
+int64_t cpu_ns(clockid_t clock) {  // -1: the thread is gone
+  timespec t;
+  return clock_gettime(clock, &t) == 0 ? int64_t(t.tv_sec) * 1000000000 + t.tv_nsec : -1;
+}
+
+clockid_t clock_of_thread(uint64_t id) { return clockid_t((~unsigned(id) << 3) | 6); }  // as pthread_getcpuclockid
+
+// What has been accounted for of a thread.
+struct Account {
+  uint64_t id;
+  int64_t cpu, since_ns;
+};
+
+struct Thread {
+  uint64_t id = 0;
+  clockid_t clock = 0;
+  uint32_t location = 0;
+  bool listed = true;
+  State state = kWaiting;
+  int64_t cpu = 0, since_ns = 0;  // as of its last row
+  int64_t seen_cpu = -1, last_look_ns = 0;
+  int unseen = 0;           // looks in a row at which it had run, and did not
+  int resting = 0;          // looks in a row before which it had not run
+  uint32_t call_stack = 0;  // text
+  int32_t line = 0;
+  PythonStack stack;
+  std::vector<PythonFrame> checked;
+};
+
+class Sampler {
+ public:
+  // `accounts`: of the sampler before, where this one goes on.
+  Sampler(const frame_layout& layout, uintptr_t interpreter, int64_t period_ns, std::vector<Account> accounts)
+      : layout_(layout),
+        interpreter_(interpreter),
+        period_ns_(period_ns),
+        accounts_(std::move(accounts)),
+        stacks_(layout_, memory_) {}
+
+  int start() {
+    if (!memory_.open()) return errno;
+    return start_own_thread(
+        thread_, 256 << 10,
+        [](void* self) -> void* {
+          static_cast<Sampler*>(self)->run();
+          return nullptr;
+        },
+        this);
+  }
+
+  std::vector<Account> stop() {
+    quit_ = true;
+    futex_wake(wake_);
+    pthread_join(thread_, nullptr);
+    wait_until_gone(thread_id_);
+    std::vector<Account> accounts;
+    for (const auto& [at, thread] : threads_) accounts.push_back({thread->id, thread->cpu, thread->since_ns});
+    return accounts;
+  }
+
+ private:
+  void run() {
+    pthread_setname_np(pthread_self(), "strobe-samples");
+    thread_id_ = uint32_t(thread_id());
+    strobe_hide_thread();
+    for (int i = 0; i < 4; i++) state_text_[i] = strobe_text(kStateNames[i]);
+    uint64_t random = uint64_t(monotonic_ns()) | 1;
+    int64_t next = monotonic_ns(), counted_ns = next, own_cpu = 0;
+    for (uint64_t n = 0, list_at = 0; !quit_; n++) {
+      const int64_t now = monotonic_ns();
+      if (n == list_at) {
+        if (!list(now)) break;
+        list_at = n + std::max(kListEvery, threads_.size());
+      }
+      for (auto at = threads_.begin(); at != threads_.end();) {
+        if (at->second->listed && at->second->resting >= kResting && (n + at->second->id) % kRestingEvery) {
+          ++at;
+        } else if (look(at->first, *at->second, now)) {
+          ++at;
+        } else {
+          strobe_location_over(at->second->id);
+          at = threads_.erase(at);
+        }
+      }
+      if (now - counted_ns > 1000000000) {
+        counted_ns = now;
+        const int64_t cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+        strobe_count("sampler_cpu_ns", uint64_t(cpu - own_cpu));
+        own_cpu = cpu;
+      }
+      // Not quite regular, so that no rhythm of the program hides from it. What was missed is not made up for: each
+      // sample stands for the time since the one before.
+      random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+      next += period_ns_ / 2 + int64_t(random % uint64_t(period_ns_));
+      const int64_t after = monotonic_ns();
+      if (next < after) next = after + period_ns_ / 2;
+      const uint32_t seen = wake_.load();
+      if (!quit_) futex_wait(wake_, seen, uint32_t((next - after) / 1000));
+    }
+    const int64_t now = monotonic_ns();
+    for (auto& [at, thread] : threads_)
+      if (thread->seen_cpu >= 0) row(*thread, now, thread->seen_cpu);
+    strobe_count("sampler_cpu_ns", uint64_t(cpu_ns(CLOCK_THREAD_CPUTIME_ID) - own_cpu));
+  }
+
+  // Which threads there are. False: the program has closed our file.
+  bool list(int64_t now) {
+    if (!memory_.ours()) {
+      strobe_count("sampling_stopped_file_closed", 1);
+      return false;
+    }
+    const bool whole = stacks_.threads(interpreter_, found_);
+    if (whole)
+      for (auto& [at, thread] : threads_) thread->listed = false;
+    // Oldest first: a new thread has the number of the one that made it until it begins.
+    seen_ids_.clear();
+    for (auto each = found_.rbegin(); each != found_.rend(); ++each) {
+      const auto [at, id] = *each;
+      if (!seen_ids_.insert(id).second) continue;
+      auto& thread = threads_[at];
+      if (thread && thread->id == id) {
+        thread->listed = true;
+        continue;
+      }
+      if (thread) strobe_location_over(thread->id);
+      thread = std::make_unique<Thread>();
+      thread->id = id;
+      thread->clock = clock_of_thread(id);
+      thread->location = strobe_location(id, name_of(id).c_str());
+      thread->cpu = std::max<int64_t>(cpu_ns(thread->clock), 0);
+      thread->since_ns = now;
+      for (const Account& account : accounts_)
+        if (account.id == id) thread->cpu = account.cpu, thread->since_ns = account.since_ns;
+    }
+    if (whole) accounts_.clear();
+    return true;
+  }
+
+  static std::string small_file(uint64_t id, const char* what) {
+    char path[64], bytes[256];
+    snprintf(path, sizeof path, "/proc/self/task/%llu/%s", (unsigned long long)id, what);
+    const ssize_t n = read_small(path, bytes, sizeof bytes);
+    return n > 0 ? std::string(bytes, size_t(n)) : std::string();
+  }
+
+  static std::string name_of(uint64_t id) {
+    std::string name = small_file(id, "comm");
+    if (!name.empty() && name.back() == '\n') name.pop_back();
+    return name;
+  }
+
+  // Of a thread that is on no processor: whether it wants one or the GIL, or sleeps in a call of the kernel.
+  State asleep(uint64_t id) {
+    const std::string call = small_file(id, "syscall");
+    if (call.compare(0, 7, "running") == 0) return kReady;
+    char* end;
+    const long number = strtol(call.c_str(), &end, 10);
+    const auto word = uintptr_t(strtoull(end, nullptr, 16));
+    const bool of_gil = number == SYS_futex && word >= layout_.gil && word < layout_.gil + layout_.gil_bytes;
+    return of_gil ? kReady : kWaiting;
+  }
+
+  bool look(uintptr_t at, Thread& t, int64_t now) {
+    const int64_t cpu = cpu_ns(t.clock);
+    if (cpu < 0 || !t.listed) {
+      if (t.seen_cpu >= 0) row(t, now, t.seen_cpu);
+      return false;
+    }
+    if (cpu == t.seen_cpu) {  // has done nothing since
+      t.resting += t.resting < kResting;
+      const State state = t.state == kPython || t.state == kNative ? asleep(t.id) : t.state;
+      if (state != t.state || now - t.since_ns >= kWaitingRowNs) {
+        t.state = state;
+        row(t, now, t.cpu);
+      }
+      t.last_look_ns = now;
+      return true;
+    }
+    if (t.last_look_ns > t.since_ns) row(t, t.last_look_ns, t.cpu);  // what it waited until then
+    t.seen_cpu = cpu, t.resting = 0;
+    const PythonFrame inner = t.stack.frames.empty() ? PythonFrame{} : t.stack.frames[0];
+    const uintptr_t instruction = t.stack.instruction;
+    if (!read(at, t)) {
+      strobe_count("samples_not_read", 1);
+      t.call_stack = 0, t.line = 0, t.state = kNative;
+    }
+    if (t.stack.moved || cpu_ns(t.clock) > cpu) {  // it runs at this moment
+      t.unseen = 0;
+      row(t, now, cpu);
+      return true;
+    }
+    // It ran since, and does not now: what it did then is not to be seen. Its CPU time counts for the next look that
+    // sees it run. Where we take its processor whenever we look (a machine with a single one), it counts for where it
+    // was stopped: in C code, if that is the very place where it was the last time.
+    const State state = asleep(t.id);
+    if (state != kReady || ++t.unseen <= kMostUnseen) {
+      t.state = state;
+      row(t, now, t.cpu);
+      return true;
+    }
+    const bool same = !t.stack.frames.empty() && t.stack.frames[0] == inner && t.stack.instruction == instruction;
+    t.state = same && t.state == kNative ? kNative : kPython;
+    row(t, now, cpu);
+    return true;
+  }
+
+  bool read(uintptr_t at, Thread& t) {
+    if (!stacks_.read(at, t.stack)) return false;
+    t.state = kNative;
+    t.call_stack = 0, t.line = 0;
+    if (t.stack.frames.empty()) {  // between Python's beginning and the thread's, or in C code that called PyEval_...
+      t.checked.clear();
+      return true;
+    }
+    bool inside = !t.stack.moved;
+    for (int i = 0; inside && i < kLooks; i++) inside = stacks_.still_there(t.stack);
+    t.state = inside ? kNative : kPython;
+    if (!stacks_.codes(t.stack, t.checked, codes_)) {
+      t.checked.clear();
+      return false;
+    }
+    t.checked = t.stack.frames;
+    t.line = stacks_.line(t.stack);
+    key_.clear();
+    for (const Code* code : codes_) key_.append(reinterpret_cast<const char*>(&code->number), 4);
+    key_.push_back(char(t.stack.cut));
+    const auto [at_key, fresh] = texts_.try_emplace(key_);
+    uint32_t& text = at_key->second;
+    if (fresh) text_bytes_ += key_.size() + kBytesOfKey;
+    if (!text) {
+      std::string lines = t.stack.cut ? "..." : "";
+      for (size_t i = codes_.size(); i-- > 0;) lines += (lines.empty() ? "" : "\n") + codes_[i]->label;
+      text = strobe_text(lines.c_str());
+    }
+    t.call_stack = text;
+    if (text_bytes_ > kMostTextBytes) texts_.clear(), text_bytes_ = 0;
+    return true;
+  }
+
+  void row(Thread& t, int64_t now, int64_t cpu) {
+    const int64_t values[STROBE_ROW_VALUES] = {STROBE_TWO(t.location, t.call_stack),
+                                               STROBE_TWO(state_text_[t.state], STROBE_NOTHING_32),
+                                               STROBE_NOTHING,
+                                               STROBE_TWO(t.line ? t.line : STROBE_NOTHING_32, 0),
+                                               now - t.since_ns,
+                                               cpu - t.cpu};
+    if (now > t.since_ns) strobe_row(STROBE_ROW_SAMPLE, values);
+    t.since_ns = now, t.cpu = cpu;
+  }
+
+  static constexpr size_t kMostTextBytes = 8u << 20, kBytesOfKey = 64;
+  const frame_layout layout_;
+  const uintptr_t interpreter_;
+  const int64_t period_ns_;
+  std::vector<Account> accounts_;
+  ForeignMemory memory_;
+  PythonStacks stacks_;
+  std::map<uintptr_t, std::unique_ptr<Thread>> threads_;
+  std::vector<std::pair<uintptr_t, uint64_t>> found_;
+  std::set<uint64_t> seen_ids_;
+  std::vector<const Code*> codes_;
+  std::unordered_map<std::string, uint32_t> texts_;  // by numbers of code objects
+  std::string key_;
+  size_t text_bytes_ = 0;
+  uint32_t state_text_[4] = {};
+  pthread_t thread_{};
+  std::atomic<uint32_t> thread_id_{0};
+  std::atomic<uint32_t> wake_{0};
+  std::atomic<bool> quit_{false};
+};
+
+std::mutex running_mutex;
+Sampler* running = nullptr;
+std::vector<Account> interrupted;  // what the sampler left that a fork interrupted
+pthread_once_t once = PTHREAD_ONCE_INIT;
+
+}  // namespace
+
+}  // namespace strobe
+
+extern "C" {
+
+int strobe_sampler_start(const frame_layout* layout, void* interpreter, double samples_per_s) {
+  using namespace strobe;
+  // The thread is not there in a forked child: what it held is left as it is.
+  pthread_once(&once, [] {
+    pthread_atfork([] { running_mutex.lock(); }, [] { running_mutex.unlock(); },
+                   [] { running = nullptr, interrupted.clear(), running_mutex.unlock(); });
+  });
+  std::lock_guard lock(running_mutex);
+  if (running) return 0;
+  auto sampler = std::make_unique<Sampler>(*layout, uintptr_t(interpreter), int64_t(1e9 / samples_per_s),
+                                           std::exchange(interrupted, {}));
+  if (const int error = sampler->start()) return error;
+  running = sampler.release();
+  return 0;
+}
+
+void strobe_sampler_stop(int goes_on) {
+  using namespace strobe;
+  std::lock_guard lock(running_mutex);
+  std::vector<Account> accounts;
+  if (running) accounts = running->stop();
+  delete running;
+  running = nullptr;
+  if (!goes_on)
+    interrupted.clear();
+  else if (!accounts.empty())
+    interrupted = std::move(accounts);
+}
+}

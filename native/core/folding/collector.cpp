@@ -1,0 +1,299 @@
+#include "core/folding/collector.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace strobe {
+
+using structure::Activity;
+using structure::Cut;
+using structure::IterationRecord;
+using structure::LoopKind;
+using structure::Mark;
+
+namespace {
+
+constexpr uint32_t kRecordsAChunk = 4096;
+constexpr int64_t kPastNs = 60000000000;  // activities from before a loop is believed in
+
+}  // namespace
+
+Collector::Collector(uint32_t keep, uint64_t min_duration_ns, RegionTable& regions, PathTable& paths,
+                     std::function<void()> commit)
+    : commit_(std::move(commit)),
+      facts_(regions, paths, detector_),
+      loop_(facts_, regions, paths, detector_, cutter_, [this](const structure::Choice& c) { loop_accepted(c); }),
+      figures_(facts_),
+      classes_(facts_, paths),
+      plan_(keep),
+      statistics_(paths),
+      settler_(paths, statistics_,
+               ShortSpans(min_duration_ns, [&regions](uint32_t region) { return regions.kind_of(region); }), commit_) {}
+
+void Collector::add(LocationBuilder& builder, LocationRole kind) {
+  if (kind == LocationRole::main_thread && main_) kind = LocationRole::thread;
+  LocationRows& rows = settler_.add(builder, kind, {facts_, loop_, figures_, cutter_});
+  if (!rows.main()) return;
+  main_ = &rows;
+  statistics_.set_main_location(builder.location());
+}
+
+// --- iterations
+
+void Collector::loop_accepted(const structure::Choice& choice) {
+  settler_.decide_pending(kNoClass);
+  in_iteration_ = false;
+  ordinal_ = 0;
+  plan_.begin_loop();
+  // What is usual is known from the iterations before.
+  figures_.begin_loop(choice.times_ns.size() - 1, detector_.usage(choice.times_ns));
+  classes_.begin_loop(choice.times_ns);
+}
+
+void Collector::decide(int64_t now_ns) {
+  facts_.update_covered();
+  if (!loop_.choice()) {
+    cutter_.forget(now_ns - kPastNs);
+    if (settler_.settle_streams()) commit_blocks();
+    return;
+  }
+  for (const Mark& mark : loop_.take_marks())
+    if (const auto found = cutter_.cut(mark, asking())) cut(*found);
+  if (settler_.settle_streams()) commit_blocks();
+  loop_.look_for_silence(now_ns);
+}
+
+// One iteration ends here and the next one begins.
+void Collector::cut(const Cut& cut) {
+  if (in_iteration_ && cut.ns < begun_.ns) return;
+  if (in_iteration_) {
+    end_iteration(cut, RowSettler::rows_until(*main_, cut), false);
+  } else {  // what lies before the first one stays, as all that came before it
+    settler_.settle(cut, plan_.any(), kNoClass);
+    commit_blocks();
+  }
+  begin_iteration(cut);
+  cutter_.forget(cut.ns);
+}
+
+structure::Cutter::Asking Collector::asking() const {
+  return [this](const Activity& wait, int64_t since, int64_t latest) { return asked(wait, since, latest); };
+}
+
+Cut Collector::asked(const Activity& wait, int64_t since_ns, int64_t latest_ns) const {
+  const LocationBuilder& builder = main_->builder;
+  size_t row = builder.first_from(wait.position);
+  if (row >= builder.rows() || builder.position_of(row) != wait.position) return {wait.start_ns, 0, wait.position};
+  const SpanColumns& columns = builder.columns();
+  for (int64_t above; (above = builder.enclosing(row)) >= int64_t(builder.settled()); row = size_t(above)) {
+    const int64_t start = columns.start_ns[size_t(above)], duration = columns.duration_ns[size_t(above)];
+    if (duration == kOpen || start < since_ns || start + duration > latest_ns) break;
+  }
+  return {columns.start_ns[row], 0, builder.position_of(row)};
+}
+
+void Collector::begin_iteration(const Cut& cut) {
+  in_iteration_ = true;
+  begun_ = cut;
+  kept_part_ = pended_ = false;
+  figures_.begin(cut, main_->builder.settled());
+}
+
+void Collector::end_iteration(const Cut& end, size_t main_rows, bool last) {
+  figures_.scan(main_->builder, main_rows, end.ns);
+  figures_.end();
+  IterationRecord record;
+  record.loop = uint32_t(loop_.records().size() - 1);
+  record.start_ns = begun_.ns;
+  record.duration_ns = end.ns - begun_.ns;
+  record.events = figures_.events();
+  record.path_hash = figures_.path_hash();
+  record.class_id = classes_.of(figures_, cutter_, begun_, end.ns);
+  cutter_.split(begun_, end.ns, record.parts_ns);
+  const bool kept = plan_.keeps(last || kept_part_ || loop_.silent(), ordinal_, record.duration_ns,
+                                classes_.durations(record.class_id));
+  classes_.add_duration(record.class_id, record.duration_ns);
+  record.detail = !kept ? structure::kNoDetail : pended_ ? structure::kPartDetail : structure::kAllDetail;
+  record.detail_ns = pended_ && kept ? pending_until_ns_ : record.start_ns;
+  iterations_.push_back(record);
+  ordinal_++;
+  if (last) return;
+  settler_.settle(end, kept, record.class_id);
+  commit_blocks();
+}
+
+bool Collector::keeping() const { return plan_.any() && (!in_iteration_ || loop_.silent() || plan_.planned(ordinal_)); }
+
+// --- room in the rings
+
+void Collector::press(LocationBuilder& builder, bool nearly) {
+  LocationRows& rows = settler_.at(builder);
+  if (rows.stream()) return press_stream(rows, nearly);
+  // What is settled of an iteration that lasts long must not count for the one before.
+  if (loop_.choice() && in_iteration_)
+    if (const auto found = cutter_.cut_early(nearly, asking())) {
+      cut(*found);
+      if (!nearly) return;  // what was settled now may be enough
+    }
+  const std::optional<size_t> settled = rows_to_press(rows, nearly);
+  if (!settled) return;
+  const size_t n = *settled;
+  const int64_t until_ns = n < builder.rows() ? builder.columns().start_ns[n] : INT64_MAX;
+  if (rows.main() && in_iteration_) figures_.scan(builder, n, INT64_MAX);
+  if (keeping()) {
+    kept_part_ = in_iteration_;
+  } else if (rows.main() && in_iteration_) {
+    pended_ = true;
+    pending_until_ns_ = n < builder.rows() ? until_ns : builder.last_ns();
+  }
+  settler_.settle_rows(rows, n, keeping(), in_iteration_, kNoClass);
+  builder.attached.decide(until_ns, keeping());
+  if (rows.main()) figures_.continue_at(builder.settled());
+}
+
+void Collector::press_stream(LocationRows& rows, bool nearly) {
+  const LocationBuilder& builder = rows.builder;
+  const size_t waiting = builder.rows() - builder.settled();
+  settler_.settle_stream_now(rows);
+  if (builder.rows() - builder.settled() < waiting && !nearly) return;
+  settler_.settle_rows(rows, builder.rows(), keeping(), in_iteration_, kNoClass);
+}
+
+// Up to which row a location under pressure is settled; nothing: it waits.
+std::optional<size_t> Collector::rows_to_press(const LocationRows& rows, bool nearly) {
+  const LocationBuilder& builder = rows.builder;
+  // Rows from the next cut on belong to the next iteration: they go only if there is hardly any room left.
+  size_t n = loop_.choice() ? RowSettler::rows_until(rows, cutter_.earliest(loop_.open_wait())) : builder.rows();
+  if (n <= builder.settled()) {
+    if (!nearly) return std::nullopt;
+    n = builder.rows();
+  }
+  if (!settler_.leaves_out_short() || !keeping()) return n;
+  // What may turn out to be short waits, unless there is hardly any room left.
+  ShortSpans& rule = settler_.short_rule();
+  const size_t decided =
+      builder.first_undecided(n, rule.min_ns(), [&rule](uint32_t region) { return rule.may_go(region); });
+  if (decided > builder.settled()) return decided;
+  return nearly ? std::optional(n) : std::nullopt;
+}
+
+// --- the end of a location
+
+void Collector::end(LocationBuilder& builder) {
+  LocationRows& rows = settler_.at(builder);
+  rows.over = true;
+  const bool keep = plain() || keeping();
+  settler_.settle_rows(rows, builder.rows(), keep, in_iteration_, kNoClass);
+  builder.attached.decide(INT64_MAX, keep);
+  if (rows.main()) loop_.take_marks(), in_iteration_ = false;
+}
+
+std::string Collector::remove(LocationBuilder& builder) {
+  LocationRows& rows = settler_.at(builder);
+  std::string payload = rows.take_graph();
+  if (main_ == &rows) {
+    main_ = nullptr;
+    loop_.lose();
+    statistics_.set_main_location(UINT32_MAX);
+  }
+  settler_.remove(builder.location());
+  statistics_.location_ended(builder.location());
+  return payload;
+}
+
+// --- what is written
+
+bool Collector::has_settled(const LocationBuilder& builder) const {
+  const LocationRows& rows = settler_.at(builder);
+  return builder.settled() > 0 || rows.folded || (rows.over && builder.dirty());
+}
+
+bool Collector::has_blocks() const { return settler_.has_block() || iterations_.size() >= kRecordsAChunk; }
+
+void Collector::take_full_chunks(std::string& out) {
+  if (iterations_.size() < kRecordsAChunk) return;
+  out += unwritten_iterations();
+  written_iterations_ += iterations_.size();
+  iterations_.clear();
+}
+
+std::string Collector::unwritten_iterations() const {
+  std::string out;
+  if (!iterations_.empty())
+    append_chunk(out, kIterationsChunk, uint32_t(written_iterations_), uint32_t(iterations_.size()),
+                 structure::encode_iterations(iterations_));
+  return out;
+}
+
+std::string Collector::definitions() const {
+  std::string out;
+  const auto& loops = loop_.records();
+  const auto& classes = classes_.all();
+  if (loops.empty()) return out;
+  append_chunk(out, kLoopsChunk, 0, uint32_t(loops.size()), structure::encode_loops(loops));
+  append_chunk(out, kClassesChunk, 0, uint32_t(classes.size()), structure::encode_classes(classes, 0));
+  return out + unwritten_iterations();
+}
+
+std::string Collector::snapshot() {
+  Snapshot snapshot;
+  snapshot.sequence = ++sequence_;
+  if (main_) snapshot.main_location = main_->builder.location();
+  for (const auto& [location, rows] : settler_.locations()) snapshot.folded_until[location] = rows->folded_until;
+  snapshot.chunks = definitions();
+  statistics_.append_chunks(snapshot.chunks);
+  return encode_snapshot(snapshot);
+}
+
+void Collector::committed() {
+  settler_.committed();
+  if (main_) figures_.continue_at(main_->builder.settled());
+}
+
+void Collector::finish(int64_t now_ns) {
+  decide(now_ns);
+  // What comes after the last strobe.step() is not a step.
+  const bool ended = loop_.choice() && loop_.choice()->kind == LoopKind::hint && loop_.last_mark_ns() <= begun_.ns;
+  if (loop_.choice() && in_iteration_ && main_ && loop_.last_mark_ns() >= begun_.ns && !ended && !cutter_.unmarked())
+    end_last_iteration();
+  settler_.decide_pending(kNoClass);
+  for (auto& [location, rows] : settler_.locations()) {
+    if (rows->stream()) settler_.settle_stream_now(*rows);
+    rows->over = true;
+    settler_.settle_rows(*rows, rows->builder.rows(), plan_.any(), false, kNoClass);
+    rows->builder.attached.decide(INT64_MAX, plan_.any());
+  }
+}
+
+// The last iteration ends with its mark, or goes on while what runs is known from the others.
+void Collector::end_last_iteration() {
+  const LocationBuilder& builder = main_->builder;
+  const SpanColumns& columns = builder.columns();
+  int64_t end_ns = std::max(loop_.last_mark_ns(), begun_.fed_ns);
+  size_t row = builder.first_since(end_ns);
+  for (; row < builder.rows(); row++) {
+    if (columns.start_ns[row] < end_ns) continue;  // inside of what was accepted already
+    const uint32_t path = columns.path[row];
+    if (figures_.usage(path) <= 1 || columns.duration_ns[row] == kOpen) break;
+    if (facts_.of(path).part == structure::kDataWait) break;  // asked again: a new one begins
+    end_ns = columns.start_ns[row] + columns.duration_ns[row];
+  }
+  end_iteration({end_ns, end_ns, 0}, row, true);
+  in_iteration_ = false;
+}
+
+std::string Collector::last_chunks() {
+  // What is encoded takes memory of its own: what nobody will ask again makes room first, one part after the other.
+  detector_ = {};
+  facts_.clear();
+  std::string out = definitions();
+  statistics_.take_last_chunk(out);
+  for (const auto& [location, rows] : settler_.locations()) {
+    const uint32_t nodes = rows->graph.nodes();
+    if (const std::string graph = rows->take_graph(); !graph.empty())
+      append_chunk(out, kGraphChunk, location, nodes, graph);
+  }
+  return out;
+}
+
+}  // namespace strobe

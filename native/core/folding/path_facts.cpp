@@ -1,0 +1,50 @@
+#include "core/folding/path_facts.h"
+
+#include "core/rings/ring.h"
+
+namespace strobe {
+
+PathFactsTable::PathFactsTable(RegionTable& regions, PathTable& paths, structure::Detector& detector)
+    : regions_(regions), paths_(paths), detector_(detector) {
+  others_.signature = structure::Signature::of_region(kOverflowRegion);
+}
+
+void PathFactsTable::learn(uint32_t path) {
+  const uint32_t region = paths_.region(path), parent = paths_.parent(path);
+  const auto [name, paradigm] = regions_.name_of(region);
+  facts_.emplace_back();
+  PathFacts& f = facts_.back();
+  f.part = structure::part_of_region(name, paradigm);
+  f.function = structure::is_function(paradigm);
+  f.torch = paradigm == STROBE_TORCH;
+  if (paradigm == STROBE_PYTHON || paradigm == STROBE_USER)
+    f.signature = structure::Signature::of_function(region, parent == kNoPath ? 0 : paths_.region(parent));
+  else if (paradigm == STROBE_MPI)
+    f.signature = structure::Signature::of_path(path);
+  else
+    f.signature = structure::Signature::of_region(region);
+  using structure::LoopKind;
+  if (const LoopKind kind = structure::anchor_of_region(name, paradigm); kind != LoopKind::structure) {
+    const uint32_t anchor = detector_.add_anchor(kind, structure::anchor_name(name));
+    if (anchor < kNoAnchor) f.anchor = uint16_t(anchor);
+  }
+  if (parent != kNoPath) f.function_above = facts_[parent].function ? parent : facts_[parent].function_above;
+  for (uint32_t above = parent; above != kNoPath; above = paths_.parent(above)) {
+    PathFacts& a = facts_[above];
+    if (paths_.region(above) == region) f.recursive = true;
+    if (a.anchor == f.anchor) f.anchor = kNoAnchor;  // an optimizer around another counts once
+    // Users put ranges around a whole step; some optimizers run the backward pass.
+    const bool other = (a.part == structure::kForward && f.part != structure::kForward && f.part >= 0) ||
+                       (a.part == structure::kOptimizer && f.part == structure::kBackward);
+    if (other && !a.container) a.container = true, outdated_ = true;
+  }
+  f.covered = is_covered(parent);
+}
+
+void PathFactsTable::update_covered() {  // parents have smaller numbers than their children
+  if (!outdated_) return;
+  for (uint32_t path = 0; path < facts_.size(); path++) facts_[path].covered = is_covered(paths_.parent(path));
+  outdated_ = false;
+}
+
+}  // namespace strobe

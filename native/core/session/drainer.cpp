@@ -1,0 +1,320 @@
+#include "core/session/drainer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/system/mapping_guard.h"
+#include "core/system/own_thread.h"
+#include "core/system/system_calls.h"
+
+namespace strobe {
+
+constexpr int64_t kSaveEveryNs = 5000000000;
+
+void Drainer::begin(const strobe_options& options, const std::string& folder) {
+  paths_ = std::make_unique<PathTable>();
+  collector_.reset();
+  live_.clear();
+  period_us_ = options.drain_period_us;
+  metrics_period_ms_ = options.metrics_period_ms;
+  ring_bytes_ = options.ring_bytes;
+  min_duration_ns_ = options.min_duration_ns;
+  if (options.keep || Budget::wanted(options) || min_duration_ns_) {
+    const uint32_t keep = options.keep == UINT32_MAX ? 0 : options.keep ? options.keep : Collector::kAll;
+    collector_ = std::make_unique<Collector>(keep, min_duration_ns_, regions_, *paths_, [this] { commit(); });
+  }
+  budget_.begin(options, folder, collector_.get());
+  node_clock_.begin();
+  unmatched_ = cut_ = 0;
+  next_sample_ns_ = monotonic_ns();
+  next_save_ns_ = next_sample_ns_ + kSaveEveryNs;
+}
+
+int Drainer::start() {
+  quit_ = false;
+  thread_id_ = 0;
+  earlier_cpu_ns_ = files_.header()->own_cpu_ns.load();  // of a thread that rested during a fork
+  return start_own_thread(
+      thread_, 256 << 10,
+      [](void* self) -> void* {
+        pthread_setname_np(pthread_self(), "strobe");
+        producer.busy = true;  // nothing that it calls is the program's work, not even the program's own allocator
+        static_cast<Drainer*>(self)->run();
+        return nullptr;
+      },
+      this);
+}
+
+void Drainer::stop() {
+  quit_ = true;
+  futex_wake(wake_);
+  pthread_join(thread_, nullptr);
+}
+
+void Drainer::wait_until_gone() { strobe::wait_until_gone(thread_id_); }
+void Drainer::wake() { futex_wake(wake_); }
+
+void Drainer::run() {
+  thread_id_ = uint32_t(thread_id());
+  // While nothing is recorded the drainer sleeps longer, up to 8 periods; a thread that fills a quarter of its ring
+  // wakes it.
+  uint32_t period_us = period_us_;
+  while (!quit_) {
+    if (node_clock_.due(monotonic_ns())) measure_clock();
+    const uint32_t seen = wake_.load(std::memory_order_acquire);
+    futex_wait(wake_, seen, period_us);
+    if (quit_) break;
+    period_us = round(false) ? period_us_ : std::min(period_us * 2, period_us_ * 8);
+    const int64_t now = monotonic_ns();
+    if (budget_.looks_at_overhead(now)) note_own_cpu();
+    budget_.keep(now);
+    if (metrics_period_ms_ != UINT32_MAX && now >= next_sample_ns_) {
+      next_sample_ns_ = now + int64_t(metrics_period_ms_) * 1000000;
+      read_metrics(now);
+    }
+    if (now >= next_save_ns_) {
+      next_save_ns_ = now + kSaveEveryNs;
+      samples_.save();
+    }
+  }
+  note_own_cpu();
+}
+
+void Drainer::read_metrics(int64_t now) {
+  note_own_cpu();
+  samples_.read_process(now, [this](int thread) {
+    std::lock_guard lock(slots_.mutex());
+    uint32_t location = kNoLocation;
+    for (const auto& slot : slots_.all())
+      if (slot->owner && slot->header->thread_id == uint64_t(thread)) location = slot->header->location;
+    return location;
+  });
+}
+
+// Rows come before the block of their spans: where a kill cuts the write between them, recovery sees that rows are of a
+// block that is not there.
+void Drainer::emit_rows(Slot& slot, std::string& out) {
+  LocationBuilder& builder = *slot.builder;
+  builder.attached.emit(out, builder.base_row(), builder.sealed_position(), builder.location(),
+                        [this](uint32_t text) { return texts_.of(text); });
+  const auto [folded, outside] = builder.attached.take_counts();
+  if (folded) files_.count("rows_folded", folded);
+  if (outside) files_.count("rows_outside_spans", outside);
+}
+
+void Drainer::rows_written(Slot& slot) {
+  Slot* rows = slot.rows;
+  if (!files_.failed() && rows) rows->header->tail.store(slot.builder->attached.tail(), std::memory_order_release);
+}
+
+void Drainer::seal(Slot& slot) {
+  std::string out, block;
+  // Records that begin and end no span (switches of stacks) take room, too: a block without spans lets the ring go on.
+  if (slot.builder->dirty() || slot.half_used()) slot.builder->seal(block, slot.read, slot.decoder.epoch);
+  slot.builder->attached.decide(INT64_MAX, true);
+  emit_rows(slot, out);
+  files_.append(out + block);
+  // Only now may the thread overwrite these records. After a failed write they stay where recovery finds them.
+  if (!files_.failed() && !block.empty()) slot.header->tail.store(slot.read, std::memory_order_release);
+  rows_written(slot);
+}
+
+std::vector<Drainer::Work> Drainer::find_work(bool last) {
+  std::vector<Work> work;
+  std::lock_guard lock(slots_.mutex());
+  live_.clear();
+  for (auto& slot : slots_.all()) {
+    const uint32_t state = slot->header->state.load(std::memory_order_acquire);
+    if (state == kRingFree || !slot->of_spans()) continue;
+    live_.push_back(slot.get());
+    const uint64_t head = slot->header->head.load(std::memory_order_acquire);
+    // After the head of the spans: every row that was made before one of those records is seen.
+    Slot* rows = slot->rows;
+    const uint64_t row_head = rows ? rows->header->head.load(std::memory_order_acquire) : 0;
+    const bool ended = state == kRingEnded || last;
+    if (head != slot->read || (rows && row_head != rows->read) || ended)
+      work.push_back({slot.get(), rows, head, row_head, ended});
+  }
+  return work;
+}
+
+void Drainer::watch(Slot& slot) {
+  if (slot.watched) return;
+  slot.watched = true;
+  const bool main = slot.header->thread_id == uint64_t(getpid());
+  collector_->add(*slot.builder, slot.header->of_stream == kOfTask ? LocationRole::task
+                                 : slot.header->of_stream          ? LocationRole::stream
+                                 : main                            ? LocationRole::main_thread
+                                                                   : LocationRole::thread);
+}
+
+// Gives the builder of a ring its new records, each with the rows before it.
+void Drainer::feed(const Work& w, const ClockLine& line, const ClockPair& now) {
+  Slot& slot = *w.slot;
+  const uint64_t mask = ring_bytes_ / 8 - 1;  // a header can be lost (mapping_guard.h)
+  const uint32_t of_stream = slot.header->of_stream;
+  const auto at_ns = [&](uint64_t t) { return of_stream ? int64_t(t) : line.at(t < now.ticks ? t : now.ticks); };
+  const auto feed_rows_until = [&](uint64_t position) {
+    if (!w.rows) return;
+    w.rows->read = feed_rows(w.rows->records(), ring_bytes_ / sizeof(RowRecord) - 1, w.rows->read, w.row_head, position,
+                             *slot.builder, at_ns);
+  };
+  cost_.add_records(w.head - slot.read);
+  while (slot.read < w.head) {
+    feed_rows_until(slot.read);
+    slot.decoder.feed(slot.data[slot.read & mask], *slot.builder, at_ns, slot.read);
+    slot.read++;
+    if (slot.builder->full() && (!collector_ || collector_->plain())) seal(slot);
+  }
+  feed_rows_until(w.head);
+}
+
+bool Drainer::round(bool last) {
+  if (!files_.check_rings()) return false;
+  // Before the heads: what is told by now is in the rings up to there.
+  const int64_t streams_complete_ns = streams_complete_ns_.load(std::memory_order_acquire);
+  const std::vector<Work> work = find_work(last);
+  // Heads first, then the pair: every record up to a head is older than the pair.
+  RingsHeader& header = *files_.header();
+  const ClockPair now = clock_pair();
+  const ClockLine line = clock_line(header.last_pair, now);
+  for (const Work& w : work) {
+    Slot& slot = *w.slot;
+    if (collector_) watch(slot);
+    feed(w, line, now);
+    if (collector_ && !collector_->plain()) continue;
+    if (slot.half_used() ||
+        ((w.ended || slot.rows_half_used()) && (slot.builder->dirty() || !slot.builder->attached.empty())))
+      seal(slot);
+    if (!collector_ && w.ended && !last) release(slot);
+  }
+  if (collector_) {
+    collector_->set_streams_complete(streams_complete_ns);
+    collect(work, now.ns, last);
+  }
+  header.last_pair = now;
+  if (last) samples_.save();
+  return !work.empty();
+}
+
+// Spans end where the recording rests; the ends that the program comes to later are expected.
+void Drainer::end_open_spans() {
+  round(false);
+  for (Slot* slot : live_) {
+    LocationBuilder& builder = *slot->builder;
+    builder.end_open(files_.header()->last_pair.ns, slot->read);
+    if (collector_ && !collector_->plain()) continue;  // rows wait for their iteration's end
+    if (builder.dirty()) seal(*slot);
+  }
+}
+
+// The ring of a thread that has ended is free for the next one.
+void Drainer::release(Slot& slot) {
+  if (files_.failed() || slot.header->head.load() != slot.read || !slot.builder->attached.empty()) return;
+  if (collector_) {
+    std::string chunks;
+    const uint32_t location = slot.builder->location();
+    if (const std::string graph = collector_->remove(*slot.builder); !graph.empty())
+      append_chunk(chunks, kGraphChunk, location, 1, graph);
+    files_.append(chunks + collector_->take_ended());
+  }
+  std::lock_guard lock(slots_.mutex());
+  unmatched_ += slot.builder->unmatched, cut_ += slot.builder->cut;
+  slot.builder.reset();
+  live_.erase(std::find(live_.begin(), live_.end(), &slot));
+  slot.watched = false;
+  for (Slot* each : {slot.rows.load(), &slot})
+    if (each) each->header->state.store(kRingFree);
+  slot.rows = nullptr;
+}
+
+bool Drainer::press_full_rings() {
+  bool pressed = false;
+  for (Slot* slot : live_) {
+    const uint64_t used = slot->read - slot->header->tail.load(), capacity = slot->header->capacity;
+    const bool rows = slot->rows_half_used();
+    if ((used <= capacity / 2 && !rows) || !slot->watched) continue;
+    collector_->press(*slot->builder, used > capacity / 4 * 3 || rows);
+    pressed = true;
+  }
+  return pressed;
+}
+
+void Drainer::collect(const std::vector<Work>& work, int64_t now_ns, bool last) {
+  Collector& collector = *collector_;
+  if (last)
+    collector.finish(now_ns);
+  else
+    collector.decide(now_ns);
+  bool write = last || collector.has_blocks();
+  if (!last && !collector.plain()) write |= press_full_rings();
+  std::vector<Slot*> ended;
+  const auto release_ended = [&] {
+    if (write) commit();
+    write = false;
+    for (Slot* slot : ended) release(*slot);
+    ended.clear();
+  };
+  for (const Work& w : work) {
+    if (last || !w.ended) continue;
+    if (!collector.plain()) collector.end(*w.slot->builder), write = true;
+    ended.push_back(w.slot);
+    if (collector.crowded()) release_ended();  // many may end between two rounds
+  }
+  release_ended();
+  if (last) files_.append(collector.last_chunks());
+}
+
+void Drainer::commit() {
+  std::string out, snapshot;
+  const bool folded = collector_->needs_snapshot();
+  if (folded) snapshot = collector_->snapshot();
+  collector_->take_full_chunks(out);
+  std::vector<std::pair<Slot*, uint64_t>> tails;
+  for (Slot* slot : live_) {
+    if (!slot->watched) continue;
+    std::string blocks;
+    uint64_t tail = slot->header->tail.load();
+    const bool settled = collector_->has_settled(*slot->builder) || (!slot->builder->rows() && slot->half_used());
+    if (settled) tail = slot->builder->seal_settled(blocks, slot->read, slot->decoder.epoch);
+    if (!settled && !slot->builder->attached.ready(slot->builder->base_row())) continue;
+    emit_rows(*slot, out);
+    out += blocks;
+    tails.emplace_back(slot, tail);
+  }
+  if (folded) files_.write_snapshot(snapshot, collector_->snapshot_sequence());
+  files_.append(out);
+  if (!files_.failed())
+    for (auto& [slot, tail] : tails) {
+      slot->header->tail.store(tail, std::memory_order_release);
+      rows_written(*slot);
+    }
+  collector_->committed();
+}
+
+void Drainer::measure_clock() {
+  ClockReading reading;
+  if (!node_clock_.measure(reading)) return;
+  char json[120];
+  const int n = snprintf(json, sizeof json, "{\"clock\": [%lld, %lld, %lld]}", (long long)reading.local_ns,
+                         (long long)reading.offset_ns, (long long)reading.error_ns);
+  files_.append_chunk(kNoteChunk, 0, 1, std::string_view(json, size_t(n)));
+}
+
+void Drainer::note_own_cpu() {
+  timespec cpu;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  files_.header()->own_cpu_ns.store(earlier_cpu_ns_ + int64_t(cpu.tv_sec) * 1000000000 + cpu.tv_nsec);
+}
+
+void Drainer::forked() {  // what the thread was changing may be half changed here: it is left, not destroyed
+  (void)paths_.release();
+  (void)collector_.release();
+  live_.clear();
+}
+
+}  // namespace strobe

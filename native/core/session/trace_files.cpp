@@ -1,0 +1,273 @@
+#include "core/session/trace_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "core/format/span_statistics.h"
+#include "core/system/mapping_guard.h"
+
+namespace strobe {
+
+// Of a header that another thread may still hold: private zero pages take its place.
+static void forget_mapping(void* page, size_t bytes) {
+  mmap(page, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  unguard(page);
+}
+
+int TraceFiles::open_blocks(const std::string& folder) {
+  for (int attempt = 1;; attempt++) {  // a process that exec'ed itself has the same pid again
+    std::string path = folder + "/process-" + std::to_string(getpid());
+    if (attempt > 1) path.append("-").append(std::to_string(attempt));
+    path += ".blocks";
+    const int error = blocks_.open_new(path, O_CREAT | O_EXCL | O_RDWR | O_APPEND);
+    if (!error) return 0;
+    if (error != EEXIST || attempt > 1000) {
+      set_error("cannot create " + path + ": " + strerror(error));
+      return error;
+    }
+  }
+}
+
+int TraceFiles::open(const std::string& folder, const strobe_options& options, bool quiet) {
+  std::lock_guard lock(mutex_);  // a note for the session before may still be on its way
+  quiet_ = quiet;
+  if (int error = open_blocks(folder)) return error;
+  flock(blocks_.fd, LOCK_EX | LOCK_NB);  // held as long as the process lives: readers see whether it still runs
+  file_bytes_ = 0;
+  failed_ = false;
+  std::string rings_path = blocks_.name;
+  rings_path.replace(rings_path.rfind(".blocks"), std::string::npos, ".rings");
+  int error = rings_.open_new(rings_path, O_CREAT | O_TRUNC | O_RDWR);
+  if (!error) error = posix_fallocate(rings_.fd, 0, kRingsHeaderBytes);
+  void* map = MAP_FAILED;
+  if (!error) {
+    map = mmap(nullptr, kRingsHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, rings_.fd, 0);
+    if (map == MAP_FAILED) error = errno;
+  }
+  if (error) {
+    set_error("cannot create " + rings_path + ": " + strerror(error));
+    remove();
+    return error;
+  }
+  guard(map, kRingsHeaderBytes);
+  RingsHeader* header = new (map) RingsHeader{};
+  header->magic = kRingsMagic;
+  header->version = kFormatVersion;
+  header->pid = uint32_t(getpid());
+  header->ring_bytes = options.ring_bytes;
+  header->min_duration_ns = options.min_duration_ns;
+  header->state.store(kRunning);
+  header->first_pair = header->last_pair = clock_pair();
+  header_ = header;
+  return 0;
+}
+
+void TraceFiles::remove() {
+  if (RingsHeader* header = header_.exchange(nullptr)) {
+    unguard(header);
+    munmap(header, kRingsHeaderBytes);
+  }
+  for (HeldFile* file : {&blocks_, &rings_}) {
+    if (!file->name.empty()) unlink(file->name.c_str());
+    file->release();
+    file->name.clear();
+  }
+}
+
+void TraceFiles::close(ProcessState state, bool complete) {
+  if (complete) {
+    header()->state.store(state);
+    if (!statistics_.name.empty()) unlink(statistics_.name.c_str());
+    unlink(rings_.name.c_str());
+  }
+  forget_mapping(header_.exchange(nullptr), kRingsHeaderBytes);  // count() may hold it
+  std::lock_guard lock(mutex_);
+  release_all();
+}
+
+void TraceFiles::release_all() {
+  for (HeldFile* held : {&blocks_, &rings_, &statistics_}) held->release(), held->name.clear();
+}
+
+void TraceFiles::fail(const char* what, int error) {
+  std::lock_guard lock(mutex_);
+  fail_locked(what, error);
+}
+
+// The program goes on; the recording ends here, and this is announced once.
+void TraceFiles::fail_locked(const char* what, int error) {
+  if (failed_) return;
+  failed_ = true;
+  set_error(error ? std::string(what) + ": " + strerror(error) : what);
+  if (!active_) return;
+  snprintf(header()->failure, sizeof header()->failure, "%.255s", error_);
+  header()->failed_ns.store(monotonic_ns());
+  header()->state.store(kFailed);
+  count("recording_stopped_early", 1);
+  // Children's streams may be data of the program; of files that are gone, whoever completes the trace speaks.
+  if (quiet_ || blocks_.removed()) return;
+  char text[700];
+  const int n =
+      snprintf(text, sizeof text,
+               "strobe: recording stopped, the program goes on: %s. What was recorded until then is kept.\n", error_);
+  if (n > 0) (void)!write(2, text, size_t(n) < sizeof text ? size_t(n) : sizeof text - 1);
+}
+
+void TraceFiles::fail_to_write(const HeldFile& file, int error) {
+  fail_locked(("cannot write " + file.name.substr(0, 250)).c_str(), error);
+}
+
+// A ring that lost records on its way must not be read any further, nor may anything be written that was made of it.
+bool TraceFiles::rings_are_sound() {
+  if (!guard_was_needed()) return true;
+  fail_locked(("cannot write " + rings_.name.substr(0, 240) + ": it was cut short, or its disk failed").c_str(), 0);
+  return !guard_lost_content();
+}
+
+bool TraceFiles::check_rings() {
+  if (!guard_was_needed()) return true;
+  std::lock_guard lock(mutex_);
+  return rings_are_sound();
+}
+
+void TraceFiles::append(const std::string& chunks) {
+  std::lock_guard lock(mutex_);
+  if (writable() && !chunks.empty() && rings_are_sound()) write_down(chunks);
+}
+
+void TraceFiles::append_chunk(ChunkKind kind, uint32_t location, uint32_t count, std::string_view payload) {
+  std::string chunk;
+  strobe::append_chunk(chunk, kind, location, count, payload);
+  append(chunk);
+}
+
+void TraceFiles::append_in_spite_of_failure(const std::string& chunks) {
+  std::lock_guard lock(mutex_);
+  write_down(chunks);
+}
+
+void TraceFiles::write_down(const std::string& bytes) {
+  if (!blocks_.ours()) return fail_to_write(blocks_, errno);
+  if (blocks_.removed()) return fail_to_write(blocks_, ENOENT);
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = write(blocks_.fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int error = n < 0 ? errno : ENOSPC;
+      if (ftruncate(blocks_.fd, off_t(file_bytes_)) != 0) {
+      }  // a torn chunk is cut by its checksum anyway
+      return fail_to_write(blocks_, error);
+    }
+    done += size_t(n);
+  }
+  file_bytes_ += bytes.size();
+}
+
+void TraceFiles::write_snapshot(const std::string& bytes, uint64_t sequence) {
+  std::lock_guard lock(mutex_);
+  if (!writable() || !rings_are_sound()) return;
+  int error = 0;
+  if (statistics_.name.empty())
+    error = open_statistics();
+  else if (!statistics_.ours())
+    error = errno;
+  if (bytes.empty()) error = EFBIG;
+  size_t done = 0;
+  while (!error && done < bytes.size()) {
+    const ssize_t n =
+        pwrite(statistics_.fd, bytes.data() + done, bytes.size() - done, off_t(sequence % 2 * kSnapshotStride + done));
+    if (n > 0)
+      done += size_t(n);
+    else if (n == 0 || errno != EINTR)
+      error = n == 0 ? ENOSPC : errno;
+  }
+  if (error) fail_locked(("cannot write the statistics beside " + blocks_.name.substr(0, 200)).c_str(), error);
+}
+
+int TraceFiles::open_statistics() {
+  std::string path = blocks_.name;
+  path.replace(path.rfind(".blocks"), std::string::npos, ".statistics");
+  return statistics_.open_new(path, O_CREAT | O_TRUNC | O_RDWR);
+}
+
+void TraceFiles::open_statistics_early() {
+  std::lock_guard lock(mutex_);
+  if (writable() && statistics_.name.empty()) open_statistics();
+}
+
+void* TraceFiles::map_ring(size_t part, size_t bytes) {
+  // Blocks are reserved before they are mapped: a store into a hole of a full file system would be a SIGBUS.
+  const off_t offset = off_t(kRingsHeaderBytes + part * bytes);
+  int error = rings_.ours() ? posix_fallocate(rings_.fd, offset, off_t(bytes)) : errno;
+  void* map = MAP_FAILED;
+  if (!error) {
+    map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, rings_.fd, offset);
+    if (map == MAP_FAILED) error = errno;
+  }
+  if (error) {
+    fail(("cannot grow " + rings_.name.substr(0, 250)).c_str(), error);
+    return nullptr;
+  }
+  guard(map, bytes);
+  return map;
+}
+
+void TraceFiles::count(const char* what, uint64_t n) {
+  RingsHeader* header = header_.load();
+  if (!header) return;
+  auto add = [&](uint32_t known) {
+    for (uint32_t i = 0; i < known; i++)
+      if (!strncmp(header->counters[i].name, what, sizeof header->counters[i].name - 1)) {
+        header->counters[i].value.fetch_add(n);
+        return true;
+      }
+    return false;
+  };
+  if (add(header->counter_count.load())) return;
+  const Inside inside;
+  std::lock_guard lock(counters_mutex_);
+  const uint32_t known = header->counter_count.load();
+  if (add(known) || known >= sizeof header->counters / sizeof header->counters[0]) return;
+  strncpy(header->counters[known].name, what, sizeof header->counters[known].name - 1);
+  header->counters[known].value.store(n);
+  header->counter_count.store(known + 1);
+}
+
+std::string TraceFiles::beside(const char* suffix) {
+  std::lock_guard lock(mutex_);
+  if (!active_ || blocks_.name.empty()) return {};
+  return blocks_.name.substr(0, blocks_.name.rfind(".blocks")) + suffix;
+}
+
+void TraceFiles::forked() {
+  forget_parent();
+  parent_header_ = header_.exchange(nullptr);
+  release_all();
+  active_ = false;
+}
+
+void TraceFiles::count_fork_without_files() {
+  if (!parent_header_) return;
+  guard(parent_header_, kRingsHeaderBytes);
+  header_ = parent_header_;
+  count("forks_not_recorded", 1);
+  header_ = nullptr;
+  forget_parent();
+}
+
+void TraceFiles::forget_parent() {
+  if (!parent_header_) return;
+  unguard(parent_header_);
+  munmap(parent_header_, kRingsHeaderBytes);
+  parent_header_ = nullptr;
+}
+
+}  // namespace strobe

@@ -1,0 +1,41 @@
+// region_table.h - the region table of a process: a description is interned once and gets a small number that fits a
+// record.
+#pragma once
+#include <stdint.h>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "include/strobe.h"
+
+namespace strobe {
+
+struct RegionText {
+  std::string name, file, module;
+  uint32_t line;
+  uint8_t paradigm, role;
+};
+
+class RegionTable {
+ public:
+  RegionTable();
+  // `save` gets the payload of a regions chunk for a region seen for the first time, before its number is handed out.
+  uint32_t intern(const strobe_region_info& info, void (*save)(std::string_view payload));
+  std::pair<std::string, uint8_t> name_of(uint32_t region);  // name and paradigm
+  std::pair<uint8_t, uint8_t> kind_of(uint32_t region);      // paradigm and role
+  std::string place_of(uint32_t region);                     // "name (file.py:3)"
+  // Payload for every region (a forked child's new file). With mutex() held: what is interned later writes itself.
+  std::string all(uint32_t& count) const;
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  void grow();
+  std::mutex mutex_;
+  std::deque<RegionText> regions_;
+  std::vector<uint32_t> slots_;  // region, 0 empty
+};
+
+}  // namespace strobe

@@ -1,0 +1,254 @@
+#include "core/system/process_metrics.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "core/system/descriptors.h"
+
+namespace strobe {
+
+namespace {
+
+enum Metric : uint32_t {
+  kMainCpu,
+  kPythonCpu,
+  kComputeCpu,
+  kOtherCpu,
+  kOwnCpu,
+  kResident,
+  kRead,
+  kWritten,
+  kVoluntary,
+  kInvoluntary,
+  kPeakResident,
+  kPss,
+  kDiskRead,
+  kDiskWritten,
+  kMinorFaults,
+  kMajorFaults,
+  kReceived,
+  kSent,
+  kThrottled,
+  kCgroupMemory,
+  kLoad,
+  kHardware  // and those behind it
+};
+
+double field(const char* text, const char* name) {
+  const char* at = strstr(text, name);
+  return at ? strtod(at + strlen(name), nullptr) : 0.0;
+}
+
+constexpr std::string_view kUsual = "cpu,memory,switches,faults,io,network,cgroup,load";
+
+}  // namespace
+
+const std::vector<MetricInfo>& ProcessMetrics::infos() {
+  // CPU is in cores: 1.0 is one core busy. "compute" are the pools of OpenMP, MKL, PyTorch and the autograd engine.
+  static const std::vector<MetricInfo> all = {
+      {"cpu main thread", "cores", "cpu"},
+      {"cpu python threads", "cores", "cpu"},
+      {"cpu compute threads", "cores", "cpu"},
+      {"cpu other threads", "cores", "cpu"},
+      {"cpu strobe", "cores", "cpu"},
+      {"resident memory", "bytes", "memory"},
+      {"read", "bytes/s", "io"},
+      {"written", "bytes/s", "io"},
+      {"voluntary switches", "1/s", "switches"},
+      {"involuntary switches", "1/s", "switches"},
+      {"peak resident memory", "bytes", "memory"},
+      {"proportional memory", "bytes", "pss"},
+      {"read from disk", "bytes/s", "io"},
+      {"written to disk", "bytes/s", "io"},
+      {"minor page faults", "1/s", "faults"},
+      {"major page faults", "1/s", "faults"},
+      {"received by the machine", "bytes/s", "network"},
+      {"sent by the machine", "bytes/s", "network"},
+      {"throttled by the control group", "cores", "cgroup"},
+      {"memory of the control group", "bytes", "cgroup"},
+      {"load of the machine", "tasks", "load"},
+      {kHardwareNames[0], "1/s", "hardware"},
+      {kHardwareNames[1], "1/s", "hardware"},
+      {kHardwareNames[2], "1/s", "hardware"},
+      {kHardwareNames[3], "1/s", "hardware"},
+  };
+  return all;
+}
+
+ProcessMetrics::ProcessMetrics(std::string_view groups) : groups_(1, ',') {
+  groups_.append(groups.empty() ? kUsual : groups).push_back(',');
+  threads_ = has("threads"), hardware_wanted_ = has("hardware");
+  if (has("cgroup")) find_cgroup();
+  for (size_t i = 0; i < kHardwareCounters; i++) hardware_works_[i] = hardware_wanted_ && HardwareCounters::works(i);
+}
+
+bool ProcessMetrics::has(std::string_view group) const {
+  std::string word(1, ',');
+  word.append(group).push_back(',');
+  return groups_.find(word) != std::string::npos;
+}
+
+// The files of this process's control group; in a container they often lie at the root whatever /proc says.
+void ProcessMetrics::find_cgroup() {
+  char text[4096];
+  if (read_small("/proc/self/cgroup", text, sizeof text) <= 0) return;
+  auto first_there = [](std::initializer_list<std::string> paths) {
+    for (const std::string& path : paths)
+      if (access(path.c_str(), R_OK) == 0) return path;
+    return std::string();
+  };
+  for (char *rest = nullptr, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(nullptr, "\n", &rest)) {
+    const char* controllers = strchr(line, ':');
+    const char* path = controllers ? strchr(controllers + 1, ':') : nullptr;
+    if (!path) continue;
+    std::string names(1, ',');
+    names.append(controllers + 1, path).push_back(',');
+    const std::string place = path + 1;
+    const std::string root = "/sys/fs/cgroup";
+    if (names == ",,") {  // version 2
+      if (cpu_stat_.empty()) cpu_stat_ = first_there({root + place + "/cpu.stat", root + "/cpu.stat"});
+      if (memory_now_.empty()) memory_now_ = first_there({root + place + "/memory.current", root + "/memory.current"});
+      throttled_unit_ns_ = 1000;
+    } else if (names.find(",cpu,") != names.npos) {
+      cpu_stat_ = first_there({root + "/cpu" + place + "/cpu.stat", root + "/cpu/cpu.stat"});
+      throttled_unit_ns_ = 1;
+    } else if (names.find(",memory,") != names.npos) {
+      const std::string file = "/memory.usage_in_bytes";
+      memory_now_ = first_there({root + "/memory" + place + file, root + "/memory" + file});
+    }
+  }
+}
+
+void ProcessMetrics::read_threads(Totals& totals) {
+  DIR* tasks = open_folder("/proc/self/task");
+  if (!tasks) return;
+  int main_id = getpid();
+  char path[64], text[256];
+  thread_cpu_ns_.clear();
+  std::vector<int> ids;
+  while (dirent* entry = readdir(tasks)) {
+    int id = atoi(entry->d_name);
+    if (id <= 0) continue;
+    ids.push_back(id);
+    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", id);
+    if (read_small(path, text, sizeof text) <= 0) continue;
+    double cpu_ns = strtod(text, nullptr);
+    if (threads_) thread_cpu_ns_[id] = cpu_ns;
+    if (groups_of_threads_.size() > 4096) groups_of_threads_.clear();  // a program that makes threads without end
+    auto known = groups_of_threads_.find(id);
+    if (known == groups_of_threads_.end()) {
+      snprintf(path, sizeof path, "/proc/self/task/%d/comm", id);
+      char name[64];
+      if (read_small(path, name, sizeof name) <= 0) continue;
+      auto begins = [&](const char* prefix) { return !strncmp(name, prefix, strlen(prefix)); };
+      double Totals::* group = &Totals::other_cpu_ns;
+      if (id == main_id)
+        group = &Totals::main_cpu_ns;
+      else if (begins("strobe"))
+        group = &Totals::own_cpu_ns;
+      else if (begins("pt_") || begins("omp") || begins("OMP") || begins("mkl") || begins("iomp"))
+        group = &Totals::compute_cpu_ns;
+      else if (begins("python") || begins("Thread-") || begins("QueueFeeder"))
+        group = &Totals::python_cpu_ns;
+      known = groups_of_threads_.emplace(id, group).first;
+    }
+    totals.*(known->second) += cpu_ns;
+  }
+  closedir(tasks);
+  if (!hardware_wanted_) return;
+  hardware_.follow(ids);
+  hardware_.read(totals.hardware);
+}
+
+// Of all interfaces but the machine's own; proc(5) knows no bytes of a single process.
+void ProcessMetrics::read_network(Totals& totals) {
+  char text[8192];
+  if (read_small("/proc/self/net/dev", text, sizeof text) <= 0) return;
+  for (char *rest = nullptr, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(nullptr, "\n", &rest)) {
+    char* colon = strchr(line, ':');
+    if (!colon || strstr(line, " lo:") || !strncmp(line, "lo:", 3)) continue;
+    char* at = colon + 1;
+    for (int column = 0; column < 9; column++) {
+      const double value = strtod(at, &at);
+      if (column == 0) totals.received_bytes += value;
+      if (column == 8) totals.sent_bytes += value;
+    }
+  }
+}
+
+void ProcessMetrics::sample(int64_t now_ns, std::vector<std::pair<uint32_t, double>>& out,
+                            const std::function<uint32_t(int)>& metric_of_thread) {
+  Totals now;
+  if (has("cpu") || threads_ || hardware_wanted_) read_threads(now);
+  char text[4096];
+  if (has("io") && read_small("/proc/self/io", text, sizeof text) > 0) {
+    now.read_bytes = field(text, "rchar: "), now.write_bytes = field(text, "wchar: ");
+    now.disk_read_bytes = field(text, "\nread_bytes: "), now.disk_write_bytes = field(text, "\nwrite_bytes: ");
+  }
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  now.voluntary = double(usage.ru_nvcsw), now.involuntary = double(usage.ru_nivcsw);
+  now.minor_faults = double(usage.ru_minflt), now.major_faults = double(usage.ru_majflt);
+  if (has("memory")) {
+    out.emplace_back(kPeakResident, double(usage.ru_maxrss) * 1024);
+    if (read_small("/proc/self/statm", text, sizeof text) > 0) {
+      char* rest;
+      strtod(text, &rest);
+      out.emplace_back(kResident, strtod(rest, nullptr) * double(sysconf(_SC_PAGESIZE)));
+    }
+  }
+  if (has("pss") && read_small("/proc/self/smaps_rollup", text, sizeof text) > 0)
+    out.emplace_back(kPss, field(text, "Pss:") * 1024);
+  if (double load = 0; has("load") && read_small("/proc/loadavg", text, sizeof text) > 0) {
+    std::from_chars(text, text + strlen(text), load);  // strtod has the program's decimal point
+    out.emplace_back(kLoad, load);
+  }
+  if (has("network")) read_network(now);
+  if (!memory_now_.empty() && read_small(memory_now_.c_str(), text, sizeof text) > 0)
+    out.emplace_back(kCgroupMemory, strtod(text, nullptr));
+  if (!cpu_stat_.empty() && read_small(cpu_stat_.c_str(), text, sizeof text) > 0)
+    now.throttled_ns =
+        field(text, throttled_unit_ns_ == 1 ? "throttled_time " : "throttled_usec ") * throttled_unit_ns_;
+  if (last_ns_ && now_ns > last_ns_) {
+    double wall_ns = double(now_ns - last_ns_), seconds = wall_ns / 1e9;
+    // A thread that ended takes its time out of the sum: the rate is then unknown low, never negative.
+    auto rate = [&](uint32_t metric, double a, double b, double per) {
+      if (chosen(infos()[metric])) out.emplace_back(metric, b > a ? (b - a) / per : 0.0);
+    };
+    rate(kMainCpu, last_.main_cpu_ns, now.main_cpu_ns, wall_ns);
+    rate(kPythonCpu, last_.python_cpu_ns, now.python_cpu_ns, wall_ns);
+    rate(kComputeCpu, last_.compute_cpu_ns, now.compute_cpu_ns, wall_ns);
+    rate(kOtherCpu, last_.other_cpu_ns, now.other_cpu_ns, wall_ns);
+    rate(kOwnCpu, last_.own_cpu_ns, now.own_cpu_ns, wall_ns);
+    rate(kRead, last_.read_bytes, now.read_bytes, seconds);
+    rate(kWritten, last_.write_bytes, now.write_bytes, seconds);
+    rate(kDiskRead, last_.disk_read_bytes, now.disk_read_bytes, seconds);
+    rate(kDiskWritten, last_.disk_write_bytes, now.disk_write_bytes, seconds);
+    rate(kVoluntary, last_.voluntary, now.voluntary, seconds);
+    rate(kInvoluntary, last_.involuntary, now.involuntary, seconds);
+    rate(kMinorFaults, last_.minor_faults, now.minor_faults, seconds);
+    rate(kMajorFaults, last_.major_faults, now.major_faults, seconds);
+    rate(kReceived, last_.received_bytes, now.received_bytes, seconds);
+    rate(kSent, last_.sent_bytes, now.sent_bytes, seconds);
+    if (!cpu_stat_.empty()) rate(kThrottled, last_.throttled_ns, now.throttled_ns, wall_ns);
+    for (uint32_t i = 0; i < kHardwareCounters; i++)
+      if (hardware_works_[i]) rate(kHardware + i, last_.hardware[i], now.hardware[i], seconds);
+    for (const auto& [thread, cpu_ns] : thread_cpu_ns_) {
+      const auto before = last_thread_cpu_ns_.find(thread);
+      if (before == last_thread_cpu_ns_.end() || cpu_ns < before->second) continue;
+      if (const uint32_t metric = metric_of_thread(thread); metric != kNoMetric)
+        out.emplace_back(metric, (cpu_ns - before->second) / wall_ns);
+    }
+  }
+  last_ = now;
+  std::swap(last_thread_cpu_ns_, thread_cpu_ns_);
+  last_ns_ = now_ns;
+}
+
+}  // namespace strobe

@@ -1,0 +1,636 @@
+#include "formats/chrome/chrome.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "formats/chrome/chrome_document.h"
+#include "formats/chrome/chrome_tables.h"
+#include "formats/encoding/json_scan.h"
+#include "formats/encoding/json_strings.h"
+#include "formats/importing/exported_process.h"
+
+namespace strobe {
+
+using namespace chrome;
+
+namespace {
+
+// A short key as a number, 0 if it is longer.
+constexpr uint32_t tag(std::string_view key) {
+  uint32_t number = 0;
+  if (key.size() > 4) return 0;
+  for (size_t i = 0; i < key.size(); i++) number |= uint32_t(uint8_t(key[i])) << (8 * i);
+  return number;
+}
+
+bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+
+}  // namespace
+
+struct ChromeReader::State {
+  std::string folder;
+  uint32_t next_number;
+  size_t buffer_bytes;
+  ChromeTables tables;
+
+  bool on_hip = false;                       // the devices are AMD's
+  std::map<std::string, uint64_t> counters;  // of no process
+  ChromeDocument<State> document{*this, counters};
+
+  struct Process {
+    std::string pid_text, path, name, labels;
+    int64_t pid;
+    std::unique_ptr<ImportedProcess> out;
+    uint32_t process_location = kNoTable;
+    std::optional<OwnProcess> own;                     // as our own export has it
+    std::vector<uint32_t> own_regions;                 // their ids here, 0: not yet
+    std::unordered_map<int64_t, uint32_t> own_stacks;  // texts by the number of the innermost frame
+  };
+  std::vector<Process> processes;
+  std::unordered_map<std::string, uint32_t> process_of;  // pid as text -> number
+  uint32_t current_host = kNoTable;
+  uint32_t unclaimed = kNoTable;  // the process of rows that came before any host's
+
+  struct Row {
+    uint32_t process, location;
+  };
+  std::unordered_map<std::string, Row> rows;
+  // Definitions that our own exports have as metadata events, numbered as they come: events refer to them.
+  struct OwnRegion {
+    uint8_t paradigm, role;
+    uint32_t line;
+    std::string name, file, module;
+  };
+  std::vector<OwnRegion> own_regions;
+  std::vector<Row> own_rows;
+  std::vector<std::pair<uint32_t, uint32_t>> own_metrics;  // process, number there
+  std::string row_key, last_key;
+  Row last_row{};
+  std::map<std::pair<std::string, std::string>, std::string> thread_names;  // (pid, tid) as text
+  struct GpuRow {
+    std::string pid, tid;
+  };
+  struct Open {  // a begin without its end
+    int64_t start_ns;
+    std::string name, category, attributes;
+  };
+  std::unordered_map<std::string, std::vector<Open>> open_begins;  // by row
+  struct Async {
+    int64_t start_ns;
+    uint32_t process, location, region;
+  };
+  std::unordered_map<std::string, std::vector<Async>> open_async;  // by category, id, name
+  RecentTexts<const Category*> recent_categories;
+  RecentTexts<uint32_t> recent_regions;  // beside: of which process, and category
+  std::string scratch;
+  std::string report;
+  std::string rank_json;
+
+  State(std::string in, uint32_t number, size_t buffer)
+      : folder(std::move(in)), next_number(number), buffer_bytes(buffer) {}
+
+  void property(std::string_view key, std::string_view told, yyjson_val* value) {
+    // Kineto's categories say cuda of AMD's devices, too.
+    if (key == "\"deviceProperties\"" && (told.find("AMD") != told.npos || told.find("Radeon") != told.npos))
+      on_hip = true;
+    if (key == "\"strobe\"") tables.of_our_own(), document.of_our_own();
+    if (key == "\"distributedInfo\"") {
+      int64_t rank, ranks;
+      if (integer(raw(yyjson_obj_get(value, "rank")), rank)) {
+        rank_json = "{\"rank\": " + std::to_string(rank);
+        if (integer(raw(yyjson_obj_get(value, "world_size")), ranks))
+          rank_json += ", \"ranks\": " + std::to_string(ranks);
+        rank_json += "}";
+      }
+    }
+  }
+
+  // --- processes and rows ---
+
+  uint32_t process(std::string_view pid) {
+    const auto [found, is_new] = process_of.try_emplace(std::string(pid), uint32_t(processes.size()));
+    if (is_new) {
+      Process p;
+      p.pid_text = pid;
+      if (!integer(pid, p.pid)) p.pid = 0;
+      p.path = folder + "/process-" + std::to_string(next_number++) + ".blocks";
+      p.out = std::make_unique<ImportedProcess>(p.path, buffer_bytes);
+      tables.define(*p.out);
+      processes.push_back(std::move(p));
+    }
+    return found->second;
+  }
+
+  // Rows of GPUs, of the profiler, of whatever is no process of the operating system, belong to the process whose
+  // events came last: Kineto writes a process's own events first, and merged files have one process after the other.
+  // Where such rows are the first of a file, the first process that follows is theirs.
+  uint32_t host_or(std::string_view pid) {
+    if (current_host != kNoTable) return current_host;
+    if (unclaimed == kNoTable) unclaimed = process(pid);
+    return unclaimed;
+  }
+  uint32_t host(std::string_view pid) {
+    if (unclaimed != kNoTable) {
+      const auto [found, is_new] = process_of.try_emplace(std::string(pid), unclaimed);
+      const uint32_t number = found->second;
+      if (is_new) {
+        Process& p = processes[unclaimed];
+        process_of.erase(p.pid_text);
+        p.pid_text = pid;
+        if (!integer(pid, p.pid)) p.pid = 0;
+      }
+      unclaimed = kNoTable;
+      return number;
+    }
+    return process(pid);
+  }
+
+  Row row_of(std::string_view pid, std::string_view tid, const Category& category, std::string_view name) {
+    if (const Row* own = own_row(pid, tid)) return *own;
+    // What Kineto says about itself lies in processes that are none.
+    const bool helper = pid.empty() || pid == "Spans" || pid == "Traces" || pid == "-1";
+    row_key.assign(category.gpu ? "g" : helper ? "h" : "t");
+    row_key += pid, row_key += '\n', row_key += tid;
+    if (row_key == last_key) return last_row;
+    if (!category.gpu && !helper) current_host = host(pid);
+    const auto [found, is_new] = rows.try_emplace(row_key);
+    if (is_new || (category.gpu && found->second.process != current_host && current_host != kNoTable)) {
+      const uint32_t number = category.gpu || helper ? host_or(pid) : current_host;
+      found->second = {number, add_location(number, pid, tid, category, helper, name)};
+    }
+    last_key = row_key;
+    return last_row = found->second;
+  }
+
+  const Row* own_row(std::string_view pid, std::string_view tid) {
+    if (own_rows.empty()) return nullptr;
+    row_key.assign("s");
+    row_key += pid, row_key += '\n', row_key += tid;
+    if (row_key == last_key) return &last_row;
+    const auto found = rows.find(row_key);
+    if (found == rows.end()) return nullptr;
+    last_key = row_key;
+    return &(last_row = found->second);
+  }
+
+  uint32_t add_location(uint32_t number, std::string_view pid, std::string_view tid, const Category& category,
+                        bool helper, std::string_view) {
+    ImportedProcess& out = *processes[number].out;
+    int64_t device = -1, id = 0;
+    std::string_view digits = tid;
+    if (category.gpu) {
+      if (starts_with(digits, "stream ")) digits.remove_prefix(7);
+      if (!integer(pid, device)) device = -1;
+    }
+    if (!integer(digits, id)) id = 0;
+    std::string shown;
+    if (category.gpu)
+      shown = "GPU " + std::string(pid) + " stream " + std::string(digits);
+    else if (helper)
+      shown = tid.empty() ? "profiler" : std::string(tid);
+    else
+      shown = "thread " + std::string(tid);
+    const auto kind = category.gpu ? LocationKind::stream : helper ? LocationKind::task : LocationKind::thread;
+    return out.location(shown, uint64_t(id), kind, device);
+  }
+
+  // --- events ---
+
+  const Category& known_category(std::string_view name) {
+    bool found;
+    auto& slot = recent_categories.slot(name, 0, found);
+    if (!found) slot.text = name, slot.beside = 0, slot.value = &category_of(name);
+    return *slot.value;
+  }
+
+  Into into(Process& p) { return {*p.out, size_t(&p - processes.data())}; }
+
+  bool time(yyjson_val* value, int64_t& ns) {
+    bool exact = true;
+    if (!json::scaled_integer(raw(value), 3, ns, exact)) return false;
+    if (!exact) counters["times_rounded"]++;
+    return true;
+  }
+
+  void event(yyjson_val* told) {
+    yyjson_val *ph = nullptr, *cat = nullptr, *name = nullptr, *pid = nullptr, *tid = nullptr, *ts = nullptr,
+               *dur = nullptr, *args = nullptr, *id = nullptr, *reg = nullptr, *met = nullptr, *cut = nullptr,
+               *sf = nullptr;
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(told, i, n, key, value) {
+      const std::string_view k = raw(key);
+      switch (tag(k)) {
+        case tag("ph"):
+          ph = value;
+          break;
+        case tag("ts"):
+          ts = value;
+          break;
+        case tag("id"):
+          id = value;
+          break;
+        case tag("cat"):
+          cat = value;
+          break;
+        case tag("pid"):
+          pid = value;
+          break;
+        case tag("tid"):
+          tid = value;
+          break;
+        case tag("dur"):
+          dur = value;
+          break;
+        case tag("name"):
+          name = value;
+          break;
+        case tag("args"):
+          args = value;
+          break;
+        case tag("reg"):
+          reg = value;
+          break;
+        case tag("met"):
+          met = value;
+          break;
+        case tag("cut"):
+          cut = value;
+          break;
+        case tag("sf"):
+          sf = value;
+          break;
+      }
+    }
+    const std::string_view phase = raw(ph);
+    if (phase.size() != 1) {
+      counters["unreadable_events"]++;
+      return;
+    }
+    if (phase[0] == 'M') return metadata(raw(name), raw(pid), raw(tid), args);
+    int64_t start_ns;
+    if (!time(ts, start_ns)) {
+      counters["events_without_time"]++;
+      return;
+    }
+    if (out_of_range(start_ns)) {
+      counters["times_out_of_range"]++;
+      return;
+    }
+    const std::string_view category_name = raw(cat);
+    const Category& category = known_category(category_name);
+    switch (phase[0]) {
+      case 'X': {
+        int64_t duration_ns = 0;
+        if (dur && !time(dur, duration_ns)) {
+          counters["events_without_time"]++;
+          return;
+        }
+        const Row row = row_of(raw(pid), raw(tid), category, raw(name));
+        Process& p = processes[row.process];
+        tables.attributes(into(p), category, args);
+        int64_t own;
+        if (cut) p.out->next_is_cut();
+        const bool known = reg && integer(raw(reg), own) && own >= 0 && size_t(own) < own_regions.size();
+        p.out->span(row.location, start_ns, duration_ns,
+                    known ? own_region(p, size_t(own)) : region(p, category, category_name, raw(name)));
+        return;
+      }
+      case 'B': {
+        const Row row = row_of(raw(pid), raw(tid), category, raw(name));
+        (void)row;
+        Open open{start_ns, std::string(raw(name)), std::string(category_name), {}};
+        if (args) append_json(open.attributes, args);
+        open_begins[row_key].push_back(std::move(open));
+        return;
+      }
+      case 'E': {
+        const Row row = row_of(raw(pid), raw(tid), category, raw(name));
+        auto& stack = open_begins[row_key];
+        Process& p = processes[row.process];
+        if (stack.empty()) {
+          p.out->count("unmatched_leaves");
+          return;
+        }
+        end_of(p, row, stack, start_ns);
+        return;
+      }
+      case 'b':
+      case 'e':
+      case 'n':
+      case 'S':
+      case 'F':
+        return async(phase[0], category, category_name, raw(name), raw(pid), raw(tid), id, start_ns, args);
+      case 's':
+      case 't':
+      case 'f': {
+        const Row row = flow_row(raw(pid), raw(tid), category);
+        Process& p = processes[row.process];
+        tables.flow(into(p), row.location, start_ns, raw(id), phase, raw(name), category_name);
+        return;
+      }
+      case 'i':
+      case 'I':
+      case 'R':
+        return instant(category, category_name, raw(name), raw(pid), raw(tid), start_ns, args);
+      case 'P': {
+        const Row* row = own_row(raw(pid), raw(tid));
+        if (!row) {
+          counters["events_of_other_kinds"]++;
+          return;
+        }
+        Process& p = processes[row->process];
+        int64_t frame;
+        const auto stack = integer(raw(sf), frame) ? p.own_stacks.find(frame) : p.own_stacks.end();
+        return tables.sample(into(p), row->location, start_ns, stack == p.own_stacks.end() ? kNoTable : stack->second,
+                             args);
+      }
+      case 'C':
+        if (met && own_sample(raw(met), start_ns, args)) return;
+        return counter(raw(name), raw(pid), id, start_ns, args);
+      default:
+        counters["events_of_other_kinds"]++;
+    }
+  }
+
+  // Ends of flows on GPUs carry no category that says so: they lie on rows that are known by then, or soon will be.
+  Row flow_row(std::string_view pid, std::string_view tid, const Category& category) {
+    if (const Row* own = own_row(pid, tid)) return *own;
+    row_key.assign("g");
+    row_key += pid, row_key += '\n', row_key += tid;
+    if (const auto found = rows.find(row_key); found != rows.end()) return found->second;
+    row_key[0] = 't';
+    if (const auto found = rows.find(row_key); found != rows.end()) return found->second;
+    return row_of(pid, tid, category, {});
+  }
+
+  void end_of(Process& p, Row row, std::vector<Open>& stack, int64_t end_ns) {
+    const Open open = std::move(stack.back());
+    stack.pop_back();
+    const Category& category = category_of(open.category);
+    if (!open.attributes.empty()) {
+      // Not with parse(): the event of the end is still being read.
+      std::string copy = open.attributes + std::string(kPadding, '\0');
+      if (const Doc doc{yyjson_read_opts(copy.data(), open.attributes.size(), kFlags, nullptr, nullptr)})
+        tables.attributes(into(p), category, yyjson_doc_get_root(doc.get()));
+    }
+    p.out->span(row.location, open.start_ns, end_ns - open.start_ns, region(p, category, open.category, open.name));
+  }
+
+  void async(char phase, const Category& category, std::string_view category_name, std::string_view name,
+             std::string_view pid, std::string_view tid, yyjson_val* id, int64_t ns, yyjson_val* args) {
+    if (phase == 'n') return instant(category, category_name, name, pid, tid, ns, args);
+    std::string key(pid);
+    key += '\n', key += category_name, key += '\n', key += raw(id), key += '\n', key += name;
+    if (phase == 'b' || phase == 'S') {
+      // Spans of one kind share a row; those that overlap get lanes.
+      std::string of = "a" + std::string(pid) + '\n' + std::string(category_name) + '\n' + std::string(name);
+      const auto [found, is_new] = rows.try_emplace(of);
+      if (is_new) {
+        if (current_host == kNoTable || processes[current_host].pid_text != pid) current_host = host(pid);
+        found->second = {current_host, processes[current_host].out->location(name, 0, LocationKind::task)};
+      }
+      Process& p = processes[found->second.process];
+      open_async[key].push_back(
+          {ns, found->second.process, found->second.location, region(p, category, category_name, name)});
+      return;
+    }
+    const auto found = open_async.find(key);
+    if (found == open_async.end()) {
+      counters["unmatched_leaves"]++;
+      return;
+    }
+    const Async open = found->second.back();
+    found->second.pop_back();
+    if (found->second.empty()) open_async.erase(found);
+    Process& p = processes[open.process];
+    tables.attributes(into(p), category, args);
+    p.out->span(open.location, open.start_ns, ns - open.start_ns, open.region);
+  }
+
+  void instant(const Category& category, std::string_view category_name, std::string_view name, std::string_view pid,
+               std::string_view tid, int64_t ns, yyjson_val* args) {
+    const Row row = flow_row(pid, tid, category);
+    tables.instant(into(processes[row.process]), row.location, ns, name, category_name, args);
+  }
+
+  void counter(std::string_view name, std::string_view pid, yyjson_val* id, int64_t ns, yyjson_val* args) {
+    if (!args) {
+      counters["unreadable_counters"]++;
+      return;
+    }
+    const uint32_t number = process_of.count(std::string(pid)) ? process(pid) : host_or(pid);
+    ImportedProcess& out = *processes[number].out;
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(args, i, n, key, value) {
+      double reading;
+      if (!real(raw(value), reading)) {
+        counters["unreadable_counters"]++;
+        continue;
+      }
+      scratch.assign(name);
+      if (!raw(id).empty()) scratch += " ", scratch += raw(id);
+      if (n > 1 || (raw(key) != "value" && raw(key) != name)) scratch += ": ", scratch += raw(key);
+      out.sample(out.metric(scratch, ""), ns, reading);
+    }
+  }
+
+  void metadata(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
+    const std::string_view name = raw(yyjson_obj_get(args, "name"));
+    if (starts_with(what, "strobe_"))
+      own_definition(what.substr(7), pid, tid, args);
+    else if (what == "thread_name")
+      thread_names[{std::string(pid), std::string(tid)}] = name;
+    else if (what == "process_name")
+      process_names[std::string(pid)] = name;
+  }
+  std::map<std::string, std::string> process_names;
+
+  // What src/strobe/formats/chrome/export.py writes so that a trace that is read again is equal. Numbers out of order
+  // are those of a file that somebody has edited: it is read without them.
+  void own_definition(std::string_view what, std::string_view pid, std::string_view tid, yyjson_val* args) {
+    auto text = [&](const char* key) { return raw(yyjson_obj_get(args, key)); };
+    auto number = [&](const char* key, int64_t without) {
+      int64_t value;
+      return integer(text(key), value) ? value : without;
+    };
+    const int64_t id = number("id", -1);
+    if (what == "process") {
+      OwnProcess own;
+      if (process_of.count(std::string(pid)) || !own.read(args)) return;
+      Process& p = processes[process(pid)];
+      p.pid = own.description.pid;
+      p.own = std::move(own);
+    } else if (what == "region" && id == int64_t(own_regions.size()) && !processes.empty()) {
+      own_regions.push_back({uint8_t(number("paradigm", 0)), uint8_t(number("role", 0)), uint32_t(number("line", 0)),
+                             std::string(text("name")), std::string(text("file")), std::string(text("module"))});
+      own_region(processes.front(), own_regions.size() - 1);  // in the order of the trace that was exported
+    } else if (what == "row") {
+      const int64_t process = number("process", -1), kind = number("kind", 0);
+      if (process < 0 || size_t(process) >= processes.size() || kind < 0 || kind > 2) return;
+      std::string key("s");
+      key += pid, key += '\n', key += tid;
+      if (rows.count(key)) return;
+      const uint32_t location = processes[size_t(process)].out->location(text("name"), uint64_t(number("thread_id", 0)),
+                                                                         LocationKind(kind), number("device", -1));
+      own_rows.push_back(rows[key] = {uint32_t(process), location});
+    } else if (what == "metric" && id == int64_t(own_metrics.size())) {
+      const int64_t process = number("process", -1), row = number("row", -1);
+      if (process < 0 || size_t(process) >= processes.size() || row >= int64_t(own_rows.size())) return;
+      const uint32_t location =
+          row >= 0 && own_rows[size_t(row)].process == process ? own_rows[size_t(row)].location : 0xFFFFFFFF;
+      own_metrics.emplace_back(process, processes[size_t(process)].out->metric(text("name"), text("unit"), location));
+    } else if (what == "stack") {
+      const int64_t process = number("process", -1);
+      if (process < 0 || size_t(process) >= processes.size()) return;
+      Process& p = processes[size_t(process)];
+      p.own_stacks[number("sf", 0)] = p.out->text(text("stack"));
+    }
+  }
+
+  uint32_t own_region(Process& p, size_t number) {
+    if (p.own_regions.size() <= number) p.own_regions.resize(own_regions.size());
+    const OwnRegion& r = own_regions[number];
+    uint32_t& id = p.own_regions[number];
+    if (!id) id = p.out->region(r.name, r.paradigm, r.role, r.file, r.line, r.module);
+    return id;
+  }
+
+  bool own_sample(std::string_view metric, int64_t ns, yyjson_val* args) {
+    int64_t number;
+    double reading;
+    if (!integer(metric, number) || number < 0 || size_t(number) >= own_metrics.size()) return false;
+    if (!real(raw(yyjson_obj_get(args, "value")), reading)) return false;
+    const auto [process, id] = own_metrics[size_t(number)];
+    processes[process].out->sample(id, ns, reading);
+    return true;
+  }
+
+  uint32_t region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
+    if (&category == &kOther) return new_region(p, category, category_name, name);  // its name is part of the region
+    bool found;
+    const auto beside = uint64_t(&p - processes.data()) << 8 | uint64_t(&category - kCategories);
+    auto& slot = recent_regions.slot(name, beside, found);
+    if (!found) slot.value = new_region(p, category, category_name, name), slot.text = name, slot.beside = beside;
+    return slot.value;
+  }
+
+  uint32_t new_region(Process& p, const Category& category, std::string_view category_name, std::string_view name) {
+    uint8_t paradigm = category.paradigm, role = category.role;
+    if (paradigm == STROBE_CUDA && (on_hip || (role == STROBE_ROLE_FUNCTION && starts_with(name, "hip"))))
+      paradigm = STROBE_HIP;
+    if (role == STROBE_ROLE_KERNEL || role == STROBE_ROLE_COPY) return p.out->region(name, paradigm, role);
+    if (paradigm == STROBE_TORCH) {
+      // As our own recorder tells ranges from operators, see native/adapters/itt.cpp.
+      if (starts_with(name, "enumerate(DataLoader)#"))
+        role = STROBE_ROLE_WAIT;
+      else if (starts_with(name, "c10d::") || starts_with(name, "gloo:") || starts_with(name, "nccl:") ||
+               name == "record_param_comms")
+        role = STROBE_ROLE_COLLECTIVE;
+      else if (role == STROBE_ROLE_OPERATOR && name.find("::") == name.npos)
+        role = STROBE_ROLE_RANGE;
+      // What the program itself put there, as ProfilerStep#3: older versions report it as an operator.
+      if (role == STROBE_ROLE_RANGE && (starts_with(name, "ProfilerStep#") ||
+                                        (category.name == "user_annotation" && !starts_with(name, "Optimizer."))))
+        paradigm = STROBE_USER;
+    } else if ((paradigm == STROBE_CUDA || paradigm == STROBE_HIP) && role == STROBE_ROLE_FUNCTION) {
+      if (name.find("Synchronize") != name.npos || name.find("EventQuery") != name.npos) role = STROBE_ROLE_SYNC;
+    } else if (category.name == "fee") {
+      // "function (file.py:12)"
+      const size_t open = name.rfind(" ("), colon = name.rfind(':');
+      int64_t line;
+      if (open != name.npos && colon != name.npos && colon > open && name.back() == ')' &&
+          integer(name.substr(colon + 1, name.size() - colon - 2), line))
+        return p.out->region(name.substr(0, open), paradigm, role, name.substr(open + 2, colon - open - 2),
+                             uint32_t(line));
+    } else if (paradigm == STROBE_PYTHON) {
+      // "file.py(12): function"
+      const size_t open = name.find('('), close = name.find("): ");
+      int64_t line;
+      if (open != name.npos && close != name.npos && open < close &&
+          integer(name.substr(open + 1, close - open - 1), line))
+        return p.out->region(name.substr(close + 3), paradigm, role, name.substr(0, open), uint32_t(line));
+    }
+    return p.out->region(name, paradigm, role, {}, 0, &category == &kOther ? category_name : std::string_view{});
+  }
+
+  void finish(const std::string& source) {
+    document.finish();
+    for (auto& [key, stack] : open_begins)
+      if (const auto found = rows.find(key); found != rows.end())
+        while (!stack.empty()) {
+          Process& p = processes[found->second.process];
+          p.out->next_is_cut();
+          end_of(p, found->second, stack, std::max(p.out->last_ns(), stack.back().start_ns));
+        }
+    for (auto& [key, opens] : open_async)
+      for (const Async& open : opens) {
+        Process& p = processes[open.process];
+        p.out->next_is_cut();
+        const int64_t end_ns = std::max(p.out->last_ns(), open.start_ns);
+        p.out->span(open.location, open.start_ns, end_ns - open.start_ns, open.region);
+      }
+    for (const auto& [key, row] : rows) {
+      if (key[0] != 't') continue;
+      const size_t newline = key.find('\n');
+      const auto named = thread_names.find({key.substr(1, newline - 1), key.substr(newline + 1)});
+      if (named != thread_names.end() && !named->second.empty())
+        processes[row.process].out->name_location(row.location, named->second);
+    }
+    report = "{\"processes\": [";
+    bool first = true;
+    for (Process& p : processes) {
+      for (const auto& [what, n] : counters)
+        if (first) p.out->count(what, n);
+      std::string description = "{\"argv\": [";
+      const auto named = process_names.find(p.pid_text);
+      json::append_text(description, named != process_names.end() ? named->second : p.pid_text);
+      description += "], \"main\": ";
+      description += first ? "true" : "false";
+      description += ", \"imported_from\": ";
+      json::append_text(description, source);
+      description += "}";
+      if (p.own)
+        p.own->finish(*p.out, source);
+      else
+        p.out->finish({p.pid, 0, description, rank_json});
+      if (!first) report += ", ";
+      report += "{\"path\": ";
+      json::append_text(report, p.path);
+      report += ", \"pid\": " + std::to_string(p.pid) + ", \"spans\": " + std::to_string(p.out->spans()) +
+                ", \"first_ns\": " + std::to_string(p.out->first_ns()) +
+                ", \"last_ns\": " + std::to_string(p.out->last_ns()) + "}";
+      p.out.reset();
+      first = false;
+    }
+    report += "], \"properties\": " + document.properties() + "}, \"counters\": {";
+    for (const auto& [what, n] : counters)
+      report += (report.back() == '{' ? "\"" : ", \"") + what + "\": " + std::to_string(n);
+    report += "}}";
+  }
+};
+
+ChromeReader::ChromeReader(std::string folder, uint32_t first_number, size_t buffer_bytes)
+    : state_(std::make_unique<State>(std::move(folder), first_number, buffer_bytes)) {}
+
+ChromeReader::~ChromeReader() = default;
+
+void ChromeReader::feed(std::string_view bytes) {
+  State& s = *state_;
+  try {
+    s.document.feed(bytes);
+  } catch (const std::runtime_error&) {
+    // What came before is sound: it is kept, and the file ends here.
+    if (s.processes.empty()) throw;
+    s.document.end_here();
+  }
+}
+
+void ChromeReader::finish(const std::string& source) { state_->finish(source); }
+
+const std::string& ChromeReader::report() const { return state_->report; }
+
+}  // namespace strobe

@@ -1,0 +1,103 @@
+// chrome_tables.h - arguments of Chrome's events as rows of side tables: Kineto's names, those of our own exports
+// (`table.column`, see src/strobe/formats/chrome/columns.py), and everything else as `arguments`.
+#pragma once
+#include <stdint.h>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/chrome/chrome_categories.h"
+#include "formats/chrome/chrome_json.h"
+#include "formats/encoding/recent_texts.h"
+#include "formats/importing/schema_tables.h"
+
+namespace strobe::chrome {
+
+// A process that is written, and its number: texts are known by it.
+struct Into {
+  ImportedProcess& out;
+  size_t process;
+};
+
+class ChromeTables {
+ public:
+  // Throws std::runtime_error where the schema lacks a table or column that Kineto has a name for.
+  ChromeTables();
+  void define(ImportedProcess& process) const { schema_.define(process); }
+  // Names of our own count from here on: the file is one of our exports.
+  void of_our_own() { own_ = true; }
+  bool own() const { return own_; }
+
+  uint32_t text(Into into, std::string_view value);
+  // Rows for the next span.
+  void attributes(Into into, const Category& category, yyjson_val* args);
+  // An event with a time of its own: one of our exports says what row it is, "[memory]" is an allocation, the rest
+  // marks.
+  void instant(Into into, uint32_t location, int64_t ns, std::string_view name, std::string_view category,
+               yyjson_val* args);
+  void flow(Into into, uint32_t location, int64_t ns, std::string_view id, std::string_view phase,
+            std::string_view name, std::string_view category);
+  // One of our exports; `stack`: its text, kNoTable where there is none.
+  void sample(Into into, uint32_t location, int64_t ns, uint32_t stack, yyjson_val* args);
+
+ private:
+  struct Known {
+    std::string_view json;
+    uint32_t table;
+    uint8_t column;
+    CellType type;
+    bool three;  // a list, for this column and the two behind it
+  };
+  static constexpr uint8_t kNewRow = 0xFF;
+  struct Column {  // of an argument of ours: kNewRow begins another row of the table
+    uint32_t table;
+    uint8_t number;
+    CellType type;
+  };
+  struct Rows {  // of one event
+    TableRow own, collective, other;
+  };
+
+  const Column* own_column(std::string_view key) const;
+  const Column* first_own_column(yyjson_val* args) const;
+  bool cell(Into into, TableRow& row, const Known& known, yyjson_val* value);
+  bool cell(Into into, TableRow& row, uint8_t column, CellType type, yyjson_val* value);
+  bool own_cell(Into into, Rows& rows, std::string_view key, yyjson_val* value);
+  void own_cells(Into into, TableRow& row, yyjson_val* args);
+  bool own_arguments(Into into, yyjson_val* list);
+  void argument(Into into, std::string_view key, std::string_view value);
+
+  const SchemaTables schema_;
+  uint32_t tables_[kKeyLists];
+  std::vector<Known> keys_[kKeyLists];
+  struct {
+    uint32_t table;
+    uint8_t time_ns;
+  } allocations_;
+  struct {
+    uint32_t table;
+    uint8_t time_ns, name, category, arguments;
+  } marks_;
+  struct {
+    uint32_t table;
+    uint8_t time_ns, flow, flow_name, phase, name, category;
+  } flows_;
+  struct {
+    uint32_t table;
+    uint8_t time_ns, call_stack;
+  } samples_;
+  struct {
+    uint8_t key, value;
+  } arguments_;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  std::unordered_map<std::string, Column, Hash, std::equal_to<>> columns_;  // by `table.column`
+  RecentTexts<uint32_t> recent_;
+  std::string scratch_;
+  bool own_ = false;
+};
+
+}  // namespace strobe::chrome

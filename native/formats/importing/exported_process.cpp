@@ -1,0 +1,40 @@
+#include "formats/importing/exported_process.h"
+
+#include "formats/chrome/chrome_json.h"
+#include "formats/encoding/json_strings.h"
+
+namespace strobe {
+
+using chrome::append_json;
+using chrome::raw;
+
+bool OwnProcess::read(yyjson_val* told) {
+  const auto number = [&](const char* key, int64_t without) {
+    int64_t value;
+    return chrome::integer(raw(yyjson_obj_get(told, key)), value) ? value : without;
+  };
+  const auto json_of = [&](const char* key) {
+    std::string out;
+    if (yyjson_val* value = yyjson_obj_get(told, key)) append_json(out, value);
+    return out;
+  };
+  const std::string facts = json_of("description");
+  if (facts.size() < 3 || facts[0] != '{') return false;
+  description = {number("pid", 0), number("parent_pid", 0), facts, json_of("note")};
+  description.started_ns = number("started_ns", 0), description.ended_ns = number("ended_ns", 0);
+  description.exit_code = number("exit_code", -1);
+  const std::string_view state = raw(yyjson_obj_get(told, "end_state"));
+  end_state = state == "exited" || state == "lost" ? state : "closed";
+  return true;
+}
+
+void OwnProcess::finish(ImportedProcess& process, const std::string& source) {
+  std::string& told = description.description_json;
+  told.back() = ',';
+  told += "\"imported_from\": ";
+  json::append_text(told, source);
+  told += '}';
+  process.finish(description, end_state);
+}
+
+}  // namespace strobe

@@ -1,0 +1,34 @@
+// exported_process.h - what our own exports say of a process, as JSON:
+// src/strobe/formats/writing/process_description.py writes it.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "formats/importing/imported_process.h"
+#include "vendor/yyjson/yyjson.h"
+
+namespace strobe {
+
+// What our own exports say in JSON, its numbers as texts.
+class OwnJson {
+ public:
+  explicit OwnJson(std::string_view json)
+      : doc_(yyjson_read(json.data(), json.size(), YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE),
+             yyjson_doc_free) {}
+  yyjson_val* root() const { return yyjson_doc_get_root(doc_.get()); }  // null where it is damaged
+
+ private:
+  std::unique_ptr<yyjson_doc, decltype(&yyjson_doc_free)> doc_;
+};
+
+struct OwnProcess {
+  ProcessDescription description;
+  std::string end_state = "closed";
+
+  // False: it is no such object.
+  bool read(yyjson_val* told);
+  void finish(ImportedProcess& process, const std::string& source);
+};
+
+}  // namespace strobe

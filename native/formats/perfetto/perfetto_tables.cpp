@@ -1,0 +1,213 @@
+#include "formats/perfetto/perfetto_tables.h"
+
+#include <stdlib.h>
+
+#include "formats/encoding/json_strings.h"
+
+namespace strobe {
+
+using protobuf::Field;
+using protobuf::Message;
+
+namespace {
+constexpr size_t kMostFlows = 1 << 20;  // that began and did not end
+// Annotations of this program's exports: an end of a flow; a span that was cut; an argument, and arguments of a mark,
+// that no other way gives again.
+constexpr std::string_view kFlowKey = "strobe.flow", kCutKey = "strobe.cut", kArgumentKey = "strobe.argument",
+                           kArgumentsKey = "strobe.arguments";
+constexpr uint8_t kNewRow = 0xFF;  // `table.` begins another row
+}  // namespace
+
+PerfettoTables::PerfettoTables(const SchemaTables& schema, PerfettoTexts& texts)
+    : schema_(schema),
+      texts_(texts),
+      arguments_(schema.table("arguments")),
+      marks_(schema.table("marks")),
+      flows_(schema.table("flows")) {
+  for (uint32_t table = 0; table < schema.layouts().size(); table++) {
+    if (table == arguments_) continue;
+    const TableLayout& layout = schema.layouts()[table];
+    columns_[layout.name + "."] = {table, kNewRow};
+    for (size_t i = 0; i < layout.columns.size(); i++)
+      columns_[layout.name + "." + layout.columns[i].name] = {table, uint8_t(i)};
+  }
+}
+
+bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, std::string& rows) {
+  bool cut = false;
+  TableRow row;
+  uint32_t table = kNoTable;
+  int before = -1;  // the column before: a table's columns come in order
+  std::string value;
+  const auto flush = [&] {
+    if (table != kNoTable && !row.empty()) row.append_to(rows);
+    table = kNoTable;
+  };
+  const auto add = [&](uint32_t key, uint32_t said) {
+    TableRow argument_row;
+    argument_row.start(arguments_);
+    argument_row.set(0, key);
+    argument_row.set(1, said);
+    argument_row.append_to(rows);
+  };
+  const auto argument = [&](std::string_view key) { add(to.out.text(key), to.out.text(value)); };
+  for (const std::string_view annotation : e.annotations) {
+    const std::string_view key = texts_.key_of(to.sequence, annotation);
+    cut = cut || key == kCutKey;
+    if (key == kFlowKey || key == kCutKey) continue;
+    if (own_ && key == kArgumentKey) {
+      const std::vector<std::optional<std::string_view>> parts = PerfettoTexts::texts_in(annotation);
+      if (parts.size() == 2) value = parts[1].value_or(""), argument(parts[0].value_or(""));
+      continue;
+    }
+    const auto& [in, column] = column_of(key);
+    if (in == kNoTable || !schema_.layouts()[in].of_spans) {
+      const uint64_t interned_key = PerfettoTexts::key_iid(annotation),
+                     interned_value = PerfettoTexts::value_iid(annotation);
+      const uint32_t key_text =
+          interned_key ? texts_.text(to, PerfettoNames::kAnnotationNames, interned_key) : to.out.text(key);
+      if (interned_value) {
+        add(key_text, texts_.text(to, PerfettoNames::kAnnotationValues, interned_value, true));
+        continue;
+      }
+      value.clear();
+      texts_.append_value(to.sequence, value, annotation);
+      add(key_text, to.out.text(value));
+      continue;
+    }
+    if (in != table || column <= before || column == kNewRow) flush(), row.start(table = in), before = -1;
+    if (column == kNewRow) continue;
+    before = column;
+    cell(to, row, column, annotation);
+  }
+  flush();
+  for (const auto& [key, text] : e.said) value = text, argument(key);
+  if (!e.callstack.empty()) {
+    value.assign(1, '[');
+    Field field, inner;
+    for (Message message(e.callstack); message.next(field);) {
+      std::string frame_text, file, line;
+      for (Message frame(field.text()); frame.next(inner);) {
+        if (inner.number == 1) frame_text = inner.text();
+        if (inner.number == 2) file = inner.text();
+        if (inner.number == 3) line = std::to_string(inner.value);
+      }
+      if (!file.empty()) frame_text.append(" (").append(file);
+      if (!file.empty() && !line.empty()) frame_text.append(":").append(line);
+      if (!file.empty()) frame_text += ')';
+      if (value.size() > 1) value += ',';
+      json::append_text(value, frame_text);
+    }
+    value += ']';
+    argument("callstack");
+  }
+  return cut;
+}
+
+void PerfettoTables::cell(const PerfettoTarget& to, TableRow& row, uint8_t column, std::string_view annotation) {
+  const CellType type = schema_.layouts()[row.table()].columns[column].type;
+  Field field;
+  for (Message message(annotation); message.next(field);) {
+    if (field.number == 4 && type == CellType::integer) row.set(column, field.whole());
+    if (field.number == 5 && type == CellType::real) row.set_real(column, field.real());
+    if (field.number == 6 && type == CellType::text) row.set(column, to.out.text(field.text()));
+    if (field.number == 17 && type == CellType::text)
+      row.set(column, texts_.text(to, PerfettoNames::kAnnotationValues, field.value));
+  }
+}
+
+const std::pair<uint32_t, uint8_t>& PerfettoTables::column_of(std::string_view key) const {
+  static constexpr std::pair<uint32_t, uint8_t> kNone{kNoTable, 0};
+  // No column has a long name.
+  if (key.size() > PerfettoTexts::kShortText || key.find('.') == key.npos) return kNone;
+  const auto found = columns_.find(std::string(key));
+  return found == columns_.end() ? kNone : found->second;
+}
+
+bool PerfettoTables::exported_row(const PerfettoTarget& to, const PerfettoEvent& event, uint32_t location, int64_t ns) {
+  TableRow row;
+  uint32_t table = kNoTable;
+  for (const std::string_view annotation : event.annotations) {
+    const auto& [in, column] = column_of(texts_.key_of(to.sequence, annotation));
+    if (in == kNoTable || schema_.layouts()[in].of_spans || (table != kNoTable && in != table)) return false;
+    if (table == kNoTable) row.start(table = in);
+    if (column != kNewRow) cell(to, row, column, annotation);
+  }
+  if (table == kNoTable) return false;
+  const auto& columns = schema_.layouts()[table].columns;
+  for (size_t i = 0; i < columns.size(); i++)
+    if (columns[i].name == "time_ns") row.set(i, ns);
+  to.out.row(location, row);
+  return true;
+}
+
+void PerfettoTables::mark(const PerfettoTarget& to, const PerfettoEvent& e, uint32_t location, int64_t ns) {
+  if (exported_row(to, e, location, ns)) return;
+  TableRow row;
+  row.start(marks_);
+  row.set(schema_.column(marks_, "time_ns"), ns);
+  row.set(schema_.column(marks_, "name"), texts_.name_text(to, e));
+  row.set(schema_.column(marks_, "category"), texts_.category_text(to, e));
+  std::string arguments, whole;
+  for (const std::string_view annotation : e.annotations) {
+    const std::string_view key = texts_.key_of(to.sequence, annotation);
+    if (key == kFlowKey) continue;
+    if (key == kArgumentsKey) {
+      texts_.append_value(to.sequence, whole, annotation);
+      continue;
+    }
+    arguments += arguments.empty() ? '{' : ',';
+    json::append_text(arguments, texts_.copied(key));
+    arguments += ':';
+    texts_.append_value(to.sequence, arguments, annotation);
+  }
+  for (const auto& [key, value] : e.said) {
+    arguments += arguments.empty() ? '{' : ',';
+    json::append_text(arguments, key);
+    arguments += ':', arguments += value;
+  }
+  if (!arguments.empty()) whole = arguments + '}';
+  if (!whole.empty()) row.set(schema_.column(marks_, "arguments"), to.out.text(whole));
+  to.out.row(location, row);
+}
+
+bool PerfettoTables::flows(const PerfettoTarget& to, const PerfettoEvent& e, uint32_t location, int64_t ns) {
+  if (e.flows.empty() && e.ends.empty()) return false;
+  using Text = std::optional<uint32_t>;
+  const auto add = [&](const uint64_t* id, Text phase, Text flow_name, Text of, Text category) {
+    TableRow row;
+    const auto set = [&](const char* column, Text value) {
+      if (value) row.set(schema_.column(flows_, column), *value);
+    };
+    row.start(flows_);
+    row.set(schema_.column(flows_, "time_ns"), ns);
+    if (id) row.set(schema_.column(flows_, "flow"), int64_t(*id));
+    set("flow_name", flow_name), set("phase", phase), set("name", of), set("category", category);
+    to.out.row(location, row);
+  };
+  const auto said = [&](std::optional<std::string_view> part) { return part ? Text(to.out.text(*part)) : Text(); };
+  bool exported = false, only = false;
+  for (const std::string_view annotation : e.annotations) {
+    if (texts_.key_of(to.sequence, annotation) != kFlowKey) continue;
+    // phase, flow, its name, name, category; a sixth where the event is there for it alone.
+    const std::vector<std::optional<std::string_view>> parts = PerfettoTexts::texts_in(annotation);
+    if (parts.size() < 5) continue;
+    only |= parts.size() > 5, exported = true;
+    const bool has_number = parts[1] && !parts[1]->empty();
+    const auto id = has_number ? uint64_t(strtoll(std::string(*parts[1]).c_str(), nullptr, 10)) : 0;
+    add(has_number ? &id : nullptr, said(parts[0]), said(parts[2]), said(parts[3]), said(parts[4]));
+  }
+  if (exported) return only;
+  const Text of = texts_.name_text(to, e), category = texts_.category_text(to, e);
+  for (const uint64_t id : e.flows) {
+    const bool is_new = begun_.size() < kMostFlows ? begun_.insert(id).second : !begun_.count(id);
+    add(&id, to.out.text(is_new ? "s" : "t"), {}, of, category);
+  }
+  for (const uint64_t id : e.ends) {
+    begun_.erase(id);
+    add(&id, to.out.text("f"), {}, of, category);
+  }
+  return false;
+}
+
+}  // namespace strobe

@@ -1,0 +1,441 @@
+#include "kernels/reading/process_file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+
+#include "core/spans/location_builder.h"
+#include "kernels/reading/open_file.h"
+#include "kernels/reading/ring_recovery.h"
+#include "kernels/reading/table_chunks.h"
+
+namespace strobe {
+
+void ProcessFile::map(const std::string& blocks_path) {
+  OpenFile file(blocks_path, O_RDONLY);
+  if (map_) munmap(map_, map_bytes_);
+  map_ = nullptr, map_bytes_ = 0;
+  state_ = {file.bytes, file.changed_ns};
+  if (file.bytes == 0) return;
+  void* map = mmap(nullptr, file.bytes, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), blocks_path);
+  map_ = map, map_bytes_ = file.bytes;
+}
+
+// A process that still runs goes on writing while it is read: snapshots and blocks belong together if no snapshot came
+// in between.
+std::vector<Snapshot> ProcessFile::map_with_snapshots(const std::string& blocks_path) {
+  const std::string path = beside(blocks_path, ".statistics");
+  auto newest = [](const std::vector<Snapshot>& snapshots) { return snapshots.empty() ? 0 : snapshots[0].sequence; };
+  std::vector<Snapshot> before = read_snapshots(path);
+  for (int attempt = 0; attempt < 20; attempt++) {
+    map(blocks_path);
+    std::vector<Snapshot> after = read_snapshots(path);
+    if (newest(after) == newest(before)) break;
+    before = std::move(after);
+  }
+  return before;
+}
+
+// What other tools wrote may be in any order.
+static void in_order_of_time(Metric& metric) {
+  auto& times = metric.time_ns;
+  if (std::is_sorted(times.begin(), times.end())) return;
+  std::vector<size_t> order(times.size());
+  for (size_t i = 0; i < order.size(); i++) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times[a] < times[b]; });
+  std::vector<int64_t> sorted_times;
+  std::vector<double> sorted_values;
+  for (size_t i : order) sorted_times.push_back(times[i]), sorted_values.push_back(metric.value[i]);
+  metric.time_ns = std::move(sorted_times), metric.value = std::move(sorted_values);
+}
+
+ProcessFile::ProcessFile(const std::string& blocks_path, const std::string& rings_path) {
+  std::vector<Snapshot> snapshots;
+  if (rings_path.empty())
+    map(blocks_path);
+  else
+    snapshots = map_with_snapshots(blocks_path);
+  std::string_view bytes(static_cast<const char*>(map_), map_bytes_);
+  ChunkHeader first{};
+  if (!bytes.empty())
+    memcpy(static_cast<void*>(&first), bytes.data(), bytes.size() < sizeof first ? bytes.size() : sizeof first);
+  if (bytes.size() >= 4 && first.magic != kChunkMagic)
+    throw std::runtime_error(blocks_path + " is no strobe block file: it does not begin with SRBK (byte offset 0)");
+  if (bytes.size() >= sizeof first && first.version != kFormatVersion)
+    throw std::runtime_error(blocks_path + " has format version " + std::to_string(first.version) +
+                             ", this strobe reads version " + std::to_string(kFormatVersion));
+  sound_bytes_ = bytes.size();
+  index_path_ = beside(blocks_path, ".index");
+  still_written_ = !rings_path.empty();
+  indexed_ = !still_written_ && read_index();
+  if (!indexed_) {
+    read_chunks(bytes, true);
+    for (auto& [id, location] : locations) location.ends.sort();
+  }
+  if (!rings_path.empty() && !ended()) {
+    recover_statistics(snapshots);
+    recover(blocks_path, rings_path);
+  }
+  for (auto& [id, location] : locations)
+    if (location.last_ns > last_ns) last_ns = location.last_ns;
+  for (auto& [id, metric] : metrics) in_order_of_time(metric);
+}
+
+ProcessFile::~ProcessFile() {
+  if (map_) munmap(map_, map_bytes_);
+}
+
+void ProcessFile::read_chunks(std::string_view bytes, bool of_file) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    ChunkHeader header;
+    size_t left = bytes.size() - at;
+    bool sound = left >= sizeof header;
+    if (sound) {
+      memcpy(static_cast<void*>(&header), bytes.data() + at, sizeof header);
+      sound = sound_header(header) && header.payload_bytes <= left - sizeof header;
+    }
+    if (sound) {
+      std::string_view payload = bytes.substr(at + sizeof header, header.payload_bytes);
+      at += sizeof header + header.payload_bytes;
+      if (crc32c(payload.data(), payload.size()) == header.crc_payload) {
+        if (of_file && header.kind != kSpansChunk && header.kind != kTableChunk)
+          others_.push_back(uint64_t(payload.data() - bytes.data()) - sizeof header);
+        if (of_file && still_written_ && header.kind == kTableChunk)
+          note_trailer(header, payload, size_t(payload.data() - bytes.data()) - sizeof header);
+        read_chunk(header, payload);
+      } else {
+        chunks_damaged++;
+        bytes_lost += sizeof header + header.payload_bytes;
+      }
+      continue;
+    }
+    // Torn or damaged: go on at the next sound header, if there is one.
+    size_t next = at + 1;
+    for (;; next++) {
+      next = bytes.find("SRBK", next);
+      if (next == bytes.npos || bytes.size() - next < sizeof header) {
+        next = bytes.size();
+        break;
+      }
+      memcpy(static_cast<void*>(&header), bytes.data() + next, sizeof header);
+      if (sound_header(header)) break;
+    }
+    if (of_file) {
+      bytes_lost += next - at, chunks_damaged++;
+      if (next == bytes.size()) sound_bytes_ = at, torn_bytes_ = next - at;
+    }
+    at = next;
+  }
+}
+
+void ProcessFile::read_chunk(const ChunkHeader& header, std::string_view payload) {
+  Cursor c{payload.data(), payload.data() + payload.size()};
+  switch (header.kind) {
+    case kProcessChunk:
+      process_json.emplace_back(payload);
+      break;
+    case kEndChunk:
+      end_json.emplace_back(payload);
+      break;
+    case kNoteChunk:
+      note_json.emplace_back(payload);
+      break;
+    case kRegionsChunk:
+      for (uint32_t i = 0; i < header.count; i++) {
+        Region r;
+        r.id = c.u32(), r.paradigm = c.u8(), r.role = c.u8(), r.line = c.u32();
+        r.name = c.text(), r.file = c.text(), r.module = c.text();
+        if (!c.ok) break;
+        regions.push_back(std::move(r));
+      }
+      break;
+    case kLocationChunk: {
+      Location& location = locations[header.location];
+      location.id = header.location;
+      location.thread_id = c.u64();
+      location.kind = c.u8();
+      location.name = c.text();
+      if (c.at < c.end) location.device = int64_t(c.u64());
+      break;
+    }
+    case kPathsChunk:
+      // Paths of a damaged chunk are lost; those after it keep their numbers.
+      while (path_parent.size() < header.location && path_parent.size() < PathTable::kLimit) {
+        path_parent.push_back(kNoPath);
+        path_region.push_back(0);
+        path_depth.push_back(0);
+      }
+      for (uint32_t i = 0; i < header.count; i++) {
+        uint32_t parent = c.u32(), region = c.u32();
+        if (!c.ok) break;
+        path_parent.push_back(parent);
+        path_region.push_back(region);
+        path_depth.push_back(parent < path_depth.size() ? uint16_t(path_depth[parent] + (path_depth[parent] < 65535))
+                                                        : 0);
+      }
+      break;
+    case kSpansChunk: {
+      SpansView view;
+      if (!view_spans(payload, header.count, view)) {
+        chunks_damaged++;
+        break;
+      }
+      Location& location = locations[header.location];
+      location.id = header.location;
+      for (const Close& close : view.closes) location.ends.add(close.row, close.end_ns);
+      if (location.blocks.empty()) location.first_ns = view.header.first_ns;
+      location.blocks.push_back(
+          {payload, header.count, view.header.first_row, view.header.first_ns, view.header.last_ns});
+      location.spans = view.header.first_row + header.count;
+      location.last_ns = view.header.last_ns;
+      ring_positions_[header.location] = {view.header.ring_position, view.header.ring_epoch};
+      break;
+    }
+    case kMetricChunk: {
+      Metric& metric = metrics[header.location];
+      metric.id = header.location;
+      metric.name = c.text(), metric.unit = c.text(), metric.location = c.u32();
+      break;
+    }
+    case kSamplesChunk:
+      for (uint32_t i = 0; i < header.count; i++) {
+        uint32_t id = c.u32();
+        int64_t time = int64_t(c.u64());
+        uint64_t bits = c.u64();
+        if (!c.ok) break;
+        double value;
+        memcpy(&value, &bits, 8);
+        Metric& metric = metrics[id];
+        // A process killed between the write and the reset of the staging area leaves its samples twice.
+        if (header.location != kSamplesAsTheyAre && !metric.time_ns.empty() && metric.time_ns.back() >= time) continue;
+        metric.time_ns.push_back(time);
+        metric.value.push_back(value);
+        if (time > last_ns) last_ns = time;
+      }
+      break;
+    case kLoopsChunk:
+      if (!structure::decode_loops(payload, header.count, loops)) chunks_damaged++;
+      break;
+    case kClassesChunk:
+      if (!structure::decode_classes(payload, header.location, header.count, classes)) chunks_damaged++;
+      break;
+    case kIterationsChunk:
+      if (!structure::decode_iterations(payload, header.location, header.count, iterations, next_iteration_))
+        chunks_damaged++;
+      break;
+    case kStatisticsChunk:
+      if (!decode_statistics(payload, header.count, statistics)) chunks_damaged++;
+      break;
+    case kTextsChunk:
+      if (size_t(header.location) + header.count > map_bytes_ / 4) break;  // a text has four bytes at least
+      if (texts.size() < size_t(header.location) + header.count) texts.resize(size_t(header.location) + header.count);
+      for (uint32_t i = 0; i < header.count && c.ok; i++) {
+        const size_t n = c.u32();
+        if (!c.ok || size_t(c.end - c.at) < n || size_t(header.location) + i >= texts.size()) break;
+        texts[size_t(header.location) + i] = {c.at, n};
+        c.at += n;
+      }
+      break;
+    case kTableChunk: {
+      std::string_view name;
+      if (header.count <= 1u << 24 && table_name(payload, name))
+        tables[std::string(name)].push_back({header.location, header.count, payload});
+      else
+        chunks_damaged++;
+      break;
+    }
+    case kGraphChunk:
+      graphs[header.location] = payload;
+      break;
+    default:
+      break;  // a kind of a later version: skipped, as the format says
+  }
+}
+
+// What was folded is in the newest snapshot whose position the blocks of the location reach: the blocks were written
+// after it. What came later is replayed from the ring. Of a thread that had ended it may be in the file already.
+void ProcessFile::recover_statistics(const std::vector<Snapshot>& snapshots) {
+  auto newest_for = [&](uint32_t location) -> const Snapshot* {
+    const auto known = ring_positions_.find(location);
+    const uint64_t reached = known == ring_positions_.end() ? 0 : known->second.records;
+    for (const Snapshot& s : snapshots) {
+      const auto folded = s.folded_until.find(location);
+      if (folded == s.folded_until.end() || folded->second <= reached) return &s;
+    }
+    return nullptr;
+  };
+  std::set<uint32_t> in_file;
+  for (size_t i = 0; i < statistics.size(); i++) in_file.insert(statistics.key(i).location);
+  const auto counts = [&](uint32_t location, const Snapshot& snapshot) {
+    return !in_file.count(location) && newest_for(location) == &snapshot;
+  };
+  for (const Snapshot& snapshot : snapshots) {
+    const bool of_main = newest_for(snapshot.main_location) == &snapshot;
+    StatisticsTable table;
+    std::string_view bytes = snapshot.chunks;
+    ChunkHeader header;
+    while (bytes.size() >= sizeof header) {
+      memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
+      if (!sound_header(header) || header.payload_bytes > bytes.size() - sizeof header) break;
+      const std::string_view payload = bytes.substr(sizeof header, header.payload_bytes);
+      if (header.kind == kStatisticsChunk) {
+        if (!decode_statistics(payload, header.count, table)) chunks_damaged++;
+      } else if (of_main || (header.kind == kClassesChunk && &snapshot == &snapshots[0])) {
+        recovered_chunks_ += bytes.substr(0, sizeof header + header.payload_bytes);
+      }
+      bytes.remove_prefix(sizeof header + header.payload_bytes);
+    }
+    uint32_t count = 0;
+    const std::string rows =
+        encode_statistics(table, [&](uint32_t location) { return counts(location, snapshot); }, count);
+    if (count) append_chunk(recovered_chunks_, kStatisticsChunk, 0, count, rows);
+  }
+}
+
+void ProcessFile::note_trailer(const ChunkHeader& header, std::string_view payload, size_t offset) {
+  RowTrailer trailer;
+  std::string_view name;
+  if (payload.size() < sizeof trailer || !table_name(payload, name)) return;
+  memcpy(&trailer, payload.data() + payload.size() - sizeof trailer, sizeof trailer);
+  if (trailer.magic == kRowTrailerMagic) row_chunks_.push_back({trailer, header.location, offset, std::string(name)});
+}
+
+// Rows that were written down while their block was not: the kill cut the write between them, at the end of the file.
+// They are still in the ring, and so are their spans.
+void ProcessFile::drop_torn_rows() {
+  while (!row_chunks_.empty()) {
+    const RowChunk& chunk = row_chunks_.back();
+    const auto known = ring_positions_.find(chunk.trailer.ring_location);
+    const uint64_t reached = known == ring_positions_.end() ? 0 : known->second.records;
+    if (chunk.trailer.span_position <= reached) return;
+    tables[chunk.table].pop_back();
+    if (tables[chunk.table].empty()) tables.erase(chunk.table);
+    sound_bytes_ = std::min(sound_bytes_, chunk.offset);
+    row_chunks_.pop_back();
+  }
+}
+
+void ProcessFile::recover(const std::string& blocks_path, const std::string& rings_path) {
+  OpenFile file(rings_path, O_RDONLY);
+  if (file.bytes < kRingsHeaderBytes) return;
+  void* map = mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, file.fd, 0);
+  if (map == MAP_FAILED) throw std::system_error(errno, std::generic_category(), rings_path);
+  if (static_cast<const RingsHeader*>(map)->magic == kRingsMagic) {
+    drop_torn_rows();
+    RingRecovery::RowsWritten rows_written;
+    for (const RowChunk& chunk : row_chunks_) {
+      uint64_t& until = rows_written[{chunk.trailer.ring_location, chunk.trailer.kind, chunk.location}];
+      until = std::max(until, chunk.trailer.row_position);
+    }
+    RingRecovery recovery(*this, {static_cast<const char*>(map), file.bytes}, ring_positions_, rows_written,
+                          recovered_chunks_);
+    recovery.run(is_held(blocks_path) ? std::string() : beside(blocks_path, ".gpu"));
+    recovered_records = recovery.records();
+    // A kill can cut a write between two pages. What that chunk was to hold is still in the rings: nothing is lost.
+    if (!recovery.overwritten() && torn_bytes_) bytes_lost -= torn_bytes_, chunks_damaged--;
+  }
+  munmap(map, file.bytes);
+  read_chunks(recovered_chunks_, false);
+  if (const uint64_t count = statistics.short_spans()) counters["short_spans"] = count;
+  for (auto& [id, location] : locations) location.ends.sort();
+}
+
+// Of a chunk of the file; those that an index names are checked when they are read.
+bool ProcessFile::whole(std::string_view payload) const {
+  if (!indexed_) return true;
+  ChunkHeader header;
+  memcpy(static_cast<void*>(&header), payload.data() - sizeof header, sizeof header);
+  if (sound_header(header) && header.payload_bytes == payload.size() &&
+      crc32c(payload.data(), payload.size()) == header.crc_payload)
+    return true;
+  damaged_later_++;
+  return false;
+}
+
+bool ProcessFile::view(const Block& block, SpansView& out) const {
+  if (!whole(block.payload) || !view_spans(block.payload, block.count, out)) return false;
+  if (!clock_.empty())
+    for (OpenSpan& open : out.carry) open.start_ns = clock_.at(open.start_ns);
+  return true;
+}
+
+bool ProcessFile::decode(const SpansView& view, uint32_t count, SpanColumns& out) const {
+  if (!decode_spans(view, count, out)) return false;
+  if (clock_.empty()) return true;
+  for (size_t i = 0; i < out.start_ns.size(); i++) {
+    const int64_t start = out.start_ns[i];
+    out.start_ns[i] = clock_.at(start);
+    if (out.duration_ns[i] != kOpen) out.duration_ns[i] = clock_.at(start + out.duration_ns[i]) - out.start_ns[i];
+  }
+  return true;
+}
+
+void ProcessFile::use_clock(ClockMap clock) {
+  clock_ = std::move(clock);
+  const auto move = [&](int64_t& ns) { ns = clock_.at(ns); };
+  for (auto& [id, location] : locations) {
+    if (!location.blocks.empty()) move(location.first_ns), move(location.last_ns);
+    for (Block& block : location.blocks) move(block.first_ns), move(block.last_ns);
+    location.ends.move(move);
+  }
+  for (auto& [id, metric] : metrics)
+    for (int64_t& ns : metric.time_ns) move(ns);
+  for (structure::LoopRecord& loop : loops) {
+    move(loop.accepted_ns);
+    if (loop.ended_ns >= 0) move(loop.ended_ns);
+  }
+  for (structure::IterationRecord& each : iterations) {
+    const int64_t end = clock_.at(each.start_ns + each.duration_ns);
+    move(each.start_ns), move(each.detail_ns);
+    // The parts add up to the duration: what the clocks differ by goes to the longest.
+    int64_t& longest = *std::max_element(std::begin(each.parts_ns), std::end(each.parts_ns));
+    longest += end - each.start_ns - each.duration_ns;
+    each.duration_ns = end - each.start_ns;
+  }
+  move(last_ns);
+}
+
+uint64_t ProcessFile::spans_before(int64_t ns) const {
+  uint64_t spans = 0;
+  for (const auto& [id, location] : locations) {
+    const auto at = std::lower_bound(location.blocks.begin(), location.blocks.end(), ns,
+                                     [](const Block& block, int64_t time) { return block.first_ns < time; });
+    if (at != location.blocks.begin()) spans += std::prev(at)->first_row + std::prev(at)->count;
+  }
+  return spans;
+}
+
+void ProcessFile::spans(uint32_t location, int64_t start_ns, int64_t end_ns, Spans& out) const {
+  std::vector<size_t> at_depth;  // index of the open span at each depth
+  each(location, start_ns, end_ns, [&](uint64_t row, int64_t start, int64_t end, uint32_t path, bool complete) {
+    size_t depth = path_depth[path], index = out.row.size();
+    int64_t parent = -1;
+    if (depth > 0 && depth <= at_depth.size()) {
+      size_t p = at_depth[depth - 1];
+      // The enclosing span may lie outside the window only if its block was damaged.
+      if (path_parent[path] == out.path[p] && out.start_ns[p] + out.duration_ns[p] >= start) {
+        parent = out.row[p];
+        out.self_ns[p] -= end - start;
+      }
+    }
+    at_depth.resize(depth + 1, 0);
+    at_depth[depth] = index;
+    out.row.push_back(int64_t(row));
+    out.start_ns.push_back(start);
+    out.duration_ns.push_back(end - start);
+    out.parent.push_back(parent);
+    out.self_ns.push_back(end - start);
+    out.path.push_back(path);
+    out.complete.push_back(complete);
+  });
+}
+
+}  // namespace strobe

@@ -1,0 +1,48 @@
+#include "kernels/reading/recover_process.h"
+
+#include "core/format/json_text.h"
+#include "kernels/reading/open_file.h"
+#include "kernels/reading/process_file.h"
+
+namespace strobe {
+
+uint64_t recover_process(const std::string& blocks_path, const std::string& rings_path) {
+  uint64_t records = 0;
+  if (ProcessFile file(blocks_path, rings_path); !file.ended()) {
+    records = file.recovered_records;
+    std::string chunks = file.recovered_chunks();
+    std::string json = "{\"end_state\": \"lost\", \"exit_code\": -1, \"ended_ns\": " + std::to_string(file.last_ns) +
+                       ", \"counters\": {\"records_recovered\": " + std::to_string(records);
+    for (const auto& [name, value] : file.counters) json += ", \"" + name + "\": " + std::to_string(value);
+    json += '}';
+    if (!file.failure.empty()) {
+      json += ", \"failure\": ";
+      append_json_text(json, file.failure);
+      json += ", \"failed_ns\": " + std::to_string(file.failed_ns);
+    }
+    append_chunk(chunks, kEndChunk, 0, 1, json + "}");
+    OpenFile out(blocks_path, O_WRONLY | O_APPEND);
+    // Left there, the header of a torn chunk would claim what is appended as its own.
+    if (file.sound_bytes() < out.bytes && ftruncate(out.fd, off_t(file.sound_bytes())) != 0)
+      throw std::system_error(errno, std::generic_category(), blocks_path);
+    out.bytes = file.sound_bytes();
+    size_t done = 0;
+    while (done < chunks.size()) {
+      ssize_t n = write(out.fd, chunks.data() + done, chunks.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) {
+        int error = n < 0 ? errno : ENOSPC;
+        if (ftruncate(out.fd, off_t(out.bytes)) != 0) {
+        }  // the checksum cuts a torn chunk
+        throw std::system_error(error, std::generic_category(), blocks_path);
+      }
+      done += size_t(n);
+    }
+  }
+  unlink(beside(blocks_path, ".statistics").c_str());
+  unlink(beside(blocks_path, ".gpu").c_str());
+  unlink(rings_path.c_str());
+  return records;
+}
+
+}  // namespace strobe

@@ -1,0 +1,29 @@
+// table_chunks.h - attributes that only some spans have, and rows that are no spans, read from their chunks. What
+// writes them: core/format/table_columns.h.
+#pragma once
+#include <stdint.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/format/table_columns.h"
+
+namespace strobe {
+
+// A table of a process as its chunks hold it, put together.
+struct Table {
+  struct Column {
+    CellType type;
+    std::vector<int64_t> value;  // integers; bits of reals; numbers of texts
+    std::vector<uint8_t> valid;
+  };
+  std::vector<uint32_t> location;
+  std::vector<int64_t> row;  // of the span; -1 in tables whose rows are no spans
+  std::vector<std::pair<std::string, Column>> columns;
+};
+
+bool table_name(std::string_view payload, std::string_view& name);
+// Appends the rows of one chunk; columns that the table has not get nulls, new ones are added. False: damaged.
+bool decode_table(std::string_view payload, uint32_t location, uint32_t count, Table& out);
+
+}  // namespace strobe

@@ -1,0 +1,286 @@
+// format_bindings.cpp - the doors to the decoders of other tools' files, and to what formats written in Python import
+// with.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "formats/chrome/chrome.h"
+#include "formats/importing/imported_process.h"
+#include "formats/otf2/otf2.h"
+#include "formats/perfetto/perfetto.h"
+#include "formats/xplane.h"
+#include "python/bindings/errors.h"
+#include "vendor/zstd/zstd.h"
+
+namespace nb = nanobind;
+using namespace strobe;
+
+namespace {
+
+using Whole = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ids = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Reals = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Columns of one side table for a batch of rows: (column, values, valid or None). Reals come as their bits.
+struct BatchTable {
+  uint32_t table;
+  struct Column {
+    size_t number;
+    Whole values;
+    std::optional<Flags> valid;
+  };
+  std::vector<Column> columns;
+  BatchTable(uint32_t number, nb::handle given, size_t rows) : table(number) {
+    for (nb::handle each : given) {
+      auto tuple = nb::cast<nb::tuple>(each);
+      Column column{nb::cast<size_t>(tuple[0]), nb::cast<Whole>(tuple[1]), std::nullopt};
+      if (!tuple[2].is_none()) column.valid = nb::cast<Flags>(tuple[2]);
+      if (column.number >= kMaxColumns || column.values.shape(0) != rows ||
+          (column.valid && column.valid->shape(0) != rows))
+        throw nb::value_error("every column of a batch has one value a row");
+      columns.push_back(std::move(column));
+    }
+  }
+  bool fill(TableRow& row, size_t i) const {
+    row.start(table);
+    for (const Column& each : columns)
+      if (!each.valid || each.valid->data()[i]) row.set(each.number, each.values.data()[i]);
+    return !row.empty();
+  }
+};
+
+// zstd as a stream; the frames may follow each other.
+class ZstdStream {
+ public:
+  ZstdStream() : context_(ZSTD_createDCtx()) {}
+  ~ZstdStream() { ZSTD_freeDCtx(context_); }
+  ZstdStream(const ZstdStream&) = delete;
+  nb::tuple decompress(nb::bytes packed, size_t most) {
+    std::string out(most, '\0');
+    ZSTD_inBuffer in{packed.c_str(), packed.size(), 0};
+    ZSTD_outBuffer to{out.data(), out.size(), 0};
+    size_t left;
+    {
+      nb::gil_scoped_release release;
+      do left = ZSTD_decompressStream(context_, &to, &in);
+      while (!ZSTD_isError(left) && in.pos < in.size && to.pos < to.size);
+    }
+    if (ZSTD_isError(left)) throw nb::value_error(ZSTD_getErrorName(left));
+    return nb::make_tuple(nb::bytes(out.data(), to.pos), nb::bytes(packed.c_str() + in.pos, in.size - in.pos));
+  }
+
+ private:
+  ZSTD_DCtx* context_;
+};
+
+}  // namespace
+
+void register_formats(nb::module_& m) {
+  m.def("crc32c", [](nb::bytes bytes) { return crc32c(bytes.c_str(), bytes.size()); });
+  nb::class_<ZstdStream>(m, "ZstdStream")
+      .def(nb::init<>())
+      .def("decompress", &ZstdStream::decompress, nb::arg("packed"), nb::arg("most"));
+  nb::class_<ImportTotals>(m, "ImportTotals")
+      .def(nb::init<std::string>(), nb::arg("folder"))
+      .def_prop_ro("span_count", &ImportTotals::spans)
+      .def("regions", [](const ImportTotals& self) {
+        nb::list out;
+        for (const auto& each : self.regions())
+          out.append(
+              nb::make_tuple(nb::bytes(each.name.data(), each.name.size()), each.role, each.count, each.total_ns));
+        return out;
+      });
+  nb::class_<ImportedProcess>(m, "ImportedProcess")
+      .def(
+          "__init__",
+          [](ImportedProcess* self, const std::string& path, size_t buffer_bytes) {
+            translated([&] { new (self) ImportedProcess(path, buffer_bytes); });
+          },
+          nb::arg("blocks_path"), nb::arg("buffer_bytes"))
+      .def(
+          "region",
+          [](ImportedProcess& self, std::string_view name, uint8_t paradigm, uint8_t role, std::string_view file,
+             uint32_t line, std::string_view module) { return self.region(name, paradigm, role, file, line, module); },
+          nb::arg("name"), nb::arg("paradigm"), nb::arg("role"), nb::arg("file") = "", nb::arg("line") = 0,
+          nb::arg("module") = "")
+      .def(
+          "location",
+          [](ImportedProcess& self, std::string_view name, uint64_t thread_id, uint8_t kind, int64_t device) {
+            return self.location(name, thread_id, LocationKind(kind), device);
+          },
+          nb::arg("name"), nb::arg("thread_id"), nb::arg("kind") = 0, nb::arg("device") = -1)
+      .def("text", [](ImportedProcess& self, std::string_view value) { return self.text(value); })
+      .def(
+          "table",
+          [](ImportedProcess& self, const std::string& name,
+             const std::vector<std::tuple<std::string, uint8_t>>& columns, bool of_spans) {
+            TableLayout layout{name, {}, of_spans};
+            for (const auto& [column, type] : columns) layout.columns.push_back({column, CellType(type)});
+            return self.table(std::move(layout));
+          },
+          nb::arg("name"), nb::arg("columns"), nb::arg("of_spans"))
+      .def(
+          "metric",
+          [](ImportedProcess& self, std::string_view name, std::string_view unit, uint32_t location) {
+            return self.metric(name, unit, location);
+          },
+          nb::arg("name"), nb::arg("unit") = "", nb::arg("location") = 0xFFFFFFFF)
+      .def("samples",
+           [](ImportedProcess& self, uint32_t metric, Whole time_ns, Reals value) {
+             if (time_ns.shape(0) != value.shape(0)) throw nb::value_error("one value for every time");
+             for (size_t i = 0; i < time_ns.shape(0); i++) self.sample(metric, time_ns.data()[i], value.data()[i]);
+           })
+      .def(
+          "spans",
+          [](ImportedProcess& self, Ids location, Whole start_ns, Whole duration_ns, Ids region, nb::list tables,
+             std::optional<Flags> cut) {
+            const size_t n = location.shape(0);
+            if (start_ns.shape(0) != n || duration_ns.shape(0) != n || region.shape(0) != n ||
+                (cut && cut->shape(0) != n))
+              throw nb::value_error("every column of a batch has one value a row");
+            std::vector<BatchTable> batches;
+            for (nb::handle each : tables) {
+              auto pair = nb::cast<nb::tuple>(each);
+              batches.emplace_back(nb::cast<uint32_t>(pair[0]), pair[1], n);
+            }
+            translated([&] {
+              TableRow row;
+              for (size_t i = 0; i < n; i++) {
+                for (const BatchTable& batch : batches)
+                  if (batch.fill(row, i)) self.attribute(row);
+                if (cut && cut->data()[i]) self.next_is_cut();
+                self.span(location.data()[i], start_ns.data()[i], duration_ns.data()[i], region.data()[i]);
+              }
+            });
+          },
+          nb::arg("location"), nb::arg("start_ns"), nb::arg("duration_ns"), nb::arg("region"),
+          nb::arg("tables") = nb::list(), nb::arg("cut") = nb::none())
+      .def("rows",
+           [](ImportedProcess& self, uint32_t table, Ids location, nb::list columns) {
+             const size_t n = location.shape(0);
+             BatchTable batch(table, columns, n);
+             translated([&] {
+               TableRow row;
+               for (size_t i = 0; i < n; i++)
+                 if (batch.fill(row, i)) self.row(location.data()[i], row);
+             });
+           })
+      .def("path", [](ImportedProcess& self, uint32_t parent, uint32_t region) { return self.path(parent, region); })
+      .def(
+          "totals",
+          [](ImportedProcess& self, uint32_t location, uint32_t path, uint64_t count, int64_t total_ns, int64_t own_ns,
+             std::optional<int64_t> min_ns, std::optional<int64_t> max_ns) {
+            SpanTotals t;
+            t.count = count, t.total_ns = total_ns, t.own_ns = own_ns;
+            // Profiles without extremes: the mean stands for both.
+            const int64_t mean = count ? total_ns / int64_t(count) : 0;
+            t.min_ns = min_ns.value_or(mean), t.max_ns = max_ns.value_or(mean);
+            translated([&] { self.totals(location, path, t); });
+          },
+          nb::arg("location"), nb::arg("path"), nb::arg("count"), nb::arg("total_ns"), nb::arg("own_ns"),
+          nb::arg("min_ns") = nb::none(), nb::arg("max_ns") = nb::none())
+      .def("count", &ImportedProcess::count, nb::arg("what"), nb::arg("n") = 1)
+      .def_prop_ro("first_ns", &ImportedProcess::first_ns)
+      .def_prop_ro("last_ns", &ImportedProcess::last_ns)
+      .def_prop_ro("span_count", &ImportedProcess::spans)
+      .def(
+          "finish",
+          [](ImportedProcess& self, int64_t pid, int64_t parent_pid, const std::string& description_json,
+             const std::string& note_json, const std::string& end_state) {
+            translated([&] { self.finish({pid, parent_pid, description_json, note_json}, end_state); });
+          },
+          nb::arg("pid"), nb::arg("parent_pid") = 0, nb::arg("description_json") = "{}", nb::arg("note_json") = "",
+          nb::arg("end_state") = "closed");
+  nb::class_<ChromeReader>(m, "ChromeReader")
+      .def(
+          "__init__",
+          [](ChromeReader* self, std::string folder, uint32_t first_number, size_t buffer_bytes) {
+            translated([&] { new (self) ChromeReader(std::move(folder), first_number, buffer_bytes); });
+          },
+          nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"))
+      .def("feed",
+           [](ChromeReader& self, nb::bytes bytes) {
+             translated([&, text = std::string_view(bytes.c_str(), bytes.size())] { self.feed(text); });
+           })
+      .def("finish", [](ChromeReader& self, const std::string& source) {
+        translated([&] { self.finish(source); });
+        return nb::bytes(self.report().data(), self.report().size());
+      });
+  nb::class_<PerfettoReader>(m, "PerfettoReader")
+      .def(
+          "__init__",
+          [](PerfettoReader* self, std::string folder, uint32_t first_number, size_t buffer_bytes,
+             std::vector<std::string> paradigms, std::vector<std::string> roles, nb::callable inflate) {
+            auto unpack = [inflate](uint32_t field, std::string_view packed) {
+              nb::gil_scoped_acquire held;
+              nb::bytes out = nb::cast<nb::bytes>(inflate(field, nb::bytes(packed.data(), packed.size())));
+              return std::string(out.c_str(), out.size());
+            };
+            translated([&] {
+              new (self) PerfettoReader(std::move(folder), first_number, buffer_bytes, std::move(paradigms),
+                                        std::move(roles), std::move(unpack));
+            });
+          },
+          nb::arg("folder"), nb::arg("first_number"), nb::arg("buffer_bytes"), nb::arg("paradigms"), nb::arg("roles"),
+          nb::arg("inflate"))
+      .def("feed",
+           [](PerfettoReader& self, nb::bytes bytes) {
+             translated([&, text = std::string_view(bytes.c_str(), bytes.size())] { self.feed(text); });
+           })
+      .def("finish", [](PerfettoReader& self, const std::string& source) {
+        translated([&] { self.finish(source); });
+        return nb::bytes(self.report().data(), self.report().size());
+      });
+  m.def(
+      "read_xplane",
+      [](nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> file, const std::string& blocks_path,
+         size_t buffer_bytes, const std::string& source) {
+        std::string report;
+        translated([&, bytes = std::string_view(reinterpret_cast<const char*>(file.data()), file.shape(0))] {
+          report = read_xplane(bytes, blocks_path, buffer_bytes, source);
+        });
+        return nb::bytes(report.data(), report.size());
+      },
+      nb::arg("file"), nb::arg("blocks_path"), nb::arg("buffer_bytes"), nb::arg("source"));
+  nb::class_<Otf2Reader>(m, "Otf2Reader")
+      .def(
+          "__init__",
+          [](Otf2Reader* self, std::string folder, size_t buffer_bytes, nb::bytes anchor,
+             std::vector<std::string> paradigms, std::vector<std::string> roles) {
+            translated([&, file = std::string_view(anchor.c_str(), anchor.size())] {
+              new (self) Otf2Reader(std::move(folder), buffer_bytes, file, std::move(paradigms), std::move(roles));
+            });
+          },
+          nb::arg("folder"), nb::arg("buffer_bytes"), nb::arg("anchor"), nb::arg("paradigms"), nb::arg("roles"))
+      .def("definitions",
+           [](Otf2Reader& self, nb::bytes bytes) {
+             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.definitions(file); });
+           })
+      .def("end_definitions", [](Otf2Reader& self) { translated([&] { self.end_definitions(); }); })
+      .def("processes", [](const Otf2Reader& self) { return self.processes(); })
+      .def("begin_process", [](Otf2Reader& self, size_t process,
+                               uint32_t number) { translated([&] { self.begin_process(process, number); }); })
+      .def("begin_location", &Otf2Reader::begin_location)
+      .def("local_definitions",
+           [](Otf2Reader& self, nb::bytes bytes) {
+             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.local_definitions(file); });
+           })
+      .def("events",
+           [](Otf2Reader& self, nb::bytes bytes) {
+             translated([&, file = std::string_view(bytes.c_str(), bytes.size())] { self.events(file); });
+           })
+      .def("end_location", [](Otf2Reader& self) { translated([&] { self.end_location(); }); })
+      .def("end_process",
+           [](Otf2Reader& self, const std::string& source) { translated([&] { self.end_process(source); }); })
+      .def("report", [](const Otf2Reader& self) {
+        const std::string text = self.report();
+        return nb::bytes(text.data(), text.size());
+      });
+}

@@ -1,0 +1,419 @@
+// process_reader.cpp - the reading kernels for Python: definitions as tuples and dicts, spans and pictures as numpy
+// arrays.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <system_error>
+
+#include "kernels/pyramid/window_pixels.h"
+#include "kernels/reading/path_sums.h"
+#include "kernels/reading/process_file.h"
+#include "kernels/reading/recover_process.h"
+#include "kernels/reading/table_chunks.h"
+#include "python/bindings/process_reader.h"
+#include "structure/flow_graph.h"
+#include "structure/region_names.h"
+
+namespace nb = nanobind;
+using namespace strobe;
+
+namespace {
+
+using Times = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+nb::object array(std::vector<T>&& values, size_t rows = 0) {  // rows > 0: a picture of so many rows
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  size_t shape[2] = {rows ? rows : kept->size(), rows ? kept->size() / rows : 1};
+  return nb::ndarray<nb::numpy, T>(kept->data(), rows ? 2 : 1, shape, owner).cast();
+}
+
+template <class T>
+nb::object table_of(std::vector<T>&& values, size_t rows, size_t columns) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T>(kept->data(), {rows, columns}, owner).cast();
+}
+
+template <class Record, class Of>
+nb::object column_of(const std::vector<Record>& records, Of&& of) {
+  std::vector<std::decay_t<decltype(of(records[0]))>> values;
+  values.reserve(records.size());
+  for (const Record& each : records) values.push_back(of(each));
+  return array(std::move(values));
+}
+
+nb::object text(const std::string& bytes) {  // names come from the program: what is no UTF-8 is shown, never an error
+  return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), Py_ssize_t(bytes.size()), "backslashreplace"));
+}
+
+class Reader {
+ public:
+  Reader(const std::string& blocks_path, const std::optional<std::string>& rings_path) {
+    try {
+      nb::gil_scoped_release release;
+      file_ = std::make_shared<ProcessFile>(blocks_path, rings_path.value_or(""));
+    } catch (const std::system_error& e) {
+      raise_os(e);
+    } catch (const std::runtime_error& e) {
+      PyErr_SetString(PyExc_ValueError, e.what());
+      throw nb::python_error();
+    }
+  }
+
+  nb::dict process() const {
+    nb::dict out;
+    nb::list begun, ended, notes;
+    for (const auto& json : file_->process_json) begun.append(text(json));
+    for (const auto& json : file_->end_json) ended.append(text(json));
+    for (const auto& json : file_->note_json) notes.append(text(json));
+    out["process_json"] = begun;
+    out["note_json"] = notes;
+    out["end_json"] = ended;
+    out["last_ns"] = file_->last_ns;
+    out["ring_state"] = file_->ring_state;
+    out["failure"] = text(file_->failure);
+    out["failed_ns"] = file_->failed_ns;
+    return out;
+  }
+
+  nb::dict quality() const {
+    nb::dict out;
+    for (const auto& [name, value] : file_->counters) out[name.c_str()] = value;
+    out["bytes_lost"] = file_->bytes_lost;
+    out["chunks_damaged"] = file_->chunks_damaged + file_->damaged_later();
+    out["records_recovered"] = file_->recovered_records;
+    return out;
+  }
+
+  nb::list regions() const {
+    nb::list out;
+    for (const Region& r : file_->regions)
+      out.append(nb::make_tuple(r.id, text(r.name), r.paradigm, r.role, text(r.file), r.line, text(r.module)));
+    return out;
+  }
+
+  nb::list locations() const {
+    nb::list out;
+    for (const auto& [id, location] : file_->locations) {
+      nb::dict d;
+      d["id"] = id;
+      d["name"] = text(location.name);
+      d["thread_id"] = int64_t(location.thread_id);  // Kineto has negative ones
+      const char* kinds[] = {"thread", "stream", "task"};
+      d["kind"] = kinds[location.kind < 3 ? location.kind : 2];
+      d["device"] = location.device;
+      d["span_count"] = location.spans;
+      d["first_ns"] = location.first_ns;
+      d["last_ns"] = location.last_ns;
+      out.append(d);
+    }
+    return out;
+  }
+
+  nb::dict call_paths() const {
+    nb::dict out;
+    out["parent"] = array(std::vector<uint32_t>(file_->path_parent));
+    out["region"] = array(std::vector<uint32_t>(file_->path_region));
+    out["depth"] = array(std::vector<uint16_t>(file_->path_depth));
+    return out;
+  }
+
+  nb::dict spans(uint32_t location, int64_t start_ns, int64_t end_ns) const {
+    Spans s;
+    {
+      nb::gil_scoped_release release;
+      file_->spans(location, start_ns, end_ns, s);
+    }
+    nb::dict out;
+    out["row"] = array(std::move(s.row));
+    out["start_ns"] = array(std::move(s.start_ns));
+    out["duration_ns"] = array(std::move(s.duration_ns));
+    out["call_path"] = array(std::move(s.path));
+    out["parent"] = array(std::move(s.parent));
+    out["self_ns"] = array(std::move(s.self_ns));
+    out["complete"] = array(std::move(s.complete));
+    return out;
+  }
+
+  // begin_ns, end_ns: of the stretches that are chosen, in order and without overlap; none: everything.
+  nb::dict path_sums(uint32_t location, const std::optional<Times>& begin_ns,
+                     const std::optional<Times>& end_ns) const {
+    std::vector<TimeRange> chosen;
+    if (begin_ns.has_value() != end_ns.has_value() || (begin_ns && begin_ns->shape(0) != end_ns->shape(0)))
+      throw nb::value_error("every stretch has a begin and an end");
+    for (size_t i = 0; begin_ns && i < begin_ns->shape(0); i++)
+      chosen.push_back({begin_ns->data()[i], end_ns->data()[i]});
+    PathSums sums;
+    {
+      nb::gil_scoped_release release;
+      sums = sum_paths(*file_, location, begin_ns ? &chosen : nullptr);
+    }
+    nb::dict out;
+    out["calls"] = array(std::move(sums.calls));
+    out["total_ns"] = array(std::move(sums.total_ns));
+    out["own_ns"] = array(std::move(sums.own_ns));
+    out["min_ns"] = array(std::move(sums.min_ns));
+    out["max_ns"] = array(std::move(sums.max_ns));
+    return out;
+  }
+
+  nb::list metrics() const {
+    nb::list out;
+    for (const auto& [id, metric] : file_->metrics) {
+      nb::dict d;
+      d["name"] = text(metric.name);
+      d["unit"] = text(metric.unit);
+      d["location"] = metric.location == 0xFFFFFFFF ? -1 : int64_t(metric.location);
+      d["time_ns"] = array(std::vector<int64_t>(metric.time_ns));
+      d["value"] = array(std::vector<double>(metric.value));
+      out.append(d);
+    }
+    return out;
+  }
+
+  nb::list loops() const {
+    nb::list out;
+    for (const auto& loop : file_->loops) {
+      nb::dict d;
+      d["loop"] = loop.number;
+      d["kind"] = structure::loop_kind_name(loop.kind);
+      d["name"] = text(loop.name);
+      d["accepted_ns"] = loop.accepted_ns;
+      d["accepted_iteration"] = loop.accepted_iteration;
+      d["ended_ns"] = loop.ended_ns;
+      d["reason"] = text(loop.reason);
+      d["confidence"] = text(loop.confidence);
+      out.append(d);
+    }
+    return out;
+  }
+
+  nb::dict iterations() const {
+    using Record = structure::IterationRecord;
+    auto column = [&](auto&& of) { return column_of(file_->iterations, of); };
+    nb::dict out;
+    out["loop"] = column([](const Record& it) { return it.loop; });
+    out["start_ns"] = column([](const Record& it) { return it.start_ns; });
+    out["duration_ns"] = column([](const Record& it) { return it.duration_ns; });
+    out["events"] = column([](const Record& it) { return it.events; });
+    out["path_hash"] = column([](const Record& it) { return it.path_hash; });
+    out["class_id"] = column([](const Record& it) { return it.class_id; });
+    out["detail"] = column([](const Record& it) { return uint8_t(it.detail); });
+    out["detail_ns"] = column([](const Record& it) { return it.detail_ns; });
+    const char* parts[structure::kParts] = {"data_wait_ns", "forward_ns", "backward_ns", "optimizer_ns", "rest_ns"};
+    for (int i = 0; i < structure::kParts; i++)
+      out[parts[i]] = column([i](const Record& it) { return it.parts_ns[i]; });
+    return out;
+  }
+
+  nb::list classes() const {
+    nb::list out;
+    for (const auto& extras : file_->classes) {
+      nb::list regions;
+      for (uint32_t region : extras) regions.append(region);
+      out.append(regions);
+    }
+    return out;
+  }
+
+  nb::dict statistics() const {
+    const StatisticsTable& table = file_->statistics;
+    std::vector<uint32_t> location, path, class_id, histogram;
+    std::vector<uint8_t> is_short;
+    std::vector<uint64_t> count;
+    std::vector<int64_t> total, own, least, most;
+    std::vector<double> squares;
+    for (size_t i = 0; i < table.size(); i++) {
+      const StatisticsKey& key = table.key(i);
+      const SpanStatistics s = table.entry(i);
+      location.push_back(key.location), path.push_back(key.path), class_id.push_back(plain_class(key.class_id));
+      is_short.push_back(is_short_class(key.class_id));
+      count.push_back(s.count), total.push_back(s.total_ns), own.push_back(s.own_ns);
+      least.push_back(s.count ? s.min_ns : 0), most.push_back(s.count ? s.max_ns : 0);
+      squares.push_back(s.sum_squares);
+      histogram.insert(histogram.end(), s.histogram, s.histogram + kHistogramBuckets);
+    }
+    nb::dict out;
+    out["location"] = array(std::move(location));
+    out["call_path"] = array(std::move(path));
+    out["class_id"] = array(std::move(class_id));
+    out["is_short"] = array(std::move(is_short));
+    out["count"] = array(std::move(count));
+    out["total_ns"] = array(std::move(total));
+    out["own_ns"] = array(std::move(own));
+    out["min_ns"] = array(std::move(least));
+    out["max_ns"] = array(std::move(most));
+    out["sum_squares"] = array(std::move(squares));
+    const size_t rows = histogram.size() / kHistogramBuckets;
+    out["histogram"] = table_of(std::move(histogram), rows, kHistogramBuckets);
+    return out;
+  }
+
+  nb::object graph(uint32_t location) const {
+    const auto found = file_->graphs.find(location);
+    if (found == file_->graphs.end()) return nb::none();
+    const auto tables = structure::decode_graph(found->second);
+    if (!tables) return nb::none();
+    using structure::Node, structure::Signature;
+    nb::dict out;
+    out["payload"] = nb::bytes(found->second.data(), found->second.size());
+    out["region"] = column_of(tables->nodes, [this](const Node& node) {
+      const Signature name(node.signature);
+      return name.path() < file_->path_region.size() ? file_->path_region[name.path()] : name.region();
+    });
+    out["caller"] = column_of(tables->nodes, [](const Node& node) { return Signature(node.signature).caller(); });
+    out["call_path"] = column_of(tables->nodes, [](const Node& node) { return Signature(node.signature).path(); });
+    return out;
+  }
+
+  nb::dict tables() const {  // name -> rows
+    nb::dict out;
+    for (const auto& [name, chunks] : file_->tables) {
+      uint64_t rows = 0;
+      for (const auto& chunk : chunks) rows += chunk.count;
+      out[name.c_str()] = rows;
+    }
+    return out;
+  }
+
+  // Of one location (-1: of all) the chunks [first, first + most): whoever goes through a table holds no more than
+  // that.
+  nb::dict table(const std::string& name, int64_t location, size_t first, size_t most) const {
+    Table t;
+    uint64_t damaged = 0;
+    size_t chunks = 0;
+    if (const auto found = file_->tables.find(name); found != file_->tables.end()) {
+      nb::gil_scoped_release release;
+      for (const auto& chunk : found->second) {
+        if (location >= 0 && chunk.location != uint32_t(location)) continue;
+        const size_t number = chunks++;
+        if (number < first || number - first >= most) continue;
+        if (!file_->whole(chunk.payload) || !decode_table(chunk.payload, chunk.location, chunk.count, t)) damaged++;
+      }
+    }
+    nb::dict columns, out;
+    if (!file_->clock().empty())
+      for (auto& [column_name, column] : t.columns)
+        if (column_name == "time_ns")
+          for (int64_t& ns : column.value) ns = file_->clock().at(ns);
+    for (auto& [column_name, column] : t.columns) {
+      const char* types[] = {"integer", "real", "text"};
+      columns[column_name.c_str()] =
+          nb::make_tuple(types[size_t(column.type)], array(std::move(column.value)), array(std::move(column.valid)));
+    }
+    out["location"] = array(std::move(t.location));
+    out["row"] = array(std::move(t.row));
+    out["columns"] = columns;
+    out["damaged"] = damaged;
+    out["chunks"] = chunks;
+    return out;
+  }
+
+  // From now on all times are the trace's: points (ns on the process's clock, ns on the trace's), in order.
+  void use_clock(const Times& local_ns, const Times& trace_ns) {
+    std::vector<ClockMap::Point> points;
+    for (size_t i = 0; i < local_ns.shape(0) && i < trace_ns.shape(0); i++)
+      points.push_back({local_ns.data()[i], trace_ns.data()[i]});
+    file_->use_clock(ClockMap(std::move(points)));
+  }
+
+  int64_t on_axis(int64_t local_ns) const { return file_->clock().at(local_ns); }
+
+  nb::list texts() const {
+    nb::list out;
+    for (const std::string_view each : file_->texts) out.append(text(std::string(each)));
+    return out;
+  }
+
+  bool write_index() const {
+    nb::gil_scoped_release release;
+    return file_->write_index();
+  }
+
+  nb::object depth_cells(uint32_t location, int64_t start_ns, int64_t end_ns, uint32_t width,
+                         uint32_t max_depth) const {
+    check(start_ns, end_ns, width);
+    Cells flat;
+    size_t rows;
+    {
+      nb::gil_scoped_release release;
+      auto all = stack_cells(*file_, location, start_ns, end_ns, width, max_depth);
+      rows = all.size();
+      for (auto& row : all) {
+        flat.region.insert(flat.region.end(), row.region.begin(), row.region.end());
+        flat.share.insert(flat.share.end(), row.share.begin(), row.share.end());
+      }
+    }
+    if (!rows) flat.region.assign(width, kNothing), flat.share.assign(width, 0), rows = 1;
+    return nb::make_tuple(array(std::move(flat.region), rows), array(std::move(flat.share), rows));
+  }
+
+  std::shared_ptr<const ProcessFile> file() const { return file_; }
+
+ private:
+  static void check(int64_t start_ns, int64_t end_ns, uint32_t width) {
+    if (end_ns <= start_ns || width == 0)
+      throw nb::value_error("a picture needs end_ns > start_ns and a width of at least one pixel");
+  }
+  std::shared_ptr<ProcessFile> file_;
+};
+
+uint64_t recover(const std::string& blocks_path, const std::string& rings_path) {
+  try {
+    return recover_process(blocks_path, rings_path);
+  } catch (const std::system_error& e) {
+    raise_os(e);
+  } catch (const std::runtime_error& e) {
+    PyErr_SetString(PyExc_ValueError, e.what());
+    throw nb::python_error();
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const ProcessFile> file_of(nb::handle reader) { return nb::cast<const Reader&>(reader).file(); }
+
+[[noreturn]] void raise_os(const std::system_error& e) {
+  errno = e.code().value();
+  std::string message = e.code().message(), path = e.what();
+  if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
+  PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
+  throw nb::python_error();
+}
+
+void register_reader(nb::module_& m) {
+  nb::class_<Reader>(m, "ProcessReader")
+      .def(nb::init<const std::string&, const std::optional<std::string>&>(), nb::arg("blocks_path"),
+           nb::arg("rings_path").none() = nb::none())
+      .def("process", &Reader::process)
+      .def("quality", &Reader::quality)
+      .def("regions", &Reader::regions)
+      .def("locations", &Reader::locations)
+      .def("call_paths", &Reader::call_paths)
+      .def("spans", &Reader::spans, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"))
+      .def("path_sums", &Reader::path_sums, nb::arg("location"), nb::arg("begin_ns").none() = nb::none(),
+           nb::arg("end_ns").none() = nb::none())
+      .def("metrics", &Reader::metrics)
+      .def("loops", &Reader::loops)
+      .def("iterations", &Reader::iterations)
+      .def("classes", &Reader::classes)
+      .def("statistics", &Reader::statistics)
+      .def("graph", &Reader::graph, nb::arg("location"))
+      .def("tables", &Reader::tables)
+      .def("table", &Reader::table, nb::arg("name"), nb::arg("location") = -1, nb::arg("first") = 0,
+           nb::arg("most") = SIZE_MAX)
+      .def("use_clock", &Reader::use_clock)
+      .def("on_axis", &Reader::on_axis)
+      .def("texts", &Reader::texts)
+      .def(
+          "spans_before", [](const Reader& self, int64_t ns) { return self.file()->spans_before(ns); }, nb::arg("ns"))
+      .def("write_index", &Reader::write_index)
+      .def("stack_cells", &Reader::depth_cells, nb::arg("location"), nb::arg("start_ns"), nb::arg("end_ns"),
+           nb::arg("width"), nb::arg("max_depth"));
+  m.def("recover", &recover, nb::arg("blocks_path"), nb::arg("rings_path"),
+        "Complete the block file of a process that ended without closing it; returns the records recovered.");
+}

@@ -1,0 +1,224 @@
+// structure_bindings.cpp - the kernels of the structure layer as functions over numpy arrays.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <stdexcept>
+
+#include "structure/chains.h"
+#include "structure/expression.h"
+#include "structure/flow_graph.h"
+#include "structure/levels.h"
+#include "structure/loops.h"
+#include "structure/region_names.h"
+
+namespace nb = nanobind;
+using namespace strobe::structure;
+
+namespace {
+
+template <typename T>
+using Input = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::span<const T> view(const Input<T>& array) {
+  return {array.data(), array.shape(0)};
+}
+
+// The array takes the vector over: no copy.
+template <typename T>
+nb::object owned(std::vector<T> values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+// One member of every element of a vector.
+template <typename T, typename Value>
+nb::object column(const std::vector<T>& rows, Value T::* member) {
+  std::vector<Value> values;
+  values.reserve(rows.size());
+  for (const T& row : rows) values.push_back(row.*member);
+  return owned(std::move(values));
+}
+
+nb::object source_of(const Item& marker) { return marker.is_node() ? nb::none() : nb::object(nb::int_(marker.source)); }
+
+// One tuple per level, in the order of the fields of strobe.steps.loop_choice.levels.Level.
+nb::list levels_of(Input<uint32_t> ids, Input<int64_t> times, uint32_t min_count, uint32_t max_levels,
+                   uint32_t most_open) {
+  if (ids.shape(0) != times.shape(0)) throw std::invalid_argument("ids and times differ in length");
+  std::vector<Level> levels;
+  {
+    nb::gil_scoped_release unlocked;
+    levels = find_levels(view(ids), view(times), {min_count, max_levels, most_open});
+  }
+  nb::list result;
+  for (auto& level : levels)
+    result.append(nb::make_tuple(owned(std::move(level.positions)), level.count, level.spine, level.coverage, level.cvn,
+                                 level.score, level.parent, level.trips_min, level.trips_median, level.trips_max,
+                                 source_of(level.marker), level.marker.target));
+  return result;
+}
+
+// `durations` below 0: the event did not end.
+GraphTables build_graph(Input<uint64_t> signatures, Input<int64_t> times, std::optional<Input<int64_t>> durations,
+                        uint32_t nodes, uint32_t edges, size_t partition_bytes) {
+  if (signatures.shape(0) != times.shape(0) || (durations && durations->shape(0) != times.shape(0)))
+    throw std::invalid_argument("ids, times and durations differ in length");
+  nb::gil_scoped_release unlocked;
+  FlowGraph graph({nodes, edges, partition_bytes});
+  for (size_t i = 0; i < times.shape(0); ++i) {
+    const uint32_t node = graph.enter(signatures.data()[i], times.data()[i]);
+    if (durations && durations->data()[i] >= 0) graph.leave(node, durations->data()[i]);
+  }
+  return graph.tables();
+}
+
+std::optional<GraphTables> graph_from(nb::bytes payload) {
+  const std::string_view bytes(payload.c_str(), payload.size());
+  nb::gil_scoped_release unlocked;
+  return decode_graph(bytes);
+}
+
+nb::bytes payload_of(const GraphTables& graph) {
+  std::string bytes;
+  {
+    nb::gil_scoped_release unlocked;
+    bytes = encode_graph(graph);
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::dict nodes_of(const GraphTables& graph) {
+  nb::dict out;
+  out["signature"] = column(graph.nodes, &Node::signature);
+  out["count"] = column(graph.nodes, &Node::count);
+  out["left"] = column(graph.nodes, &Node::left);
+  out["sum_ns"] = column(graph.nodes, &Node::sum_ns);
+  out["min_ns"] = column(graph.nodes, &Node::min_ns);
+  out["max_ns"] = column(graph.nodes, &Node::max_ns);
+  out["first_ns"] = column(graph.nodes, &Node::first_ns);
+  return out;
+}
+
+nb::dict edges_of(const GraphTables& graph) {
+  std::vector<uint8_t> replayable;
+  for (const Edge& edge : graph.edges) replayable.push_back(edge.replayable);
+  nb::dict out;
+  out["source"] = column(graph.edges, &Edge::source);
+  out["target"] = column(graph.edges, &Edge::target);
+  out["count"] = column(graph.edges, &Edge::count);
+  out["sum_ns"] = column(graph.edges, &Edge::sum_ns);
+  out["min_ns"] = column(graph.edges, &Edge::min_ns);
+  out["max_ns"] = column(graph.edges, &Edge::max_ns);
+  out["squares_ns2"] = column(graph.edges, &Edge::squares_ns2);
+  out["partitions_begin"] = column(graph.edges, &Edge::partitions_begin);
+  out["partitions_end"] = column(graph.edges, &Edge::partitions_end);
+  out["replayable"] = owned(std::move(replayable));
+  return out;
+}
+
+// (first, last, stride, block) of all partitions.
+nb::tuple partitions_of(const GraphTables& graph) {
+  return nb::make_tuple(column(graph.partitions, &Partition::first), column(graph.partitions, &Partition::last),
+                        column(graph.partitions, &Partition::stride), column(graph.partitions, &Partition::block));
+}
+
+nb::object replay_of(const GraphTables& graph) {
+  std::vector<uint32_t> nodes;
+  {
+    nb::gil_scoped_release unlocked;
+    nodes = replay(graph);
+  }
+  return owned(std::move(nodes));
+}
+
+// (header of every node, is_header, irreducible, edges that re-enter)
+nb::tuple loops_of(const GraphTables& graph) {
+  LoopNest nest;
+  {
+    nb::gil_scoped_release unlocked;
+    std::vector<uint32_t> targets;
+    for (const Edge& edge : graph.edges) targets.push_back(edge.target);
+    if (graph.first != GraphTables::none) nest = find_loops({graph.out, targets}, graph.first);
+  }
+  return nb::make_tuple(owned(std::move(nest.header)), owned(std::move(nest.is_header)),
+                        owned(std::move(nest.irreducible)), owned(std::move(nest.re_entries)));
+}
+
+// (where each chain begins in the nodes, the nodes chain by chain)
+nb::tuple chains_of(const GraphTables& graph) {
+  Chains chains;
+  {
+    nb::gil_scoped_release unlocked;
+    chains = find_chains(graph);
+  }
+  return nb::make_tuple(owned(std::move(chains.begin)), owned(std::move(chains.nodes)));
+}
+
+// The columns of Expression: event, size, runs_begin, runs_end of every element; trips, times of every run.
+nb::tuple fold_of(Input<uint32_t> ids) {
+  Expression folded;
+  {
+    nb::gil_scoped_release unlocked;
+    folded = fold(view(ids));
+  }
+  return nb::make_tuple(column(folded.elements, &Element::event), column(folded.elements, &Element::size),
+                        column(folded.elements, &Element::runs_begin), column(folded.elements, &Element::runs_end),
+                        column(folded.runs, &TripRun::trips), column(folded.runs, &TripRun::times));
+}
+
+nb::object expand_columns(Input<uint32_t> event, Input<uint32_t> size, Input<uint32_t> runs_begin,
+                          Input<uint32_t> runs_end, Input<uint32_t> trips, Input<uint32_t> times) {
+  const size_t elements = event.shape(0), runs = trips.shape(0);
+  if (size.shape(0) != elements || runs_begin.shape(0) != elements || runs_end.shape(0) != elements ||
+      times.shape(0) != runs)
+    throw std::invalid_argument("the columns of the expression differ in length");
+  std::vector<uint32_t> ids;
+  {
+    nb::gil_scoped_release unlocked;
+    Expression expression;
+    for (size_t i = 0; i < elements; ++i)
+      expression.elements.push_back({event.data()[i], size.data()[i], runs_begin.data()[i], runs_end.data()[i]});
+    for (size_t i = 0; i < runs; ++i) expression.runs.push_back({trips.data()[i], times.data()[i]});
+    ids = expand(expression);
+  }
+  return owned(std::move(ids));
+}
+
+}  // namespace
+
+void register_structure(nb::module_& m) {
+  m.def(
+      "part_of_region",
+      [](const std::string& name, uint8_t paradigm) { return int(strobe::structure::part_of_region(name, paradigm)); },
+      nb::arg("name"), nb::arg("paradigm"), "Part of a step that a region belongs to, by its name; -1: none");
+  m.def(
+      "is_backward", [](const std::string& name) { return strobe::structure::is_backward(name); }, nb::arg("name"),
+      "Whether a region is a part of the backward pass, by its name");
+  m.def("find_levels", &levels_of, nb::arg("ids"), nb::arg("times"), nb::arg("min_count"), nb::arg("max_levels"),
+        nb::arg("most_open") = LevelOptions{}.most_open,
+        "Loop levels of an event sequence, best score first; see strobe.steps.loop_choice.levels");
+  nb::class_<GraphTables>(m, "Graph", "A finished flow graph; see strobe.steps.loops.flow_graph")
+      .def("nodes", &nodes_of)
+      .def("edges", &edges_of)
+      .def("partitions", &partitions_of)
+      .def_ro("first", &GraphTables::first)
+      .def_ro("last", &GraphTables::last)
+      .def_ro("lost_transitions", &GraphTables::lost_transitions)
+      .def("replayable", &GraphTables::replayable)
+      .def("replay", &replay_of)
+      .def("loops", &loops_of)
+      .def("chains", &chains_of)
+      .def("encode", &payload_of)
+      .def("structure_bytes", &structure_bytes, nb::arg("folded"), nb::call_guard<nb::gil_scoped_release>());
+  m.def("build_graph", &build_graph, nb::arg("signatures"), nb::arg("times"), nb::arg("durations").none(),
+        nb::arg("nodes"), nb::arg("edges"), nb::arg("partition_bytes"), "The flow graph of a sequence of events");
+  m.def("decode_graph", &graph_from, nb::arg("payload"), "The graph of a payload, None if it is damaged");
+  m.def("fold", &fold_of, nb::arg("ids"), "The SEQ/LOOP expression of a sequence; see strobe.steps.loops.expression");
+  m.def("expand", &expand_columns, nb::arg("event"), nb::arg("size"), nb::arg("runs_begin"), nb::arg("runs_end"),
+        nb::arg("trips"), nb::arg("times"), "The sequence of an expression");
+}

@@ -1,0 +1,112 @@
+#include "python/calls/code_regions.h"
+
+#include <string.h>
+
+#include "include/strobe.h"
+#include "python/calls/filter.h"
+
+static char** prefixes; /* of files that are not recorded */
+static size_t prefix_count;
+static int record_strings, record_imports;
+Py_ssize_t code_extra_index = -1;
+uint64_t code_base = 0;
+const uint8_t* code_throttle;
+
+static int set_prefixes(PyObject* list) {
+  for (size_t i = 0; i < prefix_count; i++) free(prefixes[i]);
+  prefix_count = 0;
+  Py_ssize_t n = PySequence_Size(list);
+  if (n < 0) return -1;
+  char** room = realloc(prefixes, ((size_t)n + 1) * sizeof(char*));
+  if (!room) return PyErr_NoMemory(), -1;
+  prefixes = room;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject* item = PySequence_GetItem(list, i);
+    const char* text = item ? PyUnicode_AsUTF8(item) : NULL;
+    if (text) prefixes[prefix_count++] = strdup(text);
+    Py_XDECREF(item);
+    if (!text) return -1;
+  }
+  return 0;
+}
+
+int code_regions_setup(const CodeOptions* options) {
+  record_strings = options->strings;
+  record_imports = options->imports;
+  code_throttle = strobe_throttle_flags();
+  if (code_extra_index < 0) code_extra_index = request_index(NULL);
+  if (code_extra_index < 0) {
+    PyErr_SetString(PyExc_RuntimeError, "the interpreter has no co_extra slot left");
+    return -1;
+  }
+  code_base += UINT64_C(1) << 32;
+  return set_prefixes(options->excluded) || filter_setup(options->rules) ? -1 : 0;
+}
+
+static int of_the_user(const char* file) {
+  for (size_t i = 0; i < prefix_count; i++)
+    if (strncmp(file, prefixes[i], strlen(prefixes[i])) == 0) return 0;
+  return 1;
+}
+
+/* Borrowed UTF-8 of a text among globals, or NULL. */
+static const char* global_text(PyObject* globals, const char* name) {
+  PyObject* value = globals && PyDict_Check(globals) ? PyDict_GetItemString(globals, name) : NULL;
+  return value && PyUnicode_Check(value) ? PyUnicode_AsUTF8(value) : NULL;
+}
+
+/* Code that came from no file is the user's where its module is: what exec, dataclasses, attrs made there. */
+static int recorded_without_file(const char* file, PyObject* globals, const char* module) {
+  if (strncmp(file, "<frozen ", 8) == 0 || strncmp(file, "<__array_function__", 19) == 0) return 0;
+  const char* home = global_text(globals, "__file__");
+  if (home) return of_the_user(home);
+  if (!globals || strcmp(module, "__main__") == 0) return record_strings || strcmp(file, "<string>") != 0;
+  return module[0] == 0; /* exec with a namespace of its own */
+}
+
+static uintptr_t classify(PyCodeObject* code, PyObject* globals) {
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  const char* name = file ? PyUnicode_AsUTF8(code->co_qualname) : NULL;
+  uintptr_t known = CODE_SKIP;
+  if (!name) {
+    PyErr_Clear(); /* a name that is no UTF-8 */
+  } else if (strcmp(file, "<frozen importlib._bootstrap>") == 0 && strcmp(name, "_find_and_load") == 0) {
+    known = record_imports ? CODE_SKIP : CODE_IMPORT;
+  } else {
+    const char* module = global_text(globals, "__name__");
+    PyErr_Clear();
+    if (!module) module = "";
+    int recorded = file[0] == '<' ? recorded_without_file(file, globals, module) : of_the_user(file);
+    PyErr_Clear();
+    if (filter_allows(file, module, name, recorded)) {
+      strobe_region_info info = {0};
+      info.name = name;
+      info.file = file;
+      info.line = (uint32_t)code->co_firstlineno;
+      info.paradigm = STROBE_PYTHON;
+      info.role = STROBE_ROLE_FUNCTION;
+      known = CODE_FIRST + (uintptr_t)strobe_region(&info);
+    }
+  }
+  if (set_extra((PyObject*)code, code_extra_index, (void*)(uintptr_t)(code_base + known)) != 0) PyErr_Clear();
+  return known;
+}
+
+uintptr_t code_region_slowly(PyCodeObject* code, PyObject* globals) {
+  /* Classifying allocates and may meet an exception that is already set (a generator resumed by throw). */
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (!globals) globals = PyEval_GetGlobals(); /* of the frame that begins, where it is there already */
+  uintptr_t region = classify(code, globals);
+  PyErr_Restore(type, value, trace);
+  return region;
+}
+
+void code_region_throttle(PyCodeObject* code, uint32_t region) {
+  if (set_extra((PyObject*)code, code_extra_index, (void*)(uintptr_t)(code_base + CODE_SKIP)) != 0) {
+    PyErr_Clear();
+    return;
+  }
+  strobe_note_throttled(region);
+  if (strobe_functions_given_up()) python_calls_give_up();
+}

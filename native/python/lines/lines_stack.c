@@ -1,0 +1,93 @@
+#include "python/lines/lines_stack.h"
+
+#include <pthread.h>
+
+#include "python/lines/lines_frames.h"
+
+#define FAST_TLS __thread __attribute__((tls_model("initial-exec")))
+
+struct LineStack {
+  uint32_t start;      /* the lines_start that its activations belong to */
+  uint64_t away, left; /* ticks while the thread ran other greenlets; when it began to */
+  int traced;          /* when it was left */
+  size_t depth, room;
+  LineActivation activations[];
+};
+
+static FAST_TLS LineStack* current; /* NULL: nothing was open yet */
+static pthread_key_t key;           /* its destructor frees the stack of a thread that ends */
+static pthread_once_t key_made = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void* any) {
+  (void)any;
+  free(current);
+  current = NULL;
+}
+static void make_key(void) { pthread_key_create(&key, thread_ends); }
+
+static LineStack* grown(LineStack* stack) {
+  const size_t room = stack ? stack->room * 2 : 64;
+  LineStack* made = realloc(stack, sizeof *made + room * sizeof(LineActivation));
+  if (!made) return NULL;
+  if (!stack) *made = (LineStack){.start = lines_starts};
+  made->room = room;
+  pthread_once(&key_made, make_key);
+  pthread_setspecific(key, made);
+  return current = made;
+}
+
+/* The stack of this thread, or NULL. What was open in an earlier recording window does not count. */
+static LineStack* here(void) {
+  LineStack* stack = current;
+  if (stack && stack->start != lines_starts) stack->start = lines_starts, stack->depth = 0;
+  return stack;
+}
+
+LineActivation* lines_push(LineCode* code, void* frame) {
+  LineStack* stack = here();
+  if ((!stack || stack->depth == stack->room) && !(stack = grown(stack))) return NULL;
+  LineActivation* activation = &stack->activations[stack->depth++];
+  *activation = (LineActivation){.code = code, .frame = frame};
+  return activation;
+}
+
+LineActivation* lines_find(LineCode* code, void* frame) {
+  LineStack* stack = here();
+  for (size_t n = stack ? stack->depth : 0; n > 0; n--) {
+    LineActivation* activation = &stack->activations[n - 1];
+    if (activation->frame != frame || activation->code != code) continue;
+    stack->depth = n;
+    return activation;
+  }
+  return NULL;
+}
+
+void lines_pop(LineCode* code, void* frame) {
+  LineActivation* activation = lines_find(code, frame);
+  if (!activation) return;
+  lines_close(activation);
+  current->depth--;
+}
+
+const LineActivation* lines_activations(size_t* count) {
+  const LineStack* stack = here();
+  *count = stack ? stack->depth : 0;
+  return stack ? stack->activations : NULL;
+}
+
+uint64_t lines_ticks(void) { return strobe_ticks() - (current ? current->away : 0); }
+
+LineStack* lines_switch(LineStack* to) {
+  LineStack* from = current;
+  const uint64_t now = strobe_ticks();
+  if (from) from->left = now;
+  if (to) to->away += now - to->left;
+#if PY_VERSION_HEX < 0x030C0000
+  const int traced = lines_tracing(to && to->traced);
+  if (from) from->traced = traced;
+#endif
+  current = to;
+  return from;
+}
+
+void lines_stack_free(LineStack* stack) { free(stack); }

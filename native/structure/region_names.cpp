@@ -1,0 +1,56 @@
+#include "structure/region_names.h"
+
+#include "include/strobe.h"
+
+namespace strobe::structure {
+
+// Ranges that PyTorch itself puts into every program (2.13: torch/optim/optimizer.py:513 and 1057,
+// torch/utils/data/dataloader.py:721, torch/profiler/profiler.py), and what torch/_dynamo compiled, which leaves no
+// operators of its own.
+namespace {
+constexpr std::string_view kStepHint = "strobe.step", kProfilerStep = "ProfilerStep#",
+                           kOptimizerStep = "Optimizer.step#", kZeroGrad = "Optimizer.zero_grad#",
+                           kDataLoader = "enumerate(DataLoader)#", kCompiled = "Torch-Compiled Region";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || (c & 0x80);
+}
+}  // namespace
+
+bool is_backward(std::string_view name) {
+  if (name.starts_with("autograd::engine::evaluate_function") || name == "torch::autograd::AccumulateGrad") return true;
+  // What stands behind the last "::" is words ending with Backward and a number (older versions: without the range).
+  const size_t colons = name.rfind("::");
+  std::string_view last = colons == name.npos ? name : name.substr(colons + 2);
+  while (!last.empty() && is_digit(last.back())) last.remove_suffix(1);
+  if (!last.ends_with("Backward") || last.size() == std::string_view("Backward").size()) return false;
+  for (char c : last)
+    if (!is_word(c)) return false;
+  return true;
+}
+
+int8_t part_of_region(std::string_view name, uint8_t paradigm) {
+  if (paradigm != STROBE_TORCH || name.starts_with(kProfilerStep)) return kNoPart;
+  if (name.starts_with(kDataLoader)) return kDataWait;
+  if (is_backward(name)) return kBackward;
+  if (name.starts_with("Optimizer.")) return kOptimizer;
+  return name.find("::") != name.npos || name.starts_with(kCompiled) ? int8_t(kForward) : kNoPart;
+}
+
+LoopKind anchor_of_region(std::string_view name, uint8_t paradigm) {
+  if (name == kStepHint && (paradigm == STROBE_USER || paradigm == STROBE_SELF)) return LoopKind::hint;
+  if (name.starts_with(kProfilerStep)) return LoopKind::range;
+  if (paradigm != STROBE_TORCH) return LoopKind::structure;
+  if (name.starts_with(kOptimizerStep)) return LoopKind::optimizer;
+  if (name.starts_with(kZeroGrad)) return LoopKind::zero_grad;
+  return name.starts_with(kDataLoader) ? LoopKind::data_wait : LoopKind::structure;
+}
+
+std::string_view anchor_name(std::string_view name) { return name.starts_with(kProfilerStep) ? kProfilerStep : name; }
+
+bool is_function(uint8_t paradigm) {
+  return paradigm == STROBE_PYTHON || paradigm == STROBE_USER || paradigm == STROBE_NVTX || paradigm == STROBE_ITT;
+}
+
+}  // namespace strobe::structure

@@ -1,0 +1,51 @@
+// region_names.h - what the name of a region says: which part of a step it is, whether a framework marks iterations by
+// it, and what an event is called in the flow graph. The one place of these rules; Python asks here, too.
+#pragma once
+#include <stdint.h>
+#include <string_view>
+
+#include "structure/iterations.h"
+
+namespace strobe::structure {
+
+constexpr int8_t kNoPart = -1;
+
+// Part of a step that a region belongs to; kNoPart for those that say nothing about it.
+int8_t part_of_region(std::string_view name, uint8_t paradigm);
+// A node of the backward pass, or the range in which PyTorch's engine runs it.
+bool is_backward(std::string_view name);
+
+// Whether iterations may be marked by this region, and how. LoopKind::structure: it is no anchor. Operators are no
+// anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
+LoopKind anchor_of_region(std::string_view name, uint8_t paradigm);
+// Profiler steps carry their number: they are one anchor.
+std::string_view anchor_name(std::string_view name);
+
+// Functions and ranges of the program itself: what it does only in some iterations is told by them.
+bool is_function(uint8_t paradigm);
+
+// What an event is called in the flow graph: 64 bits.
+class Signature {
+ public:
+  explicit Signature(uint64_t bits) : bits_(bits) {}
+  // Python and user functions: region and caller's region.
+  static Signature of_function(uint32_t region, uint32_t caller) {
+    return Signature(kFunction << 62 | uint64_t(caller) << 32 | region);
+  }
+  // MPI calls: the call path.
+  static Signature of_path(uint32_t path) { return Signature(kPath << 62 | path); }
+  // All others.
+  static Signature of_region(uint32_t region) { return Signature(kRegion << 62 | region); }
+
+  uint64_t bits() const { return bits_; }
+  uint32_t region() const { return kind() == kPath ? 0 : uint32_t(bits_); }
+  uint32_t caller() const { return kind() == kFunction ? uint32_t(bits_ >> 32) & 0x3FFFFFFF : 0; }
+  uint32_t path() const { return kind() == kPath ? uint32_t(bits_) : 0xFFFFFFFF; }
+
+ private:
+  static constexpr uint64_t kFunction = 1, kPath = 2, kRegion = 3;
+  uint64_t kind() const { return bits_ >> 62; }
+  uint64_t bits_;
+};
+
+}  // namespace strobe::structure

@@ -1,0 +1,52 @@
+"""What the time of a GPU went into: computing, communicating, copying, several at once, or nothing.
+
+Divide the time of every GPU among sets of kinds of work; all ranks and all their GPUs.
+
+The time from the first start to the last end of a GPU's kernels, copies and memory sets (or one step of its
+process) is cut where anything begins or ends, on any stream. busy = something runs; idle = nothing does. The last
+seven columns (`only_...`) hold the time in which exactly the kinds of their name run: with `idle_ns` they add up to
+`duration_ns`. communication = collectives and messages among GPUs by the names of their kernels
+(NCCL, RCCL, DeepEP, NVSHMEM, MSCCL, custom all-reduces); exposed communication = the part in which nothing
+computes; overlap = the part of communication in which something does, 0 to 1 (HTA: comm_comp_overlap). Folded
+steps count by the sums of what they launched, of which as much runs at the same time as in detail; by step they
+have no rows.
+"""
+
+from __future__ import annotations
+
+from strobe.model.columns import OF_GPU, STEP, when
+from strobe.model.option import Option
+from strobe.model.plugins import Analysis
+from strobe.model.schema import Column
+
+# Sets of kinds of work that may run at once, by number in binary: see `strobe.gpu.work.KINDS`.
+_SETS = (
+    "computation",
+    "communication",
+    "computation_and_communication",
+    "copy",
+    "computation_and_copy",
+    "communication_and_copy",
+    "computation_and_communication_and_copy",
+)
+
+ANALYSIS = Analysis(
+    "overlap",
+    "What does the time of each GPU go into, and is communication hidden behind computation?",
+    run="strobe.answers.gpu.overlap:run",
+    details=__doc__,
+    options=(Option("by", "One row per GPU, or per GPU and step.", default="rank", choices=("rank", "step")),),
+    columns=(
+        *OF_GPU,
+        *when(STEP, by="step"),
+        Column("duration_ns", "int64", "ns", "first start to last end of its work; with --by step: the step"),
+        Column("busy_ns", "int64", "ns", "time in which anything runs on it"),
+        Column("idle_ns", "int64", "ns", "time in which nothing does"),
+        Column("computation_ns", "int64", "ns", "time in which a kernel computes"),
+        Column("communication_ns", "int64", "ns", "time in which a kernel communicates"),
+        Column("copy_ns", "int64", "ns", "time in which memory is copied or set"),
+        Column("exposed_communication_ns", "int64", "ns", "communication while nothing computes"),
+        Column("overlap", "float64", "", "part of the communication while something computes, 0 to 1"),
+        *(Column(f"only_{kinds}_ns", "int64", "ns", "time in which exactly these run", extra=True) for kinds in _SETS),
+    ),
+)

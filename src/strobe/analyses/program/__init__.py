@@ -1,0 +1,1 @@
+"""Questions about the program as a whole."""

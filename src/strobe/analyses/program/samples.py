@@ -1,0 +1,51 @@
+"""Samples: what Python threads were doing, by function, line or thread; Python, C code and waiting apart.
+
+Sum samples by function, by line, or by thread; those of folded steps are among them.
+
+A sample stands for the time since its thread's sample before. python and native are CPU time: the interpreter ran,
+or it was inside of one call or operator of C code. ready: the thread waited for the GIL or for a processor, and
+what is left of the time of samples that ran. waiting: it slept in the kernel. All of these are of the innermost
+function; total is the time that ran (python and native) in it and in what it calls, recursion counted once. share:
+python + native as a part of that of everything. By line: the line of the innermost function, of steps that were
+kept. Of imported samples that tell no time, a sample counts as 1 ns.
+"""
+
+from __future__ import annotations
+
+from strobe.model.columns import when
+from strobe.model.option import Option
+from strobe.model.plugins import Analysis
+from strobe.model.schema import Column
+
+ANALYSIS = Analysis(
+    "samples",
+    "What were the Python threads doing, by samples: Python, C code, or waiting?",
+    run="strobe.answers.program.samples:run",
+    details=__doc__,
+    options=(
+        Option(
+            "by", "One row per function, line, or thread.", default="function", choices=("function", "line", "thread")
+        ),
+    ),
+    columns=(
+        *when(
+            Column("name", "string", "", "function"),
+            Column("file", "string", "", "source file"),
+            by=("function", "line"),
+        ),
+        *when(Column("line", "int64", "", "first line of the function"), by="function"),
+        *when(Column("line", "int64", "", "line that ran, null of folded steps"), by="line"),
+        *when(
+            Column("name", "string", "", "name of the thread"),
+            Column("location", "uint32", "", "its location"),
+            by="thread",
+        ),
+        Column("samples", "int64", "", "samples in it"),
+        Column("share", "float64", "", "part of the time that ran, 0 to 1"),
+        Column("python_ns", "int64", "ns", "the interpreter ran it"),
+        Column("native_ns", "int64", "ns", "it was in C code"),
+        Column("ready_ns", "int64", "ns", "it waited for the GIL or for a processor"),
+        Column("waiting_ns", "int64", "ns", "it waited for something else"),
+        *when(Column("total_ns", "int64", "ns", "time that ran in it and in what it calls"), by="function"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Questions about ranks and what they wait for."""

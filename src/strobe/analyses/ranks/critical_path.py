@@ -1,0 +1,77 @@
+"""What the time of a step depends on: the chain of work and waiting that is as long as the step itself.
+
+Find the critical path of a step, and what bounds it: only making something on it faster makes the step faster.
+
+Moments are where spans of threads and work of GPUs begin and end. A moment waits for the one before it in its
+thread or stream; a kernel also for its launch and for events of other streams; a call that synchronises for the
+last work that it waits for; the main thread for the threads of autograd. The time until a moment belongs to what
+came last of all that it waited for. So the path is walked back from the last moment of the step, and its parts
+add up to its length. Without synchronisation events in the profile, a call is taken to wait for what ended last
+before it returned, and a kernel that begins more than 30 us after its launch and after the kernel before it for
+what ended last on any stream. Ranks are linked by collectives: where all wait for all (NCCL, MPI, gloo), for the
+last to come; with a root (MPI), all for it, or it for the last of them. And by messages of MPI: a call that
+receives waits for the one that sends, and one that sends and blocks for the one that receives.
+
+The step: by default a steady one of median length; without steps, the whole run (the middle of one of more than
+half a million spans). On threads its time, on GPUs what was launched in it. Kinds: host (Python, operators, calls),
+data (waiting for data), launch (from the launching call to the start), queue (between two kernels of a stream),
+computation, communication, copy, sync (from the end of what was waited for).
+
+--what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest path anew.
+"""
+
+from __future__ import annotations
+
+from strobe.model.columns import GIVEN, when
+from strobe.model.option import Option
+from strobe.model.plugins import Analysis
+from strobe.model.schema import Column
+
+ANALYSIS = Analysis(
+    "critical_path",
+    "What does the time of a step depend on, across threads, GPUs and ranks?",
+    run="strobe.answers.ranks.critical_path:run",
+    details=__doc__,
+    options=(
+        Option(
+            "by",
+            "One row per kind of work, per region, or per part of the path in order of time.",
+            default="kind",
+            choices=("kind", "region", "segment"),
+        ),
+        Option(
+            "rank",
+            "all: one path through all ranks; each: one path per rank; or the number of a rank.",
+            default="all",
+        ),
+        Option("step", "Number of the step, as in strobe steps; or all, for the whole run.", default=""),
+        Option(
+            "what_if",
+            "Predict the duration with other times: 'nccl*=0.5,launch=0' (name or kind = factor).",
+            default="",
+        ),
+    ),
+    raises=("there is no such rank or step, or `what_if` is not a change of something in the path",),
+    columns=(
+        Column("rank", "int64", "", "rank, null where there is none or the path goes through all"),
+        *when(
+            Column("start_ns", "int64", "ns", "when it began"),
+            Column("location", "string", "", "thread or stream", extra=True),
+            by="segment",
+        ),
+        *when(Column("region", "string", "", "what ran, or was waited in or for"), by=("region", "segment")),
+        Column("kind", "string", "", "what bounds it: see above"),
+        Column("time_ns", "int64", "ns", "its time in the path"),
+        *when(Column("predicted_ns", "int64", "ns", "its time in the path after the change"), what_if=GIVEN),
+        *when(
+            Column("location_id", "uint32", "", "number of the location", extra=True),
+            Column("row", "int64", "", "number of the span in its location, null between spans", extra=True),
+            by="segment",
+        ),
+        *when(
+            Column("share", "float64", "", "its part of the path, 0 to 1"),
+            Column("parts", "int64", "", "parts of the path that it is", extra=True),
+            by=("kind", "region"),
+        ),
+    ),
+)

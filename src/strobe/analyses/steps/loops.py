@@ -1,0 +1,18 @@
+"""Loops: the main loops of every process, one after the other: the phases of a run.
+
+List the loops whose iterations are the steps, by process and in order of time; see schema `loops`.
+"""
+
+from __future__ import annotations
+
+from strobe.model.plugins import Analysis
+from strobe.model.schema import LOOPS
+
+ANALYSIS = Analysis(
+    "loops",
+    "Which loops dominate the run, one after the other?",
+    run="strobe.answers.steps.loops:run",
+    details=__doc__,
+    needs=("spans",),
+    columns=LOOPS,
+)

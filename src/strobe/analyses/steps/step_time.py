@@ -1,0 +1,60 @@
+"""What the time of steps went into: each nanosecond once, by priority, as PyTorch's TensorBoard plugin divides it.
+
+Divide the time of every step among kinds of work by priority; all ranks, all threads and GPUs of each.
+
+Where several run at once, the first of these takes the time: kernels that compute, copies, memory sets,
+communication (kernels of NCCL and its like, collectives and messages on the host), calls of CUDA or HIP, waits for
+the data loader, operators and ranges on the host. `other` is what is left: Python, mostly. So the eight columns
+add up to `duration_ns`. Source: torch-tb-profiler 0.4.3 (overall_parser.py); unlike it, kernels that communicate
+are told by their own names. A step lasts until the work that it launched is done on the GPU; where the profiler
+marked steps, its marks are the steps. The rows of ranks and classes are means over steps that are complete.
+"""
+
+from __future__ import annotations
+
+from strobe.model.columns import RANK, STEP, when
+from strobe.model.option import Option
+from strobe.model.plugins import Analysis
+from strobe.model.schema import Column
+
+# In the order of their priority: see `strobe.breakdown.step_time`.
+_ROLES = {
+    "kernel": "a kernel computes",
+    "memcpy": "memory is copied on a GPU, and no kernel runs",
+    "memset": "memory is set on a GPU, and nothing of the above",
+    "communication": "collectives or messages, and nothing of the above: exposed communication",
+    "runtime": "a call of CUDA or HIP, and nothing of the above",
+    "data_loader": "the loop waits for its next batch, and nothing of the above",
+    "cpu_exec": "an operator or a range on the host, and nothing of the above",
+    "other": "nothing of all that",
+}
+
+ANALYSIS = Analysis(
+    "step_time",
+    "What does the time of a step go into: kernels, copies, communication, launching, waiting for data, the host?",
+    run="strobe.answers.steps.step_time:run",
+    details=__doc__,
+    options=(
+        Option(
+            "by",
+            "One row per rank (the mean of its steps), per rank and class of steps, or per step.",
+            default="rank",
+            choices=("rank", "class", "step"),
+        ),
+    ),
+    columns=(
+        RANK,
+        Column("process", "uint32", "", "process that runs the steps", extra=True),
+        *when(STEP, by="step"),
+        *when(Column("class", "string", "", "class of the steps"), by=("class", "step")),
+        *when(Column("start_ns", "int64", "ns", "when the step begins", extra=True), by="step"),
+        *when(Column("steps", "int64", "", "steps that the row is a mean over"), by=("rank", "class")),
+        Column("duration_ns", "int64", "ns", "how long the step takes"),
+        *(Column(f"{role}_ns", "int64", "ns", meaning) for role, meaning in _ROLES.items()),
+        *(
+            Column(f"{role}_share", "float64", "", f"{role} as a part of the step, 0 to 1", extra=True)
+            for role in _ROLES
+        ),
+        *when(Column("counted", "bool", "", "whether it enters the means", extra=True), by="step"),
+    ),
+)

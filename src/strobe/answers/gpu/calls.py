@@ -1,0 +1,66 @@
+"""Which calls of CUDA or HIP the host spends its time in: launches, copies, allocations, and waits for the GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+
+from strobe.analyses.gpu.calls import ANALYSIS
+from strobe.gpu.launches import with_calls
+from strobe.model.kinds import GPU_PARADIGMS
+from strobe.sums.groups import Groups, Spread
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import rows_of_processes
+
+
+def run(trace: Trace, *, by: str) -> Table:
+    """Return the answer; see `strobe.analyses.gpu.calls`."""
+    rows = rows_of_processes(trace, _of_process, by=by)
+    note = "" if len(rows) else (
+        "no calls of CUDA or HIP are in this trace: `strobe run` records those of programs that use NVIDIA GPUs "
+        "(`strobe doctor` says what that needs); profiles of PyTorch, Nsight Systems and nvprof (.nvvp) hold them, too"
+    )  # fmt: skip
+    return Table(rows, name="calls", about="calls of CUDA or HIP of all processes", note=note).sort("total_ns")
+
+
+def _of_process(part: Trace, by: str) -> pa.Table:
+    """Return the rows of one process."""
+    regions = part.regions.to_arrow().to_pylist()
+    wanted = np.array(
+        [r["paradigm"] in GPU_PARADIGMS and r["role"] not in ("kernel", "copy") for r in regions], dtype=bool
+    )
+    ranks = part.processes.column("rank")
+    threads = part.locations.to_arrow().to_pylist()
+    # Calls that were told late lie beside their threads.
+    beside = with_calls(part, [each["location"] for each in threads if each["kind"] == "task"])
+    groups, durations = Groups(), Spread()
+    for thread in threads if wanted.any() else ():
+        location = thread["location"]
+        if thread["kind"] != "thread" and location not in beside:
+            continue
+        for spans in part.span_batches(location):
+            (at,) = np.nonzero(wanted[spans["region"]])
+            process, where = (np.full(len(at), number, dtype=np.int64) for number in (thread["process"], location))
+            key = [process, spans["region"][at].astype(np.int64), *([where] if by == "thread" else [])]
+            durations.add(groups.numbers(key), spans["duration_ns"][at])
+    sums = durations.summary(len(groups))
+    everything = Counter[int]()
+    for key_of, total in zip(groups.keys, sums.total.tolist(), strict=True):
+        everything[key_of[0]] += total
+    rows = [
+        {
+            "rank": ranks[process],
+            "process": process,
+            "name": regions[region]["name"],
+            "thread": threads[thread[0]]["name"] if thread else None,
+            "waits": regions[region]["role"] in ("sync", "wait"),
+            "share": int(sums.total[k]) / max(1, everything[process]),
+            **sums.cells(k),
+            "library": regions[region]["module"],
+        }
+        for k, (process, region, *thread) in enumerate(groups.keys)
+    ]
+    return make_table(ANALYSIS.columns_with(by=by), rows).to_arrow()

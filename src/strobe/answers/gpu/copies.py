@@ -1,0 +1,132 @@
+"""What was copied and set on each GPU: how much, how long, how fast, and from which kind of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from strobe.analyses.gpu.copies import ANALYSIS
+from strobe.errors import UsageError
+from strobe.gpu.copies import SET, Floats, Ints, copies, speeds
+from strobe.gpu.devices import Device, devices, no_device
+from strobe.gpu.folded_work import folded_note
+from strobe.sums.groups import Groups, Spread, Texts
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import rows_of_processes
+
+# Parts of the time: more would be more memory than rows that anybody reads.
+_MOST_POINTS = 1_000_000
+
+
+def run(trace: Trace, *, by: str, points: int) -> Table:
+    """Return the answer; see `strobe.analyses.gpu.copies`."""
+    if points > _MOST_POINTS:
+        raise UsageError(f"{points} points are too many", do=f"--points: up to {_MOST_POINTS}")
+    rows = rows_of_processes(trace, _of_process, by=by, points=points)
+    note = (
+        folded_note(trace, devices(trace))
+        if len(rows)
+        else "no GPU copied or set memory in this trace"
+        if devices(trace)
+        else no_device(trace)
+    )
+    table = Table(rows, name="copies", about="copies and memory sets of all GPUs", note=note)
+    return table if by == "time" else table.sort("total_ns")
+
+
+def _of_process(part: Trace, by: str, points: int) -> pa.Table:
+    """Return the rows of one process."""
+    rows = [
+        row
+        for device in devices(part)
+        for row in (_over_time(part, device, points) if by == "time" else _of_device(part, device))
+    ]
+    return make_table(ANALYSIS.columns_with(by=by), rows).to_arrow()
+
+
+def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
+    texts, groups, times, sizes = Texts(), Groups(), Spread(), Spread()
+    timed, peaks = np.zeros(0, dtype=np.int64), np.zeros(0)
+    for found in copies(trace, device, texts):
+        group = groups.numbers([found.kind, found.source, found.destination])
+        duration, size = found.end_ns - found.start_ns, found.size
+        times.add(group, duration)
+        sized = size >= 0
+        sizes.add(group[sized], size[sized])
+        more = len(groups) - len(timed)
+        timed, peaks = np.pad(timed, (0, more)), np.pad(peaks, (0, more))
+        np.add.at(timed, group[sized], duration[sized])
+        fast = sized & (duration > 0)
+        np.maximum.at(peaks, group[fast], size[fast] / duration[fast])
+    count = len(groups)
+    ran, held = times.summary(count), sizes.summary(count)
+    everything = max(1, int(ran.total.sum()))
+    for k, key_of in enumerate(groups.keys):
+        kind, source, destination = (texts.text(number) for number in key_of)
+        if kind == SET and destination is None:  # nvprof has one kind of memory for a set, and calls it the source
+            source, destination = None, source
+        memory = [each for each in (source, destination) if each is not None]
+        sizes_known = bool(held.count[k])
+        yield {
+            **device.cells,
+            "kind": kind,
+            "source": source,
+            "destination": destination,
+            "pageable": "Pageable" in memory if memory else None,
+            "share": int(ran.total[k]) / everything,
+            **ran.cells(k),
+            "size_bytes": int(held.total[k]) if sizes_known else None,
+            "avg_size_bytes": float(held.average[k]) if sizes_known else None,
+            "median_size_bytes": float(held.median[k]) if sizes_known else None,
+            "min_size_bytes": int(held.least[k]) if sizes_known else None,
+            "max_size_bytes": int(held.most[k]) if sizes_known else None,
+            "stddev_size_bytes": float(held.stddev[k]) if sizes_known else None,
+            "bandwidth_gb_s": int(held.total[k]) / int(timed[k]) if timed[k] else None,
+            "peak_gb_s": float(peaks[k]) or None,
+        }
+
+
+def _over_time(trace: Trace, device: Device, points: int) -> Iterator[Mapping[str, object]]:
+    """Yield the bandwidth of each kind in each part of the time, or in each piece between changes."""
+    texts = Texts()
+    width = max(1, -(-(device.last_ns - device.first_ns) // max(1, points)))
+    edges = device.first_ns + np.arange(points + 1 if points > 0 else 0) * width
+    sums: dict[int, tuple[Ints, Floats, Floats, Ints]] = {}
+    for piece in speeds(trace, device, texts, edges):
+        length = piece.end_ns - piece.start_ns
+        if points <= 0:
+            columns = (piece.start_ns, length, piece.speed, piece.running)
+            for start_ns, duration_ns, speed, running in zip(*(column.tolist() for column in columns), strict=True):
+                yield {
+                    **device.cells,
+                    "kind": texts.text(piece.kind),
+                    "start_ns": start_ns,
+                    "duration_ns": duration_ns,
+                    "busy_ns": duration_ns,
+                    "bandwidth_gb_s": speed,
+                    "peak_gb_s": speed,
+                    "copies": running,
+                }
+            continue
+        empty = np.zeros(points, dtype=np.int64), np.zeros(points), np.zeros(points), np.zeros(points, dtype=np.int64)
+        busy, size, peak, most = sums.setdefault(piece.kind, empty)
+        part = (piece.start_ns - device.first_ns) // width
+        np.add.at(busy, part, length)
+        np.add.at(size, part, piece.speed * length)
+        np.maximum.at(peak, part, piece.speed)
+        np.maximum.at(most, part, piece.running)
+    for kind, (busy, size, peak, most) in sums.items():
+        for k in np.flatnonzero(busy).tolist():
+            yield {
+                **device.cells,
+                "kind": texts.text(kind),
+                "start_ns": int(edges[k]),
+                "duration_ns": width,
+                "busy_ns": int(busy[k]),
+                "bandwidth_gb_s": float(size[k]) / width,
+                "peak_gb_s": float(peak[k]),
+                "copies": int(most[k]),
+            }

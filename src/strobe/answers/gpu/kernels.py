@@ -1,0 +1,216 @@
+"""Which kernels take the time of each GPU: sums, launch delays, and how full they make it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from strobe.analyses.gpu.kernels import ANALYSIS
+from strobe.gpu.capabilities import GpuModel, gpu_model
+from strobe.gpu.counters import measured_means, same_name
+from strobe.gpu.devices import Device, devices, no_device
+from strobe.gpu.folded_work import folded_note, folded_rows
+from strobe.gpu.kernel_names import short_name, uses_tensor_cores
+from strobe.gpu.launches import launches
+from strobe.gpu.work import COMMUNICATION, COPY, Ints, kind_of_region
+from strobe.model.gpu_metrics import METRICS
+from strobe.model.kinds import GPU_PARADIGMS
+from strobe.model.schema import Column
+from strobe.sums.attributes import Attributes, integers, reals
+from strobe.sums.folded_durations import with_folded
+from strobe.sums.groups import Groups, Spread, Texts, Weighted
+from strobe.sums.path_statistics import path_tree
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import rows_of_processes
+
+_SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")
+# Columns that kernels of a name are split by.
+_SPLIT = {
+    "name": (),
+    "shape": ("grid", "block"),
+    "stream": ("stream",),
+    "operator": ("operator",),
+    "function": ("function",),
+    "collective": ("collective", "dtype"),
+}
+# Counters that are above 0 where tensor cores are at work; the last one that was measured counts.
+_TENSOR_METRICS = ("tensor_precision_fu_utilization", "tensor_active", "tensor_throughput")
+# Statistics of folded steps tell kernels by name and stream.
+_OF_STATISTICS = ("name", "stream")
+_MISSING = {
+    "shape": "no kernel says how it was launched",
+    "operator": "no kernel was launched by an operator; profiles of PyTorch hold operators",
+    "function": "no kernel was launched by a recorded function of the program",
+    "collective": "no kernel says which collective it is; profiles of PyTorch 2 with NCCL do",
+}
+
+
+def run(trace: Trace, *, by: str) -> Table:
+    """Return the answer; see `strobe.analyses.gpu.kernels`."""
+    there = devices(trace)
+    models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
+    rows = rows_of_processes(trace, _of_process, by=by, models=models)
+    score = rows.column("score").to_numpy()
+    highest = score.max(initial=0.0) or 1.0
+    columns: dict[str, object] = {name: rows.column(name) for name in rows.column_names}
+    # Half of an even number is rounded as Python does.
+    columns["priority"] = np.maximum(1, np.round(100 * score / highest)).astype(np.int64)
+    metrics = _measured(trace, rows.column("name").to_pylist())
+    columns["tensor_cores"] = _on_tensor_cores(rows.column("tensor_cores").to_pylist(), metrics)
+    columns |= {_column_of(metric).name: values for metric, values in metrics.items()}
+    nothing = bool(_SPLIT[by]) and all(rows.column(name).null_count == len(rows) for name in _SPLIT[by])
+    note = ("no kernel ran on the GPUs of this trace" if there else no_device(trace)) if not len(rows) else ""
+    note = note or (_MISSING.get(by, "") if nothing else "")
+    if not note and by not in _OF_STATISTICS:
+        note = folded_note(trace, there)
+    described = [
+        each
+        for column in ANALYSIS.columns_with(by=by)
+        for each in (map(_column_of, metrics) if column.name == "measured_*" else (column,))
+    ]
+    table = make_table(described, columns, name="kernels", about="kernels of all GPUs", note=note)
+    return table.sort("total_ns")
+
+
+def _on_tensor_cores(by_name: list[bool], metrics: Mapping[str, list[float | None]]) -> list[bool]:
+    """Return which kernels compute on tensor cores: as counters say, of those that were measured; else their names."""
+    found = by_name
+    for metric in _TENSOR_METRICS:
+        values = metrics.get(metric, [None] * len(found))
+        found = [name if value is None else value > 0 for name, value in zip(found, values, strict=True)]
+    return found
+
+
+def _measured(trace: Trace, names: list[str]) -> dict[str, list[float | None]]:
+    """Return the means of the measured hardware metrics by metric, for kernels of these names."""
+    means = measured_means(trace.path)
+    kernels = [means.get(same_name(name), {}) for name in names]
+    metrics = dict.fromkeys(metric for of in means.values() for metric in of)
+    return {metric: [of.get(metric) for of in kernels] for metric in metrics}
+
+
+def _column_of(metric: str) -> Column:
+    """Return the column of a hardware metric: one of `measured_*`."""
+    known = METRICS.get(metric)
+    unit, meaning = (known.unit, known.about) if known else ("", f"mean of {metric}")
+    return Column(f"measured_{metric.replace('.', '_')}", "float64", unit, f"{meaning} (strobe metrics)", extra=True)
+
+
+def _of_process(part: Trace, by: str, models: Mapping[int | None, GpuModel | None]) -> pa.Table:
+    """Return the rows of one process; `score` is what priorities are made of: nanoseconds times unused share."""
+    # What the process itself knows of its GPU comes first: others may mean another one by the same number.
+    of = {device: gpu_model(part, device.number) or models[device.number] for device in devices(part)}
+    rows = [row for device, model in of.items() for row in _of_device(part, device, by, model)]
+    own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
+    return make_table([*own, Column("score", "float64", "", "time that is not used")], rows).to_arrow()
+
+
+def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of a GPU."""
+    kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
+    collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
+    function_of = _function_of_path(trace)
+    groups, texts, durations = Groups(), Texts(), Spread()
+    delay, queue, occupancy, theoretical, efficiency = (Weighted() for _ in range(5))
+    for found, by_whom in launches(trace, device):
+        for location in device.locations:
+            (at,) = np.nonzero((found.location == location) & (1 << found.kind != COPY))
+            if not len(at):
+                continue
+            launch = kernels[location].of(found.row[at])
+            if by == "collective":
+                split = [texts.numbers(column) for column in collectives[location].of(found.row[at]).columns[1:]]
+            elif by == "shape":
+                split = [integers(launch.column(name)) for name in _SHAPE]
+            else:
+                column = {
+                    "operator": by_whom.operator_region,
+                    "function": function_of[by_whom.code_path],
+                    "stream": found.location.astype(np.int64),
+                }.get(by)
+                split = [] if column is None else [column[at]]
+            group = groups.numbers([found.region[at].astype(np.int64), *split])
+            start, duration = found.start_ns[at], (found.end_ns - found.start_ns)[at]
+            durations.add(group, duration)
+            called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
+            known = by_whom.call_row[at] >= 0
+            delay.add(group, np.where(known, start - called, np.nan))
+            queue.add(group, np.where(known & (start >= returned), start - returned, np.nan))
+            occupancy.add(group, reals(launch.column("occupancy_percent")) / 100, duration)
+            blocks = reals(launch.column("blocks_per_sm"))
+            if model:
+                grid, block = (_product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
+                used = (integers(launch.column(name), 0) for name in ("registers_per_thread", "shared_memory_bytes"))
+                theoretical.add(group, model.occupancy(block, *used), duration)
+                blocks = np.where(np.isnan(blocks) & (grid > 0), grid / model.multiprocessors, blocks)
+            efficiency.add(group, np.minimum(blocks, 1), duration)
+    if by in _OF_STATISTICS and (folded := folded_rows(trace, device)) is not None:
+        rows, regions = folded
+        kind = kind_of_region(trace)[regions]
+        computes = (kind >= 0) & (1 << np.maximum(0, kind) != COPY)
+        rows = rows.chosen(computes)
+        group = groups.numbers([regions[computes], *([rows.location] if by == "stream" else [])])
+        sums = with_folded(durations, len(groups), group, rows)
+    else:
+        sums = durations.summary(len(groups))
+    count = len(groups)
+    names = trace.regions.to_arrow().column("name").to_pylist()
+    streams = trace.locations.to_arrow().column("name").to_pylist()
+    means = [each.mean(count) for each in (delay, queue, occupancy, theoretical, efficiency)]
+    queued, kinds, everything = queue.count(count), kind_of_region(trace), max(1, int(sums.total.sum()))
+    for k, (region, *key) in enumerate(groups.keys):
+        delay_ns, queue_ns, achieved, possible, busy = (mean[k] for mean in means)
+        full = achieved if achieved is not None else possible or 0.0
+        yield {
+            **device.cells,
+            "kernel": short_name(names[region]),
+            **dict(zip(_SPLIT[by], _labels(by, key, names, streams, texts), strict=True)),
+            "share": int(sums.total[k]) / everything,
+            **sums.cells(k),
+            "launch_delay_avg_ns": delay_ns,
+            "queue_avg_ns": queue_ns,
+            "queued": None if delay_ns is None else queued[k],
+            "kind": "communication" if 1 << int(kinds[region]) == COMMUNICATION else "computation",
+            "tensor_cores": uses_tensor_cores(names[region]),
+            "occupancy": achieved,
+            "theoretical_occupancy": possible,
+            "sm_efficiency": busy,
+            "name": names[region],
+            "score": int(sums.total[k]) * max(0.0, 1 - full),
+        }
+
+
+def _function_of_path(trace: Trace) -> Ints:
+    """Return the region of the innermost function of the program on every call path, -1 where there is none.
+
+    The entry at -1, for what has no path, is the one after the last.
+    """
+
+    parent, region = path_tree(trace)
+    regions = trace.regions.to_arrow().to_pylist()
+    is_function = [each["role"] == "function" and each["paradigm"] not in GPU_PARADIGMS for each in regions]
+    own = np.where(np.array(is_function, dtype=bool)[region], region, -1) if len(region) else region
+    found = np.append(own, -1)
+    for path, above in enumerate(parent.tolist()):  # parents come first
+        if found[path] < 0 <= above:
+            found[path] = found[above]
+    return found
+
+
+def _labels(by: str, key: list[int], names: list[str], streams: list[str], texts: Texts) -> tuple[str | None, ...]:
+    """Return the cells of the columns that kernels are split by."""
+    if by == "collective":
+        return tuple(texts.text(number) for number in key)
+    if by == "shape":
+        return tuple("x".join(map(str, part)) if part[0] >= 0 else None for part in (key[:3], key[3:]))
+    return tuple((streams if by == "stream" else names)[number] if number >= 0 else None for number in key)
+
+
+def _product(launch: pa.Table, columns: tuple[str, ...]) -> Ints:
+    """Return the product of columns, 0 where one is unknown."""
+    product: Ints = np.prod([integers(launch.column(name), 0) for name in columns], axis=0, dtype=np.int64)
+    return product

@@ -1,0 +1,117 @@
+"""How long what GPUs ran took from its call to its end: the call, the queue, the execution; and how long queues are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from strobe.analyses.gpu.launches import ANALYSIS
+from strobe.gpu.devices import Device, devices, no_device
+from strobe.gpu.folded_work import folded_note
+from strobe.gpu.kernel_names import short_name
+from strobe.gpu.launch_queues import Queue
+from strobe.gpu.launches import launches
+from strobe.gpu.work import COPY, kind_of_region
+from strobe.sums.groups import Groups, Spread, Weighted
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import rows_of_processes
+
+# Statistics of the parts of an execution: the columns are PART_STATISTIC_ns.
+_PARTS = ("all", "call", "queue", "run")
+_NO_CALLS = "no call that launched something is in this trace; profiles of PyTorch, Nsight Systems and nvprof hold them"
+
+
+def run(trace: Trace, *, by: str, long_call_us: int, late_us: int, full_queue: int) -> Table:
+    """Return the answer; see `strobe.analyses.gpu.launches`."""
+    if by == "stream":
+        rows = rows_of_processes(trace, _queues_of_process, full_queue=full_queue)
+        about = "launches that wait on each stream"
+    else:
+        long_ns, late_ns = long_call_us * 1000, late_us * 1000
+        rows = rows_of_processes(trace, _executions_of_process, long_call_ns=long_ns, late_ns=late_ns)
+        about = "what all GPUs ran, and the calls that launched it"
+    note = folded_note(trace, devices(trace)) if len(rows) else _NO_CALLS if devices(trace) else no_device(trace)
+    return Table(rows, name="launches", about=about, note=note).sort("launches")
+
+
+def _queues_of_process(part: Trace, full_queue: int) -> pa.Table:
+    rows = [row for device in devices(part) for row in _queues(part, device, full_queue)]
+    return make_table(ANALYSIS.columns_with(by="stream"), rows).to_arrow()
+
+
+def _executions_of_process(part: Trace, long_call_ns: int, late_ns: int) -> pa.Table:
+    rows = [row for device in devices(part) for row in _executions(part, device, long_call_ns, late_ns)]
+    return make_table(ANALYSIS.columns_with(by="kernel"), rows).to_arrow()
+
+
+def _executions(trace: Trace, device: Device, long_ns: int, late_ns: int) -> Iterator[Mapping[str, object]]:
+    groups = Groups()
+    spreads = {part: Spread() for part in _PARTS}
+    short, long, late = (Weighted() for _ in range(3))
+    for found, by_whom in launches(trace, device):
+        (at,) = np.nonzero(by_whom.call_row >= 0)
+        group = groups.numbers([found.region[at].astype(np.int64), by_whom.call_region[at]])
+        start, end = found.start_ns[at], found.end_ns[at]
+        called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
+        queued, call, ran = start >= returned, returned - called, end - start
+        spreads["all"].add(group, end - called)
+        spreads["call"].add(group, call)
+        spreads["queue"].add(group[queued], (start - returned)[queued])
+        spreads["run"].add(group, ran)
+        flags = (ran < call) & (call <= long_ns), call > long_ns, start - returned > late_ns
+        for counter, flag in zip((short, long, late), flags, strict=True):
+            counter.add(group[flag], ran[flag].astype(np.float64))
+    count = len(groups)
+    sums = {part: spread.summary(count) for part, spread in spreads.items()}
+    shorter, longer, later = (counter.count(count) for counter in (short, long, late))
+    names, kinds = trace.regions.to_arrow().column("name").to_pylist(), kind_of_region(trace)
+    for k, (region, call_region) in enumerate(groups.keys):
+        yield {
+            **device.cells,
+            "kernel": names[region] if 1 << int(kinds[region]) == COPY else short_name(names[region]),
+            "launches": int(sums["all"].count[k]),
+            "queued": int(sums["queue"].count[k]),
+            "short": shorter[k],
+            "long_calls": longer[k],
+            "late": later[k],
+            **{
+                f"{part}_{cell}": value if each.count[k] else None
+                for part, each in sums.items()
+                for cell, value in each.cells(k).items()
+            },
+            "call": names[call_region],
+            "name": names[region],
+        }
+
+
+def _queues(trace: Trace, device: Device, full: int) -> Iterator[Mapping[str, object]]:
+    streams = trace.locations.to_arrow().column("name").to_pylist()
+    lengths = Spread()
+    queues = [Queue(k, lengths, full) for k in range(len(device.locations))]
+    for found, by_whom in launches(trace, device):
+        for location, queue in zip(device.locations, queues, strict=True):
+            (at,) = np.nonzero((found.location == location) & (by_whom.call_row >= 0))
+            queue.add(by_whom.call_start_ns[at], found.start_ns[at])
+    for queue in queues:
+        queue.finish()
+    sums = lengths.summary(len(queues))
+    quarters = [lengths.quantile(part, sums.count) for part in (0.25, 0.75)]
+    for k, (location, queue) in enumerate(zip(device.locations, queues, strict=True)):
+        if sums.count[k]:
+            yield {
+                **device.cells,
+                "stream": streams[location],
+                "launches": int(sums.count[k]) // 2,
+                "count": int(sums.count[k]),
+                "mean": float(sums.average[k]),
+                "stddev": float(sums.stddev[k]),
+                "min": int(sums.least[k]),
+                "quarter": float(quarters[0][k]),
+                "median": float(sums.median[k]),
+                "three_quarters": float(quarters[1][k]),
+                "max": int(sums.most[k]),
+                "full_ns": queue.full_ns,
+            }

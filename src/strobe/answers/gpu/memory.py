@@ -1,0 +1,132 @@
+"""How much memory of GPUs and of the host is in use over time, when it is most, and in which step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from strobe.analyses.gpu.memory import ANALYSIS
+from strobe.gpu.capabilities import gpu_memory_bytes
+from strobe.gpu.devices import devices
+from strobe.gpu.memory import Curve, Ints, curves
+from strobe.steps.step_times import step_times
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+
+_NOTHING = (
+    "nothing about memory is in this trace: strobe run --trace +cuda+memory records allocations of CUDA, profiles of"
+    " PyTorch with profile_memory=True and of Nsight Systems with --cuda-memory-usage=true hold them, and strobe run"
+    " records the resident memory of processes"
+)
+_NO_STEPS = "no steps were found in this trace; --by device and --by time need none"
+
+
+def run(trace: Trace, *, by: str, points: int) -> Table:
+    """Return the answer; see `strobe.analyses.gpu.memory`."""
+    found = curves(trace)
+    if by == "step":
+        rows = [row for curve in found for row in _by_step(trace, curve)]
+    elif by == "time":
+        rows = [row for curve in found for row in _by_time(trace, curve, points)]
+    else:
+        rows = [_by_device(trace, curve) for curve in found]
+    note = "" if rows else _NO_STEPS if found else _NOTHING
+    if rows and devices(trace) and all(curve.device is None for curve in found):
+        note = "allocations of CUDA were not recorded: strobe run --trace +cuda+memory"
+    return make_table(
+        ANALYSIS.columns_with(by=by), rows, name="memory", about="memory of GPUs and processes", note=note
+    )
+
+
+def _who(curve: Curve) -> dict[str, object]:
+    return {"rank": curve.rank, "process": curve.process, "device": curve.device, "memory": curve.memory}
+
+
+def _known(value: int) -> int | None:
+    return value if value >= 0 else None
+
+
+def _sums(curve: Curve, part: slice) -> dict[str, object]:
+    change = curve.change[part]
+    return {
+        "allocations": int((change > 0).sum()),
+        "allocated_bytes": int(change[change > 0].sum()),
+        "freed_bytes": -int(change[change < 0].sum()),
+    }
+
+
+def _by_device(trace: Trace, curve: Curve) -> Mapping[str, object]:
+    peak = int(curve.allocated.argmax())
+    size = gpu_memory_bytes(trace, curve.device)
+    before = int(curve.allocated[0] - curve.change[0])
+    most = max(before, int(curve.allocated[peak]))
+    peak = peak if curve.allocated[peak] == most else 0  # it only became less
+    (step,) = _steps_at(trace, curve, curve.time_ns[peak : peak + 1])
+    return {
+        **_who(curve),
+        "peak_bytes": most,
+        "peak_time_ns": int(curve.time_ns[peak]),
+        "peak_step": step,
+        "peak_share": most / size if size else None,
+        "peak_reserved_bytes": _known(int(curve.reserved.max())),
+        "first_bytes": before,
+        "last_bytes": int(curve.allocated[-1]),
+        **_sums(curve, slice(None)),
+        "exact": curve.exact,
+        "location": _known(int(curve.location[peak])),
+    }
+
+
+def _by_step(trace: Trace, curve: Curve) -> Iterator[Mapping[str, object]]:
+    step, begin, end = step_times(trace, curve.process)
+    inside = np.searchsorted(curve.time_ns, begin), np.searchsorted(curve.time_ns, end)
+    for number, start_ns, first, last in zip(*(column.tolist() for column in (step, begin, *inside)), strict=True):
+        if not first and not last:
+            continue  # nothing is known yet
+        before = int(curve.allocated[first - 1]) if first else int(curve.allocated[0] - curve.change[0])
+        held = int(curve.reserved[max(0, first - 1) : max(last, first)].max())
+        peak = first + int(curve.allocated[first:last].argmax()) if last > first else first
+        higher = last > first and int(curve.allocated[peak]) > before
+        yield {
+            **_who(curve),
+            "step": number,
+            "start_bytes": before,
+            "peak_bytes": int(curve.allocated[peak]) if higher else before,
+            "peak_time_ns": int(curve.time_ns[peak]) if higher else start_ns,
+            "peak_reserved_bytes": _known(held),
+            "end_bytes": int(curve.allocated[last - 1]) if last > first else before,
+            **_sums(curve, slice(first, last)),
+        }
+
+
+def _by_time(trace: Trace, curve: Curve, points: int) -> Iterator[Mapping[str, object]]:
+    shown = np.arange(len(curve.time_ns))
+    if points > 0:
+        first, last = int(curve.time_ns[0]), int(curve.time_ns[-1])
+        part = (curve.time_ns - first) // (-(-(last - first + 1) // points))
+        order = np.lexsort((curve.time_ns, -curve.allocated, part))
+        shown = np.sort(order[np.flatnonzero(np.diff(part[order], prepend=-1))])
+    columns = (curve.time_ns, curve.allocated, curve.reserved, curve.change, curve.location)
+    cells = (column[shown].tolist() for column in columns)
+    steps = _steps_at(trace, curve, curve.time_ns[shown])
+    for step, time, allocated, reserved, change, location in zip(steps, *cells, strict=True):
+        yield {
+            **_who(curve),
+            "step": step,
+            "time_ns": time,
+            "allocated_bytes": allocated,
+            "reserved_bytes": _known(reserved),
+            "change_bytes": change,
+            "location": _known(location),
+        }
+
+
+def _steps_at(trace: Trace, curve: Curve, time: Ints) -> list[int | None]:
+    """Return the steps of the process at some times, None outside of all."""
+    number, begin, end = step_times(trace, curve.process)
+    if not len(number):
+        return [None] * len(time)
+    step = np.searchsorted(begin, time, side="right") - 1
+    inside = (step >= 0) & (time < end[step])
+    return [each if there else None for each, there in zip(number[step].tolist(), inside.tolist(), strict=True)]

@@ -1,0 +1,74 @@
+"""Which kernels operators run again and again, as sequences: what could be fused, or replaced by one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from strobe.analyses.gpu.sequences import ANALYSIS
+from strobe.gpu.devices import Device, devices, no_device
+from strobe.gpu.folded_work import folded_note
+from strobe.gpu.kernel_names import short_name
+from strobe.gpu.sequences import sequences
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+
+# What PyTorch reports itself; ranges of the program hold whole steps.
+_OF_TORCH = ("operator", "range", "collective")
+# Kernels of a sequence whose names are written out.
+_SHOWN = 200
+
+
+def run(trace: Trace, *, operator: str, least: int) -> Table:
+    """Return the answer; see `strobe.analyses.gpu.sequences`."""
+    there = devices(trace)
+    rows = [row for device in there for row in _of_device(trace, device, operator, least)]
+    named = f" with '{operator}' in its name" if operator else ""
+    nothing = (
+        f"no operator{named} launched {least} kernels, copies or memory sets, as far as launching calls are recorded;"
+        " --operator and --least say what is looked for"
+    )
+    note = folded_note(trace, there) if rows else nothing if there else no_device(trace)
+    rows.sort(key=lambda row: (-row["count"], -row["device_ns"]))
+    return make_table(ANALYSIS.columns, rows, name="sequences", about="what operators launch on all GPUs", note=note)
+
+
+def _of_device(trace: Trace, device: Device, operator: str, least: int) -> Iterator[dict[str, Any]]:
+    regions = trace.regions.to_pylist()
+
+    def chosen(region: dict[str, object]) -> bool:
+        if operator:
+            return operator in str(region["name"]) and region["role"] not in ("kernel", "copy")
+        return region["paradigm"] == "torch" and region["role"] in _OF_TORCH
+
+    wanted = np.array([chosen(region) for region in regions], dtype=bool)
+    names = [str(region["name"]) for region in regions]
+    shown = [
+        name if region["role"] == "copy" else short_name(name) for name, region in zip(names, regions, strict=True)
+    ]
+    everything, found = sequences(trace, device, wanted, least)
+    for each in found:
+        first = each.work[:_SHOWN]
+        more = f" | {len(each.work) - _SHOWN} more" if each.work[_SHOWN:] else ""
+        yield {
+            **device.cells,
+            "operator": names[each.region],
+            "count": each.count,
+            "length": len(each.work),
+            "device_ns": each.device_ns,
+            "share": each.device_ns / max(1, everything),
+            "host_ns": each.host_ns,
+            "sequence": _in_runs([shown[region] for region in first]) + more,
+            "names": "|".join(names[region] for region in first),
+            "location": each.location,
+            "row": each.row,
+        }
+
+
+def _in_runs(names: list[str]) -> str:
+    """Write names one after the other, equal ones once."""
+    runs = [(name, len(list(same))) for name, same in groupby(names)]
+    return " | ".join(name if times == 1 else f"{times}x {name}" for name, times in runs)

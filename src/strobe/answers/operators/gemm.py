@@ -1,0 +1,65 @@
+"""Matrix products, convolutions and attention: FLOPs, bytes, speed, and how close to what the GPU can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strobe.analyses.operators.gemm import ANALYSIS
+from strobe.operators.matrix_products import NO_FLOPS, NO_PEAK, NO_SHAPES, find, peak_of, stated_peak, sums
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+
+
+def run(trace: Trace, *, peak_gflops: float | None, bandwidth_gb_s: float | None) -> Table:
+    """Return the answer; see `strobe.analyses.operators.gemm`."""
+    stated = stated_peak(peak_gflops, bandwidth_gb_s)
+    found = find(trace)
+    ranks = trace.processes.column("rank")
+    with_gpu = {device.process for device in found.devices}
+    rows: list[dict[str, Any]] = []
+    unknown, no_peak = 0, set()
+    for each in sums(found):
+        device, product, flop = each.device, each.kind.product, each.flop
+        moved = each.kind.moved_bytes(each.dtype)
+        time_ns = each.device_ns if device else each.host_ns if each.process not in with_gpu else 0
+        rate = flop * each.calls / time_ns if flop and time_ns else None
+        peak = peak_of(trace, device, each.dtype, each.tf32, stated)
+        intensity = flop / moved if flop and moved else None
+        reach = min(peak.gflops, intensity * peak.gb_s) if intensity and peak.gflops and peak.gb_s else None
+        bound = None if reach is None else "compute" if reach == peak.gflops else "memory"
+        unknown += 0 if flop else each.calls
+        if rate and not peak.gflops:
+            no_peak.add(f"{each.dtype or 'unknown types'} on {each.hardware(trace)}")
+        rows.append(
+            {
+                "rank": ranks[each.process],
+                "process": each.process,
+                "device": device.number if device else None,
+                "operator": each.kind.name,
+                "dtype": each.dtype or None,
+                "batch": product.batch if product else None,
+                "m": product.m if product else None,
+                "n": product.n if product else None,
+                "k": product.k if product else None,
+                "calls": each.calls,
+                "flop": flop,
+                "moved_bytes": moved,
+                "intensity": intensity,
+                "device_ns": each.device_ns if device else None,
+                "host_ns": each.host_ns,
+                "avg_ns": time_ns / each.calls if time_ns else None,
+                "gflops": rate,
+                "peak_gflops": peak.gflops,
+                "efficiency": rate / peak.gflops if rate and peak.gflops else None,
+                "bound": bound,
+                "of_roofline": rate / reach if rate and reach else None,
+                "tf32": each.tf32,
+                "shapes": each.kind.shapes,
+            }
+        )
+    notes = [NO_SHAPES] if not rows else []
+    if unknown:
+        notes.append(NO_FLOPS.format(unknown, sum(len(gemms) for gemms in found.threads)))
+    notes += [NO_PEAK.format(", ".join(sorted(no_peak)))] if no_peak else []
+    rows.sort(key=lambda row: (-(row["device_ns"] or 0), -row["host_ns"]))
+    return make_table(ANALYSIS.columns, rows, name="gemm", about="the whole run", note="; ".join(notes))

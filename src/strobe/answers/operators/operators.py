@@ -1,0 +1,104 @@
+"""Operators (of PyTorch, oneDNN, ...): how often, how long, how much of a step each takes, on the host and on GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from strobe.analyses.operators.operators import ANALYSIS
+from strobe.gpu.devices import devices
+from strobe.gpu.folded_work import folded_note
+from strobe.operators.labels import Cells, operators_of, type_of
+from strobe.operators.sums import operator_sums
+from strobe.steps.selection import select
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+
+# Columns of what a row stands for.
+_LABELS = {
+    "name": ("name",),
+    "type": ("type",),
+    "shape": ("name", "shapes"),
+    "module": ("module",),
+    "line": ("line", "function"),
+}
+_OF_GPUS = ("device_total_ns", "device_self_ns", "kernels")
+_MISSING = {
+    "shape": "no operator says what its inputs are: profile with torch.profiler.profile(record_shapes=True)",
+    "module": "nothing says which module an operator is in: record with strobe run --trace +python, "
+    "or profile with torch.profiler.profile(with_stack=True)",
+    "line": "nothing says which Python an operator is called from: record with strobe run --trace +python, "
+    "or profile with torch.profiler.profile(with_stack=True)",
+}
+_SPLIT = {"run": "", "rank": "process", "step": "step"}
+
+
+def run(
+    trace: Trace,
+    *,
+    by: str,
+    per: str,
+    search: str,
+    step: str,
+    step_class: str | None,
+) -> Table:
+    """Return the answer; see `strobe.analyses.operators.operators`."""
+    # Steps are not looked for where there is nothing to sum over them.
+    selection = select(trace, step, step_class) if operators_of(trace).any() else select(trace, "all")
+    split = _SPLIT[per]
+    sums = operator_sums(trace, selection, by, split)
+    everything = max(1, int(sums.own_ns.sum()))
+    # A row of one step is about that step alone.
+    steps = 1 if per == "step" else selection.step_count
+    with_gpu = {device.process for device in devices(trace)}
+    ranks = trace.processes.column("rank")
+    words = search.lower().split()
+    rows: list[Mapping[str, object]] = []
+    for at, (cells, part) in enumerate(zip(sums.label, sums.split, strict=True)):
+        if not _holds(cells, words):
+            continue
+        own, calls = int(sums.own_ns[at]), int(sums.calls[at])
+        seen = part in with_gpu if split == "process" else bool(with_gpu)
+        rows.append(
+            {
+                "rank": ranks[part] if split == "process" else None,
+                "process": part,
+                "step": part if part >= 0 else None,
+                "type": type_of(cells[0] or ""),
+                **dict(zip(_LABELS[by], cells, strict=True)),
+                "calls": calls,
+                "total_ns": int(sums.total_ns[at]),
+                "self_ns": own,
+                "share": own / everything,
+                "avg_ns": float(sums.time_ns[at] / calls) if calls else None,
+                "median_ns": float(sums.median_ns[at]) if calls else None,
+                "min_ns": int(sums.min_ns[at]) if calls else None,
+                "max_ns": int(sums.max_ns[at]) if calls else None,
+                "calls_per_step": calls / steps if steps else None,
+                "self_per_step_ns": own / steps if steps else None,
+                "device_total_ns": int(sums.device_total_ns[at]) if seen else None,
+                "device_self_ns": int(sums.device_own_ns[at]) if seen else None,
+                "kernels": int(sums.activities[at]) if seen else None,
+            }
+        )
+    columns = [
+        replace(column, extra=not with_gpu) if column.name in _OF_GPUS else column
+        for column in ANALYSIS.columns_with(by=by, per=per)
+    ]
+    notes = [selection.note] if selection.note else []
+    if rows and per == "step" and trace.folded:
+        notes.append("steps that are statistics only have no rows")
+    if rows and with_gpu and (note := folded_note(trace, devices(trace))):
+        notes.append(note)
+    if rows and by in _MISSING and not sums.known:
+        rows, notes = [], [_MISSING[by]]
+    table = make_table(
+        columns, rows, name="operators", about=selection.about, note="; ".join(notes), source=selection.source
+    )
+    return table.sort("self_ns")
+
+
+def _holds(cells: Cells, words: list[str]) -> bool:
+    """Whether what a table shows of a label holds all words."""
+    text = " ".join(cell or "" for cell in cells).lower()
+    return all(word in text for word in words)

@@ -1,0 +1,1 @@
+"""Answers to questions about the program as a whole."""

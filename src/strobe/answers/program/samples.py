@@ -1,0 +1,57 @@
+"""Samples: what Python threads were doing, by function, line or thread; Python, C code and waiting apart."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from strobe.analyses.program.samples import ANALYSIS
+from strobe.sums.samples import RUNNING, STATES, frame_of, sample_sums
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+
+# Columns of what a row stands for.
+_KEYS = {"function": ("name", "file", "line"), "line": ("name", "file", "line"), "thread": ("name", "location")}
+
+
+def run(trace: Trace, *, by: str) -> Table:
+    """Return the answer; see `strobe.analyses.program.samples`."""
+    sums = sample_sums(trace)
+    own: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+    total = Counter[tuple[object, ...]]()
+    samples = Counter[tuple[object, ...]]()
+    threads = trace.locations.column("name")
+    everything = 0
+    for each in sums:
+        state = each.state if each.state in STATES else "python"
+        inner = frame_of(each.stack[-1])
+        key: tuple[object, ...]
+        if by == "thread":
+            key = (threads[each.location], each.location)
+        elif by == "line":
+            key = (inner[0], inner[1], each.line or None)
+        else:
+            key = inner
+        own[key][state] += each.ran_ns
+        own[key]["waiting" if state == "waiting" else "ready"] += each.other_ns
+        samples[key] += each.samples
+        running = each.ran_ns * (state in RUNNING)
+        everything += running
+        if by == "function":
+            for frame in dict.fromkeys(each.stack):  # in an order that no hash decides
+                total[frame_of(frame)] += running
+    rows = []
+    for key in dict.fromkeys([*own, *total]):
+        times = {f"{state}_ns": own[key][state] for state in STATES}
+        ran = sum(own[key][state] for state in RUNNING)
+        rows.append(
+            {
+                **dict(zip(_KEYS[by], key, strict=True)),
+                "samples": samples[key],
+                "share": ran / max(1, everything),
+                **times,
+                "total_ns": total[key],
+            }
+        )
+    note = "" if rows else "nothing was sampled: strobe run --sample 1000 looks a thousand times a second"
+    table = make_table(ANALYSIS.columns_with(by=by), rows, name="samples", about="samples of Python threads", note=note)
+    return table.sort("share")

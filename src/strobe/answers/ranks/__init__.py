@@ -1,0 +1,1 @@
+"""Answers to questions about ranks and what they wait for."""

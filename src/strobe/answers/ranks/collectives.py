@@ -1,0 +1,104 @@
+"""What collectives move between ranks, and how fast: by rank, process group and kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strobe.analyses.ranks.collectives import ANALYSIS
+from strobe.errors import UsageError
+from strobe.model.schema import Column
+from strobe.ranks.collective_kinds import bus_factor, has_bandwidth
+from strobe.ranks.traffic import Ints, Line, traffic
+from strobe.sums.groups import Spread
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import rows_of_processes
+
+_FOR_THE_NOTE = (
+    Column("without", "int64", "", "executions without a bandwidth that should have one"),
+    Column("handed_over", "int64", "", "calls that hand over to the GPU, and say nothing of its time"),
+)
+_NOTED = [column.name for column in _FOR_THE_NOTE]
+_NOTHING = (
+    "no collective is in this trace; kernels and calls of NCCL and the like, calls of MPI that block and collectives of"
+    " gloo are looked at"
+)
+_HANDED_OVER = (
+    "the times of {} collectives are those of NCCL's calls, which hand over to the GPU: without its kernels, no"
+    " bandwidth is known"
+)
+_NO_SIZE = (
+    "{} of {} collectives have no bandwidth: the trace does not say how much they move in a group of how many ranks;"
+    " recordings do, profiles of newer versions of PyTorch with NCCL, and Score-P's of MPI"
+)
+
+
+def run(trace: Trace, *, rank: int | None) -> Table:
+    """Return the answer; see `strobe.analyses.ranks.collectives`."""
+    ranks = sorted({each for each in trace.processes.column("rank") if isinstance(each, int)})
+    if rank is not None and rank not in ranks:
+        known = ", ".join(map(str, ranks)) or "none is known in this trace"
+        raise UsageError(f"no rank {rank} in this trace", do=f"Ranks: {known}")
+    rows = rows_of_processes(trace, _of_process, rank=rank)
+    calls, without, handed_over = (pc.sum(rows.column(name)).as_py() or 0 for name in ("calls", *_NOTED))
+    note = _NO_SIZE.format(without, calls) if without else "" if len(rows) else _NOTHING
+    if handed_over:
+        note = "; ".join(filter(None, (_HANDED_OVER.format(handed_over), note)))
+    table = Table(rows.drop_columns(_NOTED), name="collectives", about=f"{calls} collectives", note=note)
+    return table.sort("total_ns")
+
+
+def _of_process(part: Trace, rank: int | None) -> pa.Table:
+    """Return the rows of one process, with the columns that the note is made of."""
+
+    found = traffic(part)
+    times = Spread()
+    times.add(np.repeat(np.arange(len(found.lines)), np.diff(found.begin)), found.duration_ns)
+    spread = times.summary(len(found.lines))
+    rows = []
+    for number, line in enumerate(found.lines):
+        if rank is not None and line.party.rank != rank:
+            continue
+        own = slice(found.begin[number], found.begin[number + 1])
+        timed = not line.party.hands_over
+        bandwidths = _bandwidths(line, found.size_bytes[own], found.duration_ns[own]) if timed else (None, None, None)
+        rows.append(
+            {
+                "rank": line.party.rank,
+                "process": line.party.process,
+                "device": line.party.device,
+                "group": line.group,
+                "description": line.description,
+                "group_ranks": line.group_ranks,
+                "group_size": line.group_size,
+                "collective": line.kind,
+                "dtype": line.dtype,
+                **spread.cells(number),
+                "in_bytes": _known_sum(found.in_bytes[own]),
+                "out_bytes": _known_sum(found.out_bytes[own]),
+                "size_bytes": _known_sum(found.size_bytes[own]),
+                **dict(zip(("algbw_gb_s", "busbw_gb_s", "peak_busbw_gb_s"), bandwidths, strict=True)),
+                "without": int((found.size_bytes[own] < 0).sum()) if timed and has_bandwidth(line.kind) else 0,
+                "handed_over": 0 if timed else own.stop - own.start,
+            }
+        )
+    return make_table([*ANALYSIS.columns, *_FOR_THE_NOTE], rows).to_arrow()
+
+
+def _known_sum(values: Ints) -> int | None:
+    """Return the sum of the values that are known, None where none is."""
+    known = values[values >= 0]
+    return int(known.sum()) if len(known) else None
+
+
+def _bandwidths(line: Line, size: Ints, time: Ints) -> tuple[float | None, float | None, float | None]:
+    """Return those of the algorithm and the bus, and the highest on the bus of a single collective."""
+    known = (size >= 0) & (time > 0)
+    size, time = size[known], time[known]
+    if not len(size):
+        return None, None, None
+    bandwidth, peak = int(size.sum()) / int(time.sum()), float((size / time).max())
+    factor = bus_factor(line.kind, line.group_size or 0)
+    return bandwidth, *((None, None) if factor is None else (bandwidth * factor, peak * factor))

@@ -1,0 +1,101 @@
+"""What the time of a step depends on: the chain of work and waiting that is as long as the step itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from strobe.analyses.ranks.critical_path import ANALYSIS
+from strobe.ranks.critical_path.graph import graph
+from strobe.ranks.critical_path.longest_path import KINDS, Ints, Parts, changed, changes, longest_path, parts
+from strobe.ranks.critical_path.windows import processes_of, windows
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+
+
+def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
+    """Return the answer; see `strobe.analyses.ranks.critical_path`."""
+    what = changes(what_if)
+    rows: list[Mapping[str, object]] = []
+    said: list[str] = []
+    for processes in processes_of(trace, rank):
+        chosen, which = windows(trace, processes, step)
+        whole = graph(trace, chosen)
+        path = longest_path(whole)
+        if not path.length_ns:
+            continue
+        found, after, text = parts(whole, path), None, f"{which}: {path.length_ns / 1e6:.3f} ms"
+        if what:
+            weights = changed(whole.edges, what, *_names(trace))
+            path_after = longest_path(whole, weights)
+            after = parts(whole, path_after, weights)
+            part = path_after.length_ns / path.length_ns - 1
+            text += f"; with {what_if}: {path_after.length_ns / 1e6:.3f} ms ({part:+.1%})"
+        own = trace.processes.column("rank")[processes[0]] if len(processes) == 1 else None
+        said.append(text if own is None else f"rank {own}, {text}")
+        rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
+    note = "" if rows else "no thread and no GPU did anything in this trace that has a duration"
+    return make_table(
+        ANALYSIS.columns_with(by=by, what_if=what_if), rows, name="critical_path", about="; ".join(said), note=note
+    )
+
+
+def _names(trace: Trace) -> tuple[list[str], Ints, Ints]:
+    """Return the names of regions, and the last region and the parent (-1 at roots) of every call path."""
+    paths = trace.call_paths.to_arrow()
+    parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
+    names = [str(name) for name in trace.regions.column("name")]
+    return names, paths.column("region").to_numpy().astype(np.int64), parent
+
+
+def _segments(trace: Trace, found: Parts, after: Parts | None) -> list[Mapping[str, object]]:
+    """Return a row for each part of a path: of the path after a change where there is one."""
+    names, places = trace.regions.column("name"), trace.locations.to_arrow().to_pylist()
+    ranks = trace.processes.column("rank")
+    rows: list[Mapping[str, object]] = []
+    shown = after or found
+    for k in range(len(shown.start_ns)):
+        location, region, row = int(shown.location[k]), int(shown.region[k]), int(shown.row[k])
+        place = places[location] if location >= 0 else None
+        rows.append(
+            {
+                "rank": ranks[place["process"]] if place else None,
+                "start_ns": int(shown.start_ns[k]),
+                "location": place["name"] if place else None,
+                "region": names[region] if region >= 0 else None,
+                "kind": KINDS[int(shown.kind[k])],
+                "time_ns": int(shown.recorded_ns[k]),
+                "predicted_ns": int(shown.weight_ns[k]),
+                "location_id": location if location >= 0 else None,
+                "row": row if row >= 0 else None,
+            }
+        )
+    return rows
+
+
+def _sums(trace: Trace, by: str, rank: object, found: Parts, after: Parts | None) -> list[Mapping[str, object]]:
+    """Return a row for each kind, or each region and kind, most time first."""
+    names = trace.regions.column("name")
+    sums: dict[tuple[int, int], list[int]] = {}
+    for at, each in ((0, found), *(((2, after),) if after else ())):
+        keys = np.stack((each.region if by == "region" else np.zeros_like(each.kind), each.kind))
+        different, which = np.unique(keys, axis=1, return_inverse=True)
+        times, counts = np.bincount(which.ravel(), each.weight_ns), np.bincount(which.ravel())
+        for k, key in enumerate(different.T.tolist()):
+            row = sums.setdefault((key[0], key[1]), [0, 0, 0])
+            row[at] = int(times[k])
+            row[1] += int(counts[k]) if at == 0 else 0
+    whole = int(found.weight_ns.sum())
+    return [
+        {
+            "rank": rank,
+            "region": names[region] if by == "region" and region >= 0 else None,
+            "kind": KINDS[kind],
+            "time_ns": time,
+            "predicted_ns": predicted,
+            "share": time / whole,
+            "parts": count,
+        }
+        for (region, kind), (time, count, predicted) in sorted(sums.items(), key=lambda each: -each[1][0])
+    ]

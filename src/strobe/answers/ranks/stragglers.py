@@ -1,0 +1,156 @@
+"""Which rank is late: who comes last to collectives, by how much, and what the others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.analyses.ranks.stragglers import ANALYSIS
+from strobe.model.units import format_count, format_ns, format_share
+from strobe.ranks.collectives import Collectives, collectives
+from strobe.tables.table import Table, make_table
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+_ONE_RANK = (
+    "this trace has one rank: who is late can be told from two ranks on;"
+    " strobe import takes the files of all ranks, or a folder"
+)
+_NO_COLLECTIVE = (
+    "no collective that two ranks took part in is in this trace; kernels and calls of NCCL and the like, blocking"
+    " collectives of MPI and those of gloo are looked at"
+)
+# A rank is the late one if it causes this part of the delays. Of two that are alike, one may well cause more than half.
+_MOST, _MOST_OF_TWO = 1 / 2, 2 / 3
+
+
+def run(trace: Trace, *, by: str) -> Table:
+    """Return the answer; see `strobe.analyses.ranks.stragglers`."""
+    found = collectives(trace)
+    arrivals = _Arrivals(found)
+    rows = {"rank": _by_rank, "kind": _by_kind, "collective": _by_collective}[by](found, arrivals)
+    several = len(found.parties) > 1 or len({*trace.processes.column("rank")} - {None}) > 1
+    note = arrivals.verdict() if arrivals.count else _NO_COLLECTIVE if several else _ONE_RANK
+    return make_table(
+        ANALYSIS.columns_with(by=by), rows, name="stragglers", about=f"{arrivals.count} collectives", note=note
+    )
+
+
+class _Arrivals:
+    """Arrivals at matched collectives, in order of collective and arrival; and by collective who was last."""
+
+    def __init__(self, found: Collectives) -> None:
+
+        (at,) = np.nonzero(found.collective >= 0)
+        at = at[np.lexsort((found.start_ns[at], found.collective[at]))]
+        self.at, start = at, found.start_ns[at]
+        self.begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
+        self.ranks = np.diff(self.begin, append=len(at))
+        self.count = len(self.begin)
+        self.last = self.begin + self.ranks - 1
+        self.late_ns = start - np.repeat(start[self.begin + (self.ranks - 1) // 2], self.ranks)
+        self.wait_ns = np.repeat(start[self.last], self.ranks) - start
+        self.delay_ns = start[self.last] - start[self.last - 1]
+        error = found.clock_error_ns[found.party[at]]
+        others = error.copy()
+        others[self.last] = 0
+        self.error_ns = error[self.last] + (np.maximum.reduceat(others, self.begin) if self.count else 0)
+        self.counts = self.delay_ns > self.error_ns
+        self._found = found
+
+    def verdict(self) -> str:
+        """Say in a sentence who is late."""
+
+        found, party = self._found, self._found.party[self.at]
+        last = party[self.last][self.counts]
+        by_party = np.bincount(last, self.delay_ns[self.counts], len(found.parties))
+        whole, worst = float(by_party.sum()), int(by_party.argmax())
+        if not whole:
+            return f"no rank is later than the error of the clocks allows: up to {format_ns(int(self.error_ns.max()))}"
+        name, part = found.parties[worst].name, by_party[worst] / whole
+        if part < (_MOST if len(np.unique(party)) > 2 else _MOST_OF_TWO):
+            return (
+                f"no single rank is late: of {format_ns(whole)} that collectives waited for their last rank alone,"
+                f" {name} caused the most, {format_share(part)}"
+            )
+        late = float(np.median(self.late_ns[party == worst]))
+        return (
+            f"{name} is late: it came last to {format_count(int((last == worst).sum()))} of"
+            f" {format_count(int((party == worst).sum()))} collectives, which could have begun"
+            f" {format_ns(by_party[worst])} sooner in all; at the median it comes"
+            f" {format_ns(late)} after the middle rank"
+        )
+
+
+def _by_rank(found: Collectives, arrivals: _Arrivals) -> Iterator[Mapping[str, object]]:
+    for k, cells in _sums(found, arrivals, found.party):
+        yield {**_who(found, k), **cells}
+
+
+def _by_kind(found: Collectives, arrivals: _Arrivals) -> Iterator[Mapping[str, object]]:
+    for code, cells in _sums(found, arrivals, found.party * max(1, len(found.lines)) + found.line):
+        party, line = divmod(code, len(found.lines))
+        yield {**_who(found, party), **_kind(found, line), **cells}
+
+
+def _who(found: Collectives, k: int) -> dict[str, object]:
+    party = found.parties[k]
+    return {"rank": party.rank, "process": party.process, "device": party.device}
+
+
+def _kind(found: Collectives, k: int) -> dict[str, object]:
+    kind, group = found.lines[k]
+    return {"kind": kind, "group": group}
+
+
+def _sums(found: Collectives, arrivals: _Arrivals, group: Ints) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield every group of executions that has a matched one, and the cells that are sums of it."""
+    delay = np.zeros(len(arrivals.at), dtype=np.int64)
+    delay[arrivals.last[arrivals.counts]] = arrivals.delay_ns[arrivals.counts]
+    error = found.clock_error_ns[found.party[arrivals.at]]
+    unmatched = np.bincount(group[found.collective < 0], minlength=int(group.max(initial=-1)) + 1)
+    of = group[arrivals.at]
+    order = np.argsort(of, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(of[order])) + 1) if len(order) else ():
+        k, late = int(of[own[0]]), arrivals.late_ns[own]
+        yield (
+            k,
+            {
+                "collectives": len(own),
+                "last": int((delay[own] > 0).sum()),
+                "delay_ns": int(delay[own].sum()),
+                "late_mean_ns": float(late.mean()),
+                "late_median_ns": float(np.median(late)),
+                "late_max_ns": int(late.max()),
+                "wait_ns": int(arrivals.wait_ns[own].sum()),
+                "clock_error_ns": int(error[own[0]]),
+                "unmatched": int(unmatched[k]),
+            },
+        )
+
+
+def _by_collective(found: Collectives, arrivals: _Arrivals) -> Iterator[Mapping[str, object]]:
+    last, first = arrivals.at[arrivals.last], arrivals.at[arrivals.begin]
+    wait = np.add.reduceat(arrivals.wait_ns, arrivals.begin) if arrivals.count else arrivals.wait_ns
+    start = found.start_ns[first]
+    columns = {
+        "ranks": arrivals.ranks,
+        "start_ns": start,
+        "late_ns": arrivals.late_ns[arrivals.last],
+        "delay_ns": arrivals.delay_ns,
+        "wait_ns": wait,
+        "clock_error_ns": arrivals.error_ns,
+        "location": found.location[last],
+        "row": found.row[last],
+    }
+    for k in np.argsort(start, kind="stable").tolist():
+        sequence = int(found.sequence[last[k]])
+        yield {
+            **_kind(found, int(found.line[last[k]])),
+            "sequence": sequence if sequence >= 0 else None,
+            "last_rank": found.parties[int(found.party[last[k]])].rank,
+            **{name: int(column[k]) for name, column in columns.items()},
+        }

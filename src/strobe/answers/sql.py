@@ -1,0 +1,139 @@
+"""What SQL sees of a trace: the tables of model/schema.py, and every analysis by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from strobe import registry
+from strobe.answers.ask import ask
+from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
+from strobe.steps.step_times import step_at
+from strobe.tables import engine
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
+
+# What a row of spans or statistics is called, and where it ran.
+_NAMES = 'r.name, r.paradigm, r.role, r."group", l.process, l.name as thread'
+VIEWS = {
+    "spans": f"""
+        select s.*, {_NAMES}
+        from _spans s join regions r using (region) join locations l using (location)
+    """,
+    "statistics": f"""
+        select s.*, p.region, {_NAMES}
+        from _statistics s join call_paths p using (call_path) join regions r using (region)
+        join locations l using (location)
+    """,
+    # Everything that ran, as spans or in statistics, summed up.
+    "totals": f"""
+        select t.location, t.call_path, sum(t.count)::bigint as count, sum(t.total_ns)::bigint as total_ns,
+            sum(t.self_ns)::bigint as self_ns, min(t.min_ns) as min_ns, max(t.max_ns) as max_ns, p.region, {_NAMES}
+        from (
+            select location, call_path, count(*) as count, sum(duration_ns) as total_ns, sum(self_ns) as self_ns,
+                min(duration_ns) as min_ns, max(duration_ns) as max_ns
+            from _spans group by all
+            union all
+            select location, call_path, count, total_ns, self_ns, if(count = 0, null, min_ns),
+                if(count = 0, null, max_ns)
+            from _statistics
+        ) t join call_paths p using (call_path) join regions r using (region) join locations l using (location)
+        group by all
+    """,
+    # Cause and effect. A call and what it started on a GPU share a correlation id; of calls inside of each other
+    # (runtime and driver) it is the outer one. Forward and backward operators are tied by flows that begin with them.
+    "links": """
+        select * from (
+            select distinct on (g.location, g.row) 'launch' as kind, c.location as from_location, c.row as from_row,
+                g.location as to_location, g.row as to_row
+            from (
+                select location, row, correlation from _kernel_spans
+                union all select location, row, correlation from _copy_spans
+                union all select location, row, correlation from _sync_spans
+            ) g
+            join locations at_gpu on g.location = at_gpu.location
+            join _call_spans c using (correlation)
+            join locations at_host on c.location = at_host.location and at_host.process = at_gpu.process
+            where g.correlation <> 0
+            order by g.location, g.row, c.location, c.row
+        )
+        union all
+        select distinct 'forward_backward', f.location, f.row, b.location, b.row
+        from _flow_ends f join _flow_ends b using (process, flow)
+        where f.phase = 's' and b.phase = 'f'
+    """,
+    "_flow_ends": """
+        select l.process, flows.flow, flows.phase, o.location, o.row
+        from flows join locations l using (location)
+        join _spans s on s.location = flows.location and s.start_ns = flows.time_ns
+        join _operator_spans o on o.location = s.location and o.row = s.row
+        where flows.category = 'fwdbwd'
+    """,
+    # Spans with what only they have.
+    **{
+        name: f"""
+            select s.start_ns, s.duration_ns, a.*, s.region, s.call_path, {_NAMES}
+            from _{name} a join _spans s using (location, row) join regions r using (region)
+            join locations l using (location)
+        """
+        for name in SPAN_TABLES
+    },
+}
+_DEFINITIONS = ("processes", "locations", "regions", "call_paths", "quality")
+
+
+def query(trace: Trace, text: str, *, timeout_s: float | None = None) -> Table:
+    """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
+    rows = engine.query(text, tables(trace, text), VIEWS, timeout_s=timeout_s)
+    return Table(rows, name="sql", note=_note(trace, text))
+
+
+def tables(trace: Trace, query: str) -> Mapping[str, Callable[[], pa.Table]]:
+    """Return the source of every table that the query may name."""
+
+    def analysis(name: str) -> Callable[[], pa.Table]:
+        return lambda: ask(trace, name).to_arrow()
+
+    def definition(name: str) -> Callable[[], pa.Table]:
+        return lambda: getattr(trace, name).to_arrow()
+
+    def side_table(name: str) -> Callable[[], pa.Table]:
+        return lambda: trace.side_table(name).to_arrow()
+
+    # Finding the steps takes longer than everything else in most queries: only where the query can see them.
+    with_steps = re.search(r"\bstep\b|\*", query.lower().replace("(*)", "")) is not None
+    return {
+        **{name: analysis(name) for name in registry.names("analyses") if name not in VIEWS},
+        "_statistics": analysis("statistics"),
+        **{name: definition(name) for name in _DEFINITIONS},
+        **{f"_{name}": side_table(name) for name in SPAN_TABLES},
+        **{name: side_table(name) for name in EVENT_TABLES},
+        "metrics": lambda: trace.metrics().to_arrow(),
+        "_spans": lambda: _spans(trace, with_steps),
+    }
+
+
+def _note(trace: Trace, query: str) -> str:
+    """Return what a query does not see: where steps were folded, spans are not everything."""
+    if not trace.folded or re.search(r"\bspans\b", query.lower()) is None:
+        return ""
+    return (
+        f"spans of {trace.folded_count} executions were folded: `totals` counts them, too, `statistics` only them; "
+        "self_ns of a span holds what was folded directly inside"
+    )
+
+
+def _spans(trace: Trace, with_steps: bool) -> pa.Table:
+    """All spans, with the step of their process that they start in (null outside of every step)."""
+    parts = []
+    for location in range(len(trace.locations)):
+        spans = trace.spans(location).to_arrow()
+        nowhere = np.full(spans.num_rows, -1, dtype=np.int64)
+        step = step_at(trace, location, spans.column("start_ns").to_numpy()) if with_steps else nowhere
+        parts.append(spans.append_column("step", pa.array(step, mask=step < 0)))
+    if not parts:  # nothing was recorded, and the columns are there all the same
+        parts = [trace.spans().to_arrow().append_column("step", pa.array([], type=pa.int64()))]
+    return pa.concat_tables(parts)

@@ -1,0 +1,38 @@
+"""Statistics: what remains of the steps that were folded while the program ran, and of calls that were too short."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from strobe.analyses.steps.statistics import ANALYSIS
+from strobe.steps.steps import class_labels
+from strobe.tables.table import Table, make_table
+from strobe.trace.folded import NO_CLASS
+from strobe.trace.trace import Trace
+
+
+def run(trace: Trace) -> Table:
+    """Return the answer; see `strobe.analyses.steps.statistics`."""
+    tables = []
+    for process, folded in trace.folded.items():
+        names = class_labels(trace, process)
+        values = {
+            "location": folded.location.astype(np.uint32),
+            "call_path": folded.call_path.astype(np.uint32),
+            "class": [None if each == NO_CLASS else names[each] for each in folded.class_id.tolist()],
+            "count": folded.count.astype(np.uint64),
+            "total_ns": folded.total_ns,
+            "self_ns": folded.own_ns,
+            "min_ns": folded.min_ns,
+            "max_ns": folded.max_ns,
+            "sum_squares": folded.sum_squares,
+            "histogram": folded.histogram.tolist(),
+            "short": folded.is_short,
+        }
+        tables.append(make_table(ANALYSIS.columns, values, source="statistics").to_arrow())
+    if not tables:
+        return make_table(
+            ANALYSIS.columns, [], name="statistics", note="everything was kept in detail", source="statistics"
+        )
+    return Table(pa.concat_tables(tables), name="statistics")

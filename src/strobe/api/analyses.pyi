@@ -1,0 +1,1407 @@
+# Written by ./dev gen from src/strobe/analyses: do not edit.
+from typing import Literal
+
+from strobe.tables.table import Table
+
+class Analyses:
+    """The analyses as methods of Trace: `trace.kernels(by="stream")` is `trace.ask("kernels", by="stream")`."""
+
+    def calls(
+        self,
+        *,
+        by: Literal["name", "thread"] = "name",
+    ) -> Table:
+        """Which calls of CUDA or HIP take the time of the host?
+
+        Sum the calls of the runtime and the driver of CUDA or HIP, of every process; by name, or by name
+        and thread.
+
+        share = total / total of all calls of the process (Nsight Systems, cuda_api_sum); a driver's call
+        inside a runtime's counts in both. stddev is that of a sample, 0 for one call. A call that waits
+        lasts until the GPU, or a part of its work, is done: kernels that ran meanwhile are in its time.
+
+        Options:
+            by: One row per function, or per function and thread.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that called
+            name (string): function that was called
+            thread (string): thread that called [by=thread]
+            waits (bool): whether it waits for the GPU, or asks whether it is done
+            share (float64): part of the time of all calls of the process, 0 to 1
+            total_ns (int64, ns): sum of the durations
+            calls (int64): executions
+            avg_ns (float64, ns): mean duration
+            median_ns (float64, ns): median duration
+            min_ns (int64, ns): shortest
+            max_ns (int64, ns): longest
+            stddev_ns (float64, ns): standard deviation of the durations
+            library (string): CUDA runtime or driver, where the file says so
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def collectives(
+        self,
+        *,
+        rank: int | None = None,
+    ) -> Table:
+        """What do collectives move in each process group, and how fast?
+
+        Sum the collectives of every rank by group, kind and type of elements: times, bytes, bandwidths.
+
+        A collective takes from the start to the end of its kernel (NCCL, RCCL), call (MPI) or execution on
+        a thread of its own (gloo), or from its request to its completion (MPI, not blocking). That includes
+        waiting for ranks that come later: bandwidths are what the program saw, and the peak, of the fastest
+        single collective, is nearer to what the network can do. What kernels of a recording move is what
+        the call of NCCL says in which they were launched; calls of a group (ncclGroupStart) are one
+        execution, whose bytes add up. Where NCCL's kernels are not recorded, its calls are shown, with
+        their bytes: their time is that of handing over to the GPU.
+
+        in, out = elements times the size of their type (PyTorch), or bytes sent to all and received from
+        all (MPI, as Score-P counts). size: as nccl-tests defines it (doc/PERFORMANCE.md): the buffer of an
+        all-reduce, broadcast or reduce, all ranks' parts of an all-gather, reduce-scatter or all-to-all.
+        algbw = size / time, of those whose size is known (1 GB/s is a byte per ns). busbw = algbw *
+        2(n-1)/n for an all-reduce, (n-1)/n for all-gather, reduce-scatter, all-to-all, gather and scatter,
+        1 for broadcast, reduce, send and receive; n is the size of the group. Of MPI, what is done in place
+        comes out too low by (n-1)/n.
+
+        Options:
+            rank: Only this rank.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that took part
+            device (int64): number of its GPU, null on the host or where unknown
+            group (string): name of the process group or communicator, null where unknown
+            description (string): what the group is for
+            group_ranks (string): ranks of the group, as JSON
+            group_size (int64): ranks in the group (n), null where unknown
+            collective (string): its kind: allreduce, allgather, ...; null where unknown
+            dtype (string): type of an element, null where unknown
+            total_ns (int64, ns): sum of the times
+            calls (int64): executions
+            avg_ns (float64, ns): mean time
+            median_ns (float64, ns): median time
+            min_ns (int64, ns): shortest
+            max_ns (int64, ns): longest
+            stddev_ns (float64, ns): standard deviation of the times
+            in_bytes (int64, bytes): bytes that the rank put in; null where not known of any
+            out_bytes (int64, bytes): bytes that the rank got out; null where not known of any
+            size_bytes (int64, bytes): sum of the sizes that bandwidths are made of
+            algbw_gb_s (float64, GB/s): bandwidth of the algorithm: size by time
+            busbw_gb_s (float64, GB/s): the same times the factor of nccl-tests: what each link carries
+            peak_busbw_gb_s (float64, GB/s): the same of the fastest collective
+
+        Raises:
+            UsageError: where there is no such rank.
+        """
+
+    def copies(
+        self,
+        *,
+        by: Literal["kind", "time"] = "kind",
+        points: int = 500,
+    ) -> Table:
+        """What is copied to, from and on each GPU, and how fast?
+
+        Sum the copies and memory sets of every GPU by direction and kinds of memory; sizes and times (nsys:
+        mem_*_sum).
+
+        share = total / total of all copies and sets of the GPU; stddev that of a sample, 0 for one.
+        bandwidth = bytes / time of those whose size is known (1 GB/s is a byte per ns); the peak is the
+        highest of a single copy. A copy is pageable where the host's memory is not pinned: the driver
+        copies it twice, and it cannot overlap with the host.
+
+        by time: the bandwidth of each kind in each of `points` equal parts of the time of the GPU's work,
+        those in which something is copied; 0: from change to change, the sum of what runs at once (HTA:
+        memory bandwidth time series). A copy counts as equally fast all along; those without length or size
+        are left out.
+
+        Options:
+            by: One row per kind, or per kind and interval of time.
+            points: Number of equal intervals of time (0: one row per change).
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            kind (string): from where to where: HtoD, DtoH, DtoD, PtoP, ...; set where memory was set
+            source (string): memory copied from: Pageable, Pinned, Device, ..., null where unknown [by=kind]
+            destination (string): memory copied to, or set [by=kind]
+            pageable (bool): whether memory of the host took part that was not pinned, null where unknown
+                [by=kind]
+            share (float64): part of the time of all copies and sets of the GPU, 0 to 1 [by=kind]
+            total_ns (int64, ns): sum of the durations [by=kind]
+            calls (int64): copies or sets [by=kind]
+            avg_ns (float64, ns): mean duration [by=kind]
+            median_ns (float64, ns): median duration [by=kind]
+            min_ns (int64, ns): shortest [by=kind]
+            max_ns (int64, ns): longest [by=kind]
+            stddev_ns (float64, ns): standard deviation of the durations [by=kind]
+            size_bytes (int64, bytes): bytes copied or set; null where no size is known [by=kind]
+            avg_size_bytes (float64, bytes): mean size [by=kind]
+            median_size_bytes (float64, bytes): median size [by=kind]
+            min_size_bytes (int64, bytes): smallest [by=kind]
+            max_size_bytes (int64, bytes): largest [by=kind]
+            stddev_size_bytes (float64, bytes): standard deviation of the sizes [by=kind]
+            bandwidth_gb_s (float64, GB/s): bytes by time in it [by=kind]
+            peak_gb_s (float64, GB/s): the same of the fastest copy [by=kind]
+            start_ns (int64, ns): start of the part of time [by=time]
+            duration_ns (int64, ns): its length [by=time]
+            busy_ns (int64, ns): time of it in which something is copied [by=time]
+            bandwidth_gb_s (float64, GB/s): bytes copied in it by its length [by=time]
+            peak_gb_s (float64, GB/s): highest bandwidth at any moment of it, the sum of what runs at once
+                [by=time]
+            copies (int64): most that ran at once [by=time]
+
+        Raises:
+            UsageError: where `points` is above 1,000,000; or where an option has no such choice.
+        """
+
+    def critical_path(
+        self,
+        *,
+        by: Literal["kind", "region", "segment"] = "kind",
+        rank: str = "all",
+        step: str = "",
+        what_if: str = "",
+    ) -> Table:
+        """What does the time of a step depend on, across threads, GPUs and ranks?
+
+        Find the critical path of a step, and what bounds it: only making something on it faster makes the
+        step faster.
+
+        Moments are where spans of threads and work of GPUs begin and end. A moment waits for the one before
+        it in its thread or stream; a kernel also for its launch and for events of other streams; a call
+        that synchronises for the last work that it waits for; the main thread for the threads of autograd.
+        The time until a moment belongs to what came last of all that it waited for. So the path is walked
+        back from the last moment of the step, and its parts add up to its length. Without synchronisation
+        events in the profile, a call is taken to wait for what ended last before it returned, and a kernel
+        that begins more than 30 us after its launch and after the kernel before it for what ended last on
+        any stream. Ranks are linked by collectives: where all wait for all (NCCL, MPI, gloo), for the last
+        to come; with a root (MPI), all for it, or it for the last of them. And by messages of MPI: a call
+        that receives waits for the one that sends, and one that sends and blocks for the one that receives.
+
+        The step: by default a steady one of median length; without steps, the whole run (the middle of one
+        of more than half a million spans). On threads its time, on GPUs what was launched in it. Kinds:
+        host (Python, operators, calls), data (waiting for data), launch (from the launching call to the
+        start), queue (between two kernels of a stream), computation, communication, copy, sync (from the
+        end of what was waited for).
+
+        --what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest
+        path anew.
+
+        Options:
+            by: One row per kind of work, per region, or per part of the path in order of time.
+            rank: all: one path through all ranks; each: one path per rank; or the number of a rank.
+            step: Number of the step, as in strobe steps; or all, for the whole run.
+            what_if: Predict the duration with other times: 'nccl*=0.5,launch=0' (name or kind = factor).
+
+        Columns:
+            rank (int64): rank, null where there is none or the path goes through all
+            start_ns (int64, ns): when it began [by=segment]
+            location (string): thread or stream [by=segment]
+            region (string): what ran, or was waited in or for [by=region or segment]
+            kind (string): what bounds it: see above
+            time_ns (int64, ns): its time in the path
+            predicted_ns (int64, ns): its time in the path after the change [with what_if]
+            location_id (uint32): number of the location [by=segment]
+            row (int64): number of the span in its location, null between spans [by=segment]
+            share (float64): its part of the path, 0 to 1 [by=kind or region]
+            parts (int64): parts of the path that it is [by=kind or region]
+
+        Raises:
+            UsageError: where there is no such rank or step, or `what_if` is not a change of something in
+                the path; or where an option has no such choice.
+        """
+
+    def data_pipeline(
+        self,
+        *,
+        form: Literal["verdict", "stages"] = "verdict",
+    ) -> Table:
+        """Does training wait for its data, at which stage, and what would more workers gain?
+
+        Judge the data pipeline of every rank that trains, or list its stages; means over the steps that are
+        complete.
+
+        Verdict: `data processing` (batches are not ready), `data transmission` (they are, but do not reach
+        the GPU in time), or `neither`. Where the queue between workers and loop is known (strobe recorded
+        the workers) it is MindInsight's rule: processing if no batch is ready more than 30 % of the times
+        that one is asked for, else transmission. Elsewhere the wait itself tells. Either counts only from 5
+        % of the step on (torch-tb-profiler, XProf): an empty queue that costs nothing is no bottleneck.
+        `highly` is from 20 % on. The wait is exposed time: neither the GPU nor calls of its runtime have
+        anything to do.
+
+        Prediction: with enough workers, fetching is hidden behind the rest, `best_step_ns` = step - exposed
+        wait: stages side by side run at the pace of the slowest, max(rest, fetch / workers). Workers also
+        take cores and memory from the loop: two published pairs of profiles (ResNet-50 with 0 and 4
+        workers, samples of torch-tb-profiler) gained 62 % and 34 % of that. So `predicted_step_ns` is
+        half-way from the step to the best.
+
+        Options:
+            form: One row per rank, or per stage.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that trains
+            verdict (string): data processing, data transmission, or neither [form=verdict]
+            input_bound (string): not, moderately (5 % of the step), or highly (20 %) [form=verdict]
+            duration_ns (int64, ns): how long a step takes [form=verdict]
+            wait_ns (int64, ns): of it, waits for the next batch while nothing else happens [form=verdict]
+            wait_share (float64): the same as a part of the step, 0 to 1 [form=verdict]
+            copy_ns (int64, ns): of it, batches are copied to the GPU while that does not compute
+                [form=verdict]
+            copy_share (float64): the same as a part of the step, 0 to 1 [form=verdict]
+            workers (int64): worker processes of the loader; 0: the loop fetches, null: not recorded
+                [form=verdict]
+            fetch_ns (int64, ns): work of all workers for the batches of a step, null where not recorded
+                [form=verdict]
+            worker_utilisation (float64): part of the workers' time that they fetch, 0 to 1 [form=verdict]
+            batches (float64): batches a step asks for [form=verdict]
+            asked (int64): batches that these steps asked for, null where the queue is unknown
+                [form=verdict]
+            empty (int64): how often none was ready then, null where the queue is unknown [form=verdict]
+            needed_workers (int64): least number of workers that keep up, null where fetch is unknown
+                [form=verdict]
+            predicted_step_ns (int64, ns): expected duration of a step with enough workers [form=verdict]
+            best_step_ns (int64, ns): duration if all fetching were hidden [form=verdict]
+            predicted_gain (float64): part of the step that the prediction saves, 0 to 1 [form=verdict]
+            advice (string): what to do about it [form=verdict]
+            stage (string): fetch, queue, copy, compute, host: in the order in which a batch meets them
+                [form=stages]
+            done_by (string): who does it [form=stages]
+            time_ns (int64, ns): time it works in a step, all workers together; null where not recorded
+                [form=stages]
+            exposed_ns (int64, ns): part of the step that only it accounts for; adds up to the step
+                [form=stages]
+            share (float64): exposed_ns as a part of the step, 0 to 1 [form=stages]
+            utilisation (float64): part of its time that it works; of the queue: that a batch was ready
+                [form=stages]
+            bottleneck (bool): whether the step goes at the pace of this stage [form=stages]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def devices(self) -> Table:
+        """How busy, full and hot was each GPU, and how much energy did it take?
+
+        Sum up the readings of every GPU of the nodes of the run, whoever used it: means and extremes of all
+        readings.
+
+        utilisation = part of the time in which some kernel ran; that fills the GPU only where SM activity
+        and occupancy are high, too. throttled = part of the readings in which power, temperature or the
+        board held the clocks down. energy = difference of the GPU's counter, else power summed over time;
+        per step of those between first and last reading. Of imported files: the GPUs that worked, with the
+        readings that the file has (Nsight Systems: GPU metrics).
+
+        Columns:
+            host (string): name of the machine
+            device (int64): number of the GPU, as NVML counts (imported: as the file does)
+            name (string): its model
+            uuid (string): its own number, null where unknown
+            process (uint32): process that its metrics are shown with
+            utilisation_share (float64): mean part of the time in which a kernel ran, 0 to 1
+            utilisation_max_share (float64): the highest reading of it
+            memory_utilisation_share (float64): mean part in which memory was read or written
+            sm_activity_share (float64): mean part of the multiprocessors that were busy (GPM)
+            occupancy_share (float64): mean part of the warps that could be there (GPM)
+            tensor_share (float64): mean part of the time of tensor operations (GPM)
+            dram_share (float64): mean part of the memory's bandwidth (GPM)
+            memory_peak_bytes (int64, bytes): most memory in use at a reading, of all processes
+            memory_bytes (int64, bytes): memory that it has
+            power_w (float64, W): mean power
+            power_max_w (float64, W): highest power
+            energy_j (float64, J): energy from the first to the last reading
+            step_energy_j (float64, J): energy of a step on average; null without steps
+            sm_clock_mhz (float64, MHz): mean clock of the multiprocessors
+            memory_clock_mhz (float64, MHz): mean clock of the memory
+            temperature_max_c (float64, °C): highest temperature
+            throttled_share (float64): part of the readings in which its clocks were held down
+            throttled_by (string): by what, the most frequent first; null if by nothing
+            pcie_sent_gb_s (float64, GB/s): mean traffic from the GPU over PCIe
+            pcie_received_gb_s (float64, GB/s): mean traffic to the GPU over PCIe
+            nvlink_sent_gb_s (float64, GB/s): mean traffic from the GPU over NVLink
+            nvlink_received_gb_s (float64, GB/s): mean traffic to the GPU over NVLink
+            readings (int64): readings that this is made of; 0: only the GPU is known
+        """
+
+    def gemm(
+        self,
+        *,
+        peak_gflops: float | None = None,
+        bandwidth_gb_s: float | None = None,
+    ) -> Table:
+        """How fast are matrix products, convolutions and attention, and how close to what the GPU can do?
+
+        Sum matrix products, convolutions and attention by operator, shape and type; all ranks and all their
+        GPUs.
+
+        Of operators inside each other (linear, addmm) the outermost counts. FLOPs follow from the shapes: a
+        product of (m, k) and (k, n) takes 2 m n k (formulas: `strobe.operators.flops`); bytes are those of
+        the operands and the result, each once. device_ns = sum of the durations of the kernels launched
+        inside. gflops = FLOPs / device_ns, or / host_ns where the process used no GPU. efficiency = gflops
+        / peak of the type; it may exceed 1 where a convolution multiplies less than its definition says
+        (Winograd, FFT). bound: `compute` where FLOPs a byte (intensity) reach peak / bandwidth, else
+        `memory`; of_roofline = gflops / min(peak, intensity x bandwidth). Peaks are as stated in the
+        options, else those of the GPU's data sheet, where it is a known one; float32 is measured against
+        TF32 where the names of the kernels say that tensor cores computed it.
+
+        Options:
+            peak_gflops: Peak performance of the GPU in GFLOP/s, for all types.
+            bandwidth_gb_s: Memory bandwidth of the GPU in GB/s.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that called it
+            device (int64): number of the GPU that computed it, null where no kernel is known
+            operator (string): outermost operator
+            dtype (string): type of the operands that were multiplied
+            batch (int64): matrix products of a call; groups of a convolution, heads in all of attention
+            m (int64): rows; positions of a convolution's output in all images; queries
+            n (int64): columns; output channels of a group; keys
+            k (int64): length of the sums; elements of a filter; size of a head
+            calls (int64): executions; of what a CUDA graph holds, how often the graph ran it
+            flop (int64, FLOP): floating-point operations of a call
+            moved_bytes (int64, bytes): operands and result of a call, each once
+            intensity (float64, FLOP/byte): floating-point operations a byte
+            device_ns (int64, ns): durations of the kernels launched inside, of all calls
+            host_ns (int64, ns): durations of the operators on the host, of all calls
+            avg_ns (float64, ns): kernels of a call (operator, without a GPU), mean
+            gflops (float64, GFLOP/s): speed that was reached
+            peak_gflops (float64, GFLOP/s): what the GPU does at most with this type
+            efficiency (float64): speed as a part of the peak, 0 to 1
+            bound (string): what limits it at best: compute or memory
+            of_roofline (float64): speed as a part of what peak and bandwidth allow, 0 to 1
+            tf32 (bool): whether names of kernels say float32 was multiplied on tensor cores
+            shapes (string): shapes of the inputs, as JSON
+
+        Raises:
+            UsageError: where a peak or a bandwidth is not above 0.
+        """
+
+    def gemm_merging(
+        self,
+        *,
+        peak_gflops: float | None = None,
+        bandwidth_gb_s: float | None = None,
+    ) -> Table:
+        """Which matrix products could be merged into one, and what would that gain?
+
+        Find products of equal operator, shape and type that one thread calls one after the other in the
+        same step.
+
+        No other operator launches a kernel between them, so n of them may be one product of n-fold work:
+        operands put after each other ([A1; A2; A3] h), or stacked (bmm). A trace does not hold which data
+        an operator reads: that they share an operand is to be checked in the program, and so is that none
+        needs the result of another. `independent` is `by size` where a result has as many elements as
+        neither operand, so that it cannot be the next one's as a whole (a part of it still can), else
+        `unknown`.
+
+        predicted_ns = n-fold FLOPs / speed; speed = that of the products of the same type in this trace, on
+        the same GPU, which take half to twice as many FLOPs a call (`basis`: trace); where there are none,
+        or that is more than the roofline allows, min(peak, intensity of the merged product x bandwidth),
+        which is the best case (`basis`: roofline). gain_ns = device_ns - predicted_ns; where that is not
+        more than 0, there is no row.
+
+        Options:
+            peak_gflops: Peak performance of the GPU in GFLOP/s, for all types.
+            bandwidth_gb_s: Memory bandwidth of the GPU in GB/s.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that called them
+            device (int64): number of the GPU
+            operator (string): operator
+            dtype (string): type of the operands that are multiplied
+            batch (int64): matrix products of a call
+            m (int64): rows of each
+            n (int64): columns of each
+            k (int64): length of the sums of each
+            together (int64): calls one after the other, which could be one
+            times (int64): how often so many follow each other
+            device_ns (int64, ns): durations of their kernels, all times
+            predicted_ns (int64, ns): the same after merging, null where nothing to predict it from is known
+            gain_ns (int64, ns): what merging would save, all times
+            speedup (float64): device_ns / predicted_ns
+            basis (string): what the prediction rests on: trace, or roofline (the best case)
+            independent (string): by size: none as a whole can be an operand of the next; else unknown
+            inside (string): what directly surrounds the first, empty where nothing does
+            shapes (string): shapes of the inputs of each, as JSON
+            location (uint32): thread of the first of them
+            start_ns (int64, ns): when the first of them was called
+
+        Raises:
+            UsageError: where a peak or a bandwidth is not above 0.
+        """
+
+    def gpu_trace(
+        self,
+        *,
+        limit: int = 1000000,
+    ) -> Table:
+        """What ran on the GPUs, kernel by kernel and copy by copy?
+
+        List what ran on every GPU: nvprof's `--print-gpu-trace`, Nsight Systems' `cuda_gpu_trace`.
+
+        The first `limit` activities of each GPU (0: all); a row takes about 150 bytes of memory. grid and
+        block are X x Y x Z; what a file does not hold is null. throughput is that of the file, else size /
+        duration (1 GB/s is a byte per ns). Raises UsageError where `limit` is negative.
+
+        Options:
+            limit: Show at most the first N activities of each GPU (0: all).
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            start_ns (int64, ns): when it began
+            duration_ns (int64, ns): how long it ran
+            grid (string): blocks in x, y and z
+            block (string): threads of a block in x, y and z
+            registers_per_thread (int64): registers per thread
+            static_shared_bytes (int64, bytes): shared memory of a block that the code declares
+            dynamic_shared_bytes (int64, bytes): shared memory of a block that the launch asked
+            shared_memory_bytes (int64, bytes): shared memory of a block, static and dynamic
+            size_bytes (int64, bytes): bytes copied or set
+            throughput_gb_s (float64, GB/s): bytes by time in it
+            source (string): memory copied from: Pageable, Pinned, Device, ...
+            destination (string): memory copied to, or set
+            device (int64): number of the GPU, null where unknown
+            context (int64): context of the driver
+            stream (int64): stream
+            name (string): full name of the kernel, or what was copied or set
+            correlation (int64): number that the call shares which launched it
+            process (uint32): process that used the GPU
+            location (uint32): where it ran
+            row (int64): number of its span in that location
+
+        Raises:
+            UsageError: where `limit` is below 0.
+        """
+
+    def idle(
+        self,
+        *,
+        by: Literal["device", "stream"] = "device",
+        kernel_gap_ns: int = 30000,
+    ) -> Table:
+        """Why do the GPUs have nothing to do?
+
+        Sum the gaps between activities of every GPU (or stream) by what kept the next activity from
+        starting.
+
+        data, sync, copy, host: it was launched only after the gap had begun; until then the launching
+        thread waited for data (`data`), for the GPU (`sync`), in a copy that blocks it (`copy`), or did
+        something else (`host`, with the time from the launch to the start). kernel: it was launched before,
+        and began less than `kernel_gap_ns` after the one before it. other: it was launched before and
+        waited longer (for another stream, mostly), or its launch is unknown. The sum of the first four is
+        the `host_wait` of Holistic Trace Analysis, kernel its `kernel_wait`, other its `other`, without its
+        rounding to microseconds.
+
+        Options:
+            by: Gaps of each GPU as a whole, or of each of its streams.
+            kernel_gap_ns: Longest gap between two launched kernels that counts as the GPU's own. In ns.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            stream (string): stream of the GPU [by=stream]
+            cause (string): data, sync, copy, host, kernel, other: see above
+            idle_ns (int64, ns): time that this cause takes of the gaps
+            share (float64): the same as a part of all idle time of the GPU (or stream), 0 to 1
+            gaps (int64): gaps of which this cause takes most
+            longest_ns (int64, ns): the longest of these gaps
+            start_ns (int64, ns): when that one began
+            location (uint32): where the activity that ended it ran
+            row (int64): number of that activity's span in its location
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def kernels(
+        self,
+        *,
+        by: Literal["name", "shape", "stream", "operator", "function", "collective"] = "name",
+    ) -> Table:
+        """Which kernels take the time of each GPU, and which of them should be improved first?
+
+        Sum the kernels of every GPU by name; `by` splits them further.
+
+        By launch shape, stream, operator, function of the program, or collective.
+
+        share = total / total of all kernels of the GPU; stddev that of a sample (0 for one call). launch
+        delay = from the start of the launching call to the start of the kernel; queue time = from the end
+        of that call to the start of the kernel, of those that start after it (Nsight Systems,
+        cuda_kern_exec_sum). occupancy = mean of the estimates of PyTorch's profiler, theoretical occupancy
+        = what registers, shared memory and block size allow (NVIDIA's calculator), SM efficiency = part of
+        the multiprocessors that have a block: min(blocks / multiprocessors, 1); all weighted with
+        durations. priority = total * (1 - occupancy), the highest in the table being 100 and none below 1:
+        the longest kernels that fill the GPU least come first. Where no occupancy is estimated the
+        theoretical one counts, and where none is known, time alone. measured_... = means of the hardware
+        metrics that `strobe metrics --trace` kept beside the trace, of the kernel with the same full name
+        in that other run. Kernels of folded steps count by name and stream, where their medians are
+        estimates and all means but that of the duration are of the others; split further they do not.
+
+        Options:
+            by: One row per kernel name, or split further.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            kernel (string): name without result, name spaces, templates and arguments
+            grid (string): blocks of the launch [by=shape]
+            block (string): threads of a block [by=shape]
+            stream (string): stream that it ran on [by=stream]
+            operator (string): innermost operator when it was launched, or captured into a CUDA graph
+                [by=operator]
+            function (string): innermost function when it was launched, or captured into a CUDA graph
+                [by=function]
+            collective (string): which collective it is [by=collective]
+            dtype (string): type of its elements [by=collective]
+            share (float64): part of the time of all kernels of the GPU, 0 to 1
+            total_ns (int64, ns): sum of the durations
+            calls (int64): executions
+            avg_ns (float64, ns): mean duration
+            measured_* (float64): mean of a hardware metric, in its unit (strobe metrics)
+            median_ns (float64, ns): median duration
+            min_ns (int64, ns): shortest
+            max_ns (int64, ns): longest
+            stddev_ns (float64, ns): standard deviation of the durations
+            launch_delay_avg_ns (float64, ns): mean of call's start to kernel's start, null where unknown
+            queue_avg_ns (float64, ns): mean of call's end to kernel's start, of those that start later
+            queued (int64): kernels that start after the end of the call that launched them, null where none
+                is known
+            kind (string): computation or communication
+            tensor_cores (bool): whether it computes on tensor cores: as measured, else by its name
+            occupancy (float64): estimated achieved occupancy, 0 to 1, null where unknown
+            theoretical_occupancy (float64): occupancy that its launch allows at most, 0 to 1
+            sm_efficiency (float64): estimated part of the multiprocessors at work, 0 to 1
+            name (string): full name
+            priority (int64): 100 (improve this first) to 1
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def launches(
+        self,
+        *,
+        by: Literal["kernel", "stream"] = "kernel",
+        long_call_us: int = 50,
+        full_queue: int = 1024,
+        late_us: int = 100,
+    ) -> Table:
+        """How long do kernels wait from their call to their end, and are enough of them queued?
+
+        Sum the executions of kernels, copies and sets of every GPU by name and call (Nsight Systems:
+        kern_exec_sum).
+
+        all = from the start of the launching call to the end on the GPU, which is less than the sum of its
+        parts where the GPU begins before the call returns; queue = from the end of the call to the start on
+        the GPU, of the `queued` ones that start after it. short = shorter than its call while that is no
+        long one; long calls = those of more than `long_call_us`; late = queue time above `late_us` (HTA:
+        launch statistics). Only what has a call in the trace.
+
+        by stream: how many launches wait, looked at after each event: one more at the start of a call, one
+        less at the start of what it launched (HTA: queue length). An empty queue means that the GPU waits
+        for the host; while `full_queue` launches wait, the host does: the next call does not return (HTA:
+        time blocked on a full queue).
+
+        Options:
+            by: One row per kernel and call, or the queue of each stream.
+            long_call_us: Shortest duration of a long call. In us.
+            full_queue: Number of waiting launches on a stream at which calls block.
+            late_us: Shortest time in the queue of a late launch. In us.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            kernel (string): name without result, name spaces, templates and arguments [by=kernel]
+            launches (int64): executions whose call is known [by=kernel]
+            queued (int64): those that start on the GPU after the end of their call [by=kernel]
+            short (int64): those that are shorter than their call, where that is no long one [by=kernel]
+            long_calls (int64): those whose call is longer than --long-call-us [by=kernel]
+            late (int64): those that wait longer than --late-us [by=kernel]
+            all_avg_ns (float64, ns): from the start of the call to the end on the GPU: avg [by=kernel]
+            call_avg_ns (float64, ns): the call that launched it: avg [by=kernel]
+            queue_avg_ns (float64, ns): from the end of the call to the start on the GPU, of those that
+                start after it: avg [by=kernel]
+            run_avg_ns (float64, ns): execution on the GPU: avg [by=kernel]
+            all_median_ns (float64, ns): from the start of the call to the end on the GPU: median
+                [by=kernel]
+            call_median_ns (float64, ns): the call that launched it: median [by=kernel]
+            queue_median_ns (float64, ns): from the end of the call to the start on the GPU, of those that
+                start after it: median [by=kernel]
+            run_median_ns (float64, ns): execution on the GPU: median [by=kernel]
+            all_min_ns (int64, ns): from the start of the call to the end on the GPU: min [by=kernel]
+            call_min_ns (int64, ns): the call that launched it: min [by=kernel]
+            queue_min_ns (int64, ns): from the end of the call to the start on the GPU, of those that start
+                after it: min [by=kernel]
+            run_min_ns (int64, ns): execution on the GPU: min [by=kernel]
+            all_max_ns (int64, ns): from the start of the call to the end on the GPU: max [by=kernel]
+            call_max_ns (int64, ns): the call that launched it: max [by=kernel]
+            queue_max_ns (int64, ns): from the end of the call to the start on the GPU, of those that start
+                after it: max [by=kernel]
+            run_max_ns (int64, ns): execution on the GPU: max [by=kernel]
+            all_stddev_ns (float64, ns): from the start of the call to the end on the GPU: stddev
+                [by=kernel]
+            call_stddev_ns (float64, ns): the call that launched it: stddev [by=kernel]
+            queue_stddev_ns (float64, ns): from the end of the call to the start on the GPU, of those that
+                start after it: stddev [by=kernel]
+            run_stddev_ns (float64, ns): execution on the GPU: stddev [by=kernel]
+            call (string): function that launched it [by=kernel]
+            name (string): full name [by=kernel]
+            stream (string): stream [by=stream]
+            launches (int64): executions whose call is known [by=stream]
+            count (int64): how often the queue was looked at: twice a launch [by=stream]
+            mean (float64): mean length of the queue [by=stream]
+            stddev (float64): its standard deviation [by=stream]
+            min (int64): shortest [by=stream]
+            quarter (float64): a quarter are not longer [by=stream]
+            median (float64): half are not longer [by=stream]
+            three_quarters (float64): three quarters are not longer [by=stream]
+            max (int64): longest; 1024 is where CUDA blocks the next call [by=stream]
+            full_ns (int64, ns): time in which --full-queue launches or more waited [by=stream]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def lines(
+        self,
+        *,
+        function: str | None = None,
+        whole: bool = False,
+    ) -> Table:
+        """How often did each line of the chosen functions run, and how long did it take?
+
+        Sum the counted lines over all threads and processes: functions by time, each in the order of its
+        source.
+
+        A line's time includes what it calls (line_profiler's definition); its share is of all lines of its
+        function. So does its time on GPUs: the kernels, copies and sets whose launching call began while
+        the line was being executed, on the same thread, in it or in what it calls, whenever they ran; of a
+        CUDA graph those that were captured meanwhile, each time that they run. A recursion counts once.
+        These are counted as they happen, in all iterations, whether kept in detail or not; what the
+        backward pass launches on threads of its own is no line's, and after a kill what CUPTI had not told
+        (a second, about) is missing. Null where no calls were recorded on threads (those beside them, where
+        another tool has CUPTI's callbacks, are no line's). Of an imported profile of samples, `hits` are
+        samples and the time is the line's own. `function` is a name, or part of one. With `whole`, lines
+        that never ran are listed, too, as long as the source file is there.
+
+        Options:
+            function: Only functions whose name contains this.
+            whole: Include lines that never ran.
+
+        Columns:
+            file (string): source file
+            line (int64): line in it
+            function (string): function that the line is in
+            hits (int64): how often it ran
+            total_ns (int64, ns): time in it, with what it calls
+            per_hit_ns (float64, ns): time of one execution, null where it never ran
+            share (float64): part of the time of its function's lines, 0 to 1
+            gpu_ns (int64, ns): time of GPUs in what it launched, null where unknown
+            kernels (int64): kernels that it launched
+            source (string): its text, null where the file is not here, or was changed since the run
+
+        Needs:
+            source lines: strobe run --lines FUNCTION
+        """
+
+    def loops(self) -> Table:
+        """Which loops dominate the run, one after the other?
+
+        List the loops whose iterations are the steps, by process and in order of time; see schema `loops`.
+
+        Columns:
+            process (uint32): process that runs the loop
+            loop (uint32): number of the loop in its process, in order of time
+            kind (string): what marks a step: hint, range, optimizer, zero_grad, data_wait, structure
+            name (string): region that marks a step
+            steps (int64): steps of the loop
+            kept_steps (int64): steps whose spans are in the trace; statistics hold the others
+            start_ns (int64, ns): when its first step begins
+            end_ns (int64, ns): when its last step ends
+            accepted_step (int64): first step after the loop was found while the program ran, null if later
+            confidence (string): how sure we are that this is the loop that matters: high, medium, low
+            reason (string): how it was found
+
+        Needs:
+            spans: strobe run --preset auto
+        """
+
+    def memory(
+        self,
+        *,
+        by: Literal["device", "step", "time"] = "device",
+        points: int = 500,
+    ) -> Table:
+        """How much memory of GPUs and of the host is in use, when is it most, and in which step?
+
+        Say how much memory is in use: at most, in each step, or over time; by process, GPU and kind of
+        memory.
+
+        `memory`: GPU and host are what PyTorch's allocators give out; Device, Managed, Pinned, ... are
+        allocations of CUDA (`--trace +cuda+memory`, Nsight Systems), where reserved counts what pools hold;
+        resident is the memory of the whole process. allocated = in use; reserved = what the allocator holds
+        for that. Where a trace tells sizes only, allocated counts from the first event on: it was at least
+        that much (`exact` is false). by step: from the start of a step to its end, with what was in use
+        when it began. by time: a row is what was in use from then on; the highest of each of `points` equal
+        parts of the time, 0: every change.
+
+        Options:
+            by: One row per kind of memory, per step, or its curve over time.
+            points: Largest number of rows of a curve, each the maximum of an interval of time (0: all).
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process
+            device (int64): number of the GPU, null for the host
+            memory (string): kind of memory: GPU, host, Device, Managed, Pinned, ..., resident
+            peak_bytes (int64, bytes): most that was in use at once [by=device]
+            peak_time_ns (int64, ns): when it was, for the first time [by=device]
+            peak_step (int64): step of its process at that time, null outside of all [by=device]
+            peak_share (float64): the same as part of the GPU's memory, 0 to 1, null where unknown
+                [by=device]
+            peak_reserved_bytes (int64, bytes): most that the allocator held, null where unknown [by=device]
+            first_bytes (int64, bytes): in use before the first event [by=device]
+            last_bytes (int64, bytes): in use after the last one [by=device]
+            allocations (int64): how often memory was allocated [by=device]
+            allocated_bytes (int64, bytes): sum of what was allocated [by=device]
+            freed_bytes (int64, bytes): sum of what was freed [by=device]
+            exact (bool): whether the allocator said how much is in use; false: at least that [by=device]
+            location (uint32): thread that allocated the peak, null where unknown [by=device]
+            step (int64): number of the step in its process [by=step]
+            start_bytes (int64, bytes): in use when it began [by=step]
+            peak_bytes (int64, bytes): most that was in use at once [by=step]
+            peak_time_ns (int64, ns): when it was, for the first time [by=step]
+            peak_reserved_bytes (int64, bytes): most that the allocator held, null where unknown [by=step]
+            end_bytes (int64, bytes): in use when it ended [by=step]
+            allocations (int64): how often memory was allocated [by=step]
+            allocated_bytes (int64, bytes): sum of what was allocated [by=step]
+            freed_bytes (int64, bytes): sum of what was freed [by=step]
+            step (int64): step of its process at that time, null outside of all [by=time]
+            time_ns (int64, ns): when [by=time]
+            allocated_bytes (int64, bytes): in use from then on [by=time]
+            reserved_bytes (int64, bytes): held by the allocator, null where unknown [by=time]
+            change_bytes (int64, bytes): allocated then, below 0 freed [by=time]
+            location (uint32): thread that did it, null where unknown [by=time]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def operators(
+        self,
+        *,
+        by: Literal["name", "type", "shape", "module", "line"] = "name",
+        per: Literal["run", "rank", "step"] = "run",
+        search: str = "",
+        step: str = "auto",
+        step_class: str | None = None,
+    ) -> Table:
+        """Which operators take the time?
+
+        Sum operators, and the ranges that PyTorch reports like them (optimizer steps, nodes of the backward
+        graph).
+
+        total = sum of durations, an operator inside an operator of the same name (type, module, ...)
+        counted once; self = total minus the time in spans directly inside; share = self / self of all
+        operators, so shares add up to 1; avg, median, min, max over single calls; per step = self / number
+        of selected steps. device total = sum of the durations of the kernels, copies and sets that were
+        launched inside, by the correlation of the launching call; device self = of those, what no operator
+        inside launched. What a CUDA graph runs counts, each time, for the operators around the calls that
+        captured it, not for those around the graph's launch. All ranks and all GPUs are summed unless `per`
+        splits them; what a GPU did belongs to the step in which it was launched: an operator may have work
+        of GPUs in steps in which it was not executed. All are exact whether steps were folded or not, but
+        for medians: where calls were folded, these come from histograms whose buckets are half an octave
+        (41 %) wide.
+
+        By module: the innermost `nn.Module` around the operator as PyTorch's profiler recorded it, else the
+        class of the innermost function `forward` that strobe recorded; the backward pass belongs to the
+        modules of the forward operators with its sequence numbers, where the trace has these. By line: the
+        innermost Python function around the operator that is neither Python's own nor of an installed
+        package, with the line where it begins; from the call stacks of older profiles, the line of the
+        call. search keeps rows whose names hold all its words, in any case. Waits for data and
+        communication are no operators; what a collective launches belongs to the operator around it.
+
+        Options:
+            by: One row per name, type, input shape, module or line.
+            per: One row for the whole run, or per rank or step.
+            search: Only rows whose names contain all these words, in any case.
+            step: Steps to include: steady, all, 14, 10..20.
+            step_class: Only steps of this class.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none [per=rank]
+            process (uint32): process [per=rank]
+            step (int64): step that the operators begin in, null outside of every step [per=step]
+            name (string): name of the operator [by=name or shape]
+            shapes (string): shapes of its inputs, as JSON; null where not recorded [by=shape]
+            type (string): type of the operator: its name without name space, in-place mark and variant
+                [by=type]
+            module (string): innermost module around the operators, null where there is none [by=module]
+            line (string): file:line of the innermost function around the operators that is the user's own,
+                null where unknown [by=line]
+            function (string): name of that function [by=line]
+            calls (int64): executions
+            total_ns (int64, ns): time in it and in what it calls
+            self_ns (int64, ns): time in it alone
+            share (float64): self time as a part of the self time of all operators, 0 to 1
+            avg_ns (float64, ns): mean duration of a call, null without one
+            median_ns (float64, ns): median duration of a call
+            min_ns (int64, ns): shortest call
+            max_ns (int64, ns): longest call
+            calls_per_step (float64): executions per step
+            self_per_step_ns (float64, ns): self time per step
+            device_total_ns (int64, ns): time of GPUs in what was launched or captured inside, null without
+                a GPU
+            device_self_ns (int64, ns): the same without what operators inside launched
+            kernels (int64): kernels, copies and sets that were launched or captured inside
+            type (string): type of the operator: its name without name space, in-place mark and variant
+                [by=name or shape]
+
+        Needs:
+            PyTorch operators: strobe run --trace +torch
+
+        Raises:
+            UsageError: where `step` or `step_class` are not of steps of this trace; or where an option has
+                no such choice.
+        """
+
+    def overlap(
+        self,
+        *,
+        by: Literal["rank", "step"] = "rank",
+    ) -> Table:
+        """What does the time of each GPU go into, and is communication hidden behind computation?
+
+        Divide the time of every GPU among sets of kinds of work; all ranks and all their GPUs.
+
+        The time from the first start to the last end of a GPU's kernels, copies and memory sets (or one
+        step of its process) is cut where anything begins or ends, on any stream. busy = something runs;
+        idle = nothing does. The last seven columns (`only_...`) hold the time in which exactly the kinds of
+        their name run: with `idle_ns` they add up to `duration_ns`. communication = collectives and
+        messages among GPUs by the names of their kernels (NCCL, RCCL, DeepEP, NVSHMEM, MSCCL, custom
+        all-reduces); exposed communication = the part in which nothing computes; overlap = the part of
+        communication in which something does, 0 to 1 (HTA: comm_comp_overlap). Folded steps count by the
+        sums of what they launched, of which as much runs at the same time as in detail; by step they have
+        no rows.
+
+        Options:
+            by: One row per GPU, or per GPU and step.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            step (int64): number of the step in its process [by=step]
+            duration_ns (int64, ns): first start to last end of its work; with --by step: the step
+            busy_ns (int64, ns): time in which anything runs on it
+            idle_ns (int64, ns): time in which nothing does
+            computation_ns (int64, ns): time in which a kernel computes
+            communication_ns (int64, ns): time in which a kernel communicates
+            copy_ns (int64, ns): time in which memory is copied or set
+            exposed_communication_ns (int64, ns): communication while nothing computes
+            overlap (float64): part of the communication while something computes, 0 to 1
+            only_computation_ns (int64, ns): time in which exactly these run
+            only_communication_ns (int64, ns): time in which exactly these run
+            only_computation_and_communication_ns (int64, ns): time in which exactly these run
+            only_copy_ns (int64, ns): time in which exactly these run
+            only_computation_and_copy_ns (int64, ns): time in which exactly these run
+            only_communication_and_copy_ns (int64, ns): time in which exactly these run
+            only_computation_and_communication_and_copy_ns (int64, ns): time in which exactly these run
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def profile(
+        self,
+        *,
+        form: Literal["flat", "tree", "inverted"] = "flat",
+        step: str = "auto",
+        step_class: str | None = None,
+        min_share: float = 0.0,
+    ) -> Table:
+        """Which functions take the time?
+
+        Sum all spans, and the statistics of those that were folded, by call path.
+
+        flat: a row per region; total counts recursion once. tree: a row per call path, callers before
+        callees. inverted: a row per region with its callers below it, each with the self time of the region
+        that it is responsible for. share: self time (in the tree: total time) as a part of the self time of
+        everything, which is the sum of the busy times of all locations. Rows with a share (of total time)
+        below `min_share` are left out.
+
+        Options:
+            form: One row per function, or a tree of callers or callees.
+            step: Steps to include: steady, all, 14, 10..20.
+            step_class: Only steps of this class.
+            min_share: Leave out rows with a smaller share of the time, 0 to 1.
+
+        Columns:
+            name (string): name of the region [form=flat]
+            paradigm (string): who reported it [form=flat]
+            role (string): what it is [form=flat]
+            group (string): what it is summed as [form=flat]
+            calls (int64): executions [form=flat]
+            total_ns (int64, ns): time in it and in what it calls, recursion counted once [form=flat]
+            self_ns (int64, ns): time in it alone [form=flat]
+            share (float64): self time as a part of the self time of everything, 0 to 1 [form=flat]
+            avg_ns (float64, ns): total time per call [form=flat]
+            min_ns (int64, ns): shortest call [form=flat]
+            max_ns (int64, ns): longest call [form=flat]
+            self_per_step_ns (float64, ns): self time per step [form=flat]
+            file (string): source file [form=flat]
+            line (uint32): first line of the definition [form=flat]
+            name (string): name of the last region of the call path [form=tree]
+            name (string): name of the region, or below it of its callers [form=inverted]
+            depth (int64): number of rows above it that it belongs to [form=tree or inverted]
+            calls (int64): executions [form=tree or inverted]
+            total_ns (int64, ns): time in it and in what it calls [form=tree or inverted]
+            self_ns (int64, ns): time in it alone [form=tree or inverted]
+            share (float64): part of the self time of everything, 0 to 1 [form=tree or inverted]
+            per_step_ns (float64, ns): time per step [form=tree or inverted]
+            call_path (uint32): id of the call path [form=tree or inverted]
+
+        Needs:
+            spans: strobe run --preset auto
+
+        Raises:
+            UsageError: where `step` or `step_class` are not of steps of this trace; or where an option has
+                no such choice.
+        """
+
+    def ranges(self) -> Table:
+        """What did the ranges that the program marked do on the GPU?
+
+        Sum ranges by name, with the GPU work that was launched inside them; all ranks and GPUs together.
+
+        An execution of a range is projected from the first start to the last end of the kernels, copies and
+        sets whose launching call began inside it, on the same thread (Nsight Systems: nvtx_gpu_proj_sum);
+        work of ranges inside is not subtracted. What was captured into a CUDA graph inside a range is
+        projected, too: once for each launch of the graph, unless it was launched inside the same execution.
+        Executions that launched nothing count in `calls` and `total_ns` only, and so do those of ranges
+        that are of no thread (NVTX's start/end ranges): what is launched while one is open may be
+        anybody's.
+
+        Columns:
+            name (string): name of the range
+            paradigm (string): who marked it: nvtx, itt, user, torch, ...
+            calls (int64): executions
+            total_ns (int64, ns): time in it on the host, one inside another of the same name counted twice
+            projected (int64): executions that launched GPU work, and launches of graphs captured in one
+            projected_ns (int64, ns): sum of the times from the first start to the last end of that work
+            avg_ns (float64, ns): mean projected time
+            median_ns (float64, ns): median projected time
+            min_ns (int64, ns): shortest projected time
+            max_ns (int64, ns): longest projected time
+            std_ns (float64, ns): standard deviation of the projected times
+            activities (int64): kernels, copies and memory sets launched or captured inside
+        """
+
+    def samples(
+        self,
+        *,
+        by: Literal["function", "line", "thread"] = "function",
+    ) -> Table:
+        """What were the Python threads doing, by samples: Python, C code, or waiting?
+
+        Sum samples by function, by line, or by thread; those of folded steps are among them.
+
+        A sample stands for the time since its thread's sample before. python and native are CPU time: the
+        interpreter ran, or it was inside of one call or operator of C code. ready: the thread waited for
+        the GIL or for a processor, and what is left of the time of samples that ran. waiting: it slept in
+        the kernel. All of these are of the innermost function; total is the time that ran (python and
+        native) in it and in what it calls, recursion counted once. share: python + native as a part of that
+        of everything. By line: the line of the innermost function, of steps that were kept. Of imported
+        samples that tell no time, a sample counts as 1 ns.
+
+        Options:
+            by: One row per function, line, or thread.
+
+        Columns:
+            name (string): function [by=function or line]
+            file (string): source file [by=function or line]
+            line (int64): first line of the function [by=function]
+            line (int64): line that ran, null of folded steps [by=line]
+            name (string): name of the thread [by=thread]
+            location (uint32): its location [by=thread]
+            samples (int64): samples in it
+            share (float64): part of the time that ran, 0 to 1
+            python_ns (int64, ns): the interpreter ran it
+            native_ns (int64, ns): it was in C code
+            ready_ns (int64, ns): it waited for the GIL or for a processor
+            waiting_ns (int64, ns): it waited for something else
+            total_ns (int64, ns): time that ran in it and in what it calls [by=function]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def sequences(
+        self,
+        *,
+        operator: str = "",
+        least: int = 3,
+    ) -> Table:
+        """Which sequences of kernels do operators run again and again?
+
+        Count which sequences of kernels, copies and memory sets operators run on each GPU; the most
+        frequent come first.
+
+        A sequence is what one execution of an operator launches, and operators inside of it, on one GPU, in
+        order of the starts there; equal ones have the same operator and the same full names (HTA: frequent
+        CUDA kernel sequences). What it captured into a CUDA graph is a sequence each time that the graph is
+        launched. With `operator`, all ranges and operators whose names contain that text are looked at,
+        else operators of PyTorch, nodes of its backward graph and steps of its optimizers; of those inside
+        each other only the outermost (HTA: only those as deep as the one that is the least deep in the
+        whole file). `least`: activities of a sequence at least. share = part of the time of all activities
+        of the GPU, summed.
+
+        Options:
+            operator: Only operators and ranges whose names contain this.
+            least: Smallest number of kernels, copies and memory sets in a sequence.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            operator (string): operator or range that launched it
+            count (int64): how often executions of the operator ran this sequence
+            length (int64): kernels, copies and memory sets of the sequence
+            device_ns (int64, ns): their durations, summed over all executions
+            share (float64): part of the time of everything that the GPU ran, 0 to 1
+            host_ns (int64, ns): durations of the operators, of each execution once
+            sequence (string): short names in order of start; 3x name: three after each other
+            names (string): full names, | between them; of the first 200
+            location (uint32): thread of the first execution of the operator
+            row (int64): its span there
+        """
+
+    def statistics(self) -> Table:
+        """What remains of what was not kept in detail?
+
+        List the sums over what was folded, by location, call path and class of steps; see schema
+        `statistics`.
+
+        Spans and statistics together are everything that ran: `strobe sql` sees both as `totals`.
+
+        Columns:
+            location (uint32): where it ran
+            call_path (uint32): what was executed, and all regions around it
+            class (string): class of the steps that it ran in, null outside of every step
+            count (uint64): executions that were folded; 0 where only what ran directly inside of spans was
+            total_ns (int64, ns): sum of their durations
+            self_ns (int64, ns): the same without direct children; below 0 where the spans' own time holds
+                too much
+            min_ns (int64, ns): shortest, 0 where the count is 0
+            max_ns (int64, ns): longest
+            sum_squares (float64, ns2): sum of the squares of the durations
+            histogram (list<uint32>): executions by duration in 64 buckets, two an octave: from 2^(i/2) ns
+                on
+            short (bool): left out of steps in detail, by --min-duration; else the whole step was folded
+
+        Needs:
+            spans: strobe run --preset auto
+        """
+
+    def step_time(
+        self,
+        *,
+        by: Literal["rank", "class", "step"] = "rank",
+    ) -> Table:
+        """What does the time of a step go into: kernels, copies, communication, launching, waiting for data, the host?
+
+        Divide the time of every step among kinds of work by priority; all ranks, all threads and GPUs of
+        each.
+
+        Where several run at once, the first of these takes the time: kernels that compute, copies, memory
+        sets, communication (kernels of NCCL and its like, collectives and messages on the host), calls of
+        CUDA or HIP, waits for the data loader, operators and ranges on the host. `other` is what is left:
+        Python, mostly. So the eight columns add up to `duration_ns`. Source: torch-tb-profiler 0.4.3
+        (overall_parser.py); unlike it, kernels that communicate are told by their own names. A step lasts
+        until the work that it launched is done on the GPU; where the profiler marked steps, its marks are
+        the steps. The rows of ranks and classes are means over steps that are complete.
+
+        Options:
+            by: One row per rank (the mean of its steps), per rank and class of steps, or per step.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that runs the steps
+            step (int64): number of the step in its process [by=step]
+            class (string): class of the steps [by=class or step]
+            start_ns (int64, ns): when the step begins [by=step]
+            steps (int64): steps that the row is a mean over [by=rank or class]
+            duration_ns (int64, ns): how long the step takes
+            kernel_ns (int64, ns): a kernel computes
+            memcpy_ns (int64, ns): memory is copied on a GPU, and no kernel runs
+            memset_ns (int64, ns): memory is set on a GPU, and nothing of the above
+            communication_ns (int64, ns): collectives or messages, and nothing of the above: exposed
+                communication
+            runtime_ns (int64, ns): a call of CUDA or HIP, and nothing of the above
+            data_loader_ns (int64, ns): the loop waits for its next batch, and nothing of the above
+            cpu_exec_ns (int64, ns): an operator or a range on the host, and nothing of the above
+            other_ns (int64, ns): nothing of all that
+            kernel_share (float64): kernel as a part of the step, 0 to 1
+            memcpy_share (float64): memcpy as a part of the step, 0 to 1
+            memset_share (float64): memset as a part of the step, 0 to 1
+            communication_share (float64): communication as a part of the step, 0 to 1
+            runtime_share (float64): runtime as a part of the step, 0 to 1
+            data_loader_share (float64): data_loader as a part of the step, 0 to 1
+            cpu_exec_share (float64): cpu_exec as a part of the step, 0 to 1
+            other_share (float64): other as a part of the step, 0 to 1
+            counted (bool): whether it enters the means [by=step]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def step_trace(
+        self,
+        *,
+        by: Literal["rank", "class", "step", "collective"] = "rank",
+    ) -> Table:
+        """How long is a step before, in and after its forward and backward pass, and when are its collectives?
+
+        Divide every step into iteration interval, forward and backward, and tail, as MindSpore does; all
+        ranks.
+
+        interval = from the end of the step before to the first operator of the forward pass; of it
+        `wait_ns` for data; forward_backward = from there to the end of the last one of the backward pass
+        (of a step that has none: of the step); tail = the rest: gradients still under way, the optimizer.
+        They add up to `duration_ns`. Nothing has to be marked: the passes are told by PyTorch's names.
+        Where steps launch kernels that compute, times are those of the kernels. The rows of ranks and
+        classes are means over steps that are complete (MindSpore: over all). MindInsight advises to look at
+        the interval where its mean is above 0.5 ms. With `by=collective`, a row is what a line
+        `stream_<number>_<k>` of MindSpore is: the k-th collective of a step on a stream. Source: MindSpore
+        2.0.0 (mindspore/profiler/parser/step_trace_parser.py).
+
+        Options:
+            by: One row per rank (the mean of its steps), per rank and class, per step, or per collective of
+                a step.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that runs the steps
+            step (int64): number of the step in its process [by=step or collective]
+            class (string): class of the steps [by=class or step]
+            start_ns (int64, ns): when the step begins [by=step]
+            steps (int64): steps that the row is a mean over [by=rank or class]
+            duration_ns (int64, ns): how long the step takes [by=rank or class or step]
+            interval_ns (int64, ns): from the end of the step before to the begin of the forward pass
+                [by=rank or class or step]
+            forward_backward_ns (int64, ns): from there to the end of the backward pass [by=rank or class or
+                step]
+            tail_ns (int64, ns): from there to the end of the step: gradients under way, the optimizer
+                [by=rank or class or step]
+            wait_ns (int64, ns): of interval_ns, waits for the next batch [by=rank or class or step]
+            interval_share (float64): interval_ns as a part of the step, 0 to 1 [by=rank or class or step]
+            forward_backward_share (float64): forward_backward_ns as a part of the step, 0 to 1 [by=rank or
+                class or step]
+            tail_share (float64): tail_ns as a part of the step, 0 to 1 [by=rank or class or step]
+            counted (bool): whether it enters the means [by=step]
+            line (string): stream_<number>_<k>: the k-th collective of the step on that stream
+                [by=collective]
+            name (string): name of its kernel [by=collective]
+            part (string): where it begins: interval, forward_backward, tail [by=collective]
+            start_ns (int64, ns): when it begins [by=collective]
+            duration_ns (int64, ns): how long it takes [by=collective]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def steps(
+        self,
+        *,
+        step_class: str | None = None,
+        step_level: str | None = None,
+        step_at: str | None = None,
+        only: Literal["all", "outliers"] = "all",
+    ) -> Table:
+        """Which steps does the run have, and which were slow?
+
+        List the steps, by process and in order of time; see schema `steps` for the columns.
+
+        Steps are found without a marker: by what PyTorch says of itself (optimizer, data loader), otherwise
+        by what repeats in the calls. `strobe.step` or profiler steps decide where the program has them.
+        They are all here, whether they were kept in detail or folded into statistics. `step_class` and
+        `only` leave rows out.
+
+        Options:
+            step_class: Only steps of this class.
+            step_level: Use the iterations of this loop as steps: +1 (around it), -1 (inside), or its name.
+            step_at: Begin a step at each event of this name.
+            only: All steps, or only outliers.
+
+        Columns:
+            process (uint32): process that runs the loop
+            step (int64): number of the step in its process, from 0
+            start_ns (int64, ns): when the program asked for the step's data, or the loop's body began
+            duration_ns (int64, ns): until the next step begins, or the loop's body ends
+            class (string): path through the loop: train, train+validation, ...; partial if cut off
+            data_wait_ns (int64, ns): waiting for data
+            forward_ns (int64, ns): forward operators, those of a validation too
+            backward_ns (int64, ns): backward pass
+            optimizer_ns (int64, ns): optimizer: update and zeroing of gradients
+            rest_ns (int64, ns): everything else; the five parts add up to the duration
+            steady (bool): false for the slow steps of the warm-up and for steps that are cut off
+            outlier (bool): takes much longer than its class usually does
+            cause (string): of a slow step: the part that exceeds its median the most (its column without
+                _ns)
+            loop (uint32): main loop that it is an iteration of, see `loops`: the phase of the run
+            detail (string): all (its spans are there), part (some are, those of its end), none (folded into
+                statistics)
+            drift (float64): by how much its class has changed for good by then, as a part of what it began
+                with
+            events (uint32): events in it that loops are looked for in, null where it was not recorded as a
+                step
+            path_hash (uint64): equal where the same events came in the same order, null where `events` is
+
+        Needs:
+            spans: strobe run --preset auto
+
+        Raises:
+            UsageError: where there is no such class of steps, loop or event; or where an option has no such
+                choice.
+        """
+
+    def stragglers(
+        self,
+        *,
+        by: Literal["rank", "kind", "collective"] = "rank",
+    ) -> Table:
+        """Which rank comes late to collectives, and what do the others wait for it?
+
+        Sum by how much every rank comes too late to collectives: by its arrival there, not by the time of
+        its phases.
+
+        Looked at are collectives in which all wait for all (all-reduce, all-gather, reduce-scatter,
+        all-to-all, barrier). A rank arrives when its kernel starts on the GPU (NCCL, RCCL), or when its
+        call begins (MPI, gloo; NCCL where its kernels are not recorded: then the host does not wait, and
+        `wait` is what the GPU would). late = arrival minus that of the middle one, the earlier of two
+        (below 0: earlier). wait = last arrival minus its own. delay = last arrival minus the last but one:
+        how much sooner the collective could begin if the last one came with the next. `last` and `delay_ns`
+        count only delays above the error of the clocks: the sum of what that of the last one, and of any of
+        the others, may be off. It is how well ends of collectives agree, as found when the files of ranks
+        were put together; 0 on one machine. The sentence below the table names the late rank if one causes
+        half of the delays (of two ranks: two thirds). Ranks are matched by group and number of the
+        collective, else by order, else by what overlaps.
+
+        Options:
+            by: One row per rank, per rank and kind of collective, or per collective.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none [by=rank or kind]
+            process (uint32): process [by=rank or kind]
+            device (int64): number of the GPU, null for collectives on the host [by=rank or kind]
+            kind (string): kind of collective: allreduce, allgather, ... [by=kind or collective]
+            group (string): name of the group, null where unknown [by=kind or collective]
+            collectives (int64): collectives that it and another rank took part in [by=rank or kind]
+            last (int64): those to which it came last, by more than the error of the clocks [by=rank or
+                kind]
+            delay_ns (int64, ns): how much sooner those could have begun: its arrival - the last but one
+                [by=rank or kind]
+            late_mean_ns (float64, ns): its arrival - that of the middle rank, mean [by=rank or kind]
+            late_median_ns (float64, ns): the same, median [by=rank or kind]
+            late_max_ns (int64, ns): the same, most [by=rank or kind]
+            wait_ns (int64, ns): what it waited itself: last arrival - its own, all collectives [by=rank or
+                kind]
+            clock_error_ns (int64, ns): by how much its clock may be wrong [by=rank or kind]
+            unmatched (int64): collectives that are of no other rank in this trace [by=rank or kind]
+            sequence (int64): number in the group, null where unknown [by=collective]
+            ranks (int64): who took part, as far as they are in this trace [by=collective]
+            start_ns (int64, ns): first arrival [by=collective]
+            last_rank (int64): rank that arrived last [by=collective]
+            late_ns (int64, ns): last arrival - that of the middle rank [by=collective]
+            delay_ns (int64, ns): last arrival - the last but one [by=collective]
+            wait_ns (int64, ns): what all waited: last arrival - their own, summed [by=collective]
+            clock_error_ns (int64, ns): by how much the last two arrivals may be wrong [by=collective]
+            location (uint32): where the last one ran [by=collective]
+            row (int64): number of its span there [by=collective]
+
+        Raises:
+            UsageError: where an option has no such choice.
+        """
+
+    def streams(self) -> Table:
+        """What did each stream of each GPU do: how long was it busy, and how long alone?
+
+        Say what each stream of each GPU did between the first start and the last end of the GPU's work.
+
+        busy = time in which a kernel, copy or set of the stream runs; alone = the part of it in which no
+        other stream of the GPU has anything to run: what all of it is for the only stream that is used, and
+        what several streams are to lessen. Kernels and copies of a stream follow each other but for some
+        that a GPU runs at once, so that their times may add up to more than busy. priority: lower numbers
+        run first; null where it is not known.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            stream (string): name of the stream
+            priority (int64): its priority: the lowest number comes first; null where unknown
+            busy_ns (int64, ns): time in which it runs something
+            share (float64): busy part of the time between first and last work of the GPU, 0 to 1
+            alone_ns (int64, ns): time in which it runs something and no other stream of the GPU does
+            kernels (int64): kernels that ran on it
+            kernel_ns (int64, ns): sum of their durations
+            copies (int64): copies and sets of memory on it
+            copy_ns (int64, ns): sum of their durations
+            first_ns (int64, ns): start of its first work
+            last_ns (int64, ns): end of its last work
+        """
+
+    def utilisation(self) -> Table:
+        """How much of each GPU was used: busy, SMs filled, warps there, work done?
+
+        Say how much of each GPU was used, from the first start to the last end of its work.
+
+        Folded steps count by the sums of what they launched: with the launches that the same kernels have
+        in detail.
+
+        busy = part of the time in which some kernel ran (what `nvidia-smi` calls utilisation). SMs filled =
+        the same, each kernel counting with the part of the multiprocessors that its blocks fill: min(blocks
+        / multiprocessors, 1). warps there = each kernel counting with the warps that its launch can have at
+        once, as a part of those that the GPU can hold: min(warps of all blocks / (multiprocessors * warps
+        of one), theoretical occupancy). Kernels that run at the same time add up, to no more than the rung
+        before. What is lost between two rungs says what to do: launch sooner (idle), launch more blocks
+        (SMs), use fewer registers, less shared memory, other blocks (warps). These are upper bounds:
+        `strobe devices` has what the GPU measured itself, `strobe metrics` what single kernels did.
+
+        roofline = part of the time that the work would take at least, each kernel as long as the GPU needs
+        at its peak to compute (FLOPs) or to move (bytes of device memory) what it does, whichever is
+        longer, and no longer than it took. What it does is known from hardware counters, where `strobe
+        metrics --metrics roofline --trace TRACE` kept them beside the trace (means over the launches that
+        were measured, by the kernel's full name), else from the shapes of the matrix product, convolution
+        or attention that launched it: FLOPs, and each operand and result moved once. Peaks are what the GPU
+        says of its clock and bandwidth, else those of its data sheet. Of other kernels nothing is known,
+        and nothing is assumed: roofline known = part of the time of kernels (each with its duration) that
+        the estimate is about, and roofline is a lower bound where that is below 1. Null where nothing is
+        known. A kernel may be near the roofline with few warps, so that this rung may be above the one of
+        warps.
+
+        Columns:
+            rank (int64): rank of the process, null where it has none
+            process (uint32): process that used the GPU
+            device (int64): number of the GPU, null where unknown
+            duration_ns (int64, ns): first start to last end of its work
+            busy_share (float64): part of it in which some kernel ran, 0 to 1
+            sms_filled_share (float64): with the multiprocessors that blocks filled; null: unknown GPU
+            warps_there_share (float64): with the warps that could be there; null: unknown GPU
+            roofline_share (float64): that its work takes at least at the GPU's peak, as far as known
+            roofline_known_share (float64): part of the kernels' time that this is known of, 0 to 1
+            lost (string): where most is lost: idle, SMs, or warps
+            kernels (int64): kernels that ran
+        """

@@ -1,0 +1,350 @@
+"""Opening files of other tools: recognised by their content, imported once into a trace folder, opened from there ever
+after (docs/decisions/0009-import.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from strobe import registry
+from strobe.errors import FormatError, TraceError, UsageError
+from strobe.formats.reading.inputs import Input, inputs_of
+from strobe.formats.reading.progress import Progress
+from strobe.model.plugins import Format, Imported
+from strobe.model.units import format_bytes
+from strobe.trace.archive import FORMAT_VERSION, SUFFIX
+from strobe.trace.clocks.collective_clocks import alignments
+from strobe.trace.trace import Trace
+
+# What an import writes may change: a cache of another version is made anew.
+IMPORT_VERSION = 3
+_BUFFER_BYTES = 64 << 20
+_PROPERTIES_BYTES = 1 << 20
+_FARTHEST_NS = 1 << 62  # as in native/formats/importing/imported_process.h
+
+
+@dataclass
+class Target:
+    """The folder that an import fills."""
+
+    folder: Path
+    buffer_bytes: int
+    _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1 << 31)))
+    last_number: int = 0
+
+    def next_number(self) -> int:
+        """Return the number of the next block file."""
+        self.last_number = next(self._numbers)
+        return self.last_number
+
+
+def opened(path: Path, *, cache: Path | None = None, talk: bool = True) -> Path:
+    """Return the trace folder of a file (or folder of files) of another tool; import it if nobody has so far.
+
+    The folder lies beside the file (`trace.json.gz.strobe`), or in `cache` (else in the folder that STROBE_CACHE names,
+    or in the user's cache where the place beside it cannot be written). Ctrl-C keeps what has been read by then.
+    Raises FormatError where nothing in it is known, TraceError where it cannot be read.
+    """
+    return imported([path], _cache_folder(path, cache), talk=talk)
+
+
+def knows(path: Path) -> bool:
+    """Whether a file, or one in a folder, is of another tool that we can read."""
+    try:
+        _recognised(list(inputs_of(path)), [path])
+    except FormatError:
+        return False
+    return True
+
+
+def imported(paths: Sequence[Path], folder: Path, *, ranks: Sequence[int] | None = None, talk: bool = True) -> Path:
+    """Import files into one trace folder, unless it is there and no file has changed since.
+
+    `ranks`: one a recognised file, in order; else they come from the files, from their names, or from their order.
+    """
+    stamp: list[object] = [*map(_stamp, paths), list(ranks or ())]
+    known = _manifest(folder)
+    if known is not None and known.get("stamp") == stamp and not known.get("stopped") and _unchanged(known):
+        return folder
+    if known is None and folder.exists():
+        raise TraceError(f"'{folder}' is in the way: it is no import", do="Move it away, or choose another --cache.")
+    inputs = [each for path in paths for each in inputs_of(path)]
+    chosen, ignored = _recognised(inputs, paths)
+    work = folder.with_name(f".{folder.name}.importing-{os.getpid()}")
+    if ranks is not None and len(ranks) != len(chosen):
+        raise UsageError(f"{len(ranks)} ranks for {len(chosen)} files", do="One number a file: --ranks 0,1,2,3")
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        work.mkdir(parents=True)
+        manifest = _import(chosen, Target(work, _BUFFER_BYTES), ranks, talk)
+        manifest["stamp"], manifest["ignored"] = stamp, ignored
+        manifest["beside"] = [
+            [str(each.path.parent / name), *_state(each.path.parent / name)]
+            for each, _ in chosen
+            if each.name == str(each.path)
+            for name in each.asked
+        ]
+        _write_job(work, paths, manifest)
+        if len(chosen) > 1:
+            _align(work)
+        if known is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # somebody else was faster
+            work.rename(folder)
+        return folder
+    except OSError as error:
+        raise TraceError(
+            f"cannot import '{paths[0]}': {error.strerror or error}", where=str(error.filename or work)
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _import(
+    chosen: Sequence[tuple[Input, Format]], target: Target, ranks: Sequence[int] | None, talk: bool
+) -> dict[str, object]:
+    """Read every file; return what the manifest says about it."""
+    processes: dict[str, dict[str, object]] = {}
+    files: list[dict[str, object]] = []
+    progress = Progress(target.folder, lambda: sum(each.total_bytes() for each, _ in chosen), talk)
+    with _stoppable() as stop:
+        for source, plugin in chosen:
+            if stop.is_set() and files:
+                break
+            source.tick = lambda n: progress.add(n) and not stop.is_set()
+            first = target.last_number + 1
+            found = _read(source, plugin, target)
+            # A bare list of events may be anything: what it lacks is said where it is asked for.
+            for number in range(first, first + found.processes):
+                processes[f"process-{number}"] = {
+                    "file": source.name,
+                    "rank": found.rank,
+                    "base_ns": found.base_ns,
+                    "first_ns": found.first_ns,
+                }
+            told = json.dumps(found.properties)
+            files.append(
+                {
+                    "name": source.name,
+                    "format": plugin.name,
+                    "first_ns": found.first_ns,
+                    "last_ns": found.last_ns,
+                    "base_ns": found.base_ns,
+                    "rank": found.rank,
+                    "ranks": found.ranks,
+                    "host": found.host,
+                    "counters": dict(found.counters),
+                    "properties": found.properties if len(told) < _PROPERTIES_BYTES else {"too_long": len(told)},
+                }
+            )
+        stopped = stop.is_set()
+    progress.end("stopped: what was read by then is there" if stopped else "")
+    if not processes:
+        torn = any(cast("dict[str, int]", file["counters"]).get("truncated") for file in files)
+        ends = "; it ends in the middle" if torn else ""
+        raise FormatError(f"'{files[0]['name']}' holds no event that can be read{ends}")
+    _name_ranks(files, processes, ranks)
+    return {"version": IMPORT_VERSION, "files": files, "processes": processes, "stopped": stopped}
+
+
+def _read(source: Input, plugin: Format, target: Target) -> Imported:
+    assert plugin.read is not None
+    try:
+        return plugin.read(source, target)
+    except ValueError as error:
+        raise FormatError(
+            f"'{source.name}' cannot be read as {plugin.title}: {' '.join(str(error).split())}"
+        ) from error
+    finally:
+        source.close()
+
+
+def _readable() -> Iterator[Format]:
+    """Yield the formats that can be read; each is loaded when its turn comes."""
+    for name in registry.names("formats"):
+        plugin = cast(Format, registry.load("formats", name))
+        if plugin.read is not None:
+            yield plugin
+
+
+def _recognised(inputs: Sequence[Input], paths: Sequence[Path]) -> tuple[list[tuple[Input, Format]], list[str]]:
+    """Return the files that a format knows, and the names of those that none does."""
+    chosen, ignored = [], []
+    for each in inputs:
+        try:
+            head = each.head()
+        except OSError as error:
+            raise TraceError(f"cannot read '{each.name}': {error.strerror or error}") from error
+        plugin = next((plugin for plugin in _readable() if plugin.sniff(head)), None)
+        if plugin is None:
+            ignored.append(each.name)
+        else:
+            chosen.append((each, plugin))
+    whole = [Path(each.name).parent for each, plugin in chosen if plugin.whole_folder]
+    if whole:
+        own = [any(Path(each.name).is_relative_to(folder) for folder in whole) for each, _ in chosen]
+        chosen = [each for each, inside in zip(chosen, own, strict=True) if each[1].whole_folder or not inside]
+        ignored = [each for each in ignored if not any(Path(each).is_relative_to(folder) for folder in whole)]
+    if not chosen:
+        tried = ", ".join(["strobe", *(plugin.name for plugin in _readable())])
+        if len(inputs) == 1 and inputs[0].path in paths:
+            one = inputs[0]
+            what = f"'{one.name}' ({format_bytes(one.size_bytes)}) is no format I know. Tried: {tried}."
+            raise FormatError(f"{what} First bytes: {_first_bytes(one)}")
+        inside = f"none of the {len(inputs)} files in it is one I know" if inputs else "there is no file in it"
+        raise FormatError(f"'{paths[0]}' is a folder without a trace, and {inside}. Tried: {tried}")
+    return chosen, ignored
+
+
+def _name_ranks(
+    files: list[dict[str, object]], processes: dict[str, dict[str, object]], asked: Sequence[int] | None
+) -> None:
+    """Give files of one job their ranks where they do not tell: by the number in their names, else by their order."""
+    told = [file["rank"] for file in files]
+    if asked is None and (len(files) < 2 or (None not in told and len(set(told)) == len(told))):
+        return
+    found = [re.findall(r"(?:rank|proc|worker|process)[-_.]?(\d+)", Path(str(f["name"])).name) for f in files]
+    by_name = [int(each[-1]) for each in found if each]
+    ranks = asked or (by_name if len(set(by_name)) == len(files) else range(len(files)))
+    for file, rank in zip(files, ranks, strict=False):
+        file["rank"] = rank
+        for process in processes.values():
+            if process["file"] == file["name"]:
+                process["rank"] = rank
+
+
+def _write_job(work: Path, paths: Sequence[Path], manifest: dict[str, object]) -> None:
+    files = cast("list[dict[str, object]]", manifest["files"])
+    processes = cast("dict[str, dict[str, object]]", manifest["processes"])
+    # Where every file knows when its clock was zero, that is what they share.
+    bases = [file["base_ns"] for file in files]
+    if any(base is not None and not _is_moment(file, cast(int, base)) for file, base in zip(files, bases, strict=True)):
+        bases = [None] * len(files)
+    shared = min(cast("list[int]", bases)) if None not in bases else 0
+    for process in processes.values():
+        base = cast("int | None", process.pop("base_ns"))
+        process["clock_offset_ns"] = base - shared if base is not None and None not in bases else 0
+    offsets = [(cast(int, file["base_ns"]) - shared) if None not in bases else 0 for file in files]
+    zero = min(cast(int, file["first_ns"]) + offset for file, offset in zip(files, offsets, strict=True))
+    job = {
+        "format_version": FORMAT_VERSION,
+        "command": [str(path) for path in paths],
+        "host": str(files[0]["host"]),
+        "zero_ns": zero,
+        "started_unix_ns": shared + zero if shared else 0,
+        "imported": manifest,
+    }
+    (work / "job.json").write_text(json.dumps(job, indent=1), encoding="utf-8")
+
+
+def _is_moment(file: Mapping[str, object], base_ns: int) -> bool:
+    """Say whether the times of a file, from the moment when its clock was zero, can be subtracted from each other."""
+    ends = (cast(int, file["first_ns"]) + base_ns, cast(int, file["last_ns"]) + base_ns)
+    return all(abs(each) < _FARTHEST_NS for each in (base_ns, *ends))
+
+
+def _align(work: Path) -> None:
+    """Move the clocks of ranks to that of the first, where collectives tell how; write down how sure that is."""
+    path = work / "job.json"
+    job = json.loads(path.read_text(encoding="utf-8"))
+    processes = job["imported"]["processes"]
+    found = alignments(Trace.read(work))
+    reference = min((each["rank"] for each in processes.values() if each["rank"] is not None), default=None)
+    for each in processes.values():
+        alignment = found.get(each["rank"])
+        if alignment is None:
+            each["clock"] = "the others are measured by it" if each["rank"] == reference else "not compared"
+            continue
+        moved = alignment.ahead_ns if alignment.worth_it else 0
+        each["clock_offset_ns"] -= moved
+        each["clock_error_ns"] = alignment.error_ns
+        each["clock"] = f"moved by {-moved} ns; {alignment.matches} collectives agree within {alignment.error_ns} ns"
+    job["zero_ns"] = min(int(each["first_ns"]) + int(each["clock_offset_ns"]) for each in processes.values())
+    path.write_text(json.dumps(job, indent=1), encoding="utf-8")
+
+
+def _manifest(folder: Path) -> dict[str, object] | None:
+    try:
+        job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        found = job.get("imported")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _stamp(path: Path) -> list[object]:
+    """What changes when a file, or a file of a folder, does."""
+    try:
+        if not path.is_dir():
+            state = path.stat()
+            return [str(path.resolve()), state.st_size, state.st_mtime_ns, IMPORT_VERSION]
+        states = [each.stat() for each in sorted(path.rglob("*")) if each.is_file()]
+    except OSError as error:
+        raise TraceError(f"cannot read '{path}': {error.strerror}") from error
+    newest = max((state.st_mtime_ns for state in states), default=0)
+    return [str(path.resolve()), sum(state.st_size for state in states), newest, len(states), IMPORT_VERSION]
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        state = path.stat()
+    except OSError:
+        return -1, 0
+    return state.st_size, state.st_mtime_ns
+
+
+def _unchanged(known: dict[str, object]) -> bool:
+    """Say whether the files beside those that were given are still as they were read."""
+    beside = cast("list[tuple[str, int, int]]", known.get("beside") or [])
+    return all(_state(Path(path)) == (size, mtime_ns) for path, size, mtime_ns in beside)
+
+
+def _cache_folder(path: Path, cache: Path | None) -> Path:
+    path = path.resolve()
+    named = cache or (Path(os.environ["STROBE_CACHE"]) if os.environ.get("STROBE_CACHE") else None)
+    if named is None and os.access(path.parent, os.W_OK):
+        return path.with_name(path.name + SUFFIX)
+    if named is None:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        named = Path(base) / "strobe"
+    distinct = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    return named / f"{path.name}-{distinct}{SUFFIX}"
+
+
+def _first_bytes(source: Input) -> str:
+    first = source.head()[:8]
+    if not first:
+        return "none (the file is empty)"
+    meaning = {b"\x7fELF": "a program", b"{": "JSON?", b"[": "JSON?", b"SQLite": "SQLite"}
+    hint = next((f" ({text})" for prefix, text in meaning.items() if first.startswith(prefix)), "")
+    return first.hex(" ") + hint
+
+
+@contextmanager
+def _stoppable() -> Iterator[threading.Event]:
+    """Ctrl-C sets the event instead of raising, the first time."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def on_interrupt(*_: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,240 @@
+"""The data pipeline of a training loop: what each stage does for a step, and what the step waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.breakdown.step_spans import StepSpans, step_spans
+from strobe.breakdown.step_time import ROLES, Kinds, divide_steps, roles
+from strobe.steps.activities import DATA_LOADER
+from strobe.steps.thread_spans import Ints, main_location
+from strobe.trace.definition_rows import location_rows, process_rows, region_rows
+from strobe.trace.trace import Trace
+
+# Kinds of work in order of priority. For the wait that of the TensorBoard plugin: it counts where the GPU and the calls
+# of its runtime have nothing to do.
+_COMPUTE, _COPY, _LAUNCH, WAIT, _HOST, _REST = range(6)
+# What the recorder calls the fetch of a batch, in a worker or in the loop itself.
+FETCH = "DataLoader.fetch"
+# A loader without workers names itself so (torch/utils/data/dataloader.py).
+_IN_THE_LOOP = "_SingleProcessDataLoaderIter"
+
+# Waiting is worth a word from 5 % of the step on, and much from 20 % on (XProf, op_stats_to_input_pipeline_analysis.cc;
+# torch-tb-profiler's advice has the same 5 %).
+MODERATE, HIGH = 0.05, 0.2
+# The queue of batches may be empty in this part of the steps (MindInsight, minddata_analyser.py).
+_OFTEN_EMPTY = 0.3
+# What is gained of the time that could be hidden at best: workers take cores and memory from the loop. Of two pairs of
+# published profiles (kineto, tb_plugin/samples, ResNet-50 with 0 and 4 workers) one gained 0.62 of it, one 0.34.
+_GAINED = 0.5
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The stages of a process that trains; means over the steps that count, in nanoseconds a step.
+
+    duration = wait_exposed + copy_exposed + compute_exposed + host_exposed. wait: the loop waits for its next batch;
+    copy: batches are copied to the GPU; compute: GPUs work, or operators run where there is no GPU; host: the rest.
+    exposed: the part in which no stage before it in the order compute, copy, wait, host does anything.
+
+    workers: 0 where the loop fetches itself, None for worker processes that were not recorded. fetch: work of all
+    workers, or of the loop, for the batches of a step; None where unknown. batches: of a step. asked, empty: how often
+    a batch was asked for in these steps, and none was ready; None where the workers' fetches are not in the trace.
+    """
+
+    steps: StepSpans
+    duration: float
+    wait: float
+    wait_exposed: float
+    copy: float
+    copy_exposed: float
+    compute: float
+    compute_exposed: float
+    host_exposed: float
+    has_gpu: bool
+    workers: int | None
+    fetch: float | None
+    batches: float
+    asked: int | None
+    empty: int | None
+
+    @property
+    def wait_share(self) -> float:
+        """The part of a step in which it waits for data, and nothing else happens; 0 to 1."""
+        return self.wait_exposed / self.duration
+
+    @property
+    def copy_share(self) -> float:
+        """The part of a step in which batches are copied to the GPU, and it does not compute; 0 to 1."""
+        return self.copy_exposed / self.duration
+
+    @property
+    def verdict(self) -> str:
+        """What holds the step up: `data processing`, `data transmission`, or `neither`.
+
+        MindInsight's order: processing if the queue of batches is empty in more than 30 % of the steps; else
+        transmission if the GPU lacks data all the same. Where the queue is unknown, the wait itself tells: a batch
+        that is ready is not waited for. Only what takes 5 % of the step is worth a verdict: an empty queue that costs
+        nothing is no bottleneck.
+        """
+        ready = self.asked is not None and self.empty is not None and self.empty <= _OFTEN_EMPTY * self.asked
+        if self.wait_share >= MODERATE:
+            return "data transmission" if ready else "data processing"
+        return "data transmission" if self.copy_share >= MODERATE else "neither"
+
+    @property
+    def bound(self) -> str:
+        """How much the step is bound by its input: `highly`, `moderately`, or `not` (XProf's 5 % and 20 %)."""
+        share = max(self.wait_share, self.copy_share)
+        return "highly" if share >= HIGH else "moderately" if share >= MODERATE else "not"
+
+    @property
+    def needed_workers(self) -> int | None:
+        """The least number of workers that fetch as fast as the rest of the step goes; None where fetch is unknown."""
+        rest = self.duration - self.wait_exposed
+        if self.fetch is None or rest <= 0:
+            return None
+        return max(1, int(-(-self.fetch // rest)))
+
+    @property
+    def best(self) -> float:
+        """How long a step takes if fetching is hidden behind the rest: duration - exposed wait.
+
+        Stages of a pipeline run at the pace of the slowest, so with n workers that is max(rest, fetch / n); it is the
+        rest with `needed_workers`.
+        """
+        return self.duration - self.wait_exposed
+
+    @property
+    def predicted(self) -> float:
+        """How long a step is expected to take with enough workers: half-way from now to `best`."""
+        return self.duration - _GAINED * (self.duration - self.best)
+
+
+def pipelines(trace: Trace) -> list[Pipeline]:
+    """Return the pipeline of every process that runs steps and waits for data in them."""
+    names = [region.name for region in region_rows(trace)]
+    asks = np.array([name.startswith(DATA_LOADER) for name in names], dtype=bool)
+    found = []
+    for steps in step_spans(trace):
+        if steps.counted.any() and (location := main_location(trace, steps.process)) is not None:
+            begin, end, in_loop = _asked(trace, location, asks, names)
+            if len(begin):
+                found.append(_pipeline(trace, steps, begin, end, in_loop))
+    return found
+
+
+class _Fetching(NamedTuple):
+    """What workers do: how many, the mean time of a fetch, and how often none had a batch ready; None if unknown."""
+
+    workers: int | None
+    mean: float | None
+    empty: int | None
+
+
+def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: bool) -> Pipeline:
+    """Measure the stages; `begin`, `end`: when a batch was asked for and handed over, in the whole run."""
+    on_stream, on_thread = trace.once("kinds of data pipeline", lambda: _kinds(trace))
+    has_gpu = any(
+        each.kind == "stream" and each.process == steps.process and each.span_count for each in location_rows(trace)
+    )
+    counted = steps.counted
+    first, at_all = (each[counted].mean(axis=0) for each in divide_steps(trace, steps, on_stream, on_thread, _REST + 1))
+    operators = float(first[_HOST])
+    step = np.searchsorted(steps.start_ns, begin, side="right") - 1
+    inside = (step >= 0) & (begin < steps.end_ns[step]) & counted[step]
+    batches = float(inside.sum() / counted.sum())
+    by_workers = _Fetching(0, None, None) if in_loop else _fetching(trace, steps.process, begin[inside], end[inside])
+    fetch = None if by_workers.mean is None else by_workers.mean * batches
+    return Pipeline(
+        steps=steps,
+        duration=float((steps.end_ns - steps.start_ns)[counted].mean()),
+        wait=float(at_all[WAIT]),
+        wait_exposed=float(first[WAIT]),
+        copy=float(at_all[_COPY]),
+        copy_exposed=float(first[_COPY]),
+        compute=float(at_all[_COMPUTE]) if has_gpu else operators,
+        compute_exposed=float(first[_COMPUTE]) if has_gpu else operators,
+        host_exposed=float(first[_LAUNCH] + first[_REST]) + (operators if has_gpu else 0.0),
+        has_gpu=has_gpu,
+        workers=by_workers.workers,
+        fetch=float(at_all[WAIT]) if in_loop else fetch,
+        batches=batches,
+        asked=None if by_workers.empty is None else int(inside.sum()),
+        empty=by_workers.empty,
+    )
+
+
+def _asked(trace: Trace, location: int, asks: npt.NDArray[np.bool_], names: list[str]) -> tuple[Ints, Ints, bool]:
+    """Return when the main thread asked for each batch and had it, and whether it fetched them all itself."""
+    starts, ends, regions = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], set[int]()
+    for spans in trace.span_batches(location):
+        chosen = asks[spans["region"]]
+        starts.append(spans["start_ns"][chosen])
+        ends.append((spans["start_ns"] + spans["duration_ns"])[chosen])
+        regions.update(np.unique(spans["region"][chosen]).tolist())
+    return np.concatenate(starts), np.concatenate(ends), all(_IN_THE_LOOP in names[each] for each in regions)
+
+
+def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
+    """Return the recorded workers of a process, as processes, and when each of their fetches began and ended."""
+    processes = process_rows(trace)
+    pid = next(each.pid for each in processes if each.process == process)
+    children = {each.process for each in processes if each.process != process and each.parent_pid == pid}
+    fetches = np.array([name == FETCH for name in trace.regions.column("name")], dtype=bool)
+    starts, ends, workers = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], set[int]()
+    for at in location_rows(trace):
+        for spans in trace.span_batches(at.location) if at.process in children and at.span_count else ():
+            chosen = fetches[spans["region"]]
+            if chosen.any():
+                workers.add(at.process)
+                starts.append(spans["start_ns"][chosen])
+                ends.append((spans["start_ns"] + spans["duration_ns"])[chosen])
+    return workers, np.concatenate(starts), np.concatenate(ends)
+
+
+def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> _Fetching:
+    """Return what the workers of a process did while batches were asked for, in [begin, end) each."""
+    workers, starts, ends = _fetched(trace, process)
+    if not workers:
+        return _Fetching(None, None, None)
+    mean = float((ends - starts).mean())
+    # What was folded has no times; fetches are never left out as short.
+    if any(each in trace.folded and not trace.folded[each].is_short.all() for each in workers):
+        return _Fetching(len(workers), mean, None)
+    return _Fetching(len(workers), mean, count_empty(begin, end, np.sort(ends)))
+
+
+def count_empty(begin: Ints, end: Ints, fetched: Ints) -> int:
+    """Return how often no batch was ready when one was asked for: a worker finished one during the wait.
+
+    `begin`, `end`: of every wait; `fetched`: when each batch was finished; all in order. Batches come in the order of
+    the sampler, so one that is ready out of turn does not count; a batch that was finished before has only to travel.
+    """
+    during = np.searchsorted(fetched, end, side="right") > np.searchsorted(fetched, begin, side="right")
+    return int(during.sum())
+
+
+def _kinds(trace: Trace) -> tuple[Kinds, Kinds]:
+    """Return the kind of work of every region where it runs on a stream, and where it runs on a thread."""
+    regions = region_rows(trace)
+    on_stream, on_thread = roles(trace)
+    to_device = np.array([_is_to_device(each.name) for each in regions], dtype=bool)
+    kind_on_stream = np.where(on_stream >= 0, _COMPUTE, -1)
+    kind_on_stream[(on_stream >= 0) & to_device] = _COPY
+    of_role = np.array([_KIND_OF_ROLE.get(role, _LAUNCH) for role in ROLES])
+    kind_on_thread = np.where(on_thread >= 0, of_role[on_thread], -1)
+    return kind_on_stream.astype(np.int8), kind_on_thread.astype(np.int8)
+
+
+_KIND_OF_ROLE = {"data_loader": WAIT, "cpu_exec": _HOST}
+
+
+def _is_to_device(name: str) -> bool:
+    """Whether a copy brings data from the host to a GPU, by the names of Kineto, Nsight Systems and nvprof."""
+    plain = name.lower().replace("-", "").replace(" ", "")
+    return "htod" in plain or "hosttodevice" in plain

@@ -1,0 +1,152 @@
+"""Steps as somebody who waits for them sees them: from mark to mark, and until the work on the GPU is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strobe.gpu.devices import devices
+from strobe.gpu.launches import launches
+from strobe.steps.activities import PROFILER_STEP
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import Bools, Ints, main_location
+from strobe.steps.typical import KEPT_AS_SLOW
+from strobe.trace.definition_rows import ranks_of, region_rows
+from strobe.trace.trace import Trace
+
+_MARKED = "marks of PyTorch's profiler"
+_FOUND = "steps as they were found"
+_DEVICE = ", each until the work that it launched is done"
+# The last step did not get all its kernels into the profile if it has less than this part of those before it.
+_WHOLE = 0.8
+
+
+@dataclass(frozen=True)
+class StepSpans:
+    """The steps of a process whose spans are all in the trace; columns of equal length. Nanoseconds.
+
+    They follow each other and never overlap. host_start_ns, host_end_ns: the same on the host alone, where launching
+    runs ahead. counted: those that enter an average: complete, with their work on the GPU recorded to its end, and,
+    where most steps are statistics only, standing for those.
+    said: what bounds a step.
+    """
+
+    process: int
+    rank: int | None
+    number: Ints
+    start_ns: Ints
+    end_ns: Ints
+    host_start_ns: Ints
+    host_end_ns: Ints
+    classes: tuple[str, ...]
+    counted: Bools
+    said: str
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+
+def step_spans(trace: Trace) -> list[StepSpans]:
+    """Return the steps of every process that has any; computed once per open trace.
+
+    As torch-tb-profiler 0.4.3 has it (event_parser.py, _find_device_steps and _update_steps_duration): a step that
+    launches work on a GPU ends with the last of it, if that is later than the end on the host; the next one begins
+    there. The steps at the end that launch nothing do not count, nor does the last one that launches if it has less
+    than 0.8 of the activities of the step before it. Where the profiler's marks are steps, they last from the
+    mark's start to its end.
+    """
+    return trace.once("step spans", lambda: [_of_process(trace, each) for each in find_steps(trace).processes])
+
+
+def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
+    start, end, said = steps.start_ns.copy(), steps.start_ns + steps.duration_ns, _FOUND
+    if any(loop.kind == "range" for loop in steps.loops):
+        end, said = _ends_of_marks(trace, steps.process, start, end), _MARKED
+    complete = steps.complete & (steps.kept.all() | _stands_for_all(steps))
+    before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
+    if launched.any():
+        said += _DEVICE
+        complete &= _with_all_work(launched)
+        done = np.maximum.accumulate(np.maximum(end, device_end))
+        begun = np.maximum(start, np.concatenate(([before_ns], done[:-1])))
+        done = np.maximum(begun, done)
+    else:
+        begun, done = start, end
+    ranks = ranks_of(trace)
+    kept = np.flatnonzero(steps.kept)
+    return StepSpans(
+        process=steps.process,
+        rank=ranks[steps.process],
+        number=kept + steps.first_number,
+        start_ns=begun[kept],
+        end_ns=done[kept],
+        host_start_ns=start[kept],
+        host_end_ns=end[kept],
+        classes=tuple(steps.classes[k] for k in kept.tolist()),
+        counted=complete[kept],
+        said=said,
+    )
+
+
+def _stands_for_all(steps: ProcessSteps) -> Bools:
+    """Which steps may stand for those that are statistics only: neither warm-up, nor kept because they are slow."""
+    usual = ~steps.warm_up
+    classes = np.array(steps.classes)
+    for name in set(steps.classes):
+        of = classes == name
+        usual[of] &= steps.duration_ns[of] <= KEPT_AS_SLOW * np.median(steps.duration_ns[of])
+    return usual
+
+
+def _ends_of_marks(trace: Trace, process: int, start: Ints, end: Ints) -> Ints:
+    """Return the ends of the marks that begin with the steps; the steps' own where none does."""
+    location = main_location(trace, process)
+    names = [region.name for region in region_rows(trace)]
+    marks = np.array([name.startswith(PROFILER_STEP) for name in names], dtype=bool)
+    out = end.copy()
+    for spans in trace.span_batches(location) if location is not None else ():
+        chosen = marks[spans["region"]]
+        begin, until = spans["start_ns"][chosen], (spans["start_ns"] + spans["duration_ns"])[chosen]
+        step = np.searchsorted(start, begin)
+        known = step < len(start)
+        known[known] = start[step[known]] == begin[known]
+        out[step[known]] = np.minimum(until[known], end[step[known]])
+    return out
+
+
+def _device_ends(trace: Trace, process: int, start: Ints, end: Ints) -> tuple[int, Ints, Ints]:
+    """Return how the work on all GPUs of a process changes its steps on the host.
+
+    That is: when work from before the first step was done, before the first work of that step began (the step's own
+    start where there is none); by step, the end of what it launched; and how many activities that were.
+    """
+    lowest = np.iinfo(np.int64).min
+    first_work, device_end = np.iinfo(np.int64).max, np.full(len(start), lowest)
+    count = np.zeros(len(start), dtype=np.int64)
+    foreign_start = np.full(0, lowest)
+    foreign_end = foreign_start
+    for device in devices(trace):
+        for found, by in launches(trace, device) if device.process == process else ():
+            step = np.searchsorted(start, by.call_start_ns, side="right") - 1
+            inside = (by.call_row >= 0) & (step >= 0)
+            inside &= by.call_end_ns <= end[step]
+            np.maximum.at(device_end, step[inside], found.end_ns[inside])
+            np.add.at(count, step[inside], 1)
+            first = found.start_ns[inside & (step == 0)]
+            first_work = min(first_work, int(first.min()) if len(first) else first_work)
+            foreign = ~inside & (found.start_ns < end[0])
+            foreign_start = np.concatenate((foreign_start, found.start_ns[foreign]))
+            foreign_end = np.concatenate((foreign_end, found.end_ns[foreign]))
+    earlier = foreign_end[foreign_end < first_work] if count[0] else foreign_end[:0]
+    return max(int(start[0]), int(earlier.max()) if len(earlier) else lowest), device_end, count
+
+
+def _with_all_work(launched: Ints) -> Bools:
+    """Which steps have all their work on the GPU in the profile, from the number of activities of each."""
+    last = int(np.flatnonzero(launched)[-1])
+    whole = np.arange(len(launched)) <= last
+    if last > 0 and launched[last] < _WHOLE * launched[last - 1]:
+        whole[last] = False
+    return whole

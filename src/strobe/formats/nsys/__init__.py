@@ -1,0 +1,106 @@
+"""NVIDIA Nsight Systems: the SQLite files that `nsys export --type sqlite` writes, schema 2.x to 3.x."""
+
+from __future__ import annotations
+
+from strobe.formats.nsys import timed_rows
+from strobe.formats.nsys.export import Export
+from strobe.formats.nsys.ranges import Ranges
+from strobe.formats.nsys.tables import KINDS, PARADIGMS, named
+from strobe.formats.reading.database_tables import SpanTable
+from strobe.formats.reading.sqlite_input import MAGIC, NONE, SqliteInput
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+
+# No table but StringIds is always there, and columns come and go with versions: whatever is read is asked for first.
+# What no line here knows is kept all the same: tables with a start and an end become spans, those with one time become
+# marks, the others become properties; columns without a place become arguments.
+
+
+def sniff(head: bytes) -> bool:
+    """Return whether it is a SQLite file with the table of texts that every export begins with."""
+    return head.startswith(MAGIC) and b"StringIds" in head
+
+
+def read(source: ImportSource, target: ImportTarget) -> Imported:
+    """Import every table of an export.
+
+    Times are the file's own: nanoseconds since the session began; `base_ns` is when that was. A thread's calls and push
+    ranges share its location; start/end ranges, times on a processor, waits on GPU work and the profiler's own overhead
+    have locations beside it, because they do not nest into calls. Raises ValueError where it is no database.
+    """
+    database = SqliteInput(source.local_path())
+    try:
+        if "StringIds" not in database.tables:
+            raise ValueError("it has no table StringIds")
+        return _read(Export(source, target, database))
+    finally:
+        database.close()
+
+
+def _read(export: Export) -> Imported:
+    ranges = Ranges(export)
+    handled = {"StringIds", "PROCESSES", "ThreadNames", "MPI_RANKS", "NVTX_EVENTS", "SCHED_EVENTS"}
+    for kind in KINDS:
+        export.tables.spans(kind)
+        handled.add(kind.table)
+    timed_rows.read_messages(export)
+    ranges.read()
+    timed_rows.read_scheduling(export)
+    timed_rows.read_samples(export)
+    timed_rows.read_gpu_metrics(export)
+    timed_rows.read_allocations(export)
+    handled |= {"COMPOSITE_EVENTS", "GPU_METRICS", "CUDA_GPU_MEMORY_USAGE_EVENTS"}
+    properties: dict[str, object] = {}
+    for name, table in export.tables.database.tables.items():
+        columns = table.columns
+        if name in handled or name.startswith("ENUM_") or name.endswith("CALLCHAINS") or name == "UnwindMethodType":
+            continue
+        if "start" in columns and "end" in columns:
+            export.tables.spans(_other_table(export, name))
+        elif "start" in columns or "timestamp" in columns:
+            timed_rows.read_marks(export, name, "start" if "start" in columns else "timestamp")
+        else:
+            export.tables.property(properties, name)
+    return _finished(export, properties)
+
+
+def _other_table(export: Export, table: str) -> SpanTable:
+    """Return how a table that we do not know becomes spans: named by its texts if it has some, else by itself."""
+    columns = export.tables.database.tables[table].columns
+    names = tuple(each for each in ("nameId", "textId", "name", "text") if each in columns)[:1]
+    title = table.lower().replace("_", " ")
+    paradigm = next((each for start, each in PARADIGMS if table.startswith(start)), "other")
+    # Calls have names and nest into each other; whatever else has a start and an end gets a place of its own.
+    if names:
+        return SpanTable(table, names, named(paradigm, "other", title))
+    return SpanTable(table, (), lambda _: (title, paradigm, "other", ""), row=title)
+
+
+def _finished(export: Export, properties: dict[str, object]) -> Imported:
+    database = export.tables.database
+    names = database.pairs("PROCESSES", "globalPid", "name")
+    began = database.pairs("TARGET_INFO_SESSION_START_TIME", "utcEpochNs", "utcEpochNs")
+    return export.tables.finish(
+        lambda key: str(names.get(key << 24, f"process {export.pid(key)}")),
+        properties=properties,
+        base_ns=next(iter(began), None),
+        host=_host(export),
+        ranks=export.ranks,
+    )
+
+
+def _host(export: Export) -> str:
+    for batch in export.tables.database.batches("TARGET_INFO_SYSTEM_ENV", ("name", "value")):
+        if {"name", "value"} <= batch.coded.keys():
+            for name, value in zip(batch.coded["name"].tolist(), batch.coded["value"].tolist(), strict=True):
+                if NONE not in (name, value) and batch.words["name"][name] == "Hostname":
+                    return str(batch.words["value"][value])
+    return ""
+
+
+FORMAT = Format(
+    "nsys",
+    "Nsight Systems SQLite (nsys export --type sqlite)",
+    suffixes=(".sqlite", ".db"),
+    sniff=sniff,
+    read=read,
+)

@@ -1,0 +1,1 @@
+"""What importers share: files as bytes and tables, and one process of an import filled by columns."""

@@ -1,0 +1,325 @@
+"""From tables of a database to spans, marks and properties: what importers of SQLite files share."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.formats.reading.import_process import Cells, ImportProcess, present
+from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Batch, SqliteInput, Texts, Whole, combinations, factor
+from strobe.model.plugins import Imported, ImportSource, ImportTarget
+from strobe.model.schema import TABLES
+
+Region = tuple[str, str, str, str]  # name, paradigm, role, module
+Naming = Callable[[Mapping[str, object]], Region]
+
+_MOST_PROCESSES = 256
+_MOST_PROPERTY_ROWS = 1000
+_MOST_PROPERTY_TEXT = 1000
+_MOST_PROPERTIES_BYTES = 512 << 10
+_ON_A_STREAM = {"deviceId", "streamId"}
+
+
+class Dialect(Protocol):
+    """What differs between the tools that write such tables: how rows, processes and locations are numbered."""
+
+    @property
+    def placing(self) -> frozenset[str]:
+        """Columns with the process, the location and the time of a row."""
+
+    def process_keys(self, batch: Batch) -> Whole:
+        """Return the key of the process of each row, NONE where it has none."""
+
+    def pid(self, key: int) -> int:
+        """Return the number that the operating system gave a process."""
+
+    def locations(self, process: ImportProcess, part: Batch, row: str) -> npt.NDArray[np.uint32]:
+        """Return the location of each row; with `row`, one of that name beside it."""
+
+    def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
+        """Return what the numbers of a column refer to (texts, call chains); None where they refer to nothing."""
+
+
+@dataclass(frozen=True)
+class SpanTable:
+    """How the rows of a table become spans: what names their region, and where their columns go.
+
+    names: the columns that `naming` makes a region of. columns: from columns of the table to those of the side table
+    `side`. words: by column, the names of its numbers. row: the name of a location of their own, for what does not nest
+    into the calls of its thread or the work of its stream. repeats: columns that are kept only where they differ from
+    another one.
+    """
+
+    table: str
+    names: tuple[str, ...]
+    naming: Naming
+    side: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    row: str = ""
+    repeats: Mapping[str, str] = field(default_factory=dict)
+
+
+class TableImport:
+    """Reads tables batch by batch, each row into its process.
+
+    A column without a place in a side table becomes `arguments`. `counters`: what was wrong with the file as a whole.
+    """
+
+    def __init__(
+        self, source: ImportSource, target: ImportTarget, database: SqliteInput, texts: Texts, dialect: Dialect
+    ) -> None:
+        self.database, self.texts = database, texts
+        self.counters: Counter[str] = Counter()
+        self.processes: dict[int, ImportProcess] = {}
+        self.default_key = 0
+        self._source, self._target, self._dialect = source, target, dialect
+        self._labels: dict[str, dict[int, str]] = {}
+        self.stopped = False
+        rows = sum(table.most_rows for table in database.tables.values())
+        self._bytes_per_row = database.size_bytes / max(rows, 1)
+
+    def batches(self, table: str, columns: tuple[str, ...] | None = None, rows: int = BATCH_ROWS) -> Iterator[Batch]:
+        """Return the rows of a table and report the progress; ends early where the import is stopped."""
+        for batch in self.database.batches(table, columns, rows):
+            if self.stopped:
+                return
+            yield batch
+            self.stopped = not self._source.tick(int(batch.count * self._bytes_per_row))
+
+    def by_process(self, batch: Batch) -> Iterator[tuple[ImportProcess, Batch]]:
+        """Return the rows of a batch, process by process."""
+        keys, places = factor(self._dialect.process_keys(batch))
+        for place, key in enumerate(keys.tolist()):
+            part = batch if len(keys) == 1 else batch.where(places == place)
+            yield self.process(self.default_key if key == NONE else key), part
+
+    def process(self, key: int) -> ImportProcess:
+        """Return the process of a key. A file may name more of them than files can be open: the last takes the rest."""
+        known = self.processes.get(key)
+        if known is None and len(self.processes) >= _MOST_PROCESSES:
+            self.counters["processes_joined"] += 1
+            return next(reversed(self.processes.values()))
+        if known is None:
+            known = self.processes[key] = ImportProcess(self._target, self._dialect.pid(key))
+        return known
+
+    def meanings(
+        self, table: str, batch: Batch, column: str, codes: Whole, words: Mapping[int, str] | None = None
+    ) -> dict[int, object]:
+        """Return what the numbers in a column mean: words, what they refer to, names of kinds, or the numbers."""
+        numbers = [int(code) for code in codes if code != NONE]
+        if column in batch.coded:
+            return {number: batch.words[column][number] for number in numbers}
+        if words:
+            return {number: words.get(number, f"kind {number}") for number in numbers}
+        referenced = self._dialect.referenced(table, column, numbers)
+        if referenced is not None:
+            return dict(referenced)
+        refers = self.database.tables[table].references.get(column, "")
+        labels = self.enumeration(refers) if refers.startswith("ENUM_") else {}
+        return {number: labels.get(number, number) for number in numbers}
+
+    def enumeration(self, name: str) -> dict[int, str]:
+        """Return the names of numbers in a table of kinds; none where there is no such table."""
+        if name not in self._labels:
+            columns = self.database.tables[name].columns if name in self.database.tables else {}
+            label = "label" if "label" in columns else "name"
+            self._labels[name] = {key: str(text) for key, text in self.database.pairs(name, "id", label).items()}
+        return self._labels[name]
+
+    def spans(self, kind: SpanTable) -> None:
+        """Import a table whose rows have a start and an end, if it is there."""
+        table = self.database.tables.get(kind.table)
+        if table is None:
+            return
+        for batch in self.batches(kind.table):
+            for process, part in self.by_process(batch):
+                self._part(process, part, kind)
+
+    def _part(self, process: ImportProcess, part: Batch, kind: SpanTable) -> None:
+        start = part.integers("start")
+        if start is None:
+            self.counters["events_without_time"] += part.count
+            return
+        side: dict[str, Cells] = {}
+        arguments: list[tuple[str, Cells]] = []
+        placed = {*self._dialect.placing, *kind.names}
+        if part.whole.keys() >= _ON_A_STREAM:  # the location says them
+            placed |= {*_ON_A_STREAM, "contextId"}
+        text_columns = {each.name for each in TABLES[kind.side] if each.type == "string"} if kind.side else set()
+        for column in part.columns:
+            to = kind.columns.get(column)
+            if to is not None:
+                side[to] = self._cells(process, part, kind, column, to in text_columns)
+            elif column not in placed:
+                codes = part.cells(column)
+                if column in kind.repeats and kind.repeats[column] in part.whole:
+                    codes = np.where(codes == part.whole[kind.repeats[column]], NONE, codes)
+                if (codes != NONE).any():
+                    arguments.append((column, self.as_json(process, part, kind, column, codes)))
+        if kind.side == "kernel_spans" and "static_shared_bytes" in side and "dynamic_shared_bytes" in side:
+            static, dynamic = side["static_shared_bytes"], side["dynamic_shared_bytes"]
+            side["shared_memory_bytes"] = (static[0] + dynamic[0], there(static) & there(dynamic))
+        tables = {kind.side: side} if kind.side else {}
+        process.spans(
+            self._dialect.locations(process, part, kind.row),
+            start,
+            part.integers_or("end"),
+            self._region_numbers(process, part, kind),
+            tables,
+            arguments,
+        )
+
+    def _cells(self, process: ImportProcess, part: Batch, kind: SpanTable, column: str, text: bool) -> Cells:
+        if text:
+            return self.texts_of(process, part, kind.table, column, kind.words.get(column))
+        return present(part.integers_or(column))
+
+    def texts_of(
+        self, process: ImportProcess, part: Batch, table: str, column: str, words: Mapping[int, str] | None = None
+    ) -> Cells:
+        """Return what the cells of a column mean, as texts."""
+        codes = part.cells(column)
+        meanings = self.meanings(table, part, column, factor(codes)[0], words)
+        return process.words(codes, {key: None if value is None else str(value) for key, value in meanings.items()})
+
+    def as_json(self, process: ImportProcess, part: Batch, kind: SpanTable, column: str, codes: Whole) -> Cells:
+        """Return what the cells of a column mean, as texts of JSON."""
+        unique, _ = factor(codes)
+        meanings = self.meanings(kind.table, part, column, unique, kind.words.get(column))
+        return process.words(codes, {key: as_json_text(value) for key, value in meanings.items() if value is not None})
+
+    def _region_numbers(self, process: ImportProcess, part: Batch, kind: SpanTable) -> npt.NDArray[np.uint32]:
+        names = [name for name in kind.names if name in part.columns]
+        if not names:
+            return np.full(part.count, process.region(*kind.naming({})), dtype=np.uint32)
+        columns = [part.cells(name) for name in names]
+        first, codes = combinations(columns)
+        meanings = [
+            self.meanings(kind.table, part, name, factor(column[first])[0], kind.words.get(name))
+            for name, column in zip(names, columns, strict=True)
+        ]
+        made = []
+        for i in first:
+            values = {
+                name: meaning.get(int(column[i]))
+                for name, column, meaning in zip(names, columns, meanings, strict=True)
+            }
+            made.append(process.region(*kind.naming(values)))
+        return np.array(made, dtype=np.uint32)[codes]
+
+    def instants(
+        self,
+        process: ImportProcess,
+        part: Batch,
+        table: str,
+        time: str,
+        names: tuple[str, ...],
+        category: str,
+        row: str = "",
+    ) -> None:
+        """Add rows with one time as marks; their other columns become JSON."""
+        times = part.integers(time)
+        if times is None:
+            self.counters["events_without_time"] += part.count
+            return
+        rows: list[dict[str, object]] = [{} for _ in range(part.count)]
+        for column in part.columns:
+            if column == time or column in self._dialect.placing:
+                continue
+            codes = part.cells(column)
+            meanings = self.meanings(table, part, column, factor(codes)[0])
+            for one, code in zip(rows, codes.tolist(), strict=True):
+                if code != NONE:
+                    one[column] = meanings.get(code)
+        titles = []
+        for one in rows:
+            given = [one.pop(name) for name in names if name in one]
+            titles.append(process.text(str(given[0] if given and given[0] is not None else category)))
+        cells: dict[str, Cells] = {
+            "time_ns": (times, None),
+            "name": (np.array(titles, dtype=np.int64), None),
+            "category": (np.full(part.count, process.text(category), dtype=np.int64), None),
+            "arguments": (np.array([process.text(as_json_text(one)) for one in rows], dtype=np.int64), None),
+        }
+        process.rows("marks", self._dialect.locations(process, part, row), cells)
+
+    def property(self, properties: dict[str, object], table: str) -> None:
+        """Keep a table without times as it is, up to a bound; the number of rows left out is counted."""
+        rows: list[dict[str, object]] = []
+        for batch in self.batches(table, rows=_MOST_PROPERTY_ROWS):
+            rows = [{} for _ in range(batch.count)]
+            for column in batch.columns:
+                codes = batch.cells(column)
+                meanings = self.meanings(table, batch, column, factor(codes)[0])
+                for row, code in zip(rows, codes.tolist(), strict=True):
+                    if code != NONE:
+                        row[column] = _short(meanings.get(code))
+            break
+        if len(rows) == _MOST_PROPERTY_ROWS:
+            self.counters["rows_left_out"] += max(0, self.database.count(table) - len(rows))
+        size = len(json.dumps(properties, default=str)) + len(json.dumps(rows, default=str))
+        if size > _MOST_PROPERTIES_BYTES:
+            self.counters["rows_left_out"] += len(rows)
+        elif rows and all(row.keys() == {"name", "value"} for row in rows):
+            properties[table] = {str(row["name"]): row["value"] for row in rows}
+        elif rows:
+            properties[table] = rows
+
+    def finish(
+        self,
+        name_of: Callable[[int], str],
+        *,
+        properties: Mapping[str, object],
+        base_ns: int | None = None,
+        host: str = "",
+        ranks: Mapping[int, int] | None = None,
+    ) -> Imported:
+        """Write every process, and return what is known of the file. `name_of` names a process, `ranks` are by key."""
+        if not self.processes:
+            self.process(self.default_key)
+        ranks = ranks or {}
+        counted = {what: n for what, n in (self.counters + self.database.counters).items() if n}
+        first = next(iter(self.processes.values()))
+        for what, n in counted.items():  # shown with the first process: of the file there is no row
+            first.count(what, n)
+        for key, process in self.processes.items():
+            process.finish(name_of(key), self._source.name, main=process is first, rank=ranks.get(key))
+        used = [process for process in self.processes.values() if process.used]
+        ranked = [rank for key, rank in ranks.items() if key in self.processes]
+        return Imported(
+            processes=len(self.processes),
+            first_ns=min((process.first_ns for process in used), default=0),
+            last_ns=max((process.last_ns for process in used), default=0),
+            base_ns=base_ns,
+            rank=ranked[0] if len(ranked) == 1 else None,
+            host=host,
+            properties=properties,
+            counters=counted,
+        )
+
+
+def as_json_text(value: object) -> str:
+    """Return a value as one line of JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def there(cells: Cells) -> npt.NDArray[np.uint8]:
+    """Return which cells of a column are there."""
+    return np.ones(len(cells[0]), dtype=np.uint8) if cells[1] is None else cells[1]
+
+
+def _short(value: object) -> object:
+    if isinstance(value, str | bytes):
+        text = value if isinstance(value, str) else value.decode("utf-8", "replace")
+        if len(text) > _MOST_PROPERTY_TEXT:
+            return f"{text[:_MOST_PROPERTY_TEXT]} ... ({len(text)} characters)"
+        return text
+    return value

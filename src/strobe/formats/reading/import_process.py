@@ -1,0 +1,230 @@
+"""One process of an import, filled by columns: what formats written in Python share over the native ImportedProcess."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe import native
+from strobe.formats.reading.sqlite_input import NONE, Batch, combinations, factor
+from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.plugins import ImportTarget
+from strobe.model.schema import EVENT_TABLES, TABLES
+
+Whole = npt.NDArray[np.int64]
+Cells = tuple[Whole, npt.NDArray[np.uint8] | None]  # values, and which of them are there
+_Column = tuple[int, Whole, npt.NDArray[np.uint8] | None]  # the same, behind the place of the column
+_Layout = tuple[int, dict[str, int]]  # number of the table, and the places of its columns
+
+# Several processes of one file wait for their order at once: each gets a part of the buffer.
+_BUFFERS = 8
+# Where times are beyond this, in either direction, they are no times: sums of two of them would not be numbers.
+_FARTHEST_NS = 2**62
+_LARGEST_PID = 2**62
+_CELL_TYPES = {"string": 2, "float64": 1}
+_ROOT = 0xFFFFFFFF  # the call path around those at the root
+_NO_STREAM = (0xFFFFFFFF, -1, NONE)
+_KINDS = {"thread": 0, "stream": 1, "task": 2}
+
+
+class ImportProcess:
+    """Writes the block file of one process. Texts, regions, locations and table layouts are made as they are asked for.
+
+    Columns are int64; `NONE` stands for a cell that is missing. Texts are numbers from `text`, reals are their bits.
+    """
+
+    def __init__(self, target: ImportTarget, pid: int) -> None:
+        path = Path(target.folder) / f"process-{target.next_number()}.blocks"
+        self.pid = pid
+        self._out = native.ImportedProcess(str(path), max(target.buffer_bytes // _BUFFERS, 1 << 20))
+        self._locations: dict[object, int] = {}
+        self._stream_names: dict[str, int] = {}  # the context whose stream has the name
+        self._used = False
+        self._layouts: dict[str, _Layout] = {}
+
+    @property
+    def first_ns(self) -> int:
+        """First moment that something was recorded at."""
+        return self._out.first_ns
+
+    @property
+    def last_ns(self) -> int:
+        """Last moment that something was recorded at."""
+        return self._out.last_ns
+
+    @property
+    def used(self) -> bool:
+        """Whether anything in it has a time."""
+        return self._used
+
+    def count(self, what: str, n: int = 1) -> None:
+        """Add to a number of the quality table."""
+        if n:
+            self._out.count(what, n)
+
+    def text(self, value: str) -> int:
+        """Return the number of a text."""
+        return self._out.text(value)
+
+    def region(self, name: str, paradigm: str, role: str, module: str = "", file: str = "", line: int = 0) -> int:
+        """Return the number of a region."""
+        return self._out.region(name, PARADIGMS.index(paradigm), ROLES.index(role), file, line, module)
+
+    def location(
+        self,
+        key: object,
+        name: str,
+        thread_id: int,
+        kind: Literal["thread", "stream", "task"] = "thread",
+        device: int = -1,
+    ) -> int:
+        """Return the number of the location that was made for `key`; make it the first time."""
+        known = self._locations.get(key)
+        if known is None:
+            wrapped = thread_id & 0xFFFFFFFFFFFFFFFF
+            known = self._locations[key] = self._out.location(name, wrapped, _KINDS[kind], device)
+        return known
+
+    def streams(self, part: Batch, row: str = "") -> npt.NDArray[np.uint32] | None:
+        """Return the location of each row by its device, stream and context; None where it has no such columns.
+
+        `row` names a location beside the stream's, for what does not nest into its work.
+        """
+        device, stream, context = (part.integers(name) for name in ("deviceId", "streamId", "contextId"))
+        if device is None or stream is None:
+            return None
+        columns = [device, stream] if context is None else [device, stream, context]
+        first, codes = combinations(columns)
+        made = [self.stream(*(int(column[i]) for column in columns), row=row) for i in first]
+        return np.array(made, dtype=np.uint32)[codes]
+
+    def stream(self, device: int, stream: int, context: int = NONE, *, row: str = "") -> int:
+        """Return the number of a stream's location; each of the three may be NONE."""
+        key = ("stream", device, stream, context, row)
+        if key not in self._locations:
+            gpu = "GPU" if device == NONE else f"GPU {device}"
+            if stream in _NO_STREAM:
+                name = gpu if context == NONE else f"{gpu} context {context}"
+            else:
+                name = f"{gpu} stream {stream}"
+                # Streams of several contexts may have one number.
+                if self._stream_names.setdefault(name, context) != context:
+                    name += f" context {context}"
+            number = -1 if device == NONE else device
+            self.location(key, f"{name} {row}".rstrip(), max(stream, 0), "task" if row else "stream", number)
+        return self._locations[key]
+
+    def words(self, codes: Whole, word_of: Mapping[int, str | None]) -> Cells:
+        """Return a column of texts: `word_of` names every value of `codes` that occurs; None and NONE are no cell."""
+        unique, inverse = factor(codes)
+        found = [None if int(code) == NONE else word_of.get(int(code)) for code in unique]
+        numbers = np.array([0 if word is None else self.text(word) for word in found], dtype=np.int64)
+        there = np.array([word is not None for word in found], dtype=np.uint8)
+        return numbers[inverse], None if there.all() else there[inverse]
+
+    def spans(
+        self,
+        location: npt.NDArray[np.uint32],
+        start_ns: Whole,
+        end_ns: Whole,
+        region: npt.NDArray[np.uint32],
+        tables: Mapping[str, Mapping[str, Cells]] | None = None,
+        arguments: Sequence[tuple[str, Cells]] = (),
+    ) -> None:
+        """Add spans with their attributes: columns of side tables, and `arguments` (key, values as texts).
+
+        Kept and counted: ends that are missing (`spans_without_end`) or before their start (`negative_durations`), both
+        with duration 0. Not kept: starts that are missing or absurd (`events_without_time`, `times_out_of_range`).
+        """
+        missing, far = start_ns == NONE, _far(start_ns)
+        if far.any():
+            self.count("events_without_time", int(missing.sum()))
+            self.count("times_out_of_range", int((far & ~missing).sum()))
+            keep = ~far
+            location, region = location[keep], region[keep]
+            start_ns, end_ns = start_ns[keep], end_ns[keep]
+            tables = {
+                name: {column: _kept(cells, keep) for column, cells in columns.items()}
+                for name, columns in (tables or {}).items()
+            }
+            arguments = [(key, _kept(cells, keep)) for key, cells in arguments]
+        open_end = _far(end_ns)
+        if open_end.any():
+            self.count("spans_without_end", int(open_end.sum()))
+            end_ns = np.where(open_end, start_ns, end_ns)
+        given = [self._given(name, columns) for name, columns in (tables or {}).items() if columns]
+        for key, (values, valid) in arguments:
+            constant = np.full(len(values), self.text(key), dtype=np.int64)
+            given.append(self._given("arguments", {"key": (constant, valid), "value": (values, valid)}))
+        self._used = self._used or len(start_ns) > 0
+        self._out.spans(location, start_ns, end_ns - start_ns, region, given)
+
+    def rows(self, table: str, location: npt.NDArray[np.uint32], columns: Mapping[str, Cells]) -> None:
+        """Add rows of a table whose rows are no spans. Rows without a sound `time_ns` are counted and left out."""
+        far = _far(columns["time_ns"][0])
+        if far.any():
+            self.count("events_without_time", int(far.sum()))
+            keep = ~far
+            location = location[keep]
+            columns = {name: _kept(cells, keep) for name, cells in columns.items()}
+        layout, cells = self._given(table, columns)
+        self._out.rows(layout, location, cells)
+
+    def samples(self, name: str, unit: str, time_ns: Whole, value: npt.NDArray[np.float64]) -> None:
+        """Add readings of a metric of the whole process."""
+        sound = ~_far(time_ns)
+        self.count("events_without_time", int((~sound).sum()))
+        self._used = self._used or bool(sound.any())
+        self._out.samples(
+            self._out.metric(name, unit), np.ascontiguousarray(time_ns[sound]), np.ascontiguousarray(value[sound])
+        )
+
+    def total(
+        self, location: int, region: int, count: int, total_ns: int, min_ns: int | None, max_ns: int | None
+    ) -> None:
+        """Add a sum without a time axis: executions of a region that are known by their number and extremes only."""
+        path = self._out.path(_ROOT, region)
+        self._out.totals(location, path, count, total_ns, total_ns, min_ns, max_ns)
+
+    def finish(self, name: str, source: str, *, main: bool, rank: int | None = None) -> None:
+        """Write everything. `name` is its command or what the file calls it."""
+        description = {"argv": [name], "main": main, "imported_from": source}
+        note = "" if rank is None else json.dumps({"rank": rank})
+        pid = self.pid if abs(self.pid) <= _LARGEST_PID else 0  # what is no number of a process is left out
+        self._out.finish(pid, 0, json.dumps(description), note)
+
+    def _given(self, table: str, columns: Mapping[str, Cells]) -> tuple[int, list[_Column]]:
+        """Return the number of a table, and columns as the native side takes them; one without any cell stays here.
+
+        A table has one layout, whatever columns come: only so are its rows written in order of the spans.
+        """
+        if table not in self._layouts:
+            layout = [(c.name, _CELL_TYPES.get(c.type, 0)) for c in TABLES[table] if c.name not in ("location", "row")]
+            number = self._out.table(table, layout, table not in EVENT_TABLES)
+            self._layouts[table] = number, {name: at for at, (name, _) in enumerate(layout)}
+        number, place = self._layouts[table]
+        return number, [
+            (place[name], np.ascontiguousarray(values), None if valid is None else np.ascontiguousarray(valid))
+            for name, (values, valid) in columns.items()
+            if valid is None or valid.any()
+        ]
+
+
+def present(values: Whole) -> Cells:
+    """Return a column of integers with its missing cells marked."""
+    there = values != NONE
+    return values, None if there.all() else there.astype(np.uint8)
+
+
+def _far(times: Whole) -> npt.NDArray[np.bool_]:
+    return (times > _FARTHEST_NS) | (times < -_FARTHEST_NS)
+
+
+def _kept(cells: Cells, keep: npt.NDArray[np.bool_]) -> Cells:
+    values, valid = cells
+    return values[keep], None if valid is None else valid[keep]

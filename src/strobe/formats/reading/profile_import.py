@@ -1,0 +1,287 @@
+"""Profiles without a time axis, on their way in: call paths with weights become totals, and tables beside them.
+
+A sample's weight belongs to the call path that was running (its own weight); a path's total is its own weight and that
+of everything below it. Nothing here has a start or an end.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from strobe import native
+from strobe.model.kinds import PARADIGMS, ROLES
+from strobe.model.plugins import Imported, ImportSource, ImportTarget
+from strobe.model.schema import TABLES
+from strobe.model.units import format_bytes
+
+ROOT = -1
+# Profiles are small: what is larger is no profile, or more than a file that is read at once should be.
+MOST_BYTES = 512 << 20
+_MOST_PATHS = 1 << 20  # as many as the core tells apart
+_MOST_DEPTH = 4096
+_LARGEST = 1 << 62
+_NO_PATH = 0xFFFFFFFF
+_TEXT, _REAL, _WHOLE = 2, 1, 0
+_CELLS = {"string": _TEXT, "float64": _REAL}
+_ROWS = 4096
+# Nanoseconds in the units that tools write.
+NANOSECONDS: dict[str, Fraction] = {
+    name: Fraction(ns)
+    for ns, names in {
+        1: ("ns", "nanosecond", "nanoseconds"),
+        1_000: ("us", "µs", "microsecond", "microseconds"),
+        1_000_000: ("ms", "millisecond", "milliseconds"),
+        1_000_000_000: ("s", "sec", "second", "seconds"),
+        60_000_000_000: ("min", "minute", "minutes"),
+    }.items()
+    for name in names
+}
+
+
+def read_whole(source: ImportSource) -> bytes:
+    """Return the unpacked bytes of a file that can only be understood as a whole. Raises ValueError above 512 MiB."""
+    pieces, size = [], 0
+    for piece in source.chunks():
+        size += len(piece)
+        if size > MOST_BYTES:
+            raise ValueError(
+                f"it is larger than {format_bytes(MOST_BYTES)}, and profiles of this kind are read at once"
+            )
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """What a profile counts."""
+
+    name: str
+    unit: str
+
+    @property
+    def ns(self) -> Fraction | None:
+        """Nanoseconds of one unit, None where the unit is no time."""
+        return NANOSECONDS.get(self.unit.lower())
+
+
+SAMPLES = Weight("samples", "count")
+
+
+class ProfileProcess:
+    """The one process of an imported profile: regions, locations, call trees, rows of side tables."""
+
+    def __init__(self, source: ImportSource, target: ImportTarget) -> None:
+        number = target.next_number()
+        self.core = native.ImportedProcess(str(target.folder / f"process-{number}.blocks"), target.buffer_bytes)
+        self._source = source.name
+        self._path_of: list[int] = []  # number in the core, by path
+        self._region_of = array("q")
+        self._parent_of = array("q")
+        self._depth_of = array("l")
+        self._ids: dict[tuple[int, int], int] = {}
+        self._tables: dict[str, _Rows] = {}
+
+    def region(
+        self, name: str, file: str = "", line: int = 0, module: str = "", *, paradigm: str = "", role: str = "function"
+    ) -> int:
+        """Return the number of a function. Without a paradigm, it is Python by the suffix of its file."""
+        who = paradigm or ("python" if file.endswith((".py", ".pyx", ".ipynb")) or file.startswith("<") else "other")
+        if not 0 <= line < 1 << 32:
+            self.core.count("lines_out_of_range")
+            line = 0
+        texts = (clean(name) or "(no name)", clean(file), clean(module))
+        return self.core.region(texts[0], PARADIGMS.index(who), ROLES.index(role), texts[1], line, texts[2])
+
+    def location(self, name: str, thread_id: int = 0) -> int:
+        """Return the number of a new location: a thread, or one profile of several in a file."""
+        return self.core.location(clean(name), thread_id)
+
+    def path(self, parent: int, region: int) -> int:
+        """Return the path of a region called from `parent` (ROOT: from nowhere).
+
+        What is too deep, or one path too many, counts for its caller: the sums stay.
+        """
+        known = self._ids.get((parent, region))
+        if known is not None:
+            return known
+        depth = self._depth_of[parent] + 1 if parent >= 0 else 0
+        if parent >= 0 and (depth >= _MOST_DEPTH or len(self._path_of) >= _MOST_PATHS):
+            self.core.count("frames_too_deep" if depth >= _MOST_DEPTH else "paths_folded")
+            return parent
+        number = len(self._path_of)
+        self._ids[parent, region] = number
+        self._path_of.append(self.core.path(self._path_of[parent] if parent >= 0 else _NO_PATH, region))
+        self._parent_of.append(parent)
+        self._region_of.append(region)
+        self._depth_of.append(depth)
+        return number
+
+    def parent(self, path: int) -> int:
+        """Return the path that a path is called from, or ROOT."""
+        return self._parent_of[path]
+
+    def totals(self, location: int, path: int, count: int, total_ns: int, own_ns: int) -> None:
+        """Add what is known of all executions of a path in a location."""
+        if max(abs(count), abs(total_ns), abs(own_ns)) >= _LARGEST or count < 0:
+            self.core.count("weights_out_of_range")
+            return
+        self.core.totals(location, self._path_of[path], count, total_ns, own_ns)
+
+    def row(self, table: str, location: int, **cells: str | float | None) -> None:
+        """Add a row to a side table without spans; cells that are None stay empty. `call_path` is a path of ours."""
+        if table not in self._tables:
+            self._tables[table] = _Rows(self.core, table)
+        for name, cell in cells.items():
+            if name == "call_path":
+                cells[name] = self._path_of[int(str(cell))]
+            elif isinstance(cell, int) and abs(cell) >= _LARGEST:
+                self.core.count("weights_out_of_range")
+                cells[name] = None
+        self._tables[table].add(location, cells)
+
+    def finish(
+        self, properties: Mapping[str, object], *, pid: int = 0, rank: int | None = None, ranks: int | None = None
+    ) -> Imported:
+        """Write everything."""
+        for rows in self._tables.values():
+            rows.flush()
+        description = {
+            "argv": [str(properties.get("name") or self._source)],
+            "main": True,
+            "imported_from": self._source,
+        }
+        note = "" if rank is None else json.dumps({"rank": rank, "ranks": ranks})
+        self.core.finish(pid if abs(pid) < _LARGEST else 0, description_json=json.dumps(description), note_json=note)
+        # Without spans and metrics there is no first moment.
+        first_ns = self.core.first_ns if self.core.first_ns <= self.core.last_ns else 0
+        last_ns = max(self.core.last_ns, first_ns)
+        return Imported(processes=1, first_ns=first_ns, last_ns=last_ns, properties=properties)
+
+
+class CallTree:
+    """Samples of one location: stacks with a weight of each kind, summed up by call path.
+
+    The weight that is a time (the last one, as pprof has it) is the time of the tables. Where none is, the last one
+    stands in for it, a unit as a nanosecond: shares and the flame graph are right, `weights_are_no_time` is counted,
+    and the true unit is in `path_metrics`, as are the weights of the other kinds.
+    """
+
+    def __init__(
+        self, process: ProfileProcess, location: int, weights: Sequence[Weight], *, calls: bool = False
+    ) -> None:
+        """`calls`: samples are executions of their path, and none of the paths above."""
+        self._process, self._location, self._weights, self._calls = process, location, weights, calls
+        times = [i for i, weight in enumerate(weights) if weight.ns is not None]
+        self._shown = (times or [len(weights) - 1])[-1]
+        # How often a path was seen: the weight that counts, else the samples themselves.
+        counts = [i for i, weight in enumerate(weights) if weight.unit == "count" and not calls]
+        self._counted = counts[0] if counts else -1
+        self._most = [_LARGEST // (weight.ns or 1) for weight in weights]
+        self._own: dict[int, list[int | Fraction]] = {}
+
+    def add(self, path: int, values: Sequence[int | Fraction], samples: int = 1) -> None:
+        """Add a sample of a path: a value of each weight, in its unit."""
+        if not all(-most < value < most for value, most in zip(values, self._most, strict=True)):
+            self._process.core.count("weights_out_of_range")
+            return
+        row = self._own.get(path)
+        if row is None:
+            row = self._own[path] = [0] * (len(self._weights) + 1)
+        for i, value in enumerate(values):
+            row[i] += value
+        row[-1] += samples
+
+    def save(self) -> None:
+        """Write the totals of every path."""
+        process = self._process
+        total: dict[int, list[int | Fraction]] = {}
+        # Paths are numbered after their callers: from the last to the first, everything is below when it is added up.
+        waiting = sorted(self._own)
+        reached = set(waiting)
+        for path in waiting:
+            above = process.parent(path)
+            while above >= 0 and above not in reached:
+                reached.add(above)
+                above = process.parent(above)
+        nothing: list[int | Fraction] = [0] * (len(self._weights) + 1)
+        for path in reached:
+            total[path] = list(self._own.get(path, nothing))
+        order = sorted(reached)
+        shown = self._weights[self._shown]
+        scale = shown.ns if shown.ns is not None else Fraction(1)
+        # Rounded once, at the bottom: totals are sums of what the tables show, to the nanosecond.
+        own_ns = {path: round(self._own[path][self._shown] * scale) if path in self._own else 0 for path in order}
+        rounded = sum(own_ns[path] != self._own[path][self._shown] * scale for path in self._own)
+        if rounded:
+            process.core.count("weights_rounded", rounded)
+        total_ns = dict(own_ns)
+        for path in reversed(order):
+            above = process.parent(path)
+            if above >= 0:
+                total_ns[above] += total_ns[path]
+                total[above] = [a + b for a, b in zip(total[above], total[path], strict=True)]
+        for path in order:
+            count = self._own.get(path, nothing)[-1] if self._calls else total[path][self._counted]
+            process.totals(self._location, path, max(0, round(count)), total_ns[path], own_ns[path])
+        if shown.ns is None:
+            process.core.count("weights_are_no_time", len(self._own))
+        for i, weight in enumerate(self._weights):
+            if i == self._shown and shown.ns is not None:
+                continue
+            for path in order:
+                own = self._own.get(path, nothing)[i]
+                process.row(
+                    "path_metrics",
+                    self._location,
+                    call_path=path,
+                    metric=weight.name,
+                    unit=weight.unit,
+                    self_value=float(own),
+                    total_value=float(total[path][i]),
+                )
+
+
+class _Rows:
+    """Rows of a side table, handed over as columns."""
+
+    def __init__(self, core: native.ImportedProcess, name: str) -> None:
+        columns = [column for column in TABLES[name] if column.name != "location"]
+        self._core, self._types = core, {column.name: _CELLS.get(column.type, _WHOLE) for column in columns}
+        self._table = core.table(name, list(self._types.items()), False)
+        self._location: list[int] = []
+        self._rows: list[Mapping[str, object]] = []
+
+    def add(self, location: int, cells: Mapping[str, object]) -> None:
+        self._location.append(location)
+        self._rows.append(cells)
+        if len(self._rows) >= _ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._rows:
+            return
+        columns = []
+        for number, (name, kind) in enumerate(self._types.items()):
+            cells = [row.get(name) for row in self._rows]
+            valid = np.array([cell is not None for cell in cells], dtype=np.uint8)
+            if kind == _REAL:
+                reals = np.array([0.0 if cell is None else float(str(cell)) for cell in cells])
+                values = reals.view(np.int64)
+            elif kind == _TEXT:
+                values = np.array([0 if c is None else self._core.text(clean(str(c))) for c in cells], dtype=np.int64)
+            else:
+                values = np.array([0 if cell is None else int(str(cell)) for cell in cells], dtype=np.int64)
+            columns.append((number, values, valid))
+        self._core.rows(self._table, np.array(self._location, dtype=np.uint32), columns)
+        self._location, self._rows = [], []
+
+
+def clean(text: str) -> str:
+    """Return text that UTF-8 can hold: lone surrogates become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

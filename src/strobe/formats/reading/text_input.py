@@ -1,0 +1,24 @@
+"""Files of other tools that are text, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from strobe.model.plugins import ImportSource
+
+_LONGEST_LINE = 1 << 20
+
+
+def lines_of(source: ImportSource) -> Iterator[bytes]:
+    """Return the lines of a file without their ends, in memory that does not grow with it.
+
+    The last one may be the first half of a line, where the file was cut off. Raises ValueError above 1 MiB a line.
+    """
+    left = b""
+    for chunk in source.chunks():
+        *lines, left = (left + chunk).split(b"\n")
+        yield from lines
+        if len(left) > _LONGEST_LINE:
+            raise ValueError("a line is longer than 1 MiB")
+    if left:
+        yield left

@@ -1,0 +1,46 @@
+"""Files and folders that appear under their own name when they are complete, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from strobe.errors import UsageError
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Give a name to write to: the file appears under its own name when it is complete, or not at all."""
+    work = path.with_name(f".{path.name}.writing-{os.getpid()}")
+    try:
+        yield work
+        work.replace(path)
+    finally:
+        work.unlink(missing_ok=True)
+
+
+def only_files(suffix: str) -> tuple[Callable[[Path], bool], str]:
+    """Return the last two arguments of `new_folder` for a folder of files of one kind."""
+    what = f"it is no folder of {suffix} files"
+    return lambda folder: all(each.name.endswith(suffix) for each in folder.iterdir()), what
+
+
+@contextmanager
+def new_folder(path: Path, is_ours: Callable[[Path], bool], else_why: str) -> Iterator[Path]:
+    """Give a folder to write to, which appears when it is complete. One of an earlier export is replaced: `is_ours`.
+
+    Raises UsageError where something else is in the way; `else_why` is the reason in words.
+    """
+    if path.exists() and not (path.is_dir() and is_ours(path)):
+        raise UsageError(f"'{path}' is in the way: {else_why}", do="Choose another one: -o")
+    work = path.with_name(f".{path.name}.writing-{os.getpid()}")
+    try:
+        work.mkdir(parents=True)
+        yield work
+        shutil.rmtree(path, ignore_errors=True)
+        work.rename(path)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

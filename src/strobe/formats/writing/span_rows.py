@@ -1,0 +1,48 @@
+"""Rows of side tables beside the spans that they belong to, for writers that go through a location once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strobe.trace.trace import Trace
+
+
+class SpanRows:
+    """Rows of a side table in order of their spans, taken as far as the spans are."""
+
+    def __init__(self, trace: Trace, name: str, location: int) -> None:
+        self._batches = trace.side_batches(name, location)
+        if not in_order(raw["row"] for raw in trace.raw_side_batches(name, location)):
+            # Decoders that know several kinds of such rows write each kind by itself: they need each other's place.
+            self._batches = iter([_sorted(pa.concat_tables(self._batches))])
+        self._left = next(self._batches, None)
+
+    def before(self, row: int) -> Iterator[pa.Table]:
+        """Yield the rows that were not taken yet, of spans before `row`."""
+        while self._left is not None:
+            taken = int(np.searchsorted(self._left.column("row").to_numpy(), row))
+            if taken:
+                yield self._left.slice(0, taken)
+            if taken < self._left.num_rows:
+                self._left = self._left.slice(taken)
+                return
+            self._left = next(self._batches, None)
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    return rows.take(pc.sort_indices(rows.column("row")))  # a stable sort: rows of one span stay as they were
+
+
+def in_order(pieces: Iterable[npt.NDArray[np.int64]]) -> bool:
+    """Return whether numbers never fall, from piece to piece either."""
+    last = -1
+    for rows in pieces:
+        if len(rows) and (rows[0] < last or (np.diff(rows) < 0).any()):
+            return False
+        last = int(rows[-1]) if len(rows) else last
+    return True

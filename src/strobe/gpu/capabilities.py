@@ -1,0 +1,140 @@
+"""What GPUs can do, by the imported file; and how many warps of a kernel fit onto them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Blocks that a multiprocessor holds, by compute capability (CUDA C++ Programming Guide, technical specifications).
+_MOST_BLOCKS = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24}
+# Warps and KiB of shared memory that a multiprocessor holds, likewise. Each has 65536 registers.
+_MULTIPROCESSORS = {
+    (7, 0): (64, 96),
+    (7, 5): (32, 64),
+    (8, 0): (64, 164),
+    (8, 6): (48, 100),
+    (8, 9): (48, 100),
+    (9, 0): (64, 228),
+    (10, 0): (64, 228),
+    (10, 3): (64, 228),
+    (12, 0): (48, 100),
+}
+_WARP = 32
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """Multiprocessors of a GPU, and what one of them holds at once."""
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    blocks: int
+
+    def occupancy(self, threads_per_block: Ints, registers_per_thread: Ints, shared_bytes: Ints) -> Floats:
+        """Return the part of a multiprocessor's warps that blocks like these can fill at most, 0 to 1.
+
+        NaN for what is no launch.
+        """
+        warps_there = self.threads // _WARP
+        warps = -(-threads_per_block // _WARP)
+        limits = self.limits(threads_per_block, registers_per_thread, shared_bytes)
+        share = np.minimum.reduce(list(limits.values())) * warps / warps_there
+        return np.where((warps > 0) & (share > 0), share, np.nan)
+
+    def limits(self, threads_per_block: Ints, registers_per_thread: Ints, shared_bytes: Ints) -> dict[str, Ints]:
+        """Return how many blocks like these a multiprocessor holds at most, by what there is no more of.
+
+        As NVIDIA's occupancy calculator has it, for compute capability 7 and later: registers are given to warps in
+        units of 256 and to four warps at a time; shared memory in units of 256 bytes (128 from 8.0 on, and 1 KiB of
+        each block belongs to the system).
+        """
+        warps = np.maximum(-(-threads_per_block // _WARP), 1)
+        per_warp = -(-np.maximum(registers_per_thread, 1) * _WARP // 256) * 256
+        unit, own = (128, 1024) if self.capability >= (8, 0) else (256, 0)
+        shared = -(-(np.maximum(shared_bytes, 0) + own) // unit) * unit
+        return {
+            "registers": self.registers // per_warp // 4 * 4 // warps,
+            "shared memory": np.where(shared > 0, self.shared_bytes // np.maximum(shared, 1), self.blocks),
+            "warps of a block": self.threads // _WARP // warps,
+            "blocks of a multiprocessor": np.full_like(warps, self.blocks),
+        }
+
+
+def model_of_capability(capability: tuple[int, int]) -> GpuModel | None:
+    """Return what GPUs of a compute capability hold at least, but for how many multiprocessors; None where unknown."""
+    known = _MULTIPROCESSORS.get(capability)
+    if known is None:
+        return None
+    warps, shared_kib = known
+    blocks = _MOST_BLOCKS.get(capability, 32)
+    return GpuModel("", capability, 0, warps * _WARP, 65536, shared_kib << 10, blocks)
+
+
+def gpu_model(trace: Trace, number: int | None) -> GpuModel | None:
+    """Return what the recorder, or an imported file, knows of GPU `number`; None where that is not enough."""
+    said = _said(trace, number)
+    return _model(said) if said else None
+
+
+def gpu_memory_bytes(trace: Trace, number: int | None) -> int | None:
+    """Return how much memory GPU `number` has; None where no imported file has it."""
+    said = _said(trace, number) or {}
+    size = said.get("totalGlobalMem", said.get("totalMemory"))
+    return size if isinstance(size, int) and 0 < size < 2**62 else None
+
+
+def gpu_name(trace: Trace, number: int | None) -> str:
+    """Return what an imported file calls GPU `number`; "" where it is not known."""
+    return str((_said(trace, number) or {}).get("name", ""))
+
+
+def properties_of(trace: Trace, number: int | None, process: int) -> Mapping[str, Any]:
+    """Return what is known of the GPU that a process calls `number`, by the names of Kineto or of Nsight Systems."""
+    own = (each for each in trace.device_properties(process) if each.get("id") == number and number is not None)
+    return next(own, None) or _said(trace, number) or {}
+
+
+def _said(trace: Trace, number: int | None) -> Mapping[str, Any] | None:
+    files = trace.job.imported.get("files")
+    for each in trace.device_properties():
+        if each.get("id") == number and number is not None:
+            return each
+    for file in files if isinstance(files, list) else ():
+        properties = file.get("properties") or {}
+        for each in properties.get("deviceProperties") or properties.get("TARGET_INFO_GPU") or ():
+            if isinstance(each, dict) and each.get("id") == number and number is not None:
+                return each
+    return None
+
+
+def _model(said: Mapping[str, Any]) -> GpuModel | None:
+    """Return the model from the keys of Kineto or of Nsight Systems."""
+
+    def number(*names: str) -> int:
+        return next((int(said[name]) for name in names if isinstance(said.get(name), int)), 0)
+
+    capability = number("computeMajor"), number("computeMinor")
+    model = GpuModel(
+        str(said.get("name", "")),
+        capability,
+        number("numSms", "smCount"),
+        number("maxThreadsPerMultiprocessor") or number("maxWarpsPerSm") * _WARP,
+        number("regsPerMultiprocessor", "maxRegistersPerSm"),
+        number("sharedMemPerMultiprocessor", "maxShmemPerSm"),
+        number("maxBlocksPerSm", "maxBlocksPerMultiprocessor") or _MOST_BLOCKS.get(capability, 32),
+    )
+    whole = all((model.multiprocessors, model.threads, model.registers, model.shared_bytes))
+    return model if whole and capability >= (7, 0) else None

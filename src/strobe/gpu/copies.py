@@ -1,0 +1,132 @@
+"""Copies and memory sets of a GPU: from where to where, how much, and how fast over time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.gpu.devices import Device
+from strobe.gpu.work import COPY, beginning, stretches
+from strobe.sums.attributes import Attributes, integers, reals
+from strobe.sums.groups import Texts
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy HtoD]`; what is no copy sets memory: `Memset (Device)`.
+_COPY = re.compile(r"memcpy (?P<kind>\w+)(?: \((?P<source>\w+) -> (?P<destination>\w+)\))?", re.IGNORECASE)
+_SET = re.compile(r"memset(?: \((?P<destination>\w+)\))?", re.IGNORECASE)
+SET = "set"
+_COLUMNS = ("copy_kind", "source_kind", "destination_kind", "size_bytes", "bandwidth_gb_s")
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Copies and sets that begin in [begin_ns, stop_ns); columns of equal length, by stream and in order of start.
+
+    kind (HtoD, ..., set), source, destination: numbers of texts, -1 where unknown. size: bytes, -1 where unknown.
+    told: bytes by nanosecond (GB/s) as the tool gave them, NaN where it did not.
+    """
+
+    begin_ns: int
+    stop_ns: int
+    kind: Ints
+    source: Ints
+    destination: Ints
+    start_ns: Ints
+    end_ns: Ints
+    size: Ints
+    told: Floats
+
+
+def copies(trace: Trace, device: Device, texts: Texts) -> Iterator[Copies]:
+    """Yield the copies and sets of a GPU, stretch by stretch in constant memory."""
+    attributes = {at: Attributes(trace, "copy_spans", at, _COLUMNS) for at in device.locations}
+    names = trace.regions.to_arrow().column("name").to_pylist()
+    in_names = np.array([[texts.number(word) for word in said_by_name(name)] for name in names])
+    for begin, stop in stretches(device):
+        found = beginning(trace, device, begin, stop)
+        parts = [np.zeros((6, 0), dtype=np.int64)]
+        told = [np.zeros(0)]
+        for location, own in attributes.items():
+            (at,) = np.nonzero((found.location == location) & (1 << found.kind == COPY))
+            if not len(at):
+                continue
+            said = own.of(found.row[at])
+            known = [texts.numbers(said.column(name)) for name in _COLUMNS[:3]]
+            words = [np.where(k >= 0, k, in_names[found.region[at], n]) for n, k in enumerate(known)]
+            size = integers(said.column("size_bytes"))
+            parts.append(np.stack((*words, found.start_ns[at], found.end_ns[at], size)))
+            told.append(reals(said.column("bandwidth_gb_s")))
+        kind, source, destination, start, end, size = np.concatenate(parts, axis=1)
+        yield Copies(begin, stop, kind, source, destination, start, end, size, np.concatenate(told))
+
+
+def said_by_name(name: str) -> tuple[str | None, str | None, str | None]:
+    """Return kind, source and destination of a copy or set by its name, None for what is not in it."""
+    found = _COPY.search(name)
+    if found:
+        return found["kind"], found["source"], found["destination"]
+    found = _SET.search(name)
+    return SET if found else None, None, found["destination"] if found else None
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """How fast one kind of copies was, piece after piece: columns of equal length.
+
+    Between start_ns and end_ns the same copies run: `running` of them, with `speed` bytes a nanosecond (GB/s) in all.
+    """
+
+    kind: int
+    start_ns: Ints
+    end_ns: Ints
+    speed: Floats
+    running: Ints
+
+
+def speeds(trace: Trace, device: Device, texts: Texts, cuts: Ints) -> Iterator[Speeds]:
+    """Yield the pieces of time in which copies of each kind run, also cut at `cuts`, in order of time for each kind.
+
+    A copy is equally fast all along: by its size, else by the speed that the tool gives. What has no length or no known
+    speed is left out. HTA: memory bandwidth time series.
+    """
+    running: dict[int, tuple[Ints, Ints, Floats]] = {}
+    for found in copies(trace, device, texts):
+        duration = found.end_ns - found.start_ns
+        with np.errstate(divide="ignore", invalid="ignore"):
+            speed = np.where(found.size >= 0, found.size / duration, found.told)
+        timed = (duration > 0) & np.isfinite(speed)
+        for kind in {*running, *np.unique(found.kind[timed]).tolist()}:
+            own = timed & (found.kind == kind)
+            new = found.start_ns[own], found.end_ns[own], speed[own]
+            start, end, of = (np.concatenate(pair) for pair in zip(running.pop(kind, _NONE), new, strict=True))
+            yield _pieces(kind, start, end, of, cuts, found.stop_ns)
+            left = end > found.stop_ns
+            if left.any():
+                running[kind] = np.full(int(left.sum()), found.stop_ns), end[left], of[left]
+    for kind, (start, end, of) in running.items():
+        yield _pieces(kind, start, end, of, cuts, int(end.max()))
+
+
+_NONE = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+def _pieces(kind: int, start: Ints, end: Ints, speed: Floats, cuts: Ints, stop_ns: int) -> Speeds:
+    end = np.minimum(end, stop_ns)
+    first, last = np.searchsorted(cuts, (int(start.min(initial=stop_ns)), stop_ns))
+    times = np.unique(np.concatenate((start, end, cuts[first:last])))
+    begins, ends = np.searchsorted(times, start), np.searchsorted(times, end)
+    count = np.cumsum(np.bincount(begins, minlength=len(times)) - np.bincount(ends, minlength=len(times)))
+    change = np.bincount(begins, speed, len(times)) - np.bincount(ends, speed, len(times))
+    level = np.cumsum(change)
+    # Sums of real numbers do not come back to 0: each busy stretch counts from where nothing ran.
+    idle = np.maximum.accumulate(np.where(count == 0, np.arange(len(times)), 0))
+    level -= np.where(idle > 0, level[idle], 0)
+    (at,) = np.nonzero(count[:-1])
+    return Speeds(kind, times[at], times[at + 1], level[at], count[at])

@@ -1,0 +1,255 @@
+"""Hardware metrics of kernels as tables: one row a launch, or one a kernel; and beside a trace, where they are kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from strobe.errors import TraceError, UsageError
+from strobe.gpu.capabilities import model_of_capability
+from strobe.gpu.kernel_names import short_name
+from strobe.gpu.nvidia.ncu import Launch
+from strobe.model.gpu_metrics import CHIPS, METRICS, counters, formula, unit, value
+from strobe.model.schema import Column
+from strobe.tables.table import Table, make_table
+
+FILE = "gpu_metrics.json"
+# What the launch itself allows, which ncu knows without measuring: https://docs.nvidia.com/nsight-compute, Occupancy.
+THEORETICAL = "theoretical_occupancy"
+_MOST_WARPS = "sm__maximum_warps_per_active_cycle_pct"
+_USED = (
+    "launch__registers_per_thread",
+    "launch__shared_mem_per_block_static",
+    "launch__shared_mem_per_block_dynamic",
+)
+_LIMITS = {
+    "launch__occupancy_limit_registers": "registers",
+    "launch__occupancy_limit_shared_mem": "shared memory",
+    "launch__occupancy_limit_warps": "warps of a block",
+    "launch__occupancy_limit_blocks": "blocks of a multiprocessor",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The value of one metric for one launch. `limit`: what keeps a theoretical occupancy from being higher."""
+
+    metric: str
+    value: float | None
+    unit: str
+    limit: str = ""
+
+
+def needed(names: Sequence[str], chip: str) -> list[str]:
+    """Return the counters to measure; with achieved occupancy, what the launch allows comes along."""
+    more = [_MOST_WARPS, *_LIMITS, *_USED] if "achieved_occupancy" in names else []
+    return list(dict.fromkeys([*counters(names, chip), *more]))
+
+
+def present(launches: Sequence[Launch]) -> list[str]:
+    """Return the metrics that launches hold, in our names where there is one; of several that mean one, the first."""
+    there = _there(launches)
+    found: dict[str, str] = {}
+    used = {_MOST_WARPS, *_LIMITS, *_USED}
+    for chip in _chips(launches):
+        for name in METRICS:
+            if there.issuperset(counters([name], chip)):
+                found.setdefault(formula(name), name)
+                used.update(counters([name], chip))
+    return [*found.values(), *sorted(there - used)]
+
+
+def check_present(names: Iterable[str], launches: Sequence[Launch]) -> None:
+    """Raise UsageError for the first name of which no launch has anything."""
+    there, chips = _there(launches), _chips(launches)
+    for name in names:
+        if not any(there.issuperset(counters([name], chip)) for chip in chips):
+            has = ", ".join(sorted(there)) or "nothing"
+            raise UsageError(f"nothing was measured for '{name}'", do=f"Measured: {has}")
+
+
+def _there(launches: Iterable[Launch]) -> set[str]:
+    return {counter for launch in launches for counter in launch.values}
+
+
+def _chips(launches: Iterable[Launch]) -> list[str]:
+    """Return the chips of launches, and none: versions of ncu differ in what they call counters of new chips."""
+    return list(dict.fromkeys(["", *(CHIPS.get(launch.capability, "") for launch in launches)]))
+
+
+def readings(launch: Launch, names: Iterable[str], chip: str = "") -> list[Reading]:
+    """Return the values of metrics for a launch; `chip` is what was asked for counters of, its own if empty."""
+    chip = chip or CHIPS.get(launch.capability, "")
+    found = []
+    for name in names:
+        own = unit(name)
+        known = value(name, launch.values, chip)
+        if known is None:
+            known = value(name, launch.values)  # an older ncu, with the older names
+        found.append(Reading(name, known, launch.units.get(name, "") if own is None else own))
+        if name == "achieved_occupancy" and (most := _theoretical(launch)):
+            found.append(most)
+    return found
+
+
+def _theoretical(launch: Launch) -> Reading | None:
+    """Return the occupancy that a launch allows: ncu's own value, else computed from what it shows of the launch."""
+    percent = launch.values.get(_MOST_WARPS)
+    if percent is None:
+        return _computed(launch)
+    limits = {words: launch.values.get(counter) for counter, words in _LIMITS.items()}
+    blocks = {words: count for words, count in limits.items() if count is not None}
+    return Reading(THEORETICAL, percent / 100, "", _lowest(blocks) if percent < 100 else "")
+
+
+def _computed(launch: Launch) -> Reading | None:
+    major, _, minor = launch.capability.partition(".")
+    model = model_of_capability((int(major), int(minor))) if major.isdecimal() and minor.isdecimal() else None
+    used = [launch.values.get(counter) for counter in _USED]
+    if model is None or None in used or not launch.block:
+        return None
+    registers, *shared = (int(each or 0) for each in used)
+    of = [np.array([each], dtype=np.int64) for each in (math.prod(launch.block), registers, sum(shared))]
+    share = float(model.occupancy(of[0], of[1], of[2])[0])
+    limits = {words: int(blocks[0]) for words, blocks in model.limits(of[0], of[1], of[2]).items()}
+    return None if math.isnan(share) else Reading(THEORETICAL, share, "", _lowest(limits) if share < 1 else "")
+
+
+def _lowest(blocks: Mapping[str, float]) -> str:
+    least = min(blocks.values(), default=None)
+    return ", ".join(words for words, count in blocks.items() if count == least)
+
+
+_VALUE = "value of the metric, null where ncu has none"
+_ABOUT = {
+    "kernel": "name without result, name spaces, templates and arguments",
+    "metric": "what was measured",
+    "unit": "of the values; empty for counts and ratios",
+    "limit": "what keeps a theoretical occupancy from being higher",
+    "name": "full name",
+}
+
+
+def _text(name: str, *, extra: bool = False) -> Column:
+    return Column(name, "string", "", _ABOUT[name], extra=extra)
+
+
+def by_launch(launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> Table:
+    """Return one row for each launch and metric, in the order in which they were measured."""
+    columns = (
+        _text("kernel"),
+        Column("invocation", "int64", "", "which of this name on this stream, as they were measured, from 1"),
+        Column("grid", "string", "", "blocks of the launch"),
+        Column("block", "string", "", "threads of a block"),
+        Column("stream", "int64", "", "number of the stream"),
+        Column("device", "int64", "", "number of the GPU"),
+        _text("metric"),
+        Column("value", "float64", "", _VALUE),
+        _text("unit"),
+        _text("limit"),
+        Column("process", "int64", "", "number of the process", extra=True),
+        _text("name", extra=True),
+    )
+    rows = []
+    for launch in launches:
+        shapes = ("x".join(map(str, shape)) or None for shape in (launch.grid, launch.block))
+        where = short_name(launch.kernel), launch.invocation, *shapes, launch.stream, launch.device
+        for each in readings(launch, names, chip):
+            what = each.metric, each.value, each.unit, each.limit or None
+            rows.append((*where, *what, launch.process, launch.kernel))
+    return make_table(columns, rows, name="launch_metrics", about="hardware metrics of each launch")
+
+
+def by_kernel(launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> Table:
+    """Return one row for each kernel and metric: how many launches have a value, mean, lowest and highest value."""
+    columns = (
+        _text("kernel"),
+        _text("metric"),
+        Column("launches", "int64", "", "launches that have a value"),
+        Column("avg", "float64", "", "mean value"),
+        Column("min", "float64", "", "lowest value"),
+        Column("max", "float64", "", "highest value"),
+        _text("unit"),
+        _text("limit"),
+        _text("name", extra=True),
+    )
+    found: dict[tuple[str, str], list[Reading]] = {}
+    for launch in launches:
+        for each in readings(launch, names, chip):
+            found.setdefault((launch.kernel, each.metric), []).append(each)
+    rows = []
+    for (kernel, metric), group in found.items():
+        known = [reading.value for reading in group if reading.value is not None]
+        low, high = (min(known), max(known)) if known else (None, None)
+        mean = math.fsum(known) / len(known) if known else None
+        limit = ", ".join(dict.fromkeys(reading.limit for reading in group if reading.limit)) or None
+        rows.append((short_name(kernel), metric, len(known), mean, low, high, group[0].unit, limit, kernel))
+    return make_table(columns, rows, name="kernel_metrics", about="hardware metrics by kernel")
+
+
+def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> None:
+    """Write the values beside a trace, in place of those that were there: what `measured_means` reads."""
+    body = {
+        "format": 1,
+        "launches": [
+            {
+                "kernel": launch.kernel,
+                "stream": launch.stream,
+                "device": launch.device,
+                "invocation": launch.invocation,
+                "values": {
+                    each.metric: each.value for each in readings(launch, names, chip) if each.metric != THEORETICAL
+                },
+            }
+            for launch in launches
+        ],
+    }
+    path = folder / FILE
+    try:
+        unfinished = path.with_name(f".{FILE}.{os.getpid()}")
+        unfinished.write_text(json.dumps(body), encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise TraceError(f"cannot write '{path}': {error.strerror}") from error
+
+
+def _by_name(launch: Launch, names: Sequence[str], chip: str) -> dict[str, Reading]:
+    """Return what was measured, without what follows from the launch alone."""
+    return {each.metric: each for each in readings(launch, names, chip) if each.metric != THEORETICAL}
+
+
+def measured_means(folder: Path) -> dict[str, dict[str, float]]:
+    """Return mean values by `same_name` of a kernel and by metric, of what `keep` wrote beside a trace."""
+    path = folder / FILE
+    if not path.exists():
+        return {}
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        values: dict[str, dict[str, list[float]]] = {}
+        for launch in body["launches"]:
+            of = values.setdefault(same_name(launch["kernel"]), {})
+            for metric, number in launch["values"].items():
+                of.setdefault(metric, []).extend([] if number is None else [float(number)])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TraceError(f"cannot be read: {error}", where=str(path), do="Remove the file.") from error
+    return {
+        kernel: {metric: math.fsum(each) / len(each) for metric, each in of.items() if each}
+        for kernel, of in values.items()
+    }
+
+
+def same_name(kernel: str) -> str:
+    """Return a kernel's full name in a form that all tools agree on.
+
+    ncu writes `f<(int)4, (bool)1>(int)`, Kineto `f<4, true>(int)`, and spaces differ.
+    """
+    name = re.sub(r"\((?:unsigned |signed )?(?:bool|char|short|int|long|long long|size_t)\)(?=-?\d)", "", kernel)
+    name = re.sub(r"(?<=[<, (])(true|false)(?=[>, )])", lambda m: "1" if m[1] == "true" else "0", name)
+    return re.sub(r"(?<=\d)(?:ull|ul|u|ll|l)\b", "", re.sub(r"\s+", "", name))

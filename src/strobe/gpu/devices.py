@@ -1,0 +1,74 @@
+"""The GPUs of a run, as each process used them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strobe.trace.definition_rows import Location, location_rows, ranks_of
+from strobe.trace.trace import Trace
+
+# Why a table about GPUs has no rows, if the recorder does not say.
+_NO_DEVICE = (
+    "no GPU did anything in this trace: `strobe doctor` says what recording them needs; profiles of PyTorch, Nsight "
+    "Systems, nvprof and Score-P hold what GPUs did, too"
+)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU as one process used it. `number` is None where it is not known."""
+
+    process: int
+    rank: int | None
+    number: int | None
+    locations: tuple[int, ...]
+    spans: int
+    first_ns: int
+    last_ns: int
+
+    @property
+    def cells(self) -> dict[str, int | None]:
+        """The cells of a row about it: `rank`, `process`, `device`."""
+        return {"rank": self.rank, "process": self.process, "device": self.number}
+
+    @property
+    def name(self) -> str:
+        """How it is called in tables: `GPU 0`."""
+        return "GPU" if self.number is None else f"GPU {self.number}"
+
+
+def no_device(trace: Trace) -> str:
+    """Return a sentence about why a table about GPUs has no rows: the recorder's reason, where it has one."""
+    said = [str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "gpu_failed"]
+    return f"no GPU did anything in this trace: {said[0]}" if said else _NO_DEVICE
+
+
+def devices(trace: Trace) -> list[Device]:
+    """Return the GPUs of every process, in order of process and number."""
+    ranks = ranks_of(trace)
+    streams: dict[tuple[int, int], list[Location]] = {}
+    for each in location_rows(trace):
+        if each.kind == "stream" and each.span_count:
+            streams.setdefault((each.process, -1 if each.device is None else each.device), []).append(each)
+    return [
+        Device(
+            process,
+            ranks[process],
+            None if number < 0 else number,
+            tuple(each.location for each in own),
+            sum(each.span_count for each in own),
+            min(each.first_ns for each in own),
+            max(each.last_ns for each in own),
+        )
+        for (process, number), own in sorted(streams.items())
+    ]
+
+
+def beside_streams(trace: Trace, device: Device) -> list[int]:
+    """Return the locations beside a device's streams: what they waited for, where that has rows of its own."""
+    return [
+        location.location
+        for location in location_rows(trace)
+        if location.kind == "task" and location.span_count
+        if (location.process, location.device) == (device.process, device.number)
+    ]

@@ -1,0 +1,159 @@
+"""Why GPUs had nothing to do: every gap between activities, and what the host did meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.gpu.devices import Device
+from strobe.gpu.folded_work import known_time
+from strobe.gpu.launches import launches
+from strobe.gpu.work import sweep
+from strobe.model.kinds import GPU_PARADIGMS
+from strobe.steps.folded_time import folded_stretches
+from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+# Why a GPU (or a stream) waits for its next activity. The first four: the host had not launched it yet.
+CAUSES = ("data", "sync", "copy", "host", "kernel", "other")
+DATA, SYNC, COPY, HOST, KERNEL, OTHER = range(6)
+# Stands for the time of a launch that is unknown.
+NO_CALL = np.iinfo(np.int64).min
+_SLOW_COPY = re.compile(r"(cuda|hip|cu)Memcpy(?!.*Async)")
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Gaps between activities: equally long columns. `time_ns[k]`: the part of each gap that CAUSES[k] takes.
+
+    `location`, `row`: the activity that ends the gap. `key`: 0, or the number of its stream's location.
+    """
+
+    key: Ints
+    start_ns: Ints
+    end_ns: Ints
+    location: Ints
+    row: Ints
+    time_ns: Ints  # (causes, gaps)
+
+    @property
+    def cause(self) -> Ints:
+        """The cause that takes most of each gap."""
+        most: Ints = self.time_ns.argmax(axis=0)
+        return most
+
+
+def gaps(trace: Trace, device: Device, *, per_stream: bool, kernel_gap_ns: int) -> Iterator[Gaps]:
+    """Yield the gaps of a device, or of each of its streams, stretch by stretch.
+
+    A gap lies between the last end so far and the start of the next activity. Where the call that launched that
+    activity began after the gap had, the host was late: what the launching thread did until then (waiting for data, for
+    the GPU, in a copy, anything else) takes its part of the gap, and what follows the call is the host's.
+    Where the launch came before, the gap is the GPU's own if shorter than `kernel_gap_ns` (one kernel after the other);
+    else, or where the launch is unknown, it is `other` (waits between streams, above all). Sums of the first four are
+    Holistic Trace Analysis' `host_wait`. Of gaps that reach into the time of folded iterations only what is known
+    (`known_time`) counts, each piece as a gap; and none of a gap whose activity had been launched before it, behind
+    folded iterations: what those had launched ran in it.
+    """
+    stream_of = _streams(trace, device) if per_stream else {}
+    reach: dict[int, int] = {}  # the last end so far, by stream
+    launched: dict[int, int] = {}  # the latest launch so far
+    folded = folded_stretches(trace, device.process)
+    host, known = HostWork(trace), known_time(trace, device)
+    for found, who in launches(trace, device):
+        where = found.location.astype(np.int64)
+        keys = np.vectorize(stream_of.__getitem__, otypes=[np.int64])(where) if per_stream else np.zeros_like(where)
+        for key in np.unique(keys).tolist():
+            (at,) = np.nonzero(keys == key)
+            start, end = found.start_ns[at], found.end_ns[at]
+            before = np.maximum.accumulate(np.concatenate(([reach.get(key, int(start[0]))], end)))
+            reach[key] = int(before[-1])
+            idle = start > before[:-1]
+            called = np.where(who.call_location[at] >= 0, who.call_start_ns[at], NO_CALL)
+            if len(folded):
+                at_ns = np.where(called == NO_CALL, start, called)
+                latest = np.maximum.accumulate(np.concatenate(([launched.get(key, int(at_ns[0]))], at_ns)))
+                launched[key] = int(latest[-1])
+                idle &= (np.diff(folded.before(latest)) == 0) | (called == NO_CALL) | (called > before[:-1])
+            at, begin, start, called = at[idle], before[:-1][idle], start[idle], called[idle]
+            if known is not None:
+                gap, begin, until = known.pieces(begin, start)
+                # What follows such a piece was folded: it had not been launched by then.
+                called = np.where((until < start[gap]) & (called[gap] != NO_CALL), until, called[gap])
+                at, start = at[gap], until
+            time = host.causes(begin, start, who.call_location[at], called, kernel_gap_ns)
+            yield Gaps(np.full(len(at), key), begin, start, where[at], found.row[at], time)
+
+
+def _streams(trace: Trace, device: Device) -> dict[int, int]:
+    """Return, for every location of the device, the first one of the same stream: overlapping work has several."""
+    threads = [each.thread_id for each in location_rows(trace)]
+    first: dict[object, int] = {}
+    return {location: first.setdefault(threads[location], location) for location in sorted(device.locations)}
+
+
+class HostWork:
+    """What threads did that keeps them from launching: waiting for data, waiting for the GPU, copying."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        kinds = []
+        for region in region_rows(trace):
+            gpu = region.paradigm in GPU_PARADIGMS
+            if region.group == "data":
+                kinds.append(DATA)
+            elif gpu and region.role in ("sync", "wait"):
+                kinds.append(SYNC)
+            else:
+                kinds.append(COPY if gpu and _SLOW_COPY.match(region.name) else -1)
+        self._kind = np.array(kinds, dtype=np.int8)
+
+    def causes(self, begin: Ints, end: Ints, thread: Ints, called: Ints, kernel_gap_ns: int) -> Ints:
+        """Return the parts of gaps [begin, end) that each cause takes: (causes, gaps), by the rule of `gaps`.
+
+        thread, called: on which thread the activity after each gap was launched, and when; NO_CALL where unknown.
+        """
+        time = np.zeros((len(CAUSES), len(begin)), dtype=np.int64)
+        known = called != NO_CALL
+        late = known & (called > begin)
+        near = known & ~late & (end - begin < kernel_gap_ns)
+        rest = ~late & ~near
+        for cause, which in ((HOST, late), (KERNEL, near), (OTHER, rest)):
+            time[cause, which] = (end - begin)[which]
+        for number in np.unique(thread[late]).tolist():
+            (own,) = np.nonzero(late & (thread == number))
+            did = self.did(number, begin[own], np.minimum(called[own], end[own]))
+            time[DATA : COPY + 1, own] = did
+            time[HOST, own] -= did.sum(axis=0)
+        return time
+
+    def did(self, thread: int, begin: Ints, end: Ints) -> Ints:
+        """Return the time that each of three causes takes in every [begin, end): of several at once, the first."""
+        spans = self._trace.span_arrays(thread, int(begin.min()) - 1, int(end.max()) + 1)
+        kind = self._kind[spans["region"]]
+        chosen = kind >= 0
+        start = spans["start_ns"][chosen]
+        edges, mask = sweep(start, start + spans["duration_ns"][chosen], kind[chosen])
+        if not len(edges):
+            return np.zeros((3, len(begin)), dtype=np.int64)
+        # Of a set of causes the first one counts: the lowest bit.
+        lowest = mask & -mask
+        out = []
+        for cause in (DATA, SYNC, COPY):
+            runs = lowest == 1 << cause
+            until = np.concatenate(([0], np.cumsum(np.diff(edges) * runs[:-1])))
+            out.append(_until(end, edges, runs, until) - _until(begin, edges, runs, until))
+        return np.stack(out)
+
+
+def _until(time: Ints, edges: Ints, runs: npt.NDArray[np.bool_], until: Ints) -> Ints:
+    """Return for how long it ran until each time; `until`: the same at the edges."""
+    at = np.searchsorted(edges, time, side="right") - 1
+    inside = np.maximum(at, 0)
+    return np.where(at < 0, 0, until[inside] + (time - edges[inside]) * runs[inside])

@@ -1,0 +1,146 @@
+"""The GPUs of a run: which process used which, what is known of each, and which readings are its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from strobe.gpu.capabilities import properties_of
+from strobe.gpu.devices import devices
+from strobe.gpu.readings import GpuReadings, gpu_readings
+from strobe.trace.definition_rows import process_rows
+from strobe.trace.trace import Trace
+
+_THROTTLED = "throttled: "
+
+
+@dataclass(frozen=True)
+class Property:
+    """One fact about a GPU; the unit is "" for what is only counted."""
+
+    name: str
+    value: float
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class KnownGpu:
+    """A GPU as a process of the run used it. None or "": not known.
+
+    `number`: as the process counts. `process` is None for a GPU that was read, and that no process is known to have
+    used. `readings`: process and number that its row in `strobe devices` has, None where it was not read.
+    `by_uuid`: these are surely its own; else they are those of the same number on its machine.
+    """
+
+    process: int | None
+    rank: int | None
+    number: int | None
+    host: str
+    name: str = ""
+    uuid: str = ""
+    capability: str = ""
+    multiprocessors: int | None = None
+    memory_bytes: int | None = None
+    mig: bool = False
+    properties: tuple[Property, ...] = ()
+    readings: tuple[int, int | None] | None = None
+    by_uuid: bool = False
+    throttled: Mapping[str, float] = field(default_factory=dict)  # part of the readings, by reason, the highest first
+
+
+# What it is called; the keys of Kineto (and of our recorder) and of Nsight Systems; unit, and what it is divided by.
+_FACTS: tuple[tuple[str, tuple[str, ...], str, float], ...] = (
+    ("threads of a multiprocessor", ("maxThreadsPerMultiprocessor",), "", 1),
+    ("warps of a multiprocessor", ("maxWarpsPerSm",), "", 1),
+    ("blocks of a multiprocessor", ("maxBlocksPerMultiprocessor", "maxBlocksPerSm"), "", 1),
+    ("registers of a multiprocessor", ("regsPerMultiprocessor", "maxRegistersPerSm"), "", 1),
+    ("shared memory of a multiprocessor", ("sharedMemPerMultiprocessor", "maxShmemPerSm"), "bytes", 1),
+    ("threads of a block", ("maxThreadsPerBlock",), "", 1),
+    ("registers of a block", ("regsPerBlock", "maxRegistersPerBlock"), "", 1),
+    ("shared memory of a block", ("sharedMemPerBlock", "maxShmemPerBlock"), "bytes", 1),
+    ("threads of a warp", ("warpSize", "threadsPerWarp"), "", 1),
+    ("L2 cache", ("l2CacheSize",), "bytes", 1),
+    ("highest SM clock", ("coreClockKhz",), "MHz", 1e3),
+    ("highest SM clock", ("clockRate",), "MHz", 1e6),
+    ("memory bandwidth", ("memoryBandwidthKbPerS",), "GB/s", 1e6),
+    ("memory bandwidth", ("memoryBandwidth",), "GB/s", 1e9),
+    ("copy engines", ("copyEngines", "asyncEngines"), "", 1),
+)
+
+
+def known_gpus(trace: Trace) -> list[KnownGpu]:
+    """Return the GPUs that worked, in order of process and number, then those that were only read."""
+    read = gpu_readings(trace)
+    hosts = [process.host for process in process_rows(trace)]
+    found, used = [], set[tuple[int, int | None]]()
+    for device in devices(trace):
+        gpu = _said(trace, KnownGpu(device.process, device.rank, device.number, hosts[device.process] or ""))
+        readings = _of(gpu, read, shared=bool(trace.gpus))
+        if readings is not None:
+            used.add((readings.process, readings.number))
+            gpu = _measured(gpu, readings)
+        found.append(gpu)
+    rest = [each for each in read if (each.process, each.number) not in used and each.series]
+    return found + [_measured(KnownGpu(None, None, each.number, each.host), each) for each in rest]
+
+
+def _of(gpu: KnownGpu, read: list[GpuReadings], *, shared: bool) -> GpuReadings | None:
+    """Return the readings of a GPU. `shared`: they are the machine's, shown with one of its processes."""
+    own = [each for each in read if gpu.uuid and each.uuid == gpu.uuid]
+    if own:
+        return own[0]
+    for each in read:
+        there = each.host == gpu.host if shared else each.process == gpu.process
+        if there and each.number == gpu.number and not (gpu.uuid and each.uuid):
+            return each
+    return None
+
+
+def _measured(gpu: KnownGpu, readings: GpuReadings) -> KnownGpu:
+    known = {name: values[np.isfinite(values)] for name, (_, values) in readings.series.items()}
+    shares = {
+        name.removeprefix(_THROTTLED): float(values.mean())
+        for name, values in known.items()
+        if name.startswith(_THROTTLED) and values.any()
+    }
+    return replace(
+        gpu,
+        name=gpu.name or readings.name,
+        uuid=gpu.uuid or readings.uuid,
+        memory_bytes=gpu.memory_bytes or readings.memory_bytes,
+        readings=(readings.process, readings.number) if readings.series else None,
+        by_uuid=bool(gpu.uuid) and gpu.uuid == readings.uuid,
+        throttled=dict(sorted(shares.items(), key=lambda each: -each[1])),
+    )
+
+
+def _said(trace: Trace, gpu: KnownGpu) -> KnownGpu:
+    """Return the GPU with what the recorder, or an imported file, knows of it."""
+    assert gpu.process is not None
+    said = properties_of(trace, gpu.number, gpu.process)
+    major, minor = (_whole(said.get(key)) for key in ("computeMajor", "computeMinor"))
+    uuid = str(said.get("uuid") or "")
+    return replace(
+        gpu,
+        name=str(said.get("name") or ""),
+        uuid=uuid if uuid.startswith(("GPU-", "MIG-")) or not uuid else f"GPU-{uuid}",
+        capability="" if major is None or minor is None else f"{major}.{minor}",
+        multiprocessors=_whole(said.get("numSms", said.get("smCount"))),
+        memory_bytes=_whole(said.get("totalGlobalMem", said.get("totalMemory"))),
+        mig=said.get("mig") is True,
+        properties=tuple(_facts(said)),
+    )
+
+
+def _facts(said: Mapping[str, Any]) -> Iterator[Property]:
+    for name, keys, unit, divisor in _FACTS:
+        value = next((whole for key in keys if (whole := _whole(said.get(key)))), None)
+        if value is not None:
+            yield Property(name, value if divisor == 1 else value / divisor, unit)
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62 else None

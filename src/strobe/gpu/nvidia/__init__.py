@@ -1,0 +1,1 @@
+"""NVIDIA's own tools and GPUs: the catalogue of metrics, Nsight Compute, peaks."""

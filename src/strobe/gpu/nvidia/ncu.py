@@ -1,0 +1,265 @@
+"""Runs a program under Nsight Compute (ncu), and reads what it measured: counters of single kernels.
+
+ncu runs every chosen kernel again until all counters are read, so times of such a run mean nothing. Its own words and
+its table go into a file, so that the program's output stays the program's.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from strobe.errors import RecordError, TraceError, UsageError
+from strobe.gpu.nvidia import ncu_child
+from strobe.model.gpu_metrics import looks_like_counter
+from strobe.record.launch import RunResult, wait_for
+
+_HOW_TO_INSTALL = (
+    "It comes with the CUDA toolkit, and alone from https://developer.nvidia.com/nsight-compute; its folder must be "
+    "on PATH (or below CUDA_HOME)."
+)
+_LOOK_EVERY_S = 0.5
+_PERMISSION = "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
+# context:stream:[regex:]name:invocation, as nvprof's --kernels and ncu's --kernel-id have it. Names may hold colons.
+_KERNEL_ID = re.compile(r"(\d*):(\d*):(?:regex:)?(.+):([\d|()\[\]\-,]*)")
+_NONE = {"", "n/a", "nan", "(nan)", "no data", "inf"}
+# ncu's units, with what makes them base units: bytes, nanoseconds, hertz.
+_PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_TIMES = {
+    **dict.fromkeys(("nsecond", "ns", "nanosecond"), 1.0),
+    **dict.fromkeys(("usecond", "us", "microsecond"), 1e3),
+    **dict.fromkeys(("msecond", "ms", "millisecond"), 1e6),
+    **dict.fromkeys(("second", "s", "sec"), 1e9),
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One execution of a kernel that ncu has measured.
+
+    `invocation` counts those of this name on this stream, from 1, as they were measured. `values` are in base units
+    (bytes, nanoseconds, hertz, percent), by counter, None where ncu has none; `units` are their units.
+    """
+
+    process: int
+    kernel: str
+    invocation: int
+    context: int | None
+    stream: int | None
+    device: int | None
+    capability: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    values: dict[str, float | None] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of a run: how the program ended, the kernels, and what ncu complained about."""
+
+    ended: RunResult
+    launches: list[Launch]
+    complaints: list[str]
+
+
+def find_ncu() -> str:
+    """Return the path of ncu. Raises RecordError where there is none."""
+    folders = [os.environ.get("PATH", os.defpath)]
+    folders += [os.path.join(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    found = shutil.which("ncu", path=os.pathsep.join(folders))
+    if found is None:
+        raise RecordError("NVIDIA Nsight Compute (ncu) is not installed here", do=_HOW_TO_INSTALL, exit_code=127)
+    return found
+
+
+def kernel_filter(kernels: str) -> list[str]:
+    """Return ncu's options for a regular expression, or for `context:stream:name:invocation` (`::gemm:1`).
+
+    Names are those with templates and arguments, as every table of strobe has them: what ncu looks at by default is
+    `Kernel` for all kernels of CUTLASS.
+    """
+    base = ["--kernel-name-base", "demangled"]
+    if not kernels:
+        return []
+    match = _KERNEL_ID.fullmatch(kernels)
+    name = match[3] if match else kernels.removeprefix("regex:")
+    try:
+        re.compile(name)
+    except re.error as error:
+        raise UsageError(f"--kernels: '{name}' is no regular expression: {error}") from error
+    if match:
+        context, stream, _, invocation = match.groups()
+        return [*base, "--kernel-id", f"{context}:{stream}:regex:{name}:{invocation}"]
+    return [*base, "--kernel-name", f"regex:{name}"]
+
+
+def command(
+    ncu: str, counters: Iterable[str], log: str, *, kernels: str = "", options: Sequence[str] = ()
+) -> list[str]:
+    """Return the words before the program: counters of chosen kernels, as CSV with base units, into `log`."""
+    return [
+        ncu,
+        *("--target-processes", "all"),
+        *kernel_filter(kernels),
+        *("--metrics", ",".join(counters)),
+        *("--csv", "--page", "raw", "--print-units", "base"),
+        *("--clock-control", "none"),  # locking the clocks needs rights that containers have not
+        *("--log-file", log.replace("%", "%%")),  # % begins what ncu replaces
+        *options,
+    ]
+
+
+def measure(words: Sequence[str], counters: Iterable[str], *, kernels: str, options: Sequence[str] = ()) -> Measured:
+    """Run a program under ncu and return what was measured.
+
+    Raises RecordError where ncu is not there, the program cannot be started, or ncu does not start it.
+    """
+    if shutil.which(words[0]) is None:
+        raise RecordError(f"'{words[0]}' not found", exit_code=127)
+    ncu = find_ncu()
+    with tempfile.TemporaryDirectory(prefix="strobe-ncu-") as folder:
+        log, ending = os.path.join(folder, "ncu.csv"), os.path.join(folder, "ended.json")
+        started = command(ncu, counters, log, kernels=kernels, options=options)
+        whole = [*started, *ncu_child.under(ending, words)]
+        # NVIDIA's library and those that read traces start threads.
+        code, number = wait_for(ncu, whole, dict(os.environ), look_every_s=_LOOK_EVERY_S)
+        ended, text = ncu_child.ended(ending), ""
+        if os.path.exists(log):
+            with open(log, encoding="utf-8", errors="replace") as stream:
+                text = stream.read()
+    said, found = complaints(text), []
+    try:
+        found = launches(text)
+    except TraceError as error:  # the program's end is worth more
+        said.insert(0, error.what)
+    if ended is None and not found:
+        how = f"was killed by signal {number}" if number else f"ended with {code}"
+        raise RecordError(explained(said) or f"ncu {how} and did not say why", do=what_to_do(said))
+    # ncu stops programs whose kernels it cannot measure: what it has measured before is there.
+    return Measured(ended or RunResult(None, code, number), found, said)
+
+
+def complaints(text: str) -> list[str]:
+    """Return ncu's errors and warnings, each once, with the lines that belong to them."""
+    found: list[str] = []
+    more = False
+    for line in text.splitlines():
+        if line.startswith(("==ERROR==", "==WARNING==")):
+            found.append(line.partition("== ")[2].strip())
+            more = True
+        elif line.startswith(("==", '"')) or not line.strip():
+            more = False
+        elif more:
+            found[-1] += f" {line.strip()}"
+    return [each for each in dict.fromkeys(found) if not each.startswith("The application returned an error code")]
+
+
+def explained(said: Sequence[str]) -> str:
+    """Return what went wrong in one sentence of ours, in ncu's words where it is nothing known; empty for nothing."""
+    for each in said:
+        if "ERR_NVGPUCTRPERM" in each:
+            return "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)"
+        if "Failed to find metric" in each:
+            # ==ERROR== Failed to find metric regex:^NAME\.(sum|min|max|avg|pct|ratio|max_rate)$
+            name = each.rpartition("metric ")[2].removeprefix("regex:^").partition("\\.(")[0].rstrip("$")
+            return f"this version of ncu does not know the metric '{name}' for this GPU"
+    return f"ncu: {said[0]}" if said else ""
+
+
+def what_to_do(said: Sequence[str]) -> str:
+    """Return what to do about what `explained` returns; empty where nothing is known."""
+    if any("ERR_NVGPUCTRPERM" in each for each in said):
+        return f"Run it as root, or let the administrator allow it: {_PERMISSION}"
+    if any("Failed to find metric" in each for each in said):
+        return "What it knows: ncu --query-metrics"
+    return ""
+
+
+def launches(text: str) -> list[Launch]:
+    """Return the kernels of a table that `ncu --csv --page raw` has written, whatever stands around it.
+
+    Raises TraceError where a line has not as many cells as the header.
+    """
+    found: list[Launch] = []
+    times: Counter[tuple[object, ...]] = Counter()
+    header: list[str] = []
+    units: list[str] = []
+    for row in csv.reader(line for line in text.splitlines() if line.startswith('"')):
+        if row[0] == "ID":
+            header, units = row, []
+        elif not header:
+            continue
+        elif len(row) != len(header):
+            raise TraceError(f"the table of ncu has {len(row)} cells in a line, and {len(header)} in its header")
+        elif not row[0]:
+            units = row
+        else:
+            cells = dict(zip(header, row, strict=True))
+            of = tuple(cells.get(name, "") for name in ("Process ID", "Context", "Stream", "Kernel Name"))
+            times[of] += 1
+            found.append(_launch(cells, dict(zip(header, units, strict=False)), times[of]))
+    return found
+
+
+def _launch(cells: dict[str, str], units: dict[str, str], invocation: int) -> Launch:
+    values: dict[str, float | None] = {}
+    of: dict[str, str] = {}
+    for name, text in cells.items():
+        if looks_like_counter(name):
+            factor, of[name] = base_unit(units.get(name, ""))
+            number = _number(text)
+            values[name] = None if number is None else number * factor
+    return Launch(
+        _integer(cells.get("Process ID", "")) or 0,
+        cells.get("Kernel Name", ""),
+        invocation,
+        _integer(cells.get("Context", "")),
+        _integer(cells.get("Stream", "")),
+        _integer(cells.get("Device", "")),
+        cells.get("CC", ""),
+        _shape(cells.get("Grid Size", "")),
+        _shape(cells.get("Block Size", "")),
+        values,
+        of,
+    )
+
+
+def base_unit(unit: str) -> tuple[float, str]:
+    """Return the factor that brings a unit of ncu to its base unit, and that: `Kbyte/usecond` is (1e9, 'byte/s')."""
+    above, slash, below = unit.partition("/")
+    factor = 1.0
+    if above in _TIMES:
+        factor, above = _TIMES[above], "ns"
+    elif match := re.fullmatch(r"([KMGT])(byte|hz|B|Hz|bit)", above):
+        factor, above = _PREFIXES[match[1]], match[2]
+    if above.lower() == "hz":
+        above = "hz"
+    if slash and below in _TIMES:
+        factor, below = factor * 1e9 / _TIMES[below], "s"
+    return factor, f"{above}{slash}{below}"
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    if text.lower() in _NONE:
+        return None
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def _integer(text: str) -> int | None:
+    text = text.strip().replace(",", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in re.findall(r"\d+", text))

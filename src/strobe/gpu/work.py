@@ -1,0 +1,179 @@
+"""What GPUs did: kernels, copies and memory sets of all streams of a device, stretch by stretch in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.gpu.devices import Device
+from strobe.gpu.folded_work import folded_work
+from strobe.steps.folded_time import folded_stretches
+from strobe.tables.columns import Columns
+from strobe.trace.definition_rows import region_rows
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+# What an activity does. A set of kinds is a mask: bit k stands for KINDS[k].
+KINDS = ("computation", "communication", "copy")
+COMPUTATION, COMMUNICATION, COPY = (1 << k for k in range(3))
+MASKS = 1 << len(KINDS)
+_KIND_OF_GROUP = {"compute": 0, "communication": 1, "copy": 2}
+_ROLES = ("kernel", "copy")
+# Activities that a stretch holds about.
+_STRETCH = 1 << 19
+
+
+@dataclass(frozen=True)
+class Work(Columns):
+    """Activities of a device in order of start; equally long columns. `kind` counts from 0, as KINDS does."""
+
+    location: npt.NDArray[np.uint32]
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+    region: npt.NDArray[np.uint32]
+    kind: npt.NDArray[np.int8]
+
+
+def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
+    """Return the kind of every region as a number; -1 for those that are no work of a device (ranges, waits)."""
+
+    def make() -> npt.NDArray[np.int8]:
+        regions = region_rows(trace)
+        kinds = [_KIND_OF_GROUP.get(r.group, -1) if r.role in _ROLES else -1 for r in regions]
+        return np.array(kinds, dtype=np.int8)
+
+    return trace.once("kind of region", make)
+
+
+def work(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Work:
+    """Return the activities that overlap [start_ns, end_ns), all of them by default, in order of start."""
+    kinds = kind_of_region(trace)
+    parts = []
+    for location in device.locations:
+        spans = trace.span_arrays(location, start_ns, end_ns)
+        chosen = kinds[spans["region"]] >= 0
+        begin = spans["start_ns"][chosen]
+        region = spans["region"][chosen]
+        where = np.full(len(begin), location, dtype=np.uint32)
+        parts.append((where, spans["row"][chosen], begin, begin + spans["duration_ns"][chosen], region, kinds[region]))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[2], kind="stable")
+    return Work(*(column[order] for column in columns))
+
+
+def stretches(device: Device, most: int = _STRETCH) -> Iterator[tuple[int, int]]:
+    """Cut the device's time into stretches [start, end) that hold about `most` activities each."""
+    width = (device.last_ns - device.first_ns) // max(1, -(-device.spans // most)) + 1
+    for begin in range(device.first_ns, device.last_ns + 1, width):
+        yield begin, min(begin + width, device.last_ns + 1)
+
+
+def beginning(trace: Trace, device: Device, start_ns: int, end_ns: int) -> Work:
+    """Return the activities that begin in [start_ns, end_ns), in order of start: in stretches each is there once."""
+    # From the moment before, so that an activity without any length is in it.
+    found = work(trace, device, start_ns - 1, end_ns)
+    return found.chosen((found.start_ns >= start_ns) & (found.start_ns < end_ns))
+
+
+def divided(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Ints:
+    """Return how long each set of kinds ran on a device in [start_ns, end_ns), as `divide` does.
+
+    Without them: from the first start to the last end of its activities, or of a folded iteration; zeros where it has
+    none. Folded iterations count by the sums of what they launched, evenly over their time, and beyond it where the
+    GPU is behind: up to all of the time in which nothing else ran. How much of that ran at once is as in detail.
+    """
+    first, last = device.last_ns, device.first_ns
+    sums = np.zeros(MASKS, dtype=np.int64)
+    for begin, end in stretches(device):
+        begin = begin if start_ns is None else max(begin, start_ns)
+        end = end if end_ns is None else min(end, end_ns)
+        if begin >= end:
+            continue
+        found = work(trace, device, begin, end)
+        if len(found):
+            first, last = min(first, int(found.start_ns[0])), max(last, int(found.end_ns.max()))
+            sums += divide(found, begin, end)
+    if len(folded := folded_stretches(trace, device.process)):
+        last = max(last, int(folded.end_ns.max()))
+    begin, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
+    sums += _folded(trace, device, begin, end, max(0, end - begin - int(sums[1:].sum())))
+    sums[0] = max(0, end - begin - int(sums[1:].sum()))
+    return sums
+
+
+def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int, most_ns: int) -> Ints:
+    """Return how long each set of kinds ran for folded iterations in [start_ns, end_ns); nothing of the set of none.
+
+    All together at most `most_ns`.
+    """
+    folded = folded_stretches(trace, device.process)
+    if not len(folded) or not (inside := folded.inside_ns(start_ns, max(start_ns, end_ns))):
+        return np.zeros(MASKS, dtype=np.int64)
+    whole = int((folded.end_ns - folded.begin_ns).sum())
+    sums = trace.once(("folded work", device), lambda: _folded_sums(trace, device)) * inside / whole
+    share: Ints = (sums * min(1.0, most_ns / max(1.0, sums.sum()))).astype(np.int64)
+    return share
+
+
+def _folded_sums(trace: Trace, device: Device) -> npt.NDArray[np.float64]:
+    """Return how long each set of kinds ran for all folded iterations: sums by kind, at once as in detail."""
+    out = np.zeros(MASKS)
+    done = folded_work(trace, device)
+    if done is None:
+        return out
+    kinds = kind_of_region(trace)
+    detail, took = np.zeros(MASKS), np.zeros(len(KINDS))
+    for begin, end in stretches(device):
+        detail += divide(work(trace, device, begin, end), begin, end)
+        found = beginning(trace, device, begin, end)
+        np.add.at(took, found.kind, found.end_ns - found.start_ns)
+    folded = np.array([done.ns[kinds == kind].sum() for kind in range(len(KINDS))])
+    times = np.divide(folded, took, out=np.zeros(len(KINDS)), where=took > 0)
+    for mask in range(1, MASKS):
+        out[mask] = detail[mask] * min(times[kind] for kind in range(len(KINDS)) if mask >> kind & 1)
+    for kind in range(len(KINDS)):
+        with_it = [mask for mask in range(MASKS) if mask >> kind & 1]
+        wanted = times[kind] * detail[with_it].sum() if took[kind] else folded[kind]
+        out[1 << kind] += max(0.0, wanted - out[with_it].sum())
+    return out
+
+
+def divide(found: Work, start_ns: int, end_ns: int) -> Ints:
+    """Return how long each set of kinds ran in [start_ns, end_ns): nanoseconds by mask, MASKS of them.
+
+    Element 0 is the time in which nothing ran, element COMPUTATION that of computation alone, element
+    COMPUTATION | COMMUNICATION that of both at once. They add up to the length of the stretch.
+    """
+    begin, end = np.clip(found.start_ns, start_ns, end_ns), np.clip(found.end_ns, start_ns, end_ns)
+    out = np.zeros(MASKS, dtype=np.int64)
+    edges, mask = sweep(begin, end, found.kind)
+    times = np.concatenate(([start_ns], edges, [end_ns]))
+    np.add.at(out, np.concatenate(([0], mask)), np.diff(times))
+    return out
+
+
+def busy(found: Work) -> tuple[Ints, Ints]:
+    """Return the stretches in which anything runs: starts and ends, disjoint and in order."""
+    if not len(found):
+        return found.start_ns, found.end_ns
+    reach = np.maximum.accumulate(found.end_ns)
+    first = np.concatenate(([True], found.start_ns[1:] > reach[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return found.start_ns[first], reach[last]
+
+
+def sweep(begin: Ints, end: Ints, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
+    """Return the moments at which something begins or ends, in order, and which kinds run from there on."""
+    times = np.concatenate((begin, end))
+    order = np.argsort(times, kind="stable")
+    mask = np.zeros(len(times), dtype=np.int64)
+    for k in range(len(KINDS)):
+        of_kind = (kind == k).astype(np.int64)
+        running = np.cumsum(np.concatenate((of_kind, -of_kind))[order])
+        mask |= (running > 0).astype(np.int64) << k
+    return times[order], mask

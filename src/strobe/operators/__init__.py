@@ -1,0 +1,1 @@
+"""What operators cost, and how far they are from the peak of their GPU."""

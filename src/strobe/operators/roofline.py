@@ -1,0 +1,99 @@
+"""How long the work of kernels would take at least on their GPU: the longer of computing and moving, at its peak.
+
+What a kernel computes and moves, hardware counters say (`strobe metrics --metrics roofline --trace TRACE`), else the
+shapes of the matrix product, convolution or attention that launched it. Of all other kernels nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.gpu.counters import same_name
+from strobe.gpu.devices import Device
+from strobe.gpu.kernel_names import uses_tensor_cores
+from strobe.gpu.nvidia.peaks import Peak
+from strobe.operators.matrix_products import Found, find, peak_of, sums
+from strobe.trace.definition_rows import region_rows
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Metrics = Mapping[str, float]
+
+# Counts by precision, and the type whose peak they are held against: outside of the tensor cores halves are slower than
+# that, and doubles where tensor cores have them, so that the time is one that is needed in any case.
+_COUNTS = {"sp": "float32", "dp": "float64", "hp": "float16"}
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Of the kernels of a GPU whose work is known: what they took, and would take at least; ns, summed."""
+
+    took_ns: int
+    least_ns: float
+
+
+class Work:
+    """What is known of the work of kernels in one process. `means`: of counters, by kernel (`measured_means`)."""
+
+    def __init__(self, trace: Trace, means: Mapping[str, Metrics]) -> None:
+        """Find the products whose kernels were not measured."""
+        self._trace = trace
+        self._names = [region.name for region in region_rows(trace)]
+        self._measured = [_whole(name, means.get(same_name(name), {})) for name in self._names] if means else []
+        measured = np.array([each is not None for each in self._measured], dtype=bool) if self._measured else None
+        self._products: Found = find(trace, measured)
+
+    def of(self, device: Device, calls: Ints, took_ns: Ints) -> Roofline:
+        """Return what is known of a GPU. By region: how many kernels of it ran there, and how long in all."""
+        least, took = 0.0, 0
+        peaks = {dtype: self._peak(device, dtype) for dtype in _COUNTS.values()}
+        for region in np.flatnonzero(calls).tolist() if self._measured else ():
+            metrics = self._measured[region]
+            needs = None if metrics is None else _least(metrics, peaks, int(calls[region]), int(took_ns[region]))
+            if needs is not None:
+                least, took = least + needs, took + int(took_ns[region])
+        for each in sums(self._products):
+            moved = each.kind.moved_bytes(each.dtype)
+            peak = self._peak(device, each.dtype, tf32=each.tf32)
+            if each.device == device and each.flop and moved and peak.gflops and peak.gb_s:
+                # FLOP / (GFLOP/s) and bytes / (GB/s) are nanoseconds.
+                needs = each.calls * max(each.flop / peak.gflops, moved / peak.gb_s)
+                least, took = least + min(needs, each.device_ns), took + each.device_ns
+        return Roofline(took, least)
+
+    def _peak(self, device: Device, dtype: str, *, tf32: bool = False) -> Peak:
+        return peak_of(self._trace, device, dtype, tf32, Peak())
+
+
+def _whole(name: str, metrics: Metrics) -> Metrics | None:
+    """Return the metrics of a kernel if they say what it computes and what it moves, else None."""
+    computes = any(each in metrics for each in ("flop_count_sp", "flop_sp_efficiency"))
+    computes &= "tensor_throughput" in metrics or not uses_tensor_cores(name)
+    rates = all(f"dram_{each}_bytes" in metrics for each in ("read", "write"))
+    return metrics if computes and (rates or "dram_utilization" in metrics) else None
+
+
+def _least(metrics: Metrics, peaks: Mapping[str, Peak], calls: int, took_ns: int) -> float | None:
+    """Return how long launches like the measured ones need at least, of what they took; None: the peak is unknown."""
+    needs = [0.01 * metrics.get("tensor_throughput", 0.0) * took_ns]
+    for precision, dtype in _COUNTS.items():
+        count, gflops = metrics.get(f"flop_count_{precision}", 0.0), peaks[dtype].gflops
+        if (percent := metrics.get(f"flop_{precision}_efficiency")) is not None:
+            needs.append(0.01 * percent * took_ns)
+        elif count:
+            if gflops is None:
+                return None
+            needs.append(calls * count / gflops)
+    gb_s = peaks["float32"].gb_s
+    if (tenths := metrics.get("dram_utilization")) is not None:
+        needs.append(0.1 * tenths * took_ns)
+    elif gb_s is None:
+        return None
+    else:
+        needs.append(calls * sum(metrics[f"dram_{each}_bytes"] for each in ("read", "write")) / gb_s)
+    return min(max(needs), took_ns)

@@ -1,0 +1,1 @@
+"""The folded flow graph as a picture: SVG and DOT."""

@@ -1,0 +1,1 @@
+"""What ranks and GPUs send each other, and who waits for whom."""

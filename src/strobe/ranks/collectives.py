@@ -1,0 +1,285 @@
+"""Collectives: who ran the same one, and when each of them arrived there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.gpu.devices import devices
+from strobe.ranks.collective_kernels import executions, hands_over
+from strobe.ranks.collective_kinds import kind_of
+from strobe.sums.attributes import Attributes, integers
+from strobe.sums.groups import Groups, Texts
+from strobe.trace.definition_rows import Region, location_rows, process_rows, ranks_of, region_rows
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+# Those in which everybody needs data (or a sign of life) of everybody: whoever comes early waits for the last. Before
+# 2022 kernels of NCCL called an all-to-all SendRecv, too.
+_ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv"}
+_NOT_BLOCKING = re.compile(r"MPI_I[a-z]")
+# Collectives on the host that PyTorch runs itself, on a thread of their own.
+_OF_HOST = "gloo:"
+_COLUMNS = ("collective", "group", "group_ranks", "communicator", "sequence")
+# Counting is right where at least this part of the collectives that it finds run at the same moment everywhere.
+_TOGETHER = 0.5
+# So many of the ends of a collective lie within what is called the error of the clocks.
+_WITHIN = 0.9
+
+
+@dataclass(frozen=True)
+class Party:
+    """Who takes part in collectives: a GPU of a process, or a process (`device` is None, `on_gpu` false).
+
+    hands_over: its calls give the collective to the GPU and return (NCCL, of whose kernels nothing is in the trace):
+    they begin when the rank arrives, and their ends mean nothing.
+    """
+
+    process: int
+    rank: int | None
+    device: int | None
+    on_gpu: bool
+    hands_over: bool = False
+
+    @property
+    def name(self) -> str:
+        """How it is called in sentences: `rank 3`."""
+        return f"process {self.process}" if self.rank is None else f"rank {self.rank}"
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Executions of collectives by all parties, in order of party and start; columns of equal length.
+
+    party, line: numbers in `parties` and `lines`; a line is the kind of collective (`allreduce`) and the name of the
+    group, None where it is not known. sequence: number in the group, -1 where unknown. collective: the same number for
+    all who took part in the same one, -1 for those without a partner in the trace. clock_error_ns: by party, by how
+    much its times may be wrong against those of the others.
+    """
+
+    parties: list[Party]
+    lines: list[tuple[str, str | None]]
+    party: Ints
+    line: Ints
+    sequence: Ints
+    location: Ints
+    row: Ints
+    start_ns: Ints
+    end_ns: Ints
+    collective: Ints
+    clock_error_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.party)
+
+
+def collectives(trace: Trace) -> Collectives:
+    """Return the collectives of a trace in which all wait for all, matched among ranks; computed once per open trace.
+
+    They are kernels of NCCL and its like, whose start on the GPU is the arrival (from then on the kernel waits for the
+    others; see `executions`), blocking calls of MPI and collectives of gloo, which arrive when
+    they begin. Where no kernels are recorded, calls of NCCL arrive when they begin. The same collective has the same
+    group and number (PyTorch 2.2 and later write it, Seq, and calls of NCCL in a communicator are counted). Where the
+    number is not known, all who ran a kind of collective in a group are counted through, if they ran it equally often
+    and what that puts together did run at the same moment; else the same are those that overlap in time: nobody is
+    done before the last one has come. Calls of MPI whose communicator is not recorded count as of one group. A kernel
+    SendRecv may be an all-to-all or messages of a pair: either way who comes early waits.
+    """
+    return trace.once("collectives", lambda: _matched(_read(trace)))
+
+
+def _read(trace: Trace) -> Collectives:
+    parties: list[Party] = []
+    parts = [np.zeros((7, 0), dtype=np.int64)]
+    lines, texts = Groups(), Texts()
+    on_gpus = list(_on_gpus(trace, texts))
+    with_kernels = {party.process for party, found in on_gpus if found.shape[1]}
+    handed_over = (each for each in _handed_over(trace, texts) if each[0].process not in with_kernels)
+    for party, found in [*on_gpus, *_on_hosts(trace, texts), *handed_over]:
+        if found.shape[1]:
+            kind, group, ranks, numbered, *rest = found
+            # Names of groups are the same on all ranks, but not only there: who is in them belongs to the name.
+            line = lines.numbers([kind, group, ranks, numbered])
+            parts.append(np.stack((np.full(len(line), len(parties)), line, *rest)))
+            parties.append(party)
+    columns = np.concatenate(parts, axis=1)
+    columns = columns[:, np.lexsort((columns[5], columns[0]))]
+    named = [(texts.texts[kind], texts.text(group)) for kind, group, *_ in lines.keys]
+    party, line, sequence, location, row, start, end = columns
+    none = np.full(columns.shape[1], -1, dtype=np.int64)
+    errors = _told_errors(trace, parties)
+    return Collectives(parties, named, party, line, sequence, location, row, start, end, none, errors)
+
+
+def _on_gpus(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
+    """Yield the collectives of every GPU: kind, group, its ranks, whether numbered, and the columns from `sequence`."""
+    in_name = _kinds(trace, texts, lambda region: region.group == "communication")
+    for device in devices(trace):
+        parts = [np.zeros((9, 0), dtype=np.int64)]
+        for each in executions(trace, device, _COLUMNS) if (in_name >= 0).any() else ():
+            spans = (each.location, each.row, each.start_ns, each.end_ns)
+            parts.append(_columns(each.said, in_name[each.region], spans, texts))
+        party = Party(device.process, device.rank, device.number, on_gpu=True)
+        yield party, np.concatenate(parts, axis=1)
+
+
+def _on_hosts(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
+    """Yield the same of every process that calls MPI, or runs gloo."""
+
+    def waits(region: Region) -> bool:
+        name = region.name
+        mpi = region.paradigm == "mpi" and region.role in ("collective", "sync")
+        return (mpi and not _NOT_BLOCKING.match(name)) or name.startswith(_OF_HOST)
+
+    yield from _on_threads(trace, texts, _kinds(trace, texts, waits), hands_over=False)
+
+
+def _handed_over(trace: Trace, texts: Texts) -> Iterator[tuple[Party, Ints]]:
+    """Yield the same of every process that calls NCCL."""
+    yield from _on_threads(trace, texts, _kinds(trace, texts, hands_over), hands_over=True)
+
+
+def _on_threads(trace: Trace, texts: Texts, in_name: Ints, *, hands_over: bool) -> Iterator[tuple[Party, Ints]]:
+    if not (in_name >= 0).any():
+        return
+    ranks = ranks_of(trace)
+    threads = [each for each in location_rows(trace) if each.kind != "stream" and each.span_count]
+    for process, rank in enumerate(ranks):
+        parts = [np.zeros((9, 0), dtype=np.int64)]
+        for location in (each.location for each in threads if each.process == process):
+            own = Attributes(trace, "collective_spans", location, _COLUMNS)
+            for spans in trace.span_batches(location):
+                (at,) = np.nonzero(in_name[spans["region"]] >= 0)
+                start = spans["start_ns"][at]
+                kind, end = in_name[spans["region"][at]], start + spans["duration_ns"][at]
+                if hands_over:  # a call without a row is part of a collective of PyTorch, which has it
+                    kind = np.full(len(at), -1, dtype=np.int64)
+                where = np.full(len(at), location)
+                parts.append(_columns(own.of(spans["row"][at]), kind, (where, spans["row"][at], start, end), texts))
+        yield Party(process, rank, None, on_gpu=False, hands_over=hands_over), np.concatenate(parts, axis=1)
+
+
+def _kinds(trace: Trace, texts: Texts, wanted: Callable[[Region], bool]) -> Ints:
+    """Return the kind of collective that every region is by its name, a number of a text; -1 for all others."""
+    regions = region_rows(trace)
+    kinds = [_kind(region.name) if wanted(region) else None for region in regions]
+    return np.array([texts.number(kind) for kind in kinds], dtype=np.int64)
+
+
+def _kind(name: str | None) -> str | None:
+    kind = kind_of(name)
+    return kind if kind in _ALL_NEED_ALL else None
+
+
+def _columns(said: pa.Table, kind: Ints, spans: tuple[Ints, Ints, Ints, Ints], texts: Texts) -> Ints:
+    """Return the collectives among spans (location, row, start, end); the side table comes first."""
+    name, group, ranks, communicator = (texts.numbers(said.column(column)) for column in _COLUMNS[:4])
+    # Under its own name, a broadcast remains one whatever the kernel is called.
+    of_text = np.array([texts.number(_kind(text)) for text in list(texts.texts)] + [-1], dtype=np.int64)
+    kind = np.where(name >= 0, of_text[name], kind)
+    sequence = integers(said.column("sequence"))
+    columns = (kind, np.where(group >= 0, group, communicator), ranks, (sequence >= 0).astype(np.int64), sequence,
+               *spans)  # fmt: skip
+    return np.stack(columns)[:, kind >= 0].astype(np.int64)
+
+
+def _told_errors(trace: Trace, parties: list[Party]) -> Ints:
+    """Return the error of the clock of every party: -1 where it is unknown and hosts differ."""
+    hosts = [process.host for process in process_rows(trace)]
+    quality = trace.quality.to_arrow().to_pylist()
+    errors: dict[int, int | None] = {row["process"]: row["value"] for row in quality if row["what"] == "clock_error_ns"}
+    reference = min((process for process, error in errors.items() if error is None), default=None)
+    compared = any(error is not None for error in errors.values())
+
+    def error(process: int) -> int:
+        if process not in errors:  # one clock for all, as far as they are on one machine
+            return 0 if hosts[process] == hosts[parties[0].process] else -1
+        value = errors[process]
+        return value if value is not None else 0 if compared and process == reference else -1
+
+    return np.array([error(each.process) for each in parties], dtype=np.int64)
+
+
+def _matched(found: Collectives) -> Collectives:
+    collective = np.full(len(found), -1, dtype=np.int64)
+    count = 0
+    off = np.sort(np.maximum(found.clock_error_ns, 0))
+    tolerance = int(off[-2:].sum())
+    handed_over = np.array([party.hands_over for party in found.parties], dtype=bool)
+    for line in range(len(found.lines)):
+        (at,) = np.nonzero(found.line == line)
+        if (found.sequence[at] >= 0).all():
+            number = _by_number(found.party[at], found.sequence[at])
+        elif handed_over[found.party[at]].any():  # they need not overlap, and that they are of one group is not known
+            number = np.arange(len(at))
+        else:
+            counted = _by_order(found, at, tolerance)
+            number = _by_time(found, at, tolerance) if counted is None else counted
+        _, inverse, members = np.unique(number, return_inverse=True, return_counts=True)
+        several = members[inverse] > 1
+        collective[at[several]] = inverse[several] + count
+        count += len(members)
+    known = replace(found, collective=collective)
+    return replace(known, clock_error_ns=_errors(known))
+
+
+def _by_number(party: Ints, sequence: Ints) -> Ints:
+    """Return the same number for the executions with the same sequence number; of several of a party by their order."""
+    order = np.lexsort((sequence, party))  # stable: in order of start
+    new = np.concatenate(([True], (np.diff(party[order]) != 0) | (np.diff(sequence[order]) != 0)))
+    place = np.arange(len(order))
+    occurrence = np.empty(len(order), dtype=np.int64)
+    occurrence[order] = place - np.maximum.accumulate(np.where(new, place, 0))
+    return sequence * (int(occurrence.max()) + 1) + occurrence
+
+
+def _by_order(found: Collectives, at: Ints, tolerance: int) -> Ints | None:
+    """Return the place of every execution in its party's order, None where that is not what they have in common."""
+    parties, count = np.unique(found.party[at], return_counts=True)
+    if len(parties) < 2 or (count != count[0]).any():
+        return None
+    start, end = (column[at].reshape(len(parties), -1) for column in (found.start_ns, found.end_ns))
+    together = start.max(axis=0) <= end.min(axis=0) + tolerance
+    return np.tile(np.arange(count[0]), len(parties)) if np.mean(together) >= _TOGETHER else None
+
+
+def _by_time(found: Collectives, at: Ints, tolerance: int) -> Ints:
+    """Return the same number for executions that overlap, one a party.
+
+    In order of their ends, those of a collective come one after the other: the next one ends on nobody before
+    everybody has come to it, and so has left the last one.
+    """
+    order = np.argsort(found.end_ns[at], kind="stable")
+    columns = (column[at[order]] for column in (found.party, found.start_ns, found.end_ns))
+    out, number, until, there = [], -1, -(2**62), set[int]()
+    # Collectives are few: about one in a thousand spans.
+    for party, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        if party in there or start > until:
+            number, until, there = number + 1, end + tolerance, set()
+        there.add(party)
+        out.append(number)
+    numbers = np.empty(len(at), dtype=np.int64)
+    numbers[order] = out
+    return numbers
+
+
+def _errors(found: Collectives) -> Ints:
+    """Return the error of the clocks; where the trace does not know it, how far apart the same collective ends."""
+    out = found.clock_error_ns.copy()
+    handed_over = np.array([party.hands_over for party in found.parties], dtype=bool)
+    (at,) = np.nonzero((found.collective >= 0) & ~handed_over[found.party])
+    at = at[np.lexsort((found.end_ns[at], found.collective[at]))]
+    begin = np.flatnonzero(np.diff(found.collective[at], prepend=-1))
+    count = np.diff(begin, append=len(at))
+    middle = found.end_ns[at][begin + (count - 1) // 2]
+    apart = np.abs(found.end_ns[at] - np.repeat(middle, count))
+    for party in np.flatnonzero(out < 0).tolist():
+        own = apart[found.party[at] == party]
+        out[party] = int(np.ceil(np.quantile(own, _WITHIN))) if len(own) else 0
+    return out

@@ -1,0 +1,1 @@
+"""The critical path of a step over threads, GPUs and ranks."""

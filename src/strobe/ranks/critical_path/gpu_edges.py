@@ -1,0 +1,399 @@
+"""What GPUs did, as moments and edges of the critical path: who launched it, what it and the host waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strobe.gpu.devices import Device, beside_streams
+from strobe.gpu.work import beginning
+from strobe.model.kinds import GPU_PARADIGMS
+from strobe.ranks.critical_path.longest_path import (
+    COMMUNICATION,
+    COMPUTATION,
+    COPY,
+    LAUNCH,
+    QUEUE,
+    SYNC,
+    Bools,
+    Builder,
+    Ints,
+)
+from strobe.ranks.critical_path.thread_edges import Chain
+from strobe.sums.attributes import Attributes, integers
+from strobe.tables.columns import Columns
+from strobe.trace.definition_rows import location_rows, region_rows
+from strobe.trace.trace import Trace
+
+_NEVER = -(2**62)
+# Phases of moments, see Builder.
+_END, _START = 0, 1
+# A kernel that begins later than this after its launch and after the one before it in its stream waited for another
+# stream; a launch takes about 5 us, and the next kernel of a stream 1 us.
+_SOON_NS = 30_000
+_JITTER_NS = 5_000  # by which times of a device may be wrong on the clock of the host
+# A GPU is behind the host by at most this many times the window: a stream takes 1024 launches, then calls block.
+_LATE = 64
+_KIND = np.array([COMPUTATION, COMMUNICATION, COPY])
+
+
+@dataclass(frozen=True)
+class Calls(Columns):
+    """Calls of CUDA or HIP in order of their correlation: which thread, which of its spans, when it began."""
+
+    correlation: Ints
+    chain: Ints
+    span: Ints
+    start_ns: Ints
+
+    def find(self, correlation: Ints) -> Ints:
+        """Return the place of the call with each correlation, -1 where there is none."""
+        if not len(self):
+            return np.full(len(correlation), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.correlation, correlation), len(self) - 1)
+        return np.where(self.correlation[at] == correlation, at, -1)
+
+
+@dataclass(frozen=True)
+class _Launched(Columns):
+    """What GPUs did. `call`: place of the launching call in `Calls`, -1 where unknown. `stream`: see `streams`."""
+
+    location: Ints
+    row: Ints
+    region: Ints
+    start_ns: Ints
+    end_ns: Ints
+    kind: Ints
+    stream: Ints
+    call: Ints
+
+
+@dataclass(frozen=True)
+class Activities(_Launched):
+    """What GPUs did, in order of start.
+
+    `free_ns`: when the stream was done with what had been launched before the window, as far as that came before the
+    activity. `begins`, `ends`: nodes.
+    """
+
+    call_path: Ints
+    free_ns: Ints
+    begins: Ints
+    ends: Ints
+
+
+def calls_of(trace: Trace, chains: list[Chain]) -> Calls:
+    """Return the calls of the threads that have a correlation; of several with the same the outermost."""
+    parts: list[Calls] = []
+    for number, each in enumerate(chains):
+        rows = each.spans["row"]
+        correlation = integers(Attributes(trace, "call_spans", each.location, ("correlation",)).of(rows).column(1))
+        (span,) = np.nonzero(correlation > 0)
+        start = each.time_ns[each.begins[span]]
+        parts.append(Calls(correlation[span], np.full(len(span), number), span, start))
+    calls = Calls.joined(parts)
+    calls = calls.chosen(np.lexsort((calls.start_ns, calls.correlation)))
+    return calls.chosen(np.diff(calls.correlation, prepend=-1) > 0)
+
+
+def activities_of(
+    trace: Trace, builder: Builder, devices: list[Device], calls: Calls, start_ns: int, end_ns: int
+) -> Activities:
+    """Return what the calls launched, however late it ran.
+
+    Where none of the calls is known to have launched anything: what begins in [start_ns, end_ns).
+    """
+    work = _Launched.joined(part for device in devices for part in _launched(trace, device, calls, start_ns, end_ns))
+    launched = work.call >= 0
+    chosen = launched if launched.any() else work.start_ns < end_ns
+    free = _free(work, chosen)
+    work = work.chosen(chosen)
+    order = np.argsort(work.start_ns, kind="stable")
+    work, free = work.chosen(order), free[order]
+    paths = np.full(len(work), -1, dtype=np.int64)
+    for at in np.unique(work.location).tolist():
+        own = work.location == at
+        spans = trace.span_arrays(at, int(work.start_ns[own].min()) - 1, int(work.end_ns[own].max()) + 1)
+        paths[own] = spans["call_path"][np.searchsorted(spans["row"], work.row[own])]
+    begins = builder.moments(work.start_ns, _START)
+    ends = builder.moments(work.end_ns, np.where(work.end_ns > work.start_ns, _END, _START))
+    columns = {**vars(work), "kind": _KIND[work.kind]}
+    return Activities(**columns, call_path=paths, free_ns=free, begins=begins, ends=ends)
+
+
+def _launched(trace: Trace, device: Device, calls: Calls, start_ns: int, end_ns: int) -> list[_Launched]:
+    """Return what begins from `start_ns` on, up to where nothing is left that was launched before `end_ns`.
+
+    A GPU may be late by any time: so each stretch is as long as all before it, until one holds none of it.
+    """
+    tables = {
+        at: [Attributes(trace, name, at, ("correlation",)) for name in ("kernel_spans", "copy_spans")]
+        for at in device.locations
+    }
+    stream_of = streams(trace, device)
+    parts: list[_Launched] = []
+    any_launched, begin, end = False, start_ns, end_ns
+    while begin <= device.last_ns:
+        found = beginning(trace, device, begin, end)
+        correlation = np.full(len(found), -1, dtype=np.int64)
+        where = found.location.astype(np.int64)
+        for at, both in tables.items():
+            (own,) = np.nonzero(where == at)
+            own = own[np.argsort(found.row[own])]
+            for table in both:
+                known = integers(table.of(found.row[own]).column(1))
+                correlation[own[known > 0]] = known[known > 0]
+        call = calls.find(correlation)
+        stream = np.array([stream_of[at] for at in where.tolist()], dtype=np.int64)
+        region, kind = found.region.astype(np.int64), found.kind.astype(np.int64)
+        parts.append(_Launched(where, found.row, region, found.start_ns, found.end_ns, kind, stream, call))
+        launched = bool((call >= 0).any())
+        if (any_launched and not launched) or end - start_ns > _LATE * (end_ns - start_ns):
+            break
+        any_launched |= launched
+        begin, end = end, end + (end - start_ns)
+    return parts
+
+
+def _free(work: _Launched, chosen: Bools) -> Ints:
+    """Return, for those chosen, when the last of the others in the stream was done before them; long ago: none was."""
+    out = np.full(len(work), _NEVER, dtype=np.int64)
+    for stream in np.unique(work.stream).tolist():
+        own = work.stream == stream
+        ends = np.concatenate(([_NEVER], np.sort(work.end_ns[own & ~chosen])))
+        out[own] = ends[np.searchsorted(ends, work.start_ns[own], side="right") - 1]
+    return out[chosen]
+
+
+def streams(trace: Trace, device: Device) -> dict[int, int]:
+    """Return, for every location of the device, the first one of the same stream: overlapping work has several."""
+    threads = [each.thread_id for each in location_rows(trace)]
+    first: dict[object, int] = {}
+    return {location: first.setdefault(threads[location], location) for location in sorted(device.locations)}
+
+
+@dataclass(frozen=True)
+class Syncs(Columns):
+    """What the driver knows of waiting.
+
+    The calls that waited and that recorded what was waited for (places in `Calls`, -1: unknown), the stream that
+    waited, and the one that was waited for (locations, -1: none or all).
+    """
+
+    call: Ints
+    record: Ints
+    stream: Ints
+    awaited: Ints
+    of_stream: Ints  # 1: a stream waits for an event; 0: a thread waits
+
+
+def syncs_of(trace: Trace, devices: list[Device], calls: Calls, start_ns: int, end_ns: int) -> Syncs:
+    """Return what the driver knows of waiting in the calls; nothing where the profile does not hold that."""
+    threads = [each.thread_id for each in location_rows(trace)]
+    parts: list[Syncs] = []
+    for device in devices:
+        stream_of = {threads[at]: at for at in sorted(device.locations, reverse=True)}
+        for location in (*device.locations, *beside_streams(trace, device)):
+            spans = trace.span_arrays(location, start_ns - 1, end_ns)
+            columns = ("correlation", "sync_kind", "stream", "wait_on_stream", "wait_on_correlation")
+            table = Attributes(trace, "sync_spans", location, columns).of(spans["row"])
+            call = calls.find(integers(table.column("correlation")))
+            (at,) = np.nonzero(call >= 0)
+            if not len(at):
+                continue
+            kinds = [str(kind).lower() for kind in table.column("sync_kind").take(at).to_pylist()]
+            stream, on = (
+                np.array([stream_of.get(number, -1) for number in integers(table.column(name))[at].tolist()])
+                for name in ("stream", "wait_on_stream")
+            )
+            context = np.array(["context" in kind for kind in kinds], dtype=bool)
+            event = np.array(["event" in kind for kind in kinds], dtype=bool)
+            record = calls.find(integers(table.column("wait_on_correlation"))[at])
+            awaited = np.where(event, on, np.where(context, -1, stream))
+            of_stream = np.array(["wait" in kind for kind in kinds], dtype=np.int64)
+            parts.append(Syncs(call[at], record, stream, awaited, of_stream))
+    return Syncs.joined(parts)
+
+
+def in_order(builder: Builder, calls: Calls, work: Activities, syncs: Syncs) -> Activities:
+    """Return the activities, none of which begins before what its stream was told to wait for has ended.
+
+    Times of a device are converted to those of the host, some ns to some us wrong: what waited for an event may seem to
+    have begun a moment before it.
+    """
+    until = np.minimum(_ends(work, _told_to_wait_for(calls, work, syncs)), work.end_ns)
+    late = (until > work.start_ns) & (until - work.start_ns <= _JITTER_NS)
+    if not late.any():
+        return work
+    start = np.where(late, until, work.start_ns)
+    return replace(work, start_ns=start, begins=builder.moments(start, _START))
+
+
+def add_edges(
+    trace: Trace, builder: Builder, chains: list[Chain], calls: Calls, work: Activities, syncs: Syncs, early: Bools
+) -> None:
+    """Add the edges of what GPUs did, its own time and from all that it waited for; and add what threads waited for.
+
+    An activity waits for its launch, the activity before it in its stream, and what the stream was told to wait for;
+    where all of that was long before, for what any stream of the process did last. What came last has the time until
+    the start. `early`: it is a collective that another rank came later to: then its end waits for that.
+    """
+    none = np.full(len(work), -1, dtype=np.int64)
+    own = np.where(early, 0, work.end_ns - work.start_ns)
+    builder.edges(work.begins, work.ends, own, work.kind, work.location, work.row, work.region,
+                  work.call_path)  # fmt: skip
+    before, told = _before_in_stream(work), _told_to_wait_for(calls, work, syncs)
+    launch = _launches(chains, calls, work)
+    latest = np.maximum.reduce([launch.start_ns, work.free_ns, _ends(work, before), _ends(work, told)])
+    other = _last_ended(work, work.start_ns)
+    other[(work.start_ns - latest <= _SOON_NS) | (_ends(work, other) <= latest)] = -1
+    activity = work.location, work.row, work.region, none
+    waits: list[tuple[int, Ints, Ints, Sequence[Ints]]] = [
+        (LAUNCH, launch.node, launch.start_ns, (launch.location, launch.row, launch.region, launch.call_path))
+    ]
+    for kind, source in ((QUEUE, before), (SYNC, told), (SYNC, other)):
+        waits.append((kind, _nodes(work, source), _ends(work, source), activity))
+    times = np.stack([source_ns for _, _, source_ns, _ in waits])
+    times[times > work.start_ns] = _NEVER  # clocks that differ
+    last = times.argmax(axis=0)
+    for number, (kind, source, _, whose) in enumerate(waits):
+        # Time in which the stream had to finish what came before the window is none of the window's.
+        weight = np.where(last == number, work.start_ns - np.maximum(times[number], work.free_ns), 0)
+        source = np.where(times[number] > _NEVER, source, -1)
+        builder.edges(source, work.begins, weight, kind, *whose)
+    _host_waits(trace, chains, calls, work, syncs)
+
+
+@dataclass(frozen=True)
+class _LaunchingCalls(Columns):
+    """The call that launched each activity; -1: unknown, which began long ago."""
+
+    node: Ints
+    start_ns: Ints
+    location: Ints
+    row: Ints
+    region: Ints
+    call_path: Ints
+
+
+def _launches(chains: list[Chain], calls: Calls, work: Activities) -> _LaunchingCalls:
+    unknown = (-1, _NEVER, -1, -1, -1, -1)
+    out = _LaunchingCalls(*(np.full(len(work), value, dtype=np.int64) for value in unknown))
+    (known,) = np.nonzero(work.call >= 0)
+    for number, each in enumerate(chains):
+        mine = known[calls.chain[work.call[known]] == number]
+        span = calls.span[work.call[mine]]
+        begins = each.begins[span]
+        out.node[mine], out.start_ns[mine] = each.node[begins], each.time_ns[begins]
+        out.location[mine], out.row[mine] = each.location, each.spans["row"][span]
+        out.region[mine], out.call_path[mine] = each.spans["region"][span], each.spans["call_path"][span]
+    return out
+
+
+def _ends(work: Activities, at: Ints) -> Ints:
+    """Return when activities ended; long ago where there is none."""
+    return np.where(at >= 0, work.end_ns[at], _NEVER) if len(work) else np.full(len(at), _NEVER)
+
+
+def _nodes(work: Activities, at: Ints) -> Ints:
+    """Return the nodes of the ends of activities, -1 where there is none."""
+    return np.where(at >= 0, work.ends[at], -1) if len(work) else np.full(len(at), -1, dtype=np.int64)
+
+
+def _last_ended(work: Activities, time_ns: Ints, among: Ints | None = None) -> Ints:
+    """Return the activity (of those `among`) that ended last until each time, -1 where none did."""
+    among = np.arange(len(work)) if among is None else among
+    order = among[np.argsort(work.end_ns[among], kind="stable")]
+    at = np.searchsorted(work.end_ns[order], time_ns, side="right") - 1
+    return np.where(at >= 0, order[at], -1) if len(order) else np.full(len(time_ns), -1, dtype=np.int64)
+
+
+def _before_in_stream(work: Activities) -> Ints:
+    """Return the activity that ended last before each began, in its stream; -1 where none did."""
+    out = np.full(len(work), -1, dtype=np.int64)
+    for stream in np.unique(work.stream).tolist():
+        (own,) = np.nonzero(work.stream == stream)
+        found = _last_ended(work, work.start_ns[own], own)
+        # Without any length, the last to end may be the activity itself: then it is the one before.
+        itself = found >= own
+        found[itself] = np.concatenate(([-1], own[:-1]))[itself]
+        found[itself & (_ends(work, found) > work.start_ns[own])] = -1
+        out[own] = found
+    return out
+
+
+def _launched_until(calls: Calls, work: Activities, stream: int, time_ns: Ints, *, after: bool) -> Ints:
+    """Return the last activity of a stream launched before each time, or the first launched after it; -1: none."""
+    (own,) = np.nonzero((work.stream == stream) & (work.call >= 0))
+    own = own[np.argsort(calls.start_ns[work.call[own]], kind="stable")]
+    at = np.searchsorted(calls.start_ns[work.call[own]], time_ns, side="left") - (not after)
+    inside = (at >= 0) & (at < len(own))
+    return np.where(inside, own[np.where(inside, at, 0)], -1) if len(own) else np.full(len(at), -1, dtype=np.int64)
+
+
+def _told_to_wait_for(calls: Calls, work: Activities, syncs: Syncs) -> Ints:
+    """Return what the stream of each activity was told to wait for before it (cudaStreamWaitEvent), -1: nothing.
+
+    The last work launched on the stream of the event before that was recorded; of several what ended last.
+    """
+    out = np.full(len(work), -1, dtype=np.int64)
+    known = (syncs.of_stream == 1) & (syncs.record >= 0) & (syncs.stream >= 0) & (syncs.awaited >= 0)
+    for stream, awaited in np.unique(np.stack((syncs.stream[known], syncs.awaited[known])), axis=1).T.tolist():
+        (here,) = np.nonzero(known & (syncs.stream == stream) & (syncs.awaited == awaited))
+        target = _launched_until(calls, work, stream, calls.start_ns[syncs.call[here]], after=True)
+        source = _launched_until(calls, work, awaited, calls.start_ns[syncs.record[here]], after=False)
+        both = (target >= 0) & (source >= 0)
+        target, source = target[both], source[both]
+        order = np.argsort(work.end_ns[source], kind="stable")
+        target, source = target[order], source[order]
+        better = work.end_ns[source] > _ends(work, out[target])
+        out[target[better]] = source[better]
+    return out
+
+
+def _host_waits(trace: Trace, chains: list[Chain], calls: Calls, work: Activities, syncs: Syncs) -> None:
+    """Add what calls waited for on the GPU: those that wait, and copies that were done before they returned.
+
+    What the driver does not know is taken to be what ended last, on any stream, before the call returned.
+    """
+    waits = _waiting_regions(trace)
+    for number, each in enumerate(chains):
+        awaited = np.where(waits[each.spans["region"]], _LAST, _NOTHING)
+        record_ns = np.full(len(awaited), _NEVER, dtype=np.int64)
+        told = np.flatnonzero((syncs.of_stream == 0) & (calls.chain[syncs.call] == number))
+        span, record = calls.span[syncs.call[told]], syncs.record[told]
+        awaited[span] = syncs.awaited[told]
+        record_ns[span] = np.where(record < 0, _NEVER, calls.start_ns[record])
+        for stream in np.unique(awaited[awaited != _NOTHING]).tolist():
+            (span,) = np.nonzero(awaited == stream)
+            ends, until = each.ends[span], each.time_ns[each.ends[span]]
+            if stream == _LAST:
+                groups = [np.arange(len(work))]
+            else:
+                groups = [np.flatnonzero(work.stream == at) for at in np.unique(work.stream) if stream in (at, _ALL)]
+            for among in groups:
+                found = _last_ended(work, until, among)
+                if stream >= 0:
+                    recorded = _launched_until(calls, work, stream, record_ns[span], after=False)
+                    found = np.where(record_ns[span] > _NEVER, recorded, found)
+                each.wait(ends, _nodes(work, found), _ends(work, found), SYNC)
+        (copies,) = np.nonzero((work.kind == COPY) & (work.call >= 0))
+        copies = copies[calls.chain[work.call[copies]] == number]
+        each.wait(each.ends[calls.span[work.call[copies]]], work.ends[copies], work.end_ns[copies], SYNC)
+
+
+# Streams that a call may wait for, beside the numbers of their locations.
+_ALL, _LAST, _NOTHING = -1, -2, -3
+
+
+def _waiting_regions(trace: Trace) -> Bools:
+    """Return which regions are calls that wait for a GPU; a query does not wait."""
+    return np.array(
+        [
+            r.paradigm in GPU_PARADIGMS and r.role in ("sync", "wait") and "Query" not in r.name
+            for r in region_rows(trace)
+        ],
+        dtype=bool,
+    )

@@ -1,0 +1,204 @@
+"""The critical path: the longest way through a graph of moments, and what it would be if some of them took less time.
+
+An edge leads from a moment to one that had to wait for it; its weight is the time in between. Of all that a moment
+waited for, what came last gets the whole time in between: so the longest way from the begin to the end of a stretch is
+as long as the stretch, and says what each part of it was spent on. What came earlier has the least time that it takes
+for itself, which counts only once other edges become shorter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.errors import UsageError
+from strobe.tables.columns import Columns
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# What bounds the time of an edge.
+KINDS = ("host", "data", "launch", "queue", "computation", "communication", "copy", "sync")
+HOST, DATA, LAUNCH, QUEUE, COMPUTATION, COMMUNICATION, COPY, SYNC = range(8)
+
+
+@dataclass(frozen=True)
+class Edges(Columns):
+    """`location`, `row`, `region`: of which span; -1 where of none.
+
+    `call_path`: where the time is that of what runs in it; -1 where it is waiting.
+    """
+
+    source: Ints
+    target: Ints
+    weight_ns: Ints
+    kind: Ints
+    location: Ints
+    row: Ints
+    region: Ints
+    call_path: Ints
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Moments in order: every edge leads to a later number. Edges are in order of their targets."""
+
+    time_ns: Ints
+    edges: Edges
+
+
+class Path(NamedTuple):
+    """A way through a graph: the numbers of its edges, in order, and the sum of their weights."""
+
+    edges: Ints
+    length_ns: int
+
+
+@dataclass
+class Builder:
+    """Collects moments and edges in any order, and makes a graph of them.
+
+    Moments of the same time are ordered: ends of what a GPU did, then starts, then what threads did. So work may begin
+    at the moment in which what it waited for ends, and a call may return at the moment in which its work is done.
+    """
+
+    _times: list[Ints] = field(default_factory=list)
+    _phases: list[Ints] = field(default_factory=list)
+    _edges: list[Edges] = field(default_factory=list)
+    _count: int = 0
+
+    def moments(self, time_ns: Ints, phase: Ints | int) -> Ints:
+        """Add moments, at equal times and phases in order; return their numbers."""
+        self._times.append(time_ns)
+        self._phases.append(np.broadcast_to(phase, len(time_ns)))
+        first, self._count = self._count, self._count + len(time_ns)
+        return np.arange(first, self._count)
+
+    def edges(self, source: Ints, target: Ints, weight_ns: Ints, kind: Ints | int, *whose: Ints | int) -> None:
+        """Add edges; `whose`: location, row, region, call path; -1 where left out. Those from or to -1 are left out."""
+        given = [kind, *whose, *(-1,) * (4 - len(whose))]
+        columns = [np.broadcast_to(np.asarray(each, dtype=np.int64), len(source)) for each in given]
+        self._edges.append(Edges(source, target, weight_ns, *columns).chosen((source >= 0) & (target >= 0)))
+
+    def graph(self) -> Graph:
+        """Return the graph. Edges back in time (clocks that differ) are left out."""
+        none = np.zeros(0, dtype=np.int64)
+        times = np.concatenate((none, *self._times))
+        order = np.lexsort((np.concatenate((none, *self._phases)), times))
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        edges = Edges.joined(self._edges)
+        edges = replace(edges, source=place[edges.source], target=place[edges.target])
+        edges = edges.chosen((edges.source < edges.target) & (edges.weight_ns >= 0))
+        return Graph(times[order], edges.chosen(np.argsort(edges.target, kind="stable")))
+
+
+def longest_path(graph: Graph, weight_ns: Ints | None = None) -> Path:
+    """Return the longest path of a graph, by other weights where those are given. Linear in the number of edges.
+
+    What a moment waits for is known only once its sources are: so this is the one loop in Python, on plain lists.
+    """
+    edges = graph.edges
+    if not len(edges):
+        return Path(np.zeros(0, dtype=np.int64), 0)
+    weights = edges.weight_ns if weight_ns is None else weight_ns
+    longest, last = [0] * len(graph.time_ns), [-1] * len(graph.time_ns)
+    sources = edges.source.tolist()
+    for edge, (source, target, weight) in enumerate(zip(sources, edges.target.tolist(), weights.tolist(), strict=True)):
+        length = longest[source] + weight
+        if length > longest[target]:
+            longest[target], last[target] = length, edge
+    at = int(np.argmax(longest))
+    length, found = longest[at], []
+    while (edge := last[at]) >= 0:
+        found.append(edge)
+        at = sources[edge]
+    return Path(np.array(found[::-1], dtype=np.int64), length)
+
+
+class Parts(NamedTuple):
+    """The parts of a path, in order of time: columns of equal length, as those of Edges.
+
+    `start_ns`: when it began. `recorded_ns`: what it took, where weights are others.
+    """
+
+    start_ns: Ints
+    weight_ns: Ints
+    kind: Ints
+    location: Ints
+    row: Ints
+    region: Ints
+    recorded_ns: Ints
+
+
+def parts(graph: Graph, path: Path, weight_ns: Ints | None = None) -> Parts:
+    """Return what a path consists of, by other weights where those are given; edges of one span that follow are one."""
+    edges = graph.edges.chosen(path.edges)
+    weights = edges.weight_ns if weight_ns is None else weight_ns[path.edges]
+    edges, weights = edges.chosen(weights > 0), weights[weights > 0]
+    whose = np.stack((edges.kind, edges.location, edges.row, edges.region))
+    first = np.concatenate(([True], (whose[:, 1:] != whose[:, :-1]).any(axis=0)))[: len(weights)]
+    begins = np.flatnonzero(first)
+    sums = np.add.reduceat((weights, edges.weight_ns), begins, axis=1) if len(begins) else np.zeros((2, 0), np.int64)
+    # The time that was recorded for an edge ends with its target.
+    start = (graph.time_ns[edges.target] - edges.weight_ns)[begins]
+    kind, location, row, region = whose[:, begins]
+    return Parts(start, sums[0], kind, location, row, region, sums[1])
+
+
+class Change(NamedTuple):
+    """What if the time of a kind, or of regions whose names match a pattern, were multiplied by a factor?"""
+
+    pattern: str
+    factor: float
+
+
+_CHANGE = re.compile(r"\s*(\S.*?)\s*=\s*(\d+\.?\d*|\.\d+)\s*(?:,|$)")
+
+
+def changes(text: str) -> list[Change]:
+    """Read what-if: `nccl*=0.5`, `launch=0`, several with commas. Raises UsageError where it is not that."""
+    found, at = [], 0
+    while at < len(text):
+        match = _CHANGE.match(text, at)
+        if match is None:
+            raise UsageError(
+                f"--what-if: '{text[at:]}' is no change", do="PATTERN=FACTOR: --what-if 'nccl*=0.5,launch=0'"
+            )
+        found.append(Change(match[1], float(match[2])))
+        at = match.end()
+    return found
+
+
+def changed(
+    edges: Edges, what_if: Sequence[Change], names: Sequence[str], path_region: Ints, path_parent: Ints
+) -> Ints:
+    """Return the weights after changes. `names`: by region. `path_...`: by call path; the parent is -1 at roots.
+
+    A pattern changes what ran in a region that it matches, and all that ran inside of that, once; the launch of work on
+    a GPU belongs to the launching call. Raises UsageError where a pattern matches nothing.
+    """
+    factor = np.ones(len(edges))
+    for pattern, by in what_if:
+        if pattern in KINDS:
+            factor[edges.kind == KINDS.index(pattern)] *= by
+            continue
+        matching = np.array([fnmatchcase(name, pattern) for name in names], dtype=bool)
+        if not matching.any():
+            raise UsageError(
+                f"--what-if: no region of this trace is called '{pattern}'",
+                do=f"A name as strobe profile shows it, with * for any text; or one of: {', '.join(KINDS)}",
+            )
+        inside = matching[path_region]
+        above = path_parent
+        while (above >= 0).any():
+            inside = inside | ((above >= 0) & inside[above])
+            above = np.where(above >= 0, path_parent[above], -1)
+        factor[(edges.call_path >= 0) & inside[edges.call_path]] *= by
+    return np.rint(edges.weight_ns * factor).astype(np.int64)

@@ -1,0 +1,60 @@
+"""Python calls: every call of the user's own functions, by a C hook.
+
+CPython 3.11: a frame evaluation function (PEP 523); 3.12 and later: sys.monitoring (PEP 669) with C callbacks. Not
+recorded by default: the standard library, installed packages, and everything that runs because of an import.
+`--include`, `--exclude` and `--filter` change that, `--include-imports` as well; `--trace +c_calls` records C
+functions, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import strobe
+from strobe.model.option import yes_or_no
+from strobe.native import core
+from strobe.record import greenlets
+from strobe.record.adapter import Hooks
+from strobe.record.config import Session
+from strobe.record.filters import PATH, rules_of
+
+
+class PythonCalls(Hooks):
+    """Start and stop."""
+
+    def available(self) -> str:
+        """Free-threaded builds are refused: the hooks rely on the GIL."""
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            return "Python calls are not recorded in a free-threaded Python"
+        return ""
+
+    def start(self, settings: Session) -> None:
+        """Install the hook."""
+        library = os.path.dirname(os.__file__)
+        excluded = {
+            os.path.join(library, ""),
+            *(os.path.join(prefix, "lib", "") for prefix in (sys.prefix, sys.base_prefix)),
+            os.path.join(os.path.dirname(strobe.__file__), ""),
+            os.path.join(os.path.expanduser("~"), ".local", "lib", ""),
+        }
+        excluded |= {os.path.join(path, "") for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
+        rules = rules_of(settings.options)
+        if rules:  # whatever they say: never the recorder itself
+            rules.append((PATH, False, os.path.dirname(strobe.__file__)))
+        core.python_calls_start(
+            sorted(excluded),
+            rules,
+            strings=settings.strings,
+            imports=yes_or_no(settings.options.get("include-imports", "no")),
+            c_functions="c_calls" in settings.adapters,
+        )
+        greenlets.start()
+
+    def stop(self) -> None:
+        """Remove the hook."""
+        greenlets.stop()
+        core.python_calls_stop()
+
+
+HOOKS = PythonCalls()

@@ -1,0 +1,40 @@
+"""Samples: what every Python thread is doing, so and so often a second, instead of each of its calls."""
+
+from __future__ import annotations
+
+from strobe.model.option import Option
+from strobe.record.adapter import Adapter
+from strobe.record.options import Setting, per_second
+
+_USUAL = "1000"
+
+
+class PythonSamples(Adapter):
+    """The adapter."""
+
+    def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
+        """Whether a rate or `--trace` asks for samples: each brings the other; a rate of 0 is a refusal."""
+        if settings["sample"].text:
+            return per_second(settings["sample"].text) > 0
+        if chosen:
+            settings["sample"] = Setting(_USUAL, f"samples in --trace ({settings['trace'].origin})")
+        return chosen
+
+
+ADAPTER = PythonSamples(
+    "python_samples",
+    short="samples",
+    presets=("sampling",),
+    preset_options={"sampling": {"sample": _USUAL}},
+    options=(
+        Option(
+            "sample",
+            "Sample every Python thread HZ times per second (0 disables sampling).",
+            default="",
+            group="what",
+            parse=per_second,
+            metavar="HZ",
+        ),
+    ),
+    hooks="strobe.record.adapters.python_samples.hooks",
+)

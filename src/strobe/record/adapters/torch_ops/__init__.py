@@ -1,0 +1,54 @@
+"""PyTorch operators, autograd nodes, optimizer and DataLoader ranges, through PyTorch's own ITT observer."""
+
+from __future__ import annotations
+
+from strobe.record.adapter import Adapter
+
+TYPE_CHECKING = False  # typing itself is not imported into the measured program
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from strobe.record.finding import Finding
+
+
+class TorchOps(Adapter):
+    """The adapter."""
+
+    def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
+        """Return whether PyTorch is there, and has what operators come through."""
+        import os
+        from importlib.util import find_spec
+
+        from strobe.record.finding import MISSING, NOTE, OK, Finding, installed
+
+        version = installed("torch")
+        spec = find_spec("torch") if version else None
+        library = os.path.join(os.path.dirname(spec.origin or ""), "lib", "libtorch_cpu.so") if spec else ""
+        if not version:
+            yield Finding("frameworks", "torch", NOTE, "not installed: no operators to record", "pip install torch")
+        elif _contains(library, b"__itt_"):
+            yield Finding("frameworks", "torch", OK, f"{version}, with ITT: operators are recorded")
+        else:
+            mend = "pip install --force-reinstall torch"
+            yield Finding("frameworks", "torch", MISSING, f"{version} is built without ITT: no operators", mend)
+
+
+def _contains(path: str, text: bytes) -> bool:
+    import mmap
+
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(text) >= 0
+    except (OSError, ValueError):
+        return False
+
+
+ADAPTER = TorchOps(
+    "torch_ops",
+    short="torch",
+    order=20,
+    presets=("auto", "light", "sampling"),
+    injection="INTEL_LIBITTNOTIFY64",
+    events="torch operators",
+    hooks="strobe.record.adapters.torch_ops.hooks",
+)

@@ -1,0 +1,106 @@
+"""Who may come in: only who knows the token, by a name that is this machine's; and how long a request may be."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from strobe.server.routing.bodies import JSON_TYPE
+from strobe.server.routing.endpoints import MOST_QUERY
+
+# Nothing is loaded from elsewhere, whatever the bundle or a trace may hold. Styles: Preact sets `style` attributes.
+SECURITY = {
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+MOST_PATH = 4096
+# Parts of a path that a proxy may have put before the token.
+_MOST_PREFIX = 32
+_SHOWN = 60
+
+
+def new_token() -> str:
+    """Return a token that nobody guesses: it is a part of every path, so that any proxy passes it on."""
+    return secrets.token_urlsafe(12)
+
+
+def refused(status: int, what: str, do: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer with the reason for a refusal, in one sentence."""
+    body = json.dumps({"error": what, "do": do})
+    return Response(body, status, {**SECURITY, "Cache-Control": "no-store", **(headers or {})}, JSON_TYPE)
+
+
+@dataclass(frozen=True)
+class AccessControl:
+    """Lets requests through to `inside`, without what stands before and with the token.
+
+    A proxy may put any path before the token (`/user/me/proxy/8888/TOKEN/...`) or take it away: addresses in the page
+    are relative, so nobody has to know it. `hosts` are names of this server beside `localhost` and bare addresses: a
+    page of another site could get at us by a name of its own that it lets point here (DNS rebinding).
+    """
+
+    inside: ASGIApp
+    token: str
+    hosts: frozenset[str] = frozenset()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        refusal = self._refusal(scope)
+        before, here, behind = ("", None, "") if refusal else self._split(scope["path"])
+        if refusal is None and here is None:
+            what = "this address holds no token, or a wrong one"
+            refusal = refused(404, what, "Open the whole address that `strobe view` printed.")
+        if refusal is None and not behind:
+            refusal = Response(status_code=308, headers={**SECURITY, "Location": f"{self.token}/"})
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        root = f"{before}/{here}"
+        await self.inside({**scope, "root_path": root, "path": root + behind}, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        if not self._knows(host):
+            return refused(
+                421,
+                f"this server is not '{host[:_SHOWN]}'",
+                "Where a proxy passes that name on: strobe view --allow-host NAME",
+            )
+        if scope["method"] not in ("GET", "HEAD"):
+            return refused(405, f"'{scope['method'][:_SHOWN]}': this server only reads", headers={"Allow": "GET, HEAD"})
+        if len(scope["path"]) > MOST_PATH or len(scope["query_string"]) > MOST_QUERY:
+            return refused(
+                414, f"an address has at most {MOST_PATH} characters, and {MOST_QUERY} more behind the question mark"
+            )
+        return None
+
+    def _knows(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        name = name.strip("[]").rstrip(".").lower()
+        if name in ("", "localhost") or name in self.hosts or "*" in self.hosts:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _split(self, path: str) -> tuple[str, str | None, str]:
+        """Return what stands before the token, the token (None where it is not there), and what stands behind it."""
+        parts = path.split("/")
+        for at in range(1, min(len(parts), _MOST_PREFIX)):
+            if hmac.compare_digest(parts[at].encode("utf-8", "surrogatepass"), self.token.encode()):
+                behind = "/" + "/".join(parts[at + 1 :]) if at + 1 < len(parts) else ""
+                return "/".join(parts[:at]), parts[at], behind
+        return "", None, ""

@@ -1,0 +1,258 @@
+"""The application: routes, caching, timing, refusals. What the answers hold is made in the other modules here."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import logging
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+import strobe
+from strobe.errors import InconclusiveError, StrobeError, UsageError
+from strobe.server.http.access_control import SECURITY, AccessControl, refused
+from strobe.server.http.trace_library import Library, Source
+from strobe.server.http.work_queue import BusyError, KeptBodies, LateError, Limits, WithdrawnError, WorkQueue
+from strobe.server.routing import routes
+from strobe.server.routing.bodies import CELLS_TYPE, JSON_TYPE, Body
+from strobe.server.routing.endpoints import Endpoint
+from strobe.server.routing.openapi import openapi
+from strobe.server.trace_context import TraceContext
+
+_WORTH_COMPRESSING = 8192
+_GZIP = 16 + zlib.MAX_WBITS  # zlib in the wrapping of gzip, without a time
+_GONE = 499  # nobody reads it
+_SHOWN = 60
+_BROKEN = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>strobe</title></head>
+<body><h1>This run cannot be opened</h1><pre>{}</pre><p><a href="../../">All runs</a></p></body></html>
+"""
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
+Result = TypeVar("Result")
+
+
+class _NoTraceError(Exception):
+    """An address names a trace that is not shown."""
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A body as it is sent."""
+
+    data: bytes
+    media_type: str
+    encoding: str
+
+
+def page_folder() -> Path:
+    """Return the folder of the built page: in an editable installation another than that of the sources."""
+    folders = [Path(folder) / "static" for folder in strobe.__path__]
+    return next((folder for folder in folders if (folder / "index.html").is_file()), folders[0])
+
+
+class Application:
+    """Answers for one trace or several.
+
+    Every address begins with `/TOKEN/`; those in the page are relative. One trace is there, and opened at once; several
+    are below `t/NAME/`, and `/TOKEN/` is their list. `hosts`: see AccessControl.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        *,
+        token: str,
+        static: Path | None = None,
+        hosts: frozenset[str] = frozenset(),
+        limits: Limits | None = None,
+    ) -> None:
+        self.library, self.queue = Library(sources), WorkQueue(limits)
+        self._kept: KeptBodies[_Packed] = KeptBodies(self.queue.limits.kept_bytes)
+        static = static or page_folder()
+        self._index = static / "index.html"
+        assets = static / "assets"
+        # Only files of this list are served, whatever a path contains.
+        self._assets = {path.name: path for path in (assets.iterdir() if assets.is_dir() else ()) if path.is_file()}
+        of_a_trace: dict[str, Handler] = {
+            "/api/openapi.json": self._description,
+            "/api/{name:path}": self._answer,
+            "/assets/{name}": self._asset,
+            "/": self._page,
+        }
+        if len(self.library.names) == 1:
+            self.library.open(self.library.names[0])
+            handlers = of_a_trace
+        else:
+            handlers = {f"/t/{{trace}}{path}": handler for path, handler in of_a_trace.items()}
+            handlers |= {"/": self._list, "/t/{trace}": self._with_slash}
+        handlers |= {"/{rest:path}": self._nothing}
+        inside = Starlette(routes=[Route(path, _with_refusals(handler)) for path, handler in handlers.items()])
+        inside.router.redirect_slashes = False  # a redirect would contain an absolute address
+        self._access = AccessControl(inside, token, hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await self._access(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        """Answer a question to a trace."""
+        name = request.path_params["name"]
+        endpoint = routes.endpoint(name)
+        if endpoint is None:
+            return refused(404, f"unknown route '{name[:_SHOWN]}'", "All routes: api/openapi.json")
+        context = await self._facts(request)
+        values = endpoint.values(context, request.query_params.multi_items())
+        etag = _etag(context, request)
+        headers = {"ETag": etag, "Cache-Control": "private, max-age=3600", "Vary": "Accept-Encoding", **SECURITY}
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers=headers)
+        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        key = (context.name, context.version, endpoint.name, tuple(sorted(values.items())), zipped)
+        asked, begun = time.perf_counter(), float("inf")
+
+        def work() -> _Packed:
+            nonlocal begun
+            begun = time.perf_counter()
+            return _packed(endpoint.body(context, values), zipped)
+
+        packed = self._kept.get(key)
+        if packed is None:
+            builds = CELLS_TYPE in endpoint.media and not await self._has_tiles(request, context, endpoint)
+            rows = endpoint.rows(values)
+            packed = await self._queued(request, key, work, slow=endpoint.slow or builds, rows=rows)
+            if not endpoint.slow:
+                self._kept.put(key, packed, len(packed.data))
+        done = time.perf_counter()
+        begun = min(begun, done)  # somebody else had asked before
+        headers["Server-Timing"] = f"wait;dur={1e3 * (begun - asked):.1f}, answer;dur={1e3 * (done - begun):.1f}"
+        if packed.encoding:
+            headers["Content-Encoding"] = packed.encoding
+        return Response(packed.data, headers=headers, media_type=packed.media_type)
+
+    async def _has_tiles(self, request: Request, context: TraceContext, endpoint: Endpoint) -> bool:
+        """Return whether a picture finds the tiles that it needs."""
+        of_rows = any(parameter.of == "place" for parameter in endpoint.parameters)
+        if of_rows in context.tiles_found:
+            return True
+        # This looks at a file of each process: elsewhere than here, where everybody else would wait.
+        key = (context.name, "tiles", of_rows)
+        return await self._queued(request, key, lambda: context.has_tiles(of_rows=of_rows), slow=False)
+
+    async def _description(self, request: Request) -> Response:
+        """Answer with the description of all questions to a trace."""
+        context = await self._facts(request)
+        key = (context.name, "openapi.json")
+        text = await self._queued(request, key, lambda: json.dumps(openapi(routes.endpoints(), context)), slow=True)
+        return Response(text, headers=SECURITY, media_type=JSON_TYPE)
+
+    async def _page(self, request: Request) -> Response:
+        """Answer with the page of a trace; where that cannot be opened, with a page that gives the reason."""
+        if not self._index.is_file():
+            return refused(500, "the web page was not built into this installation", "Run ./dev sync")
+        try:
+            await self._facts(request)
+        except StrobeError as error:
+            return HTMLResponse(_BROKEN.format(html.escape(str(error))), 422, SECURITY)
+        return FileResponse(self._index, headers={**SECURITY, "Cache-Control": "no-cache"})
+
+    async def _asset(self, request: Request) -> Response:
+        """Answer with a file of the page."""
+        path = self._assets.get(request.path_params["name"])
+        if path is None:
+            return await self._nothing(request)
+        # The name holds a hash of the content: it never changes.
+        return FileResponse(path, headers={**SECURITY, "Cache-Control": "private, max-age=31536000, immutable"})
+
+    async def _list(self, _: Request) -> Response:
+        """Answer with the list of all traces."""
+        return HTMLResponse(self.library.page(), headers={**SECURITY, "Cache-Control": "no-cache"})
+
+    async def _with_slash(self, request: Request) -> Response:
+        """Send on to the address that the relative ones in the page are made for."""
+        name = quote(request.path_params["trace"], safe="")
+        return Response(status_code=308, headers={**SECURITY, "Location": f"{name}/"})
+
+    async def _nothing(self, _: Request) -> Response:
+        return refused(404, "there is nothing at this address")
+
+    async def _facts(self, request: Request) -> TraceContext:
+        """Return the trace that an address names; it is opened where it is not yet."""
+        name = request.path_params.get("trace", self.library.names[0])
+        if name not in self.library:
+            raise _NoTraceError
+        context = self.library.opened(name)
+        if context is None:
+            context = await self._queued(request, ("open", name), lambda: self.library.open(name), slow=True)
+        return context
+
+    async def _queued(
+        self, request: Request, key: Hashable, work: Callable[[], Result], *, slow: bool, rows: int = 1
+    ) -> Result:
+        async def gone() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+
+        # A request that was withdrawn while it waited to be read is not worth its work.
+        if await request.is_disconnected():
+            raise WithdrawnError
+        return await self.queue.answer(key, work, slow=slow, gone=gone, rows=rows)
+
+
+def _with_refusals(handler: Handler) -> Handler:
+    """Answer a handler's errors with one sentence each."""
+
+    async def answering(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except UsageError as error:
+            return refused(400, error.what, error.do)
+        except InconclusiveError as error:
+            return refused(422, error.what, error.do)
+        except StrobeError as error:
+            return refused(500, error.what, error.do)
+        except _NoTraceError:
+            return refused(404, "there is no trace of this name")
+        except WithdrawnError:
+            return Response(status_code=_GONE)
+        except BusyError:
+            return refused(503, "too many requests wait already", "Ask again in a moment.", {"Retry-After": "1"})
+        except LateError:
+            do = "The command line (strobe --help) takes the time that it takes."
+            return refused(504, "the answer took longer than a server may take", do)
+        except MemoryError:
+            return refused(400, "the answer would need more memory than there is", "Ask for less at once.")
+        except Exception as error:
+            # Ours to repair: whoever started the server sees where it happened, whoever asked sees a sentence.
+            _log.exception("a question was not answered")
+            return refused(500, f"the server could not answer ({type(error).__name__})", "See its terminal.")
+
+    return answering
+
+
+def _packed(body: Body, zipped: bool) -> _Packed:
+    if zipped and len(body.data) >= _WORTH_COMPRESSING:
+        # Cells shrink fivefold at about 5 ms for a megabyte. They repeat themselves next to where they are: looking no
+        # further costs a quarter less than level 1, for as many bytes; JSON repeats itself farther away.
+        near = zlib.Z_RLE if body.media_type == CELLS_TYPE else zlib.Z_DEFAULT_STRATEGY
+        deflate = zlib.compressobj(level=1, wbits=_GZIP, strategy=near)
+        return _Packed(deflate.compress(body.data) + deflate.flush(), body.media_type, "gzip")
+    return _Packed(body.data, body.media_type, "")
+
+
+def _etag(context: TraceContext, request: Request) -> str:
+    text = f"{context.version}|{strobe.__version__}|{request.url.path}|{request.url.query}"
+    return f'"{hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]}"'

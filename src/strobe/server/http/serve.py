@@ -1,0 +1,97 @@
+"""Runs the application under uvicorn until it is stopped."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from strobe.server.http.access_control import new_token
+from strobe.server.http.app import Application
+from strobe.server.http.trace_library import Source
+
+# A thread that computes gives the interpreter to one that draws after this many seconds (Python's own: 0.005).
+_SWITCH_S = 0.001
+# Connections at once: a browser opens six.
+_MOST_CONNECTIONS = 512
+# Ctrl-C does not wait longer for answers that are under way.
+_GRACE_S = 2
+
+
+class _Server(uvicorn.Server):
+    """Tells when it listens and can be interrupted: not a moment earlier."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start as uvicorn does, then call `started`."""
+        await super().startup(sockets)
+        self._started()
+
+
+def serve(
+    sources: Sequence[Source],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    prefix: str = "",
+    hosts: Sequence[str] = (),
+    started: Callable[[str, int], None],
+    static: Path | None = None,
+) -> None:
+    """Serve traces until Ctrl-C; `started` gets the address once it can be opened, and the port.
+
+    Raises StrobeError where the only trace cannot be opened, OSError when the port is taken. `prefix`: path, or whole
+    address, under which a proxy shows the server, `{port}` in it being the port. `hosts`: names by which it may be
+    called, beside those of this machine that it listens on. `static` is another build of the page than the installed.
+    """
+    token = new_token()
+    known = {name.lower() for name in (host, *hosts, urlsplit(prefix).hostname) if name}
+    if host in ("0.0.0.0", "::"):
+        known |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+    app = Application(sources, token=token, static=static, hosts=frozenset(known))
+    # Bound here and not by uvicorn: port 0 becomes a number that we can print, and the error of a taken port is ours.
+    listener = socket.create_server((host, port))
+    listener.set_inheritable(False)
+    bound = listener.getsockname()[1]
+    address = f"{address_of(host, bound, prefix)}/{token}/"
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        _Server(configured(app), lambda: started(address, bound)).run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass  # The way to end it.
+    finally:
+        app.queue.close()
+        listener.close()
+
+
+def configured(app: Application) -> uvicorn.Config:
+    """Return how uvicorn is to serve an application."""
+    return uvicorn.Config(
+        app,
+        # h11 refuses heads of requests beyond 64 kB, whatever else is installed.
+        http="h11",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def address_of(host: str, port: int, prefix: str) -> str:
+    """Return the address at which a browser finds the server, without the last slash."""
+    path = prefix.replace("{port}", str(port)).strip("/")
+    if urlsplit(path).scheme:
+        return path
+    shown = f"[{host}]" if ":" in host else host
+    return "/".join(filter(None, (f"http://{shown}:{port}", path)))

@@ -1,0 +1,120 @@
+"""The traces that a server shows. Each is opened when somebody looks at it; one that is broken keeps to itself."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from strobe.errors import StrobeError
+from strobe.server.trace_context import TraceContext
+from strobe.trace import archive
+
+if TYPE_CHECKING:
+    from strobe.api.trace import Trace
+
+# Traces that are held open at once: one that nobody looked at for longest is closed, and opened again when asked for.
+_MOST_OPEN = 8
+_SHOWN_COMMAND = 160
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,"><title>Runs – strobe</title>
+<meta name="viewport" content="width=device-width">
+<style>
+:root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
+body {{ margin: 2rem auto; max-width: 60rem; padding: 0 1rem }}
+table {{ border-collapse: collapse; width: 100% }}
+th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; vertical-align: top }}
+td {{ overflow-wrap: anywhere }}
+</style></head>
+<body><h1>Runs</h1>
+<table><thead><tr><th>run</th><th>command</th><th>host</th><th>started (UTC)</th></tr></thead>
+<tbody>
+{rows}
+</tbody></table></body></html>
+"""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trace that can be opened. `open` raises StrobeError with a sentence where it cannot."""
+
+    path: Path
+    open: Callable[[], Trace]
+
+
+class Library:
+    """The traces of a server by the names in their addresses."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._sources: dict[str, Source] = {}
+        for source in sources:
+            self._sources[self._free_name(source.path)] = source
+        self._open: OrderedDict[str, TraceContext] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        """Their names, in the order in which they were given."""
+        return list(self._sources)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sources
+
+    def opened(self, name: str) -> TraceContext | None:
+        """Return a trace that is open already."""
+        with self._lock:
+            if name in self._open:
+                self._open.move_to_end(name)
+            return self._open.get(name)
+
+    def open(self, name: str) -> TraceContext:
+        """Open a trace, and read what its first picture needs. Raises StrobeError where it is broken."""
+        source = self._sources[name]
+        context = TraceContext(source.open(), source.path, name, self.names)
+        context.warm()
+        with self._lock:
+            self._open[name] = context
+            while len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+        return context
+
+    def page(self) -> str:
+        """Return the list of all traces as a page. Addresses are relative to its own."""
+        return _PAGE.format(rows="\n".join(_row(name, source.path) for name, source in self._sources.items()))
+
+    def _free_name(self, path: Path) -> str:
+        name = path.name.removesuffix(archive.SUFFIX) or "trace"
+        number = 1
+        while (free := name if number == 1 else f"{name}-{number}") in self._sources:
+            number += 1
+        return free
+
+
+def _row(name: str, path: Path) -> str:
+    link = f'<a href="t/{quote(name, safe="")}/">{html.escape(name)}</a>'
+    try:
+        if archive.is_trace(path) and not archive.process_files(path):
+            return f"<tr><td>{link}</td><td colspan=3>holds no recorded process</td></tr>"
+        job = archive.read_job(path) if path.is_dir() else archive.Job()
+    except (StrobeError, OSError) as error:
+        return f"<tr><td>{link}</td><td colspan=3>{html.escape(str(error))}</td></tr>"
+    command = " ".join(job.command)
+    command = command if len(command) <= _SHOWN_COMMAND else command[:_SHOWN_COMMAND] + " ..."
+    cells = (command, job.host, _date(job.started_unix_ns))
+    return f"<tr><td>{link}</td>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _date(unix_ns: int) -> str:
+    if unix_ns <= 0:
+        return ""
+    try:
+        return f"{datetime.datetime.fromtimestamp(unix_ns // 10**9, datetime.UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return ""  # a time that no calendar shows

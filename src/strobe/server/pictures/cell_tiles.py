@@ -1,0 +1,114 @@
+"""Pixels: windows of cells as binary bodies, one byte of palette index (and one of share) for each cell.
+
+A *cell* of level l is 2**l ns wide; a *tile* is TILE_CELLS cells, aligned to the trace's zero, so that the same tile is
+asked for again while panning, and its answer can be cached. A body is
+
+    4 bytes "STC1", u32 length of the header, header (JSON, padded with spaces to 8 bytes), u8 index[rows][TILE_CELLS],
+    and, where the header has `"shares": true`, u8 share[rows][TILE_CELLS] (255ths of the cell).
+
+A third part of the same form, where the header has `"marks": true`, holds the longest exceptional span of each cell
+as its index; its region is GAP where it is a gap.
+
+Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. A picture with more regions
+than a byte can tell apart shows the rarest as one entry per group, with region NOTHING.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.errors import UsageError
+from strobe.model.kinds import GROUPS
+from strobe.trace.process import GAP
+
+TILE_CELLS = 1024
+LAST_NS = 2**53  # 104 days; a double in the browser holds no more
+MAX_LEVEL = 43  # a tile of it is LAST_NS wide
+NOTHING = 0xFFFFFFFF
+MAGIC = b"STC1"
+# Index 0 is nothing, and one is kept for gaps.
+_MOST_ENTRIES = 254
+_NAMED_ENTRIES = _MOST_ENTRIES - len(GROUPS)
+_NAME_LENGTH = 200
+# 255 names, whose characters JSON escapes with up to 12 bytes, and the other fields of the header.
+PALETTE_BYTES = 1 << 20
+
+Bytes = npt.NDArray[np.uint8]
+Ids = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class RegionNames:
+    """Name and group of every region, by global id."""
+
+    names: Sequence[str]
+    groups: Sequence[str]
+
+
+def tile_window(level: int, tile: int) -> tuple[int, int]:
+    """Return the [start_ns, end_ns) that a tile covers."""
+    width_ns = TILE_CELLS << level
+    if not 0 <= level <= MAX_LEVEL or not 0 <= tile * width_ns < LAST_NS:
+        raise UsageError(f"there is no tile {tile} of level {level}", do=f"Tiles begin before {LAST_NS} ns")
+    return tile * width_ns, (tile + 1) * width_ns
+
+
+def encode_cells(
+    regions: Ids, shares: Bytes | None, names: RegionNames, header: Mapping[str, object], marks: Ids | None = None
+) -> bytes:
+    """Return the body for cells of shape (rows, TILE_CELLS): region ids (NOTHING where idle), shares, and marks."""
+    rows = len(regions)
+    # Most cells have no mark: only the others are looked up.
+    at = np.flatnonzero(marks != NOTHING) if marks is not None else np.empty(0, dtype=np.intp)
+    found = marks.ravel()[at] if marks is not None else regions[:0].ravel()
+    index, palette = marked_palette(np.concatenate([regions.ravel(), found]), names)
+    about = {**header, "rows": rows, "shares": shares is not None, "marks": len(at) > 0, "palette": palette}
+    text = json.dumps(about, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    parts = [MAGIC, struct.pack("<I", len(text)), text, index[: regions.size].tobytes()]
+    if shares is not None:
+        parts.append(np.ascontiguousarray(shares, dtype=np.uint8).tobytes())
+    if len(at):
+        marked = np.zeros(regions.size, dtype=np.uint8)
+        marked[at] = index[regions.size :]
+        parts.append(marked.tobytes())
+    return b"".join(parts)
+
+
+def marked_palette(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]]:
+    """Return the same as `palette_of`, where a region may be GAP, too."""
+    index, palette = palette_of(regions, names)
+    if (gaps := regions == GAP).any():
+        palette.append([GAP, "nothing ran", "other"])
+        index[gaps] = len(palette)
+    return index, palette
+
+
+def palette_of(regions: Ids, names: RegionNames) -> tuple[Bytes, list[list[Any]]]:
+    """Return one byte for each cell, and what the bytes from 1 on mean: [region, name, group]."""
+    count = len(names.names)
+    # One more slot takes everything that is not a region (NOTHING); a table lookup costs a fifth of np.unique here.
+    slots = np.minimum(regions, count).astype(np.intp)  # or else both lookups make their own of it
+    seen = np.bincount(slots.ravel(), minlength=count + 1)
+    used = np.flatnonzero(seen[:count])
+    index_of = np.zeros(count + 1, dtype=np.uint8)
+    if len(used) <= _MOST_ENTRIES:
+        kept, rest = used, used[:0]
+    else:
+        by_cells = used[np.argsort(-seen[used], kind="stable")]
+        kept, rest = np.sort(by_cells[:_NAMED_ENTRIES]), by_cells[_NAMED_ENTRIES:]
+    index_of[kept] = np.arange(1, len(kept) + 1)
+    palette: list[list[Any]] = [[r, names.names[r][:_NAME_LENGTH], names.groups[r]] for r in kept.tolist()]
+    for group in GROUPS:
+        members = [r for r in rest.tolist() if names.groups[r] == group]
+        if members:
+            palette.append([NOTHING, f"{len(members)} rare regions ({group})", group])
+            index_of[members] = len(palette)
+    return index_of.take(slots), palette

@@ -1,0 +1,242 @@
+"""The iteration stack for the page: one byte a cell, no more rows than a screen has; and one row in exact numbers.
+
+A body is
+
+    4 bytes "STK1", u32 length of the header, header (JSON, padded with spaces to 8 bytes), u8 cell[rows][columns].
+
+Cell 0 is "this step has no such position"; cells from 1 to 255 are log2(value / median of the position), from -OCTAVES
+to OCTAVES, 128 being the median itself. Where several steps share a row, or several positions a column, each cell is
+the one farthest from it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.model.kinds import Group, Part
+from strobe.server.routing.bodies import CELLS_TYPE, Body
+from strobe.steps.activities import PARTS
+from strobe.steps.iteration_stack.stack import Stack
+from strobe.steps.thread_spans import Ints
+
+if TYPE_CHECKING:
+    from strobe.server.trace_context import Chosen, TraceContext
+
+MAGIC = b"STK1"
+OCTAVES = 3
+SORTS = ("time", "class", "duration")
+MOST_ROWS = 2048
+MOST_COLUMNS = 1024
+_MOST_EXTRAS = 200
+_NAME_LENGTH = 200
+
+
+class Position(TypedDict):
+    """A column: one position of the usual path, or several neighbours, then with the name of the longest."""
+
+    position: int
+    count: int
+    name: str
+    group: Group
+    part: Part
+    median_ns: int
+    median_gap_ns: int
+    present: float
+
+
+_Rows = TypedDict(
+    "_Rows",
+    {
+        "step": list[int],
+        "count": list[int],
+        "start_ns": list[int],
+        "step_ns": list[int],
+        "class": list[str],
+        "class_rank": list[int],
+        "outlier": list[bool],
+        "path": list[int],
+        "same_path": list[int],
+        "extra": list[int],
+    },
+)
+
+
+class StackHeader(_Rows):
+    """The header of a body: facts about the stack, its columns, and column by column its rows."""
+
+    metric: str
+    sort: str
+    process: int
+    reason: str
+    steps: int
+    shown: int
+    folded: int
+    thinned: int
+    octaves: int
+    position_count: int
+    positions: list[Position]
+
+
+class Extra(TypedDict):
+    """A span beyond the usual path, and the position that it lies before."""
+
+    name: str
+    group: Group
+    start_ns: int
+    duration_ns: int
+    before: int
+
+
+Iteration = TypedDict(
+    "Iteration",
+    {
+        "step": int,
+        "start_ns": int,
+        "step_ns": int,
+        "class": str,
+        "path": int,
+        "duration_ns": list[int | None],
+        "gap_ns": list[int | None],
+        "offset_ns": list[int | None],
+        "extra_count": int,
+        "extras": list[Extra],
+    },
+)
+Iteration.__doc__ = "One step in exact numbers, by position."
+
+
+def iterations_body(context: TraceContext, chosen: Chosen, metric: str, sort: str, most_rows: int) -> Body:
+    """Return the stack as cells, sorted, at most `most_rows` rows of them."""
+    stack, ranks = chosen.stack, chosen.steps.class_ranks
+    order = _order(stack, ranks, sort)
+    rows, columns = _edges(len(order), most_rows), _edges(len(stack.names), MOST_COLUMNS)
+    cells = cells_of(stack.values(metric)[order], rows[:-1], columns[:-1])
+    header: StackHeader = {
+        "metric": metric,
+        "sort": sort,
+        "process": stack.process,
+        "reason": stack.reason,
+        "steps": len(stack) + stack.folded + stack.thinned,
+        "shown": len(stack),
+        "folded": stack.folded,
+        "thinned": stack.thinned,
+        "octaves": OCTAVES,
+        "position_count": len(stack.names),
+        "positions": _positions(context, stack, metric, columns),
+        **_rows(stack, ranks, order, rows),
+    }
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)
+    return Body(b"".join([MAGIC, struct.pack("<I", len(text)), text, cells.tobytes()]), CELLS_TYPE)
+
+
+def iteration(context: TraceContext, stack: Stack, step: int) -> Iteration | None:
+    """Return one step in exact numbers: duration, gap and start at every position, and what the usual path lacks."""
+    rows = np.flatnonzero(stack.step == step)
+    if not len(rows):
+        return None
+    row = int(rows[0])
+    extras = np.flatnonzero(stack.extras.row == row)
+    return {
+        "step": step,
+        "start_ns": int(stack.start_ns[row]),
+        "step_ns": int(stack.step_ns[row]),
+        "class": stack.classes[row],
+        "path": int(stack.path[row]),
+        "duration_ns": _whole(stack.durations_ns[row]),
+        "gap_ns": _whole(stack.gaps_ns[row]),
+        "offset_ns": _whole(stack.offsets_ns[row]),
+        "extra_count": len(extras),
+        "extras": [
+            {
+                "name": stack.region_names[stack.extras.region[at]][:_NAME_LENGTH],
+                "group": context.names.groups[stack.extras.region[at]],
+                "start_ns": int(stack.extras.start_ns[at]),
+                "duration_ns": int(stack.extras.duration_ns[at]),
+                "before": int(stack.extras.before[at]),
+            }
+            for at in extras[np.argsort(-stack.extras.duration_ns[extras], kind="stable")][:_MOST_EXTRAS].tolist()
+        ],
+    }
+
+
+def _order(stack: Stack, class_ranks: Mapping[str, int], sort: str) -> Ints:
+    """Rows of the stack in the order in which they are shown."""
+    if sort == "duration":
+        return np.argsort(-stack.step_ns, kind="stable")
+    if sort == "class":
+        ranks = np.array([class_ranks[name] for name in stack.classes], dtype=np.int64)
+        return np.lexsort((stack.step, stack.path, ranks))
+    return np.arange(len(stack))
+
+
+def _edges(count: int, most: int) -> Ints:
+    """Split `count` things into at most `most` groups of neighbours: where each begins, and the end."""
+    return np.linspace(0, count, min(count, most) + 1).astype(np.int64)
+
+
+def cells_of(values: npt.NDArray[np.float32], rows: Ints, columns: Ints) -> npt.NDArray[np.uint8]:
+    """Return a byte for each block of values, which begin at `rows` and `columns`: its value farthest from 0."""
+    if not values.size:
+        return np.zeros(values.shape, dtype=np.uint8)
+    high, low = (pick.reduceat(pick.reduceat(values, rows, axis=0), columns, axis=1) for pick in (np.fmax, np.fmin))
+    farthest = np.where(-low > high, low, high)
+    scaled = np.clip(np.rint(farthest * (127 / OCTAVES)), -127, 127) + 128
+    return np.where(np.isnan(scaled), 0, scaled).astype(np.uint8)
+
+
+def _positions(context: TraceContext, stack: Stack, metric: str, edges: Ints) -> list[Position]:
+    """Facts about each column: those of its longest position, with the number of all of them and their time."""
+    medians = {name: np.nan_to_num(values.astype(np.float64)) for name, values in stack.medians_ns.items()}
+    present = (~np.isnan(stack.to_numpy(metric))).mean(axis=0) if len(stack) else np.zeros(len(stack.names))
+    described: list[Position] = []
+    for low, high in pairwise(edges.tolist()):
+        at = low + int(medians["duration"][low:high].argmax())
+        region = int(stack.regions[at])
+        described.append(
+            {
+                "position": low,
+                "count": high - low,
+                "name": stack.names[at][:_NAME_LENGTH],
+                "group": context.names.groups[region] if region >= 0 else "other",
+                "part": PARTS[int(stack.parts[at])],
+                "median_ns": round(medians["duration"][low:high].sum()),
+                "median_gap_ns": round(medians["gap"][low:high].sum()),
+                "present": round(float(present[at]), 4),
+            }
+        )
+    return described
+
+
+def _rows(stack: Stack, class_ranks: Mapping[str, int], order: Ints, edges: Ints) -> _Rows:
+    """Facts about each row of cells: those of the outlier among its steps, else of the longest."""
+    weight = (stack.step_ns + np.where(stack.outlier, np.int64(2**62), 0))[order]
+    answering = [low + int(weight[low:high].argmax()) for low, high in pairwise(edges.tolist())]
+    shown = order[np.array(answering, dtype=np.int64)]
+    extra = stack.extra_counts
+    paths = Counter(stack.path.tolist())
+    return {
+        "step": stack.step[shown].tolist(),
+        "count": np.diff(edges).tolist(),
+        "start_ns": stack.start_ns[shown].tolist(),
+        "step_ns": stack.step_ns[shown].tolist(),
+        "class": [stack.classes[row] for row in shown.tolist()],
+        "class_rank": [class_ranks[stack.classes[row]] for row in shown.tolist()],
+        "outlier": stack.outlier[shown].tolist(),
+        "path": stack.path[shown].tolist(),
+        "same_path": [paths[path] for path in stack.path[shown].tolist()],
+        "extra": extra[shown].tolist(),
+    }
+
+
+def _whole(values: npt.NDArray[np.float32]) -> list[int | None]:
+    """Return whole nanoseconds; None for NaN."""
+    return [None if np.isnan(value) else round(value) for value in values.tolist()]

@@ -1,0 +1,138 @@
+"""How a question of the page is described: its parameters, their bounds, what it answers, and how large that gets.
+
+From one description are made: the check of every request, `api/openapi.json`, and docs/reference/server.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strobe.errors import UsageError
+from strobe.model.option import Option
+from strobe.server.routing.bodies import Body, body_of
+
+if TYPE_CHECKING:
+    from strobe.model.option import Value
+    from strobe.model.schema import Column
+    from strobe.server.trace_context import TraceContext
+
+# Characters of the part of an address behind "?": names of kernels are some thousands long, in UTF-8 and escaped more.
+MOST_QUERY = 32_768
+_SHOWN = 60
+
+
+class _Required:
+    """The default of a parameter that has none."""
+
+
+_REQUIRED = _Required()
+
+
+def parameter(
+    name: str,
+    help: str,
+    type: type = int,
+    default: Value | _Required = _REQUIRED,
+    choices: tuple[str, ...] = (),
+    *,
+    least: int = 0,
+    most: int | None = None,
+    of: str = "",
+    items: int = 0,
+    argument: str = "",
+) -> Option:
+    """Return one parameter of a route: by default a required number, at least 0."""
+    required = isinstance(default, _Required)
+    value = None if isinstance(default, _Required) else default
+    return Option(
+        name,
+        help,
+        type,
+        value,
+        choices,
+        least=least,
+        most=most,
+        of=of,
+        items=items,
+        required=required,
+        argument=argument,
+    )
+
+
+def highest(option: Option, context: TraceContext) -> int:
+    """Return the largest number that a parameter may be in a trace."""
+    return _count(option.of, context) - 1 if option.of else option.most
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A question: `answer(context, **values)` answers it, with at most `most_bytes` bytes before compression.
+
+    `media` are the media types that an answer may have. A `slow` question may take as long as reading the run takes:
+    it waits in another queue than the pictures. `columns` are those of a table; `about` is the type of the JSON that
+    comes with it.
+    """
+
+    name: str
+    answer: Callable[..., object]
+    question: str
+    parameters: tuple[Option, ...]
+    media: tuple[str, ...]
+    most_bytes: int
+    slow: bool
+    columns: tuple[Column, ...] = ()
+    about: type | None = None
+
+    def values(self, context: TraceContext, pairs: Iterable[tuple[str, str]]) -> dict[str, Value]:
+        """Return the arguments of `answer` from what stands in a query.
+
+        Raises UsageError: a parameter is unknown, given twice, missing, or beyond its bounds.
+        """
+        known = {option.name: option for option in self.parameters}
+        values: dict[str, Value] = {}
+        for name, text in pairs:
+            if name not in known:
+                raise UsageError(
+                    f"'{self.name}' has no parameter '{name[:_SHOWN]}'", do=f"Known: {', '.join(known) or 'none'}"
+                )
+            option = known[name]
+            if option.keyword in values:
+                raise UsageError(f"'{name}' is given twice")
+            try:
+                values[option.keyword] = option.read(text, highest(option, context))
+            except ValueError as error:
+                raise UsageError(f"{name}: {error}") from None
+        for option in self.parameters:
+            if option.keyword not in values:
+                if option.required:
+                    raise UsageError(f"'{self.name}' needs '{option.name}': {option.help}")
+                values[option.keyword] = option.default
+        return values
+
+    def rows(self, values: Mapping[str, Value]) -> int:
+        """Return how many rows a question asks for: its cost grows with them."""
+        count = values.get("count")
+        numbers = [len(value) for value in values.values() if isinstance(value, tuple)]
+        return max(1, *numbers, count if isinstance(count, int) else 1)
+
+    def body(self, context: TraceContext, values: Mapping[str, Value]) -> Body:
+        """Return the answer. Raises UsageError where it is larger than the endpoint may answer."""
+        body = body_of(self.answer(context, **values))
+        if len(body.data) > self.most_bytes:
+            raise UsageError(
+                f"the answer of '{self.name}' would have {len(body.data)} bytes, and {self.most_bytes} are the most",
+                do="Ask for less at once; the command line (strobe --help) has no such bound.",
+            )
+        return body
+
+
+def _count(things: str, context: TraceContext) -> int:
+    if things == "location":
+        return len(context.span_counts)
+    if things == "process":
+        return len(context.trace.processes)
+    if things == "region":
+        return len(context.names.names)
+    return len(context.trace.rows) if things == "place" else len(context.series)

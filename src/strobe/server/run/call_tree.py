@@ -1,0 +1,342 @@
+"""Who calls what and what that costs: one tree of call paths, and below each what it launched on GPUs.
+
+Two measures: host time, of threads, and GPU time, of kernels, copies and memory sets. What a GPU did is below the call
+(or the operator) that launched it; where that is unknown, at the root.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strobe.gpu.devices import devices
+from strobe.gpu.folded_work import folded_note
+from strobe.gpu.launched_by_path import launch_path, launched
+from strobe.gpu.launches import launches
+from strobe.model.kinds import GROUPS
+from strobe.model.schema import Column
+from strobe.model.units import format_count, format_ns
+from strobe.server.spans.span_tables import located_spans, longest_spans, some_of
+from strobe.server.time_range.folded_steps import folded_process
+from strobe.server.time_range.range_sums import clipped_self_ns, spans_in
+from strobe.steps.activities import PROFILER_STEP
+from strobe.steps.selection import Selection, select
+from strobe.sums.path_statistics import selected_statistics
+
+if TYPE_CHECKING:
+    from strobe.api.trace import Trace
+    from strobe.gpu.launches import Launches
+    from strobe.gpu.work import Work
+    from strobe.server.trace_context import TraceContext
+    from strobe.steps.folded_time import Stretches
+    from strobe.trace.folded import Folded
+    from strobe.trace.spans import SpanArrays
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# Nodes of an answer: what is left out then is narrower than a hair in every picture of the whole.
+_MOST_NODES = 100_000
+_MOST_SPANS = 50
+
+
+COLUMNS = (
+    Column("parent", "int32", "", "row of the caller, -1 at a root"),
+    Column("call_path", "int32", "", "of what a GPU did: the call path that launched it, -1 where that is unknown"),
+    Column("device", "uint8", "", "1 for what a GPU did"),
+    Column("calls", "int64", "", "executions"),
+    Column("total_ns", "int64", "ns", "host time with all that it calls"),
+    Column("self_ns", "int64", "ns", "host time without what it calls"),
+    Column("gpu_ns", "int64", "ns", "what GPUs did for it and for all that it calls, of several streams each counted"),
+    Column("region", "int64", "", "its region"),
+    Column("line", "int64", "", "line of its source, 0 where it has none"),
+    Column("name", "string", "", "name of its region"),
+    Column("group", "string", "", "what it is drawn as", values=GROUPS),
+    Column("file", "string", "", "file of its source"),
+)
+
+
+class TreeAbout(TypedDict):
+    """What a tree is of, in words; what cannot be answered (`note`); its number of nodes, whether sent or not; the
+    unit of what stands in for time in a profile without any ("": it is time)."""
+
+    about: str
+    note: str
+    nodes: int
+    unit: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a run: steps of it, or what lies in [start_ns, end_ns) of it; of all locations, or of some."""
+
+    selection: Selection
+    window: tuple[int, int] | None
+    locations: Bools  # by location
+    trace: Trace
+
+
+def part_of(
+    context: TraceContext,
+    *,
+    step: str = "all",
+    step_class: str | None = None,
+    window: tuple[int, int] | None = None,
+    locations: frozenset[int] = frozenset(),
+    processes: frozenset[int] = frozenset(),
+    level: str = "",
+) -> Part:
+    """Understand a question: steps as `select` names them; without locations and processes all of them."""
+    # Steps are looked for only where somebody asks for some.
+    trace = context.trace if window else context.chosen(level).trace if level else context.read
+    selection = select(trace, "all" if window else step, None if window else step_class)
+    process = context.locations.column("process").to_pylist()
+    there = np.arange(len(process)) < len(trace.locations)  # all, or those of a run's beginning
+    chosen = np.isin(np.arange(len(process)), list(locations)) | np.isin(process, list(processes))
+    return Part(selection, window, chosen & there if locations or processes else there, trace)
+
+
+def call_tree(context: TraceContext, part: Part, most: int = _MOST_NODES) -> pa.Table:
+    """Return a row per call path and per kernel, copy or memory set below one; parents come before their children.
+
+    Columns: COLUMNS. A path around what was selected has no calls of its own, and as total the sum of what is below it.
+    Metadata `about`: TreeAbout as JSON.
+    """
+    host = _HostSums(len(context.call_path_arrays[0]), context)
+    notes = [
+        part.selection.note,
+        *(() if part.window else (context.read_part, folded_note(part.trace, devices(part.trace)))),
+    ]
+    host.add_all(part, notes)
+    parent, region = context.call_path_arrays
+    stands, alike = context.alike_paths, context.alike_regions
+    counting = partial(_counting, part)
+    on_gpu = launched(part.trace, counting, stands, alike)
+    parent = np.concatenate([np.append(stands, -1)[parent], on_gpu.path])
+    region = np.concatenate([alike[region], on_gpu.region])
+    paths, none = len(stands), np.zeros(len(on_gpu.path), dtype=np.int64)
+    calls = np.concatenate([host.calls, on_gpu.calls])
+    total, own = np.concatenate([host.total, none]), np.concatenate([host.own, none])
+    gpu = np.concatenate([np.zeros(paths, dtype=np.int64), on_gpu.ns])
+    weight = _add_below(parent, context.call_path_levels, total, own, calls, gpu)
+    kept = _kept(parent, weight, gpu, calls, most)
+    place = np.full(len(parent) + 1, -1, dtype=np.int64)  # the last one: of -1
+    place[kept] = np.arange(len(kept))
+    device = kept >= paths
+    table = _named(context, region[kept], {
+        "parent": place[parent[kept]].astype(np.int32),
+        "call_path": np.where(device, parent[kept], kept).astype(np.int32),
+        "device": device.astype(np.uint8),
+        "calls": calls[kept],
+        "total_ns": total[kept],
+        "self_ns": own[kept],
+        "gpu_ns": gpu[kept],
+    })  # fmt: skip
+    there = int(((weight > 0) | (gpu > 0) | (calls > 0)).sum())
+    if there > len(kept):
+        notes.append(f"{format_count(there - len(kept))} of {format_count(there)} call paths are too small to be sent")
+    about: TreeAbout = {
+        "about": part.selection.about if part.window is None else format_ns(part.window[1] - part.window[0]),
+        "note": "; ".join(filter(None, notes)),
+        "nodes": there,
+        "unit": context.weight_unit,
+    }
+    return table.replace_schema_metadata({"about": json.dumps(about)})
+
+
+def node_spans(context: TraceContext, part: Part, call_path: int, region: int | None = None) -> pa.Table:
+    """Return the longest spans of a call path, or, with a region, of what it launched; -1: of what nobody launched.
+
+    Metadata: the number of all of them (`count`). Folded calls are not among them.
+    """
+    found = (
+        _launched_spans(context, part, call_path, region)
+        if region is not None
+        else _path_spans(context, part, call_path)
+    )
+    tables, count = [], 0
+    for location, arrays, number in found:
+        count += number
+        tables.append(located_spans(context, location, arrays))
+    return longest_spans(tables, _MOST_SPANS).replace_schema_metadata({"count": str(count)})
+
+
+class _HostSums:
+    """Executions, and ns with and without what is called, by call path."""
+
+    def __init__(self, paths: int, context: TraceContext) -> None:
+        self._facts, self._stands = context, context.alike_paths
+        self.calls, self.total, self.own = (np.zeros(paths, dtype=np.int64) for _ in range(3))
+
+    def add_all(self, part: Part, notes: list[str]) -> None:
+        """Add spans and statistics of threads, and note what is not known of folded steps."""
+        context = self._facts
+        kinds = context.locations.column("kind").to_pylist()
+        # As in the analyses: time of tasks is time of the program where there is nothing else.
+        wanted = "thread" if {"thread", "stream"} & set(kinds) else "task"
+        hosts = np.array([kind == wanted for kind in kinds], dtype=bool) & part.locations
+        folded, unknown = _statistics(context, part, notes)
+        process = context.locations.column("process").to_pylist()
+        for location in np.flatnonzero(hosts).tolist():
+            if context.span_counts[location]:
+                around = unknown.get(process[location])
+                self._add_spans(part, location, around(location) if around else None)
+        for rows in folded:
+            here = rows.chosen(hosts[rows.location])
+            path = self._stands[here.call_path]
+            np.add.at(self.calls, path, here.count)
+            np.add.at(self.total, path, here.total_ns)
+            np.add.at(self.own, path, here.own_ns)
+
+    def _add_spans(self, part: Part, location: int, without: Stretches | None) -> None:
+        size = len(self.calls)
+        if part.window is None:
+            sums = part.trace.path_sums(location, part.selection.stretches(location))
+            stands = self._stands[: len(sums["calls"])]
+            np.add.at(self.calls, stands, sums["calls"])
+            np.add.at(self.total, stands, sums["total_ns"])
+            np.add.at(self.own, stands, sums["own_ns"])
+            return
+        arrays = spans_in(self._facts, location, *part.window)
+        path, inside = arrays["call_path"], _clipped(arrays, part.window)
+        own = clipped_self_ns(arrays, *part.window, without)
+        stands = self._stands[path]
+        # bincount sums in float64: exact below 2^53 ns, which is 104 days.
+        self.calls += np.bincount(stands, minlength=size)
+        self.total += np.bincount(stands, weights=inside, minlength=size).astype(np.int64)
+        self.own += np.bincount(stands, weights=own, minlength=size).astype(np.int64)
+
+
+def _clipped(arrays: SpanArrays, window: tuple[int, int]) -> Ints:
+    end = np.minimum(arrays["start_ns"] + arrays["duration_ns"], window[1])
+    inside: Ints = np.maximum(0, end - np.maximum(arrays["start_ns"], window[0]))
+    return inside
+
+
+def _statistics(
+    context: TraceContext, part: Part, notes: list[str]
+) -> tuple[list[Folded], Mapping[int, Callable[[int], Stretches]]]:
+    """Return the statistics that belong to a part, and, by process and location, when it is not known what ran."""
+    if part.window is None:
+        return list(selected_statistics(part.trace, part.selection)), {}
+    folded, unknown, most, short = [], {}, 0, 0
+    for process in context.trace.folded:
+        one = folded_process(context, process)
+        if one.whole_in(context, *part.window):
+            folded.append(one.statistics)
+        else:
+            unknown[process] = partial(one.of_location, context)
+            most = max(most, len(one.stretches.overlapping(*part.window)))
+            short += int(one.statistics.count[one.statistics.is_short].sum())
+    if most:
+        notes.append(f"what {format_count(most)} folded steps here called is only known of all folded steps together")
+    if short:
+        notes.append(f"{format_count(short)} calls below --min-duration are only known of the whole run")
+    return folded, unknown
+
+
+def _counting(part: Part, work: Work, who: Launches) -> Ints:
+    """Return how long activities count in a part, ns; -1 for those that do not belong to it.
+
+    Steps: those that were launched in them. Locations: those that ran or were launched there.
+    """
+    host = np.where(who.call_location >= 0, who.call_location, who.operator_location)
+    chosen = part.locations[work.location] | ((host >= 0) & part.locations[host])
+    if part.window is not None:
+        end = np.minimum(work.end_ns, part.window[1])
+        ns = end - np.maximum(work.start_ns, part.window[0])
+        return np.where(chosen, ns, -1)
+    called = who.call_location >= 0
+    where = np.where(called, who.call_location, work.location)
+    begin = np.where(called, who.call_start_ns, work.start_ns)
+    for location in np.unique(where).tolist():
+        here = where == location
+        mask = part.selection.keep(location, begin[here])
+        if mask is not None:
+            chosen[here] &= mask
+    return np.where(chosen, work.end_ns - work.start_ns, -1)
+
+
+def _add_below(parent: Ints, levels: Sequence[Ints], total: Ints, own: Ints, calls: Ints, gpu: Ints) -> Ints:
+    """Add to each node what is below it: of `gpu` everywhere, of `total` where the node itself was not selected.
+
+    Return how wide each node must be at least to hold what is below it.
+    """
+    weight, below = (np.zeros(len(parent), dtype=np.int64) for _ in range(2))
+    paths = sum(len(level) for level in levels)
+    for nodes in (np.arange(paths, len(parent)), *levels):
+        total[nodes] = np.where((calls[nodes] > 0) | (total[nodes] > 0), total[nodes], below[nodes])
+        weight[nodes] = np.maximum(total[nodes], weight[nodes] + np.maximum(0, own[nodes]))
+        nodes = nodes[parent[nodes] >= 0]
+        for sums, values in ((below, total), (weight, weight), (gpu, gpu)):
+            np.add.at(sums, parent[nodes], values[nodes])
+    return weight
+
+
+def _kept(parent: Ints, weight: Ints, gpu: Ints, calls: Ints, most: int) -> Ints:
+    """Return the nodes that are something, or the `most` widest of them in either measure: parents are as wide."""
+    there = np.flatnonzero((weight > 0) | (gpu > 0) | (calls > 0))
+    if len(there) <= most:
+        return there
+    roots = parent < 0
+    share = np.maximum(weight / max(1, int(weight[roots].sum())), gpu / max(1, int(gpu[roots].sum())))
+    return np.sort(there[np.argsort(-share[there], kind="stable")[:most]])
+
+
+def _named(context: TraceContext, region: Ints, columns: Mapping[str, npt.NDArray[np.generic]]) -> pa.Table:
+    """Return columns with number, name, group, file and line of each row's region."""
+    used, index = np.unique(region, return_inverse=True)
+    some = context.regions.take(pa.array(used))
+    texts = {
+        name: some.column(name).combine_chunks().cast(pa.string()).fill_null("") for name in ("name", "group", "file")
+    }
+    steps = pc.starts_with(texts["name"], PROFILER_STEP)
+    texts["name"] = pc.if_else(steps, PROFILER_STEP.rstrip("#"), texts["name"])
+    row = pa.array(index.astype(np.int32))
+    texts = {name: pa.DictionaryArray.from_arrays(row, values) for name, values in texts.items()}
+    line = some.column("line").cast(pa.int64()).fill_null(0).to_numpy()[index]
+    return pa.table(
+        {
+            **{name: pa.array(values) for name, values in columns.items()},
+            "region": pa.array(region),
+            "line": line,
+            **texts,
+        }
+    )
+
+
+def _path_spans(context: TraceContext, part: Part, call_path: int) -> Iterator[tuple[int, SpanArrays, int]]:
+    for location in np.flatnonzero(part.locations).tolist():
+        if not context.span_counts[location]:
+            continue
+        arrays = spans_in(context, location, *part.window) if part.window else part.trace.span_arrays(location)
+        wanted = context.alike_paths[arrays["call_path"]] == call_path
+        mask = None if part.window else part.selection.keep(location, arrays["start_ns"])
+        rows = np.flatnonzero(wanted if mask is None else wanted & mask)
+        yield location, some_of(arrays, _longest(arrays["duration_ns"], rows)), len(rows)
+
+
+def _launched_spans(context: TraceContext, part: Part, path: int, region: int) -> Iterator[tuple[int, SpanArrays, int]]:
+    for device in devices(part.trace):
+        for work, who in launches(part.trace, device):
+            wanted = (launch_path(who, context.alike_paths) == path) & (context.alike_regions[work.region] == region)
+            wanted &= _counting(part, work, who) >= 0
+            for location in np.unique(work.location[wanted]).tolist():
+                rows = np.flatnonzero(wanted & (work.location == location))
+                some = work.chosen(_longest(work.end_ns - work.start_ns, rows))
+                spans = context.trace.span_arrays(location, int(some.start_ns.min()) - 1, int(some.end_ns.max()) + 1)
+                yield location, some_of(spans, np.searchsorted(spans["row"], some.row)), len(rows)
+
+
+def _longest(duration_ns: Ints, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    if len(rows) <= _MOST_SPANS:
+        return rows
+    return rows[np.argpartition(-duration_ns[rows], _MOST_SPANS)[:_MOST_SPANS]]

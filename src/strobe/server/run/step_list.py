@@ -1,0 +1,184 @@
+"""Steps for the page: as a table that a screen can draw, and the way from one to the next."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cached_property
+from itertools import pairwise
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.model.schema import Column
+from strobe.steps.activities import PARTS
+from strobe.steps.process_steps import ProcessSteps, Steps
+from strobe.tables.table import arrow_schema
+from strobe.trace.folded import DETAILS
+
+COLUMNS = (
+    Column("process", "uint32", "", "process whose step it is"),
+    Column("step", "int64", "", "number of the step"),
+    Column("start_ns", "int64", "ns", "when it starts"),
+    Column("duration_ns", "int64", "ns", "how long it takes"),
+    Column("class", "string", "", "its class"),
+    Column("class_rank", "uint32", "", "place of its class by number of steps: 0 is the most frequent"),
+    Column("outlier", "bool", "", "whether it takes much longer than its class usually does"),
+    Column("warm_up", "bool", "", "whether it is one of the slow steps at the very beginning"),
+    Column("cause", "string", "", "part that makes an outlier slow"),
+    Column("count", "int64", "", "steps that the row stands for, itself among them"),
+    Column("loop", "uint32", "", "number of the main loop that it is an iteration of"),
+    Column("detail", "string", "", "which of its spans are in the trace: all, those of its end, none", values=DETAILS),
+    *(Column(f"{part}_ns", "int64", "ns", f"time of its part {part}") for part in PARTS),
+)
+KINDS = ("at", "next", "previous", "outlier")
+
+
+class ClassFacts(TypedDict):
+    """A class of steps: its name, its place by number of steps, how many it has, and how many of them are outliers."""
+
+    name: str
+    rank: int
+    count: int
+    median_ns: float
+    outliers: int
+
+
+class StepsAbout(TypedDict):
+    """Facts about all steps, however few rows are sent.
+
+    `kept`: steps in detail. `causes`: number of outliers by the part that makes them slow. `parts_ns`: sums of parts.
+    `processes`: those that have steps.
+    """
+
+    kept: int
+    classes: list[ClassFacts]
+    causes: dict[str, int]
+    parts_ns: dict[str, int]
+    processes: list[int]
+
+
+StepPlace = TypedDict(
+    "StepPlace",
+    {"process": int, "step": int, "start_ns": int, "duration_ns": int, "class": str, "outlier": bool},
+)
+StepPlace.__doc__ = "Where a step is, and of which class."
+
+
+class StepList:
+    """The steps of a process, in order of start; of the one that has most: what the page calls "the steps"."""
+
+    def __init__(self, steps: Steps, part: str = "", process: int | None = None) -> None:
+        self.reason = f"{steps.reason}; {part}" if part else steps.reason
+        self._steps = steps
+        self._most: ProcessSteps | None = max(steps.processes, key=len, default=None)
+        own = (each for each in steps.processes if each.process == process)
+        self._main = self._most if process is None else next(own, None)
+
+    def of(self, process: int) -> StepList:
+        """Return the steps of a process; there may be none."""
+        return StepList(self._steps, process=process)
+
+    def __len__(self) -> int:
+        return len(self._main) if self._main else 0
+
+    @cached_property
+    def class_ranks(self) -> dict[str, int]:
+        """Class name to its place by number of steps, 0 being the most frequent: one order for all processes."""
+        counted = [Counter(each.classes) for each in (self._most, self._main) if each]
+        names = dict.fromkeys(name for count in counted for name, _ in count.most_common())
+        return {name: rank for rank, name in enumerate(names)}
+
+    def table(self, limit: int) -> pa.Table:
+        """Return at most `limit` rows. One for several steps (`count`) shows an outlier, else the longest."""
+        main = self._main
+        about = {"reason": self.reason, "steps": str(len(self)), "about": json.dumps(self._about(main))}
+        if main is None:
+            return arrow_schema(COLUMNS).empty_table().replace_schema_metadata(about)
+        rows, counts = self._rows(main, limit)
+        names = [main.classes[row] for row in rows]
+        columns: dict[str, object] = {
+            "process": np.full(len(rows), main.process, dtype=np.uint32),
+            "step": rows + main.first_number,
+            "start_ns": main.start_ns[rows],
+            "duration_ns": main.duration_ns[rows],
+            "class": names,
+            "class_rank": np.array([self.class_ranks[name] for name in names], dtype=np.uint32),
+            "outlier": main.outlier[rows],
+            "warm_up": main.warm_up[rows],
+            "cause": [main.cause[row] for row in rows],
+            "count": counts,
+            "loop": main.loop[rows].astype(np.uint32),
+            "detail": [DETAILS[main.recorded.detail[row]] if main.recorded else "all" for row in rows],
+            **{f"{name}_ns": main.parts_ns[rows, part] for part, name in enumerate(PARTS)},
+        }
+        return pa.table(columns, schema=arrow_schema(COLUMNS)).replace_schema_metadata(about)
+
+    def _about(self, main: ProcessSteps | None) -> StepsAbout:
+        if main is None:
+            return {"kept": 0, "classes": [], "causes": {}, "parts_ns": dict.fromkeys(PARTS, 0), "processes": []}
+        names = np.array(main.classes, dtype=object)
+        classes: list[ClassFacts] = [
+            {
+                "name": name,
+                "rank": rank,
+                "count": int((names == name).sum()),
+                "median_ns": float(np.median(main.duration_ns[names == name])),
+                "outliers": int(main.outlier[names == name].sum()),
+            }
+            for name, rank in self.class_ranks.items()
+            if name in main.classes
+        ]
+        causes = Counter(cause for cause, slow in zip(main.cause, main.outlier.tolist(), strict=True) if slow and cause)
+        return {
+            "kept": int(main.kept.sum()),
+            "classes": classes,
+            "causes": dict(causes.most_common()),
+            "parts_ns": dict(zip(PARTS, main.parts_ns.sum(axis=0).tolist(), strict=True)),
+            "processes": sorted(each.process for each in self._steps.processes if len(each)),
+        }
+
+    def near(self, time_ns: int, kind: str) -> StepPlace | None:
+        """Return the step at a moment, the one after or before it, or the next outlier; None where there is none."""
+        main = self._main
+        if main is None:
+            return None
+        at = int(np.searchsorted(main.start_ns, time_ns, side="right")) - 1
+        if kind == "at":
+            inside = at >= 0 and time_ns < main.start_ns[at] + main.duration_ns[at]
+            return self._one(main, at) if inside else None
+        if kind == "outlier":
+            after = np.flatnonzero(main.outlier[at + 1 :])
+            # Past the last one it begins again: there is always a next.
+            first = np.flatnonzero(main.outlier)
+            if len(after):
+                return self._one(main, at + 1 + int(after[0]))
+            return self._one(main, int(first[0])) if len(first) else None
+        wanted = at + 1 if kind == "next" else at - 1
+        return self._one(main, wanted) if 0 <= wanted < len(main) else None
+
+    def at(self, process: int, time_ns: int) -> StepPlace | None:
+        """Return the step of a process at a moment."""
+        found = self.near(time_ns, "at")
+        return found if found and found["process"] == process else None
+
+    def _one(self, main: ProcessSteps, row: int) -> StepPlace:
+        return {
+            "process": main.process,
+            "step": row + main.first_number,
+            "start_ns": int(main.start_ns[row]),
+            "duration_ns": int(main.duration_ns[row]),
+            "class": main.classes[row],
+            "outlier": bool(main.outlier[row]),
+        }
+
+    def _rows(self, main: ProcessSteps, limit: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        total = len(main)
+        if total <= limit:
+            return np.arange(total), np.ones(total, dtype=np.int64)
+        edges = np.linspace(0, total, limit + 1).astype(np.int64)
+        weight = main.duration_ns + np.where(main.outlier, np.int64(2**62), 0)
+        rows = np.array([a + int(weight[a:b].argmax()) for a, b in pairwise(edges)])
+        return rows, np.diff(edges)

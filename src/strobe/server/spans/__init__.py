@@ -1,0 +1,1 @@
+"""Single spans: facts about one, its links, gaps between them, and searches."""

@@ -1,0 +1,142 @@
+"""Search over the whole run: which regions match, their spans as a list, and where in the run they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.errors import UsageError
+from strobe.model.durations import duration_ns
+from strobe.model.kinds import GROUPS
+from strobe.model.schema import Column
+from strobe.server.spans.span_tables import located_spans, longest_spans, some_of
+
+if TYPE_CHECKING:
+    from strobe.server.trace_context import TraceContext
+    from strobe.trace.spans import SpanArrays
+
+_BOUND = re.compile(r"([<>]=?)(.*)")
+_FIELDS = ("group", "paradigm", "role")
+
+
+REGION_COLUMNS = (
+    Column("region", "uint32", "", "id of the region"),
+    Column("name", "string", "", "its name"),
+    Column("group", "string", "", "what it is drawn as", values=GROUPS),
+    Column("count", "int64", "", "its matching spans"),
+    Column("total_ns", "int64", "ns", "their durations in sum"),
+)
+DENSITY_COLUMNS = (Column("count", "int64", "", "hits that start in this part of the run"),)
+
+
+@dataclass(frozen=True)
+class Query:
+    """Words that must (or must not) be in the name, fields that must be equal, and bounds of the duration."""
+
+    words: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
+    shortest_ns: float = 0
+    longest_ns: float = float("inf")
+
+
+def parse_query(text: str) -> Query:
+    """Read `conv -backward group:compute dur:>1ms`: all parts must hold."""
+    words, without, fields = [], [], []
+    shortest_ns, longest_ns = 0.0, float("inf")
+    for part in text.lower().split():
+        name, colon, value = part.partition(":")
+        if colon and name == "dur":
+            bound = _BOUND.fullmatch(value)
+            try:
+                bound_ns = duration_ns(bound[2] if bound else "")
+            except ValueError:
+                do = "Write dur:>1ms or dur:<200us."
+                raise UsageError(f"'{part}' is not a bound on the duration", do=do) from None
+            if value.startswith(">"):
+                shortest_ns = max(shortest_ns, bound_ns)
+            else:
+                longest_ns = min(longest_ns, bound_ns)
+        elif colon and name in _FIELDS:
+            fields.append((name, value))
+        elif part.startswith("-") and len(part) > 1:
+            without.append(part[1:])
+        else:
+            words.append(part)
+    return Query(tuple(words), tuple(without), tuple(fields), shortest_ns, longest_ns)
+
+
+def matching_regions(context: TraceContext, query: Query) -> npt.NDArray[np.bool_]:
+    """Return for every region id whether it matches."""
+    matches = np.array(
+        [
+            all(word in name for word in query.words) and not any(word in name for word in query.without)
+            for name in context.lower_names
+        ],
+        dtype=bool,
+    )
+    for field, value in query.fields:
+        matches &= np.array([text == value for text in context.regions.column(field).to_pylist()], dtype=bool)
+    return matches
+
+
+def _hits(context: TraceContext, query: Query) -> Iterator[tuple[int, SpanArrays, npt.NDArray[np.intp]]]:
+    wanted = matching_regions(context, query)
+    if not wanted.any():
+        return
+    for location, count in enumerate(context.span_counts):
+        if count:
+            arrays = context.whole_location(location)
+            duration_ns = arrays["duration_ns"]
+            hit = wanted[arrays["region"]] & (duration_ns >= query.shortest_ns) & (duration_ns <= query.longest_ns)
+            yield location, arrays, np.flatnonzero(hit)
+
+
+def search_spans(context: TraceContext, text: str, limit: int) -> pa.Table:
+    """Return the `limit` longest hits; the table's metadata has the number of all hits and their total time."""
+    parts, count, total_ns = [], 0, 0
+    for location, arrays, rows in _hits(context, parse_query(text)):
+        count += len(rows)
+        total_ns += int(arrays["duration_ns"][rows].sum())
+        if len(rows) > limit:
+            rows = rows[np.argpartition(-arrays["duration_ns"][rows], limit)[:limit]]
+        parts.append(located_spans(context, location, some_of(arrays, rows)))
+    return longest_spans(parts, limit).replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
+
+
+def search_regions(context: TraceContext, text: str, limit: int) -> pa.Table:
+    """Return the matching regions with number and summed duration of their matching spans, the longest sum first."""
+    size = len(context.names.names)
+    counts, sums = np.zeros(size, dtype=np.int64), np.zeros(size)
+    for _, arrays, rows in _hits(context, parse_query(text)):
+        regions = arrays["region"][rows]
+        counts += np.bincount(regions, minlength=size)
+        sums += np.bincount(regions, weights=arrays["duration_ns"][rows].astype(float), minlength=size)
+    used = np.flatnonzero(counts)
+    used = used[np.argsort(-sums[used], kind="stable")][:limit]
+    names, groups = context.name_dictionaries
+    return pa.table(
+        {
+            "region": pa.array(used.astype(np.uint32)),
+            "name": names.take(pa.array(used)),
+            "group": groups.take(pa.array(used)),
+            "count": pa.array(counts[used]),
+            "total_ns": pa.array(sums[used].astype(np.int64)),
+        }
+    )
+
+
+def search_density(context: TraceContext, text: str, bins: int) -> pa.Table:
+    """Return how many hits start in each of `bins` equal parts of the run."""
+    start_ns, end_ns = context.bounds
+    counts = np.zeros(bins, dtype=np.int64)
+    for _, arrays, rows in _hits(context, parse_query(text)):
+        at = (arrays["start_ns"][rows].astype(np.int64) - start_ns) * bins // max(1, end_ns - start_ns)
+        counts += np.bincount(np.clip(at, 0, bins - 1), minlength=bins)
+    return pa.table({"count": pa.array(counts)})

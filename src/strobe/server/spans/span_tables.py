@@ -1,0 +1,94 @@
+"""Spans as tables: some rows of them, their names and groups, and how many to expect in a window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.model.kinds import GROUPS
+from strobe.model.schema import Column
+from strobe.tables.table import arrow_schema
+
+if TYPE_CHECKING:
+    from strobe.server.trace_context import TraceContext
+    from strobe.trace.spans import SpanArrays
+
+
+SPAN_COLUMNS = (
+    Column("row", "int64", "", "number of the span in its location"),
+    Column("start_ns", "int64", "ns", "when it starts"),
+    Column("duration_ns", "int64", "ns", "how long it lasts"),
+    Column("self_ns", "int64", "ns", "its time without what is directly inside"),
+    Column("region", "uint32", "", "its region"),
+    Column("depth", "uint16", "", "spans around it"),
+    Column("complete", "uint8", "", "0 where it was still open when recording ended"),
+    Column("name", "string", "", "name of its region"),
+    Column("group", "string", "", "what it is drawn as", values=GROUPS),
+)
+LOCATED_COLUMNS = (*SPAN_COLUMNS, Column("location", "uint32", "", "location that it is in"))
+
+
+def named_spans(context: TraceContext, arrays: SpanArrays) -> pa.Table:
+    """Return spans with the names and groups of their regions as dictionary columns."""
+    names, groups = context.name_dictionaries
+    used, index = np.unique(arrays["region"], return_inverse=True)
+    index = pa.array(index.astype(np.int32))
+    # The dictionaries hold only the names in view: an answer is bounded by its rows, not by the trace's regions.
+    return pa.table(
+        {
+            "row": pa.array(arrays["row"]),
+            "start_ns": pa.array(arrays["start_ns"]),
+            "duration_ns": pa.array(arrays["duration_ns"]),
+            "self_ns": pa.array(arrays["self_ns"]),
+            "region": pa.array(arrays["region"]),
+            "depth": pa.array(arrays["depth"]),
+            "complete": pa.array(arrays["complete"].astype(np.uint8)),
+            "name": pa.DictionaryArray.from_arrays(index, names.take(pa.array(used))),
+            "group": pa.DictionaryArray.from_arrays(index, groups.take(pa.array(used))),
+        }
+    )
+
+
+def located_spans(context: TraceContext, location: int, arrays: SpanArrays) -> pa.Table:
+    """Return spans of a location, as LOCATED_COLUMNS has them."""
+    some = named_spans(context, arrays)
+    return some.append_column("location", pa.array(np.full(some.num_rows, location, dtype=np.uint32)))
+
+
+def joined_spans(parts: list[pa.Table]) -> pa.Table:
+    """Return located spans of several locations as one table: names of kernels have thousands of characters, and each
+    is sent once."""
+    if not parts:
+        return arrow_schema(LOCATED_COLUMNS).empty_table()
+    return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+
+
+def longest_spans(parts: list[pa.Table], limit: int) -> pa.Table:
+    """Return the `limit` longest of located spans, the longest first."""
+    return joined_spans(parts).sort_by([("duration_ns", "descending")]).slice(0, limit)
+
+
+def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
+    """Return some rows of spans."""
+    return {
+        "row": arrays["row"][rows],
+        "start_ns": arrays["start_ns"][rows],
+        "duration_ns": arrays["duration_ns"][rows],
+        "self_ns": arrays["self_ns"][rows],
+        "region": arrays["region"][rows],
+        "call_path": arrays["call_path"][rows],
+        "depth": arrays["depth"][rows],
+        "parent": arrays["parent"][rows],
+        "complete": arrays["complete"][rows],
+    }
+
+
+def expected_spans(context: TraceContext, location: int, start_ns: int, end_ns: int) -> float:
+    """Return the spans in a window if they were spread evenly: too full windows are found without reading."""
+    row = context.locations.slice(location, 1).to_pylist()[0]
+    first_ns, last_ns, count = row["first_ns"] or 0, row["last_ns"] or 0, row["span_count"] or 0
+    inside = min(end_ns, last_ns) - max(start_ns, first_ns)
+    return float(count) * max(0, inside) / max(1, last_ns - first_ns)

@@ -1,0 +1,148 @@
+"""The spans behind a row of a table: those that the row's cells describe, the longest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strobe.errors import UsageError
+from strobe.gpu.devices import devices
+from strobe.gpu.launches import launches
+from strobe.operators.labels import Labels, labels_by
+from strobe.server.spans.span_tables import joined_spans, located_spans, some_of
+from strobe.sums.attributes import Attributes
+
+if TYPE_CHECKING:
+    from strobe.gpu.devices import Device
+    from strobe.server.trace_context import TraceContext
+    from strobe.trace.spans import SpanArrays
+
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+
+# Cells that are attributes of a span: the side table and its columns, whose values stand in the cell with an x between.
+_ATTRIBUTES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "grid": ("kernel_spans", ("grid_x", "grid_y", "grid_z")),
+    "block": ("kernel_spans", ("block_x", "block_y", "block_z")),
+    "collective": ("collective_spans", ("collective",)),
+    "dtype": ("collective_spans", ("dtype",)),
+}
+# Cells of rows about operators, by the key of such rows; the last is a cell that no other rows have.
+_OPERATORS = {"shape": ("name", "shapes"), "module": ("module",), "line": ("line", "function"), "type": ("type",)}
+CELLS = frozenset({"name", "process", "device", "stream", "operator", *_ATTRIBUTES, *sum(_OPERATORS.values(), ())})
+
+
+def behind(context: TraceContext, cells: Mapping[str, str], limit: int, after_ns: int = -1) -> pa.Table:
+    """Return the `limit` longest spans behind a row, and above them the first that starts after a moment (or at all).
+
+    `cells`: the whole name; of operators type, name and shapes, module, or line and function, too; process and device
+    (a number, empty where it has none) of the GPU that they ran on, else they ran on the host; stream; operator that
+    launched them; grid, block, collective, dtype. An empty cell is one that is null. The metadata has the number
+    of all spans and their total time.
+    """
+    labels = _labels(context, cells)
+    wanted = np.array([name == cells.get("name") for name in context.names.names], dtype=bool)
+    device = _device(context, cells)
+    launched = _launched(context, device, cells["operator"]) if device and "operator" in cells else None
+    names, kinds = (context.locations.column(column).to_pylist() for column in ("name", "kind"))
+    parts, count, total_ns = list[pa.Table](), 0, 0
+    for location, spans in enumerate(context.span_counts):
+        # A range on the host may have a shadow on a stream, which is not a call of its own.
+        at_home = location in device.locations if device else kinds[location] != "stream"
+        if not spans or not at_home or cells.get("stream", names[location]) != names[location]:
+            continue
+        arrays = context.whole_location(location)
+        chosen = wanted[arrays["region"]] if labels is None else _labelled(arrays, location, labels, cells)
+        rows = np.flatnonzero(chosen)
+        rows = rows[_with_attributes(context, location, arrays["row"][rows], cells)]
+        if launched is not None:
+            rows = rows[np.isin(arrays["row"][rows], launched.get(location, []), assume_unique=True)]
+        if not len(rows):
+            continue
+        count += len(rows)
+        total_ns += int(arrays["duration_ns"][rows].sum())
+        chosen = _longest_and_first(arrays["start_ns"][rows], arrays["duration_ns"][rows], limit, after_ns)
+        parts.append(located_spans(context, location, some_of(arrays, rows[chosen])))
+    found = _in_order(joined_spans(parts), limit, after_ns)
+    return found.replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
+
+
+def _longest_and_first(
+    start_ns: npt.NDArray[np.int64], duration_ns: npt.NDArray[np.int64], limit: int, after_ns: int
+) -> Rows:
+    chosen = np.argpartition(-duration_ns, limit)[:limit] if len(duration_ns) > limit else np.arange(len(duration_ns))
+    later = np.flatnonzero(start_ns > after_ns)
+    firsts = [int(np.argmin(start_ns)), *([int(later[np.argmin(start_ns[later])])] if len(later) else [])]
+    return np.union1d(chosen, firsts)
+
+
+def _in_order(found: pa.Table, limit: int, after_ns: int) -> pa.Table:
+    in_time = found.sort_by([("start_ns", "ascending")])
+    later = in_time.filter(pc.field("start_ns") > after_ns)
+    first = (later if len(later) else in_time).slice(0, 1)
+    return pa.concat_tables([first, found.sort_by([("duration_ns", "descending")]).slice(0, limit)])
+
+
+def _labels(context: TraceContext, cells: Mapping[str, str]) -> tuple[Labels, str] | None:
+    """Return the labels of operators that the row's cells are of, and their key; None for a name alone."""
+    for by, columns in _OPERATORS.items():
+        if columns[-1] in cells and (by != "type" or "name" not in cells):
+            return labels_by(context.trace, by), by
+    if "name" not in cells:
+        raise UsageError("no name is named", do=f"Known: {', '.join(sorted(CELLS))}")
+    return None
+
+
+def _labelled(arrays: SpanArrays, location: int, labels_and_key: tuple[Labels, str], cells: Mapping[str, str]) -> Bools:
+    """Return which spans of a location are operators with the label of the row's cells."""
+    labels, by = labels_and_key
+    node = labels.numbering(location)(arrays, np.arange(len(arrays["row"])))
+    known = np.append(labels.tree()[1], -1)  # the last one for node -1
+    label = known[node]
+    wanted = [cells.get(column, "") for column in _OPERATORS[by]]
+    fits = np.array([[cell or "" for cell in each] == wanted for each in labels.cells] or [False], dtype=bool)
+    found: Bools = labels.is_operator[arrays["region"]] & (label >= 0) & fits[label]
+    return found
+
+
+def _device(context: TraceContext, cells: Mapping[str, str]) -> Device | None:
+    """Return the GPU of the row; None where it names none."""
+    if "device" not in cells:
+        return None
+    for device in devices(context.trace):
+        number = "" if device.number is None else str(device.number)
+        if (str(device.process), number) == (cells.get("process"), cells["device"]):
+            return device
+    raise UsageError(f"no GPU '{cells['device']}' in process '{cells.get('process')}'")
+
+
+def _launched(context: TraceContext, device: Device, operator: str) -> dict[int, list[int]]:
+    """Return rows of the activities that an operator launched, by location; those of no operator for an empty name."""
+    ours = np.array([name == operator for name in context.names.names] + [not operator], dtype=bool)
+    found: dict[int, list[int]] = {}
+    for work, by_whom in launches(context.trace, device):
+        chosen = ours[by_whom.operator_region]  # -1, the last one, is not an operator
+        for location in device.locations:
+            found.setdefault(location, []).extend(work.row[chosen & (work.location == location)].tolist())
+    return found
+
+
+def _with_attributes(
+    context: TraceContext, location: int, rows: npt.NDArray[np.int64], cells: Mapping[str, str]
+) -> Bools:
+    """Return which of the spans of a location have the attributes that the row's cells name."""
+    fits = np.ones(len(rows), dtype=bool)
+    for cell, (table, columns) in _ATTRIBUTES.items():
+        if cell in cells and len(rows):
+            order = np.argsort(rows)
+            known = Attributes(context.trace, table, location, columns).of(rows[order])
+            values = zip(*(known.column(name).to_pylist() for name in columns), strict=True)
+            texts = ["x".join("" if value is None else str(value) for value in one) for one in values]
+            wanted = cells[cell] or "x" * (len(columns) - 1)
+            fits[order] &= np.array([text == wanted for text in texts], dtype=bool)
+    return fits

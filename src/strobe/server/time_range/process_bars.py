@@ -1,0 +1,162 @@
+"""Where the time of each process went in a stretch of time: a bar for each, and those that are alike as clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.model.kinds import GROUPS, Group
+from strobe.server.time_range.range_sums import process_sums
+from strobe.sums.clusters import cluster_profiles
+
+if TYPE_CHECKING:
+    from strobe.server.trace_context import TraceContext
+
+Floats = npt.NDArray[np.float64]
+
+BY = ("group", "region")
+# Bars that are sent; the clusters are of all processes.
+MOST_BARS = 2000
+_MOST_PARTS = 11
+_MOST_MEMBERS = 256
+_MOST_DIFFERENCES = 3
+FOLDED = "folded steps"
+
+
+class BarPart(TypedDict):
+    """What a part of the bars is: a group, a region, or folded steps, which have no group."""
+
+    name: str
+    group: str
+
+
+class Bar(TypedDict):
+    """The time of a process by part, its cluster, and how far it is from the centre of that."""
+
+    process: int
+    cluster: int
+    distance: float
+    ns: list[int]
+
+
+class Difference(TypedDict):
+    """A region with its mean time in a cluster and in all others."""
+
+    name: str
+    group: Group
+    mean_ns: int
+    others_ns: int
+
+
+class Cluster(TypedDict):
+    """Processes that are alike: see `bars`."""
+
+    size: int
+    members: list[int]
+    typical: int
+    farthest: float
+    ns: list[int]
+    differs: list[Difference]
+
+
+class Bars(TypedDict):
+    """Where the time of each process went: see `bars`."""
+
+    parts: list[BarPart]
+    processes: int
+    bars: list[Bar]
+    clusters: list[Cluster]
+
+
+def bars(context: TraceContext, start_ns: int, end_ns: int, *, by: str = "group", count: int | None = None) -> Bars:
+    """Return the exclusive time of every process in [start_ns, end_ns) by group or by region, and clusters of them.
+
+    parts: what `ns` of a bar and of a cluster is of, in order. bars: those of at most `MOST_BARS` processes, of more
+    those that are farthest from the centres of their clusters, in order of process; `processes` is the number of
+    all. clusters: see `strobe.sums.clusters`, which compares times by region whatever `by` is; `ns` is the mean of
+    the members, and `differs` names the regions in which their mean differs most from that of all others.
+    """
+    process, profiles, folded = _profiles(context, start_ns, end_ns)
+    regions = np.flatnonzero(profiles.any(axis=0)) if len(process) else np.zeros(0, dtype=np.int64)
+    profiles = profiles[:, regions]
+    parts, shown = _parts(context, regions, profiles, folded, by)
+    found = cluster_profiles(np.column_stack((profiles, folded)), count)
+    sent = np.sort(np.argsort(-found.distance, kind="stable")[:MOST_BARS])
+    return {
+        "parts": parts,
+        "processes": len(process),
+        "bars": [
+            {
+                "process": int(process[at]),
+                "cluster": int(found.cluster[at]),
+                "distance": float(found.distance[at]),
+                "ns": shown[at].astype(np.int64).tolist(),
+            }
+            for at in sent.tolist()
+        ],
+        "clusters": [
+            {
+                "size": int((found.cluster == number).sum()),
+                "members": process[found.cluster == number][:_MOST_MEMBERS].tolist(),
+                "typical": int(process[typical]),
+                "farthest": float(found.distance[found.cluster == number].max()),
+                "ns": shown[found.cluster == number].mean(axis=0).astype(np.int64).tolist(),
+                "differs": _differs(context, regions, profiles, found.cluster == number),
+            }
+            for number, typical in enumerate(found.typical.tolist())
+        ],
+    }
+
+
+def _profiles(context: TraceContext, start_ns: int, end_ns: int) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    """Return which processes did anything, their exclusive times by region, and times of folded steps by part."""
+    sums = process_sums(context, start_ns, end_ns)
+    process = np.array([at for at, each in enumerate(sums) if each.own.any() or each.folded], dtype=np.int64)
+    own = np.array([sums[at].own for at in process.tolist()]).reshape(len(process), len(context.names.names))
+    names = sorted({name for each in sums for name in each.folded})
+    folded = np.array([[float(sums[at].folded.get(name, 0)) for name in names] for at in process.tolist()])
+    return process, own, folded.reshape(len(process), len(names))
+
+
+def _parts(
+    context: TraceContext, regions: npt.NDArray[np.int64], profiles: Floats, folded: Floats, by: str
+) -> tuple[list[BarPart], Floats]:
+    """Return what bars are made of, most first, and the time of each process in each part."""
+    parts: list[BarPart]
+    groups = np.array([GROUPS.index(context.names.groups[region]) for region in regions.tolist()], dtype=np.int64)
+    if by == "group":
+        parts = [{"name": group, "group": group} for group in GROUPS]
+        number, size = groups, len(GROUPS)
+    else:
+        top = np.argsort(-profiles.sum(axis=0), kind="stable")[:_MOST_PARTS]
+        number = np.full(len(regions), len(top), dtype=np.int64)
+        number[top] = np.arange(len(top))
+        parts = [{"name": context.names.names[at], "group": context.names.groups[at]} for at in regions[top].tolist()]
+        parts.append({"name": "other regions", "group": "other"})
+        size = len(top) + 1
+    member = (number[:, None] == np.arange(size)).astype(np.float64)
+    shown = np.column_stack((profiles @ member, folded.sum(axis=1)))
+    parts.append({"name": FOLDED, "group": ""})
+    kept = np.flatnonzero(shown.any(axis=0)) if len(shown) else np.zeros(0, dtype=np.int64)
+    return [parts[at] for at in kept.tolist()], shown[:, kept]
+
+
+def _differs(
+    context: TraceContext, regions: npt.NDArray[np.int64], profiles: Floats, inside: npt.NDArray[np.bool_]
+) -> list[Difference]:
+    if inside.all() or not len(regions):
+        return []
+    mean, others = profiles[inside].mean(axis=0), profiles[~inside].mean(axis=0)
+    most = np.argsort(-np.abs(mean - others), kind="stable")[:_MOST_DIFFERENCES]
+    return [
+        {
+            "name": context.names.names[regions[at]],
+            "group": context.names.groups[regions[at]],
+            "mean_ns": int(mean[at]),
+            "others_ns": int(others[at]),
+        }
+        for at in most.tolist()
+        if mean[at] != others[at]
+    ]

@@ -1,0 +1,42 @@
+"""The spans of a stretch of time as a table to keep: what the page saves as CSV."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from strobe.server.spans.span_tables import LOCATED_COLUMNS, expected_spans, joined_spans, located_spans, some_of
+
+if TYPE_CHECKING:
+    from strobe.server.trace_context import TraceContext
+
+MOST_ROWS = 50_000
+_LEFT_OUT = ("region", "complete", "row", "self_ns")
+COLUMNS = tuple(column for column in LOCATED_COLUMNS if column.name not in _LEFT_OUT)
+# Spans that are read: fuller locations are left out, and the metadata names them.
+_MOST_READ = 2_000_000
+
+
+def visible_spans(context: TraceContext, locations: list[int], start_ns: int, end_ns: int) -> pa.Table:
+    """Return the spans of some locations that overlap [start_ns, end_ns), by location and start.
+
+    At most the `MOST_ROWS` longest. Metadata: `count`, of all; `skipped`, how many of the locations are too full to
+    read while one waits.
+    """
+    parts, count, skipped, read = list[pa.Table](), 0, 0, 0.0
+    for location in locations:
+        read += expected_spans(context, location, start_ns, end_ns)
+        if read > _MOST_READ:
+            skipped += 1
+            continue
+        spans = context.trace.span_arrays(location, start_ns, end_ns)
+        count += len(spans["row"])
+        longest = np.sort(np.argsort(-spans["duration_ns"], kind="stable")[:MOST_ROWS])
+        parts.append(located_spans(context, location, some_of(spans, longest)))
+    found = joined_spans(parts).select([column.name for column in COLUMNS])
+    if len(found) > MOST_ROWS:
+        longest = np.argsort(-found["duration_ns"].to_numpy(), kind="stable")[:MOST_ROWS]
+        found = found.take(pa.array(np.sort(longest)))
+    return found.replace_schema_metadata({"count": str(count), "skipped": str(skipped)})

@@ -1,0 +1,299 @@
+"""What the service knows about its trace for as long as it runs: names, bounds, and the recent windows of spans."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strobe.gpu.memory import allocator_curves, steps_of
+from strobe.present.summary import SOON_SPANS, summarise_part
+from strobe.server.pictures.cell_tiles import RegionNames
+from strobe.server.run.series import Series
+from strobe.server.run.step_list import StepList
+from strobe.steps.activities import PROFILER_STEP
+from strobe.steps.iteration_stack.stack import Stack, build_stack
+from strobe.steps.loops.structure import FlowDict, graph_dict, opened_graph
+from strobe.steps.requested import Asked
+from strobe.steps.steps import choose_steps, find_steps
+from strobe.sums.path_statistics import merged_paths, one_for_each_name
+from strobe.trace.beginning import beginning_of
+
+if TYPE_CHECKING:
+    from strobe.api.trace import Trace
+    from strobe.trace.metrics import Readings
+    from strobe.trace.spans import SpanArrays
+
+# Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
+_KEPT_SPANS = 4_000_000
+# Loop levels whose iterations somebody looked at instead of the steps.
+_KEPT_LEVELS = 8
+
+
+class OpenedFlow(FlowDict):
+    """The flow graph of outermost operators and of what opened ones call. `holds`: names that can be opened."""
+
+    holds: list[str]
+
+
+class Chosen:
+    """The steps that the page shows, and their iteration stack: of a trace, or of `part` of the `whole`."""
+
+    def __init__(self, whole: Trace, trace: Trace, part: str, asked: Asked) -> None:
+        self._whole, self._trace, self._part, self._asked = whole, trace, part, asked
+        self.steps = StepList(find_steps(trace, asked), part)
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The steps by position."""
+        return build_stack(self._trace, asked=self._asked)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The run, whose questions are answered with these steps."""
+        if not self._asked:
+            return self._trace
+        trace = self._trace.without_results()
+        choose_steps(trace, self._asked)
+        return trace
+
+    @cached_property
+    def summary_json(self) -> str:
+        """The summary of the run with these steps, as JSON text."""
+        return summarise_part(self._whole, self.trace, self._part).to_json()
+
+
+def _in_order(parts: Sequence[Readings]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    time_ns, values = (np.concatenate([getattr(each, name) for each in parts]) for name in ("time_ns", "values"))
+    order = np.argsort(time_ns, kind="stable")
+    return time_ns[order], values[order]
+
+
+class TraceContext:
+    """One trace, with what every answer needs, read once. Threads of the service share it."""
+
+    def __init__(self, trace: Trace, path: Path, name: str = "", siblings: Sequence[str] = ()) -> None:
+        self.trace, self.path = trace, path
+        self.name, self.siblings = name, list(siblings)  # as addresses name this trace, and all that are shown
+        self._kept: OrderedDict[int, SpanArrays] = OrderedDict()
+        self._chosen: OrderedDict[str, Chosen] = OrderedDict()
+        self.tiles_found: set[bool] = set()  # by `of_rows`: see has_tiles
+        self._lock = threading.Lock()
+
+    @cached_property
+    def version(self) -> str:
+        """A text that changes when a file of the trace does: the base of every ETag."""
+        digest = hashlib.sha256(b"strobe-view-1")
+        for file in sorted(self.path.iterdir()) if self.path.is_dir() else [self.path]:
+            stat = os.stat(file)
+            digest.update(f"{file.name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+        return digest.hexdigest()[:16]
+
+    @cached_property
+    def regions(self) -> pa.Table:
+        """The regions of the trace, row i being region i."""
+        return self.trace.regions.to_arrow().sort_by("region")
+
+    @cached_property
+    def names(self) -> RegionNames:
+        """Names and groups by region id, as plain lists: what palettes are made from."""
+        return RegionNames(self.regions.column("name").to_pylist(), self.regions.column("group").to_pylist())
+
+    @cached_property
+    def lower_names(self) -> list[str]:
+        """Names in lower case, for search."""
+        return [name.lower() for name in self.names.names]
+
+    @cached_property
+    def name_dictionaries(self) -> tuple[pa.Array, pa.Array]:
+        """Names and groups as Arrow arrays: the dictionaries of columns with a span's name."""
+        return pa.array(self.names.names, pa.string()), pa.array(self.names.groups, pa.string())
+
+    @cached_property
+    def locations(self) -> pa.Table:
+        """The locations of the trace, row i being location i."""
+        return self.trace.locations.to_arrow().sort_by("location")
+
+    def has_tiles(self, *, of_rows: bool) -> bool:
+        """Return whether all tiles are there: else a picture builds some, which takes as long as reading the run.
+
+        `of_rows`: also those of rows that stand for many ranks.
+        """
+        if of_rows not in self.tiles_found and self.trace.pyramid.has_tiles(of_rows=of_rows):
+            self.tiles_found.add(of_rows)
+        return of_rows in self.tiles_found
+
+    @cached_property
+    def span_counts(self) -> list[int]:
+        """Spans in each location."""
+        return [int(n or 0) for n in self.locations.column("span_count").to_pylist()]
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """Start and end of everything recorded, ns since the trace's zero."""
+        processes = self.trace.processes.to_arrow()
+        ends = [n for c in (processes["ended_ns"], self.locations["last_ns"]) for n in c.to_pylist() if n is not None]
+        starts = [
+            n for c in (processes["started_ns"], self.locations["first_ns"]) for n in c.to_pylist() if n is not None
+        ]
+        return max(0, min(starts, default=0)), max(1, max(ends, default=1))
+
+    def whole_location(self, location: int) -> SpanArrays:
+        """All spans of a location, kept for the next question while there is room."""
+        with self._lock:
+            if location in self._kept:
+                self._kept.move_to_end(location)
+                return self._kept[location]
+        arrays: SpanArrays = self.trace.span_arrays(location)
+        with self._lock:
+            self._kept[location] = arrays
+            while sum(len(a["start_ns"]) for a in self._kept.values()) > _KEPT_SPANS and len(self._kept) > 1:
+                self._kept.popitem(last=False)
+        return arrays
+
+    @cached_property
+    def call_path_arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Parent (-1 at the root) and last region of every call path."""
+        table = self.trace.call_paths.to_arrow().sort_by("call_path")
+        parents = pc.fill_null(table["parent"].cast(pa.int64()), -1).to_numpy()
+        return parents, table["region"].cast(pa.int64()).to_numpy()
+
+    @cached_property
+    def alike_regions(self) -> npt.NDArray[np.int64]:
+        """Which region stands for each in a tree of calls: MPI functions and steps of PyTorch's profiler are merged."""
+        stands, names = one_for_each_name(self.trace).copy(), self.names.names
+        steps = [at for at, name in enumerate(names) if name.startswith(PROFILER_STEP)]
+        stands[steps] = steps[:1] * len(steps)
+        return stands
+
+    @cached_property
+    def alike_paths(self) -> npt.NDArray[np.int64]:
+        """Which call path stands for each where regions do."""
+        return merged_paths(*self.call_path_arrays, self.alike_regions)
+
+    @cached_property
+    def weight_unit(self) -> str:
+        """What call paths of a profile without any time are weighed in, "" where it is a time.
+
+        Something stands in for the time there, a unit as a nanosecond: what has the same sum.
+        """
+        quality = self.trace.quality.to_arrow().to_pylist()
+        if not any(row["what"] == "weights_are_no_time" and row["value"] for row in quality):
+            return ""
+        own = sum(int(folded.own_ns.sum()) for folded in self.trace.folded.values())
+        metrics = self.trace.side_table("path_metrics").to_arrow().group_by(["metric", "unit"])
+        sums = metrics.aggregate([("self_value", "sum")]).to_pylist()
+        same = [(row["metric"], row["unit"]) for row in sums if round(row["self_value_sum"]) == own]
+        metric, unit = same[0] if same else ("", "")
+        return str(metric if unit == "count" else unit)
+
+    @cached_property
+    def call_path_levels(self) -> list[npt.NDArray[np.int64]]:
+        """The call paths by their depth, the deepest first: in this order sums climb to the roots."""
+        parents, _ = self.call_path_arrays
+        depth, above = np.zeros(len(parents), dtype=np.int64), parents.copy()
+        climbing = np.flatnonzero(above >= 0)
+        while len(climbing):
+            depth[climbing] += 1
+            above[climbing] = parents[above[climbing]]
+            climbing = climbing[above[climbing] >= 0]
+        order = np.argsort(depth, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)[::-1]
+
+    @cached_property
+    def series(self) -> list[Series]:
+        """Everything that was measured over time."""
+        parts: dict[tuple[str, str, int, int | None], list[Readings]] = {}
+        for each in self.trace.readings():
+            parts.setdefault((each.metric, each.unit, each.process, each.location), []).append(each)
+        return [Series(*key, *_in_order(readings)) for key, readings in parts.items()] + self._allocated()
+
+    def _allocated(self) -> list[Series]:
+        """Memory in use over time by process and allocator, from profiles and CUPTI."""
+        ends = self.trace.processes.column("ended_ns")
+        found = []
+        for curve in allocator_curves(self.trace):
+            gpu = "" if curve.device is None else f"GPU {curve.device}: "
+            who = "PyTorch" if curve.memory in ("GPU", "host") else curve.memory
+            end_ns = ends[curve.process]
+            time_ns, allocated = steps_of(curve, end_ns if isinstance(end_ns, int) else 0)
+            values = allocated.astype(np.float64)
+            found.append(Series(f"{gpu}allocated ({who})", "bytes", curve.process, None, time_ns, values))
+        return found
+
+    @cached_property
+    def _beginning(self) -> tuple[Trace, str]:
+        return beginning_of(self.trace, SOON_SPANS)
+
+    @property
+    def read(self) -> Trace:
+        """What is read where a question would read all spans: the run, or the beginning of a long one.
+
+        Its processes, locations, regions and call paths have the numbers that they have in the run.
+        """
+        return self._beginning[0]
+
+    @property
+    def read_part(self) -> str:
+        """Which part of the run `read` is, in words; "" for all."""
+        return self._beginning[1]
+
+    @cached_property
+    def _found(self) -> Chosen:
+        return Chosen(self.trace, *self._beginning, Asked())
+
+    @property
+    def steps(self) -> StepList:
+        """The steps that were found."""
+        return self._found.steps
+
+    def chosen(self, level: str = "") -> Chosen:
+        """The steps that were found, or the iterations of another loop level, by its name (see strobe structure)."""
+        if not level:
+            return self._found
+        with self._lock:
+            if level in self._chosen:
+                self._chosen.move_to_end(level)
+                return self._chosen[level]
+        chosen = Chosen(self.trace, *self._beginning, Asked(level=level))
+        with self._lock:
+            self._chosen[level] = chosen
+            while len(self._chosen) > _KEPT_LEVELS:
+                self._chosen.popitem(last=False)
+        return chosen
+
+    @cached_property
+    def structure_json(self) -> str:
+        """Loops and flow graph as JSON text."""
+        return self.read.structure().to_json()
+
+    def flow(self, opened: frozenset[str]) -> OpenedFlow:
+        """Return the flow graph of the outermost operators, and what `opened` ones called; `holds`: what can be opened.
+
+        It is made from what is in detail.
+        """
+        graph, holds = opened_graph(self.read, self.read.structure(), opened)
+        return {**graph_dict(graph), "holds": sorted(holds)}
+
+    @cached_property
+    def summary_json(self) -> str:
+        """The summary as JSON text: the one that the end of the run wrote, where the trace has not changed since."""
+        written = self.path / "summary.json"
+        newest = max((file.stat().st_mtime_ns for file in self.path.glob("*.blocks")), default=0)
+        if written.is_file() and written.stat().st_mtime_ns >= newest:
+            return written.read_text(encoding="utf-8")
+        return summarise_part(self.trace, *self._beginning).to_json()
+
+    def warm(self) -> None:
+        """Read what the first picture needs, so that the page that opens next does not wait for it."""
+        _ = (self.version, self.bounds, self.names, self.name_dictionaries, self.locations)

@@ -1,0 +1,1 @@
+"""Every step as a row, every position of the usual path as a column."""

@@ -1,0 +1,1 @@
+"""Which loop level is the step."""

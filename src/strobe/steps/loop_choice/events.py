@@ -1,0 +1,131 @@
+"""Events: the sequences in which loops are searched, and what each event is called in them (its signature)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strobe.steps.loop_choice.levels import Level, find_levels
+from strobe.steps.thread_spans import Bools, Ints, Stream
+
+# The sequences of a stream, in the order in which they are believed.
+CALLS, OPERATORS, KERNELS, MPI = "calls", "operators", "kernels", "mpi"
+KINDS = (CALLS, OPERATORS, KERNELS, MPI)
+_KIND_OF_PARADIGM = {"torch": OPERATORS, "cuda": KERNELS, "hip": KERNELS, "mpi": MPI}
+
+# How far up a function is looked for among its own callers.
+_RECURSION_DEPTH = 32
+# Longer sequences are judged by this many events from their middle; the marks are then found in all of it.
+WINDOW_EVENTS = 1 << 21
+
+
+@dataclass(frozen=True)
+class Events:
+    """One sequence of events. `rows` are its spans in the stream, `ids` their signatures, numbered from 0.
+
+    `starts_ns` is when each began; `times_ns` the same without silence (see `without_silence`).
+    """
+
+    kind: str
+    rows: Ints
+    ids: Ints
+    starts_ns: Ints
+    times_ns: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, low: int, high: int) -> Events:
+        """Return the events from index `low` up to `high`."""
+        at = slice(low, high)
+        return Events(self.kind, self.rows[at], self.ids[at], self.starts_ns[at], self.times_ns[at])
+
+    def levels(self, *, min_count: int = 3, most: int = 64) -> list[Level]:
+        """Loop levels of the sequence, or of the middle of a long one; their positions are indices of events here."""
+        first = max(0, (len(self) - WINDOW_EVENTS) // 2)
+        window = slice(first, first + WINDOW_EVENTS)
+        found = find_levels(self.ids[window], self.times_ns[window], min_count=min_count, max_levels=most)
+        return [replace(level, positions=level.positions + first) for level in found] if first else found
+
+    def occurrences(self, level: Level) -> Ints:
+        """Indices of all events that a level's marker matches; its positions cover no more than a window."""
+        at: Bools = self.ids == level.marker
+        if level.marker_source is not None:
+            at[1:] &= self.ids[:-1] == level.marker_source
+            at[:1] = False
+        return np.flatnonzero(at)
+
+
+def events_of(stream: Stream) -> dict[str, Events]:
+    """Return the sequences of a stream that hold any events.
+
+    operators: what PyTorch reports, by name. kernels: what runs on a GPU, by name, in the order of the stream. mpi:
+    calls of MPI, by call path (their peers are regions). calls: everything but operators and kernels; functions are
+    called by name and caller, so that a function used at two places is two events; all else by call path.
+    """
+    kinds = [_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms]
+    of_path = np.array([KINDS.index(kind) for kind in kinds], dtype=np.int64)[stream.path_region]
+    of_row = of_path[stream.call_path]
+    found = {
+        OPERATORS: _events(stream, OPERATORS, of_row == KINDS.index(OPERATORS), stream.path_region),
+        KERNELS: _events(stream, KERNELS, of_row == KINDS.index(KERNELS), stream.path_region),
+    }
+    calls = (of_path == KINDS.index(CALLS)) | (of_path == KINDS.index(MPI))
+    unlike_itself = calls & ~_recursive(stream)
+    by_call = _call_signatures(stream)
+    mpi = of_row == KINDS.index(MPI)
+    if (of_row == KINDS.index(CALLS)).any():
+        found[CALLS] = _events(stream, CALLS, unlike_itself[stream.call_path], by_call)
+    if mpi.any():
+        found[MPI] = _events(stream, MPI, mpi, by_call)
+    return {kind: found[kind] for kind in KINDS if kind in found and len(found[kind])}
+
+
+def without_peers(stream: Stream, events: Events) -> Events | None:
+    """Return calls of MPI under the names that they have whoever the peer is; None where that is all the same.
+
+    A master that answers whoever has asked does the same for all; what comes in from a neighbour is something else
+    than what goes out to another, though both may be one call. Which one it is, the loops of the program show.
+    """
+    if events.kind != MPI or stream.call_of is None:
+        return None
+    path = stream.call_path[events.rows]
+    width = len(stream.path_region)
+    ids = (stream.path_parent[path] + 1) * width + stream.call_of[stream.path_region[path]]
+    if len(np.unique(ids)) == len(np.unique(events.ids)):
+        return None
+    return replace(events, ids=np.unique(ids, return_inverse=True)[1].astype(np.int64))
+
+
+def _events(stream: Stream, kind: str, chosen: Bools, signature_of_path: Ints) -> Events:
+    rows = np.flatnonzero(chosen)
+    starts = stream.start_ns[rows]
+    return Events(kind, rows, signature_of_path[stream.call_path[rows]], starts, without_silence(starts))
+
+
+def _call_signatures(stream: Stream) -> Ints:
+    """By call path: functions by name and caller, everything else by the path itself."""
+    above = stream.path_parent
+    caller = np.where(above >= 0, stream.path_region[above], -1)
+    function = np.isin(np.array(stream.paradigms, dtype=object), ("python", "user"))[stream.path_region]
+    signatures = np.where(function, (stream.path_region << 32) | (caller + 1), -1 - np.arange(len(above)))
+    return np.unique(signatures, return_inverse=True)[1].astype(np.int64)
+
+
+def _recursive(stream: Stream) -> Bools:
+    """Which call paths end in a region that also lies above: a recursion repeats itself, but it is no loop."""
+    found = np.zeros(len(stream.path_region), dtype=bool)
+    above = stream.path_parent
+    for _ in range(_RECURSION_DEPTH):
+        if not (above >= 0).any():
+            break
+        found |= (above >= 0) & (stream.path_region[above] == stream.path_region)
+        above = np.where(above >= 0, stream.path_parent[above], -1)
+    return found
+
+
+def without_silence(times_ns: Ints) -> Ints:
+    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events, and are no loop's."""
+    pauses = np.diff(times_ns, prepend=times_ns[:1])
+    return np.cumsum(np.minimum(pauses, pauses.sum() // 100))

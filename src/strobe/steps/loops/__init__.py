@@ -1,0 +1,1 @@
+"""The loops of a process as a tree, and its event flow graph."""

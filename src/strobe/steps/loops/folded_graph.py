@@ -1,0 +1,141 @@
+"""The flow graph as people look at it: chains of events folded to one node, in order of first occurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strobe.steps.loops.flow_graph import FlowGraph
+from strobe.steps.loops.loops import Loop, chains_of, loops_of
+from strobe.steps.thread_spans import Ints
+
+# More nodes are not looked at: the rest, which takes the least time, is drawn as one.
+MOST_NODES = 60
+OTHER = "<other>"
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """Events that only follow each other.
+
+    name: of the first, and how many more there are. members: names of all of them. group: what they are coloured as:
+    that of the event that takes most time. count: executions of the chain. time_ns: from each of its events to the next
+    one. level: index of the innermost loop of the tree around it, -1 outside of all.
+    """
+
+    name: str
+    group: str
+    count: int
+    time_ns: int
+    level: int
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GraphEdge:
+    """What follows what; `back` leads to something that had begun before, as the end of a loop does."""
+
+    source: int
+    target: int
+    count: int
+    time_ns: int
+    back: bool
+
+
+@dataclass(frozen=True)
+class GraphLoop:
+    """A loop of the graph (Wei et al. 2007): header (node), index of the loop around it or -1, number of its nodes.
+
+    irreducible: it is also entered elsewhere than at its header. count: visits of the header.
+    """
+
+    header: int
+    parent: int
+    members: int
+    irreducible: bool
+    count: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A flow graph, folded. overflow: events or transitions are missing in it, because there were too many kinds."""
+
+    nodes: tuple[GraphNode, ...] = ()
+    edges: tuple[GraphEdge, ...] = ()
+    loops: tuple[GraphLoop, ...] = ()
+    overflow: bool = False
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the nodes of a flow graph are called, by number of the node: name, group, and level of the loop tree."""
+
+    names: Sequence[str]
+    groups: Sequence[str]
+    levels: Sequence[int]
+
+
+def fold(flow: FlowGraph, labels: Labels) -> Graph:
+    """Fold the chains of a flow graph, and what takes least time into one node where there are more than MOST_NODES."""
+    chains = chains_of(flow)
+    first_ns = [int(flow.nodes.first_ns[nodes[0]]) for nodes in chains.nodes]
+    # Time of a chain: from its first event to what follows its last.
+    time_ns = np.zeros(len(flow.nodes), dtype=np.int64)
+    np.add.at(time_ns, flow.edges.source, flow.edges.sum_ns)
+    took = np.array([int(time_ns[nodes].sum()) for nodes in chains.nodes], dtype=np.int64)
+    place = _places(first_ns, took)
+    nodes: list[GraphNode | None] = [None] * (int(place.max()) + 1 if len(place) else 0)
+    for chain, members in enumerate(chains.nodes):
+        made = _node(members, flow, labels, int(took[chain]))
+        known = nodes[place[chain]]
+        nodes[place[chain]] = made if known is None else _together(known, made)
+    edges = _edges(place[chains.source], place[chains.target], chains.count, chains.sum_ns)
+    of_node = (
+        np.append(np.where(chains.chain_of >= 0, place[chains.chain_of], -1), -1) if len(place) else np.array([-1])
+    )
+    loops = tuple(_loop(loop, of_node) for loop in loops_of(flow))
+    overflow = bool(flow.lost_transitions) or (len(flow.nodes) > 0 and int(flow.nodes.count[0]) > 0)
+    return Graph(tuple(node for node in nodes if node is not None), edges, loops, overflow)
+
+
+def _places(first_ns: Sequence[int], took: Ints) -> Ints:
+    """The drawn node of every chain: in order of first occurrence; what takes least time shares the last one."""
+    order = np.argsort(np.array(first_ns, dtype=np.int64), kind="stable")
+    kept = np.ones(len(order), dtype=bool)
+    if len(order) > MOST_NODES:
+        kept[np.argsort(took, kind="stable")[: len(order) - MOST_NODES + 1]] = False
+    place = np.full(len(order), int(kept.sum()), dtype=np.int64)
+    place[order[kept[order]]] = np.arange(int(kept.sum()))
+    return place
+
+
+def _node(members: Ints, flow: FlowGraph, labels: Labels, took: int) -> GraphNode:
+    names = [labels.names[node] for node in members]
+    heaviest = int(members[np.argmax(flow.nodes.sum_ns[members])])
+    levels = [labels.levels[node] for node in members]
+    count = int(flow.nodes.count[members[0]])
+    name = names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
+    return GraphNode(name, labels.groups[heaviest], count, took, max(set(levels), key=levels.count), tuple(names))
+
+
+def _together(one: GraphNode, other: GraphNode) -> GraphNode:
+    """Two chains that are drawn as one node."""
+    count, took = one.count + other.count, one.time_ns + other.time_ns
+    return replace(
+        one, name=OTHER, group="other", count=count, time_ns=took, level=-1, members=one.members + other.members
+    )
+
+
+def _edges(source: Ints, target: Ints, count: Ints, sum_ns: Ints) -> tuple[GraphEdge, ...]:
+    pairs, number = np.unique(np.stack([source, target]), axis=1, return_inverse=True)
+    counts, times = np.zeros(pairs.shape[1], dtype=np.int64), np.zeros(pairs.shape[1], dtype=np.int64)
+    np.add.at(counts, number.ravel(), count)
+    np.add.at(times, number.ravel(), sum_ns)
+    rows = zip(*pairs.tolist(), counts.tolist(), times.tolist(), strict=True) if pairs.size else ()
+    return tuple(GraphEdge(a, b, how_often, took, b <= a) for a, b, how_often, took in rows)
+
+
+def _loop(loop: Loop, of_node: Ints) -> GraphLoop:
+    return GraphLoop(int(of_node[loop.header]), loop.parent, len(loop.nodes), loop.irreducible, loop.iterations)

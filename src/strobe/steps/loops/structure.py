@@ -1,0 +1,359 @@
+"""Structure: the loops of one process as a tree, which of them is the step and why, and the folded flow graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
+
+from strobe.errors import UsageError
+from strobe.model.kinds import Group
+from strobe.steps.folded_time import FoldedTime, folded_time
+from strobe.steps.loop_choice.events import KINDS, OPERATORS, events_of
+from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
+from strobe.steps.loops.folded_graph import Graph, GraphEdge, GraphLoop, GraphNode
+from strobe.steps.loops.graph_and_expression import draw, draw_opened, draw_recorded
+from strobe.steps.loops.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
+from strobe.steps.offline_search import steps_of
+from strobe.steps.process_steps import ProcessSteps
+from strobe.steps.requested import Asked, asked_loops, levels_to_ask_for, not_there
+from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import Ints, Stream, main_location, read_streams
+from strobe.trace.trace import Trace
+
+STREAMS = ("auto", *KINDS)
+# Names of the events of one node that are handed on.
+_MOST_MEMBERS = 200
+
+
+class LevelDict(TypedDict):
+    """A level: see `TreeLevel`. `id`: its number. `parent`: -1 without one. `trips`: (smallest, median, largest)."""
+
+    id: int
+    name: str
+    marker: str
+    count: int
+    parent: int
+    trips: list[float]
+    spine: float
+    coverage: float
+    cvn: float
+    score: float
+    is_step: bool
+    time_ns: int
+    share: float
+    first_ns: int
+    last_ns: int
+
+
+class FlowNodeDict(TypedDict):
+    """A node of the folded flow graph: see `GraphNode`. `id`: its number."""
+
+    id: int
+    name: str
+    group: Group
+    count: int
+    time_ns: int
+    level: int
+    members: list[str]
+
+
+class FlowEdgeDict(TypedDict):
+    """An edge of the folded flow graph: see `GraphEdge`."""
+
+    source: int
+    target: int
+    count: int
+    time_ns: int
+    back: bool
+
+
+class FlowLoopDict(TypedDict):
+    """A loop of the folded flow graph: see `GraphLoop`."""
+
+    header: int
+    parent: int
+    members: int
+    irreducible: bool
+    count: int
+
+
+class FlowDict(TypedDict):
+    """The folded flow graph. `overflow`: events are missing in it."""
+
+    nodes: list[FlowNodeDict]
+    edges: list[FlowEdgeDict]
+    overflow: bool
+
+
+class StructureDict(TypedDict):
+    """A Structure as plain values."""
+
+    process: int
+    stream: str
+    confidence: str
+    reason: str
+    streams: list[str]
+    levels: list[LevelDict]
+    graph: FlowDict
+    loops: list[FlowLoopDict]
+    expression: str
+    kept_steps: int | None
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The loops of one process.
+
+    stream: the sequence of events that decided: `calls`, `operators`, `kernels`, `mpi`. confidence: `high`, `medium`,
+    `low`,
+    `none` (no loop), and the reason in one sentence. streams: kinds of the sequences in which the step is the same.
+    levels: the nest of loops, parents before children; one of them for each phase of the run is the step. graph: the
+    flow graph of that sequence, folded. expression: the order of its events, `SEQ A LOOP(100x) SEQ[B C]`, cut where it
+    is long. Without a main loop, levels are loops none of which is the step: the layers of a single forward pass.
+    kept_steps: where steps were folded, how many are in detail: what is inside of steps is known of these, and the
+    counts of inner loops are theirs.
+    """
+
+    process: int
+    stream: str
+    confidence: str
+    reason: str
+    streams: tuple[str, ...]
+    levels: tuple[TreeLevel, ...]
+    graph: Graph = field(default=Graph())
+    expression: str = ""
+    kept_steps: int | None = None
+
+    @property
+    def step(self) -> TreeLevel | None:
+        """The level that is the step, of several phases the longest; None without a loop."""
+        return max((level for level in self.levels if level.is_step), key=lambda level: level.time_ns, default=None)
+
+    def to_json(self) -> str:
+        """Return `to_dict()` as JSON text."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+    def to_dict(self) -> StructureDict:
+        """Return everything as plain values, as the page draws it; times in nanoseconds since the trace's zero."""
+        return {
+            "process": self.process,
+            "stream": self.stream,
+            "confidence": self.confidence,
+            "reason": self.reason,
+            "streams": list(self.streams),
+            "levels": [_level_dict(number, level) for number, level in enumerate(self.levels)],
+            "graph": graph_dict(self.graph),
+            "loops": [_loop_dict(loop) for loop in self.graph.loops],
+            "expression": self.expression,
+            "kept_steps": self.kept_steps,
+        }
+
+
+def graph_dict(graph: Graph) -> FlowDict:
+    """Return a graph as plain values, see `Structure.to_dict`."""
+    return {
+        "nodes": [_node_dict(number, node) for number, node in enumerate(graph.nodes)],
+        "edges": [_edge_dict(edge) for edge in graph.edges],
+        "overflow": graph.overflow,
+    }
+
+
+def opened_graph(trace: Trace, structure: Structure, opened: Collection[str]) -> tuple[Graph, frozenset[str]]:
+    """Return the flow graph of the outermost operators of a process, and of what is inside of the `opened` ones.
+
+    Also the names of the operators that hold others. It is empty where no operators were recorded.
+    """
+    stream = dict(read_streams(trace)).get(structure.process)
+    if stream is None:
+        return Graph(), frozenset()
+    return draw_opened(stream, structure.levels, opened, folded_time(trace, structure.process))
+
+
+def _node_dict(number: int, node: GraphNode) -> FlowNodeDict:
+    members = [*node.members[:_MOST_MEMBERS], *(["..."] if len(node.members) > _MOST_MEMBERS else [])]
+    return {
+        "id": number,
+        "name": node.name,
+        "group": node.group,
+        "count": node.count,
+        "time_ns": node.time_ns,
+        "level": node.level,
+        "members": members,
+    }
+
+
+def _edge_dict(edge: GraphEdge) -> FlowEdgeDict:
+    return {
+        "source": edge.source,
+        "target": edge.target,
+        "count": edge.count,
+        "time_ns": edge.time_ns,
+        "back": edge.back,
+    }
+
+
+def _loop_dict(loop: GraphLoop) -> FlowLoopDict:
+    return {
+        "header": loop.header,
+        "parent": loop.parent,
+        "members": loop.members,
+        "irreducible": loop.irreducible,
+        "count": loop.count,
+    }
+
+
+def _level_dict(number: int, level: TreeLevel) -> LevelDict:
+    trips = level.trips or (level.count, level.count, level.count)
+    return {
+        "id": number,
+        "name": level.name,
+        "marker": level.marker,
+        "count": level.count,
+        "parent": level.parent,
+        "trips": list(trips),
+        "spine": level.spine,
+        "coverage": level.coverage,
+        "cvn": level.cvn,
+        "score": level.score,
+        "is_step": level.is_step,
+        "time_ns": level.time_ns,
+        "share": level.share,
+        "first_ns": level.first_ns,
+        "last_ns": level.last_ns,
+    }
+
+
+def find_structure(
+    trace: Trace, process: int | None = None, stream: str = "auto", asked: Asked | None = None
+) -> Structure:
+    """Return the loops of a process (by default the first that has steps), found in all of its sequences or in one.
+
+    `asked`: what a step is; by default what was chosen for the trace, or what is found. Raises UsageError for a
+    process, a sequence, or a step that was not recorded.
+    """
+    if stream not in STREAMS:
+        raise UsageError(f"no sequence of events '{stream}'", do=f"Sequences: {', '.join(STREAMS)}")
+    asked = asked or trace.once("asked", Asked)
+    return trace.once(("structure", process, stream, asked), lambda: _find(trace, process, stream, asked))
+
+
+def structure_asked(
+    trace: Trace,
+    process: int | None = None,
+    stream: str = "auto",
+    *,
+    step_level: str | None = None,
+    step_at: str | None = None,
+) -> Structure:
+    """Return the loops of a process, with the step that the user asks for."""
+    return find_structure(trace, process, stream, Asked(step_level, step_at))
+
+
+def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Structure:
+    streams = dict(read_streams(trace))
+    if process is None:
+        process = _first_with_steps(trace, streams)
+    if process not in streams:
+        recorded = ", ".join(map(str, streams)) or "none"
+        raise UsageError(f"process {process} recorded no spans", do=f"Processes with spans: {recorded}")
+    run_ns = trace.info.duration_ns
+    official = next((each for each in find_steps(trace, asked).processes if each.process == process), None)
+    if asked:
+        found = structure_of(streams[process], process, stream, run_ns, asked, folded_time(trace, process))
+        # The reason covers folded iterations, too: it is that of the steps.
+        if official is None:
+            return found
+        return replace(found, reason=official.reason, kept_steps=_kept(official))
+    if official is None or official.recorded is None or stream != "auto":
+        return structure_of(streams[process], process, stream, run_ns)
+    return _of_records(trace, streams[process], official, run_ns)
+
+
+def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) -> Structure:
+    """The loops of a process that recorded its steps: what is inside of them is known of those kept in detail."""
+    sequences = events_of(stream)
+    events = sequences.get(OPERATORS) or next(iter(sequences.values()))
+    tree: list[TreeLevel] = []
+    for number, loop in enumerate(steps.loops):
+        of_loop = steps.loop == number
+        times = steps.start_ns[of_loop], (steps.start_ns + steps.duration_ns)[of_loop]
+        add_recorded(tree, stream, events, loop.name, times, steps.kept[of_loop], run_ns)
+    location = main_location(trace, steps.process)
+    drawn = draw_recorded(trace, location, stream, tree) if location is not None else None
+    graph, expression = drawn or draw(stream, events, tree)
+    reason = f"{steps.reason}; what is inside of a step is that of the {int(steps.kept.sum())} kept in detail"
+    return Structure(
+        steps.process,
+        events.kind,
+        steps.confidence,
+        reason,
+        (events.kind,),
+        tuple(tree),
+        graph,
+        expression,
+        _kept(steps),
+    )
+
+
+def _kept(steps: ProcessSteps) -> int | None:
+    kept = int(steps.kept.sum())
+    return kept if kept < len(steps) else None
+
+
+def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
+    having = find_steps(trace).processes
+    return having[0].process if having else next(iter(streams), 0)
+
+
+def structure_of(
+    stream: Stream,
+    process: int = 0,
+    kind: str = "auto",
+    run_ns: int | None = None,
+    asked: Asked | None = None,
+    folded: FoldedTime | None = None,
+) -> Structure:
+    """Return the loops of one thread; `run_ns` is how long the run took, by default the time of the thread."""
+    sequences = events_of(stream)
+    if kind != "auto" and kind not in sequences:
+        recorded = ", ".join(sequences) or "none"
+        raise UsageError(f"process {process} recorded no {kind}", do=f"Sequences: {recorded}")
+    loops = find_loops(stream, only=None if kind == "auto" else kind)
+    if asked:
+        found, loops = loops, asked_loops(stream, loops, asked)
+        if not loops:
+            raise not_there(asked, stream.names, levels_to_ask_for(stream, found))
+    if run_ns is None:
+        run_ns = int(stream.end_ns.max() - stream.start_ns[0]) if len(stream) else 0
+    main = max(
+        loops, key=lambda loop: int(stream.start_ns[loop.rows[-1]] - stream.start_ns[loop.rows[0]]), default=None
+    )
+    decided = _deciding(kind, loops, sequences)
+    if loops or decided not in sequences:
+        steps = steps_of(stream, asked=asked, folded=folded) if kind == "auto" else None
+        levels = tuple(loop_tree(stream, loops, run_ns, _times(steps) if steps else None))
+    else:
+        levels = tuple(loops_without_step(stream, sequences[decided], run_ns))
+    graph, expression = draw(stream, sequences[decided], levels) if decided in sequences else (Graph(), "")
+    if main is None:
+        return Structure(process, decided, "none", NO_LOOP, (), levels, graph, expression)
+    return Structure(process, decided, main.confidence, main.reason, main.streams, levels, graph, expression)
+
+
+def _times(steps: ProcessSteps) -> list[tuple[Ints, Ints]]:
+    """When the steps of each loop began and ended."""
+    ends_ns = steps.start_ns + steps.duration_ns
+    numbers = range(len(steps.loops))
+    return [(steps.start_ns[steps.loop == number], ends_ns[steps.loop == number]) for number in numbers]
+
+
+NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"
+
+
+def _deciding(kind: str, loops: Sequence[MainLoop], sequences: Mapping[str, object]) -> str:
+    if kind != "auto":
+        return kind
+    decided = next((loop.events.kind for loop in loops if loop.events is not None), None)
+    return decided or next(iter(sequences), KINDS[0])

@@ -1,0 +1,125 @@
+"""The steps of a process as data: when each ran, of which loop and class it is, and what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.steps.outliers import Drift
+from strobe.steps.thread_spans import Bools, Ints
+from strobe.tables.columns import Columns
+from strobe.trace.folded import ALL
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A main loop of a process; its steps follow each other. The loops of a process are in order of time.
+
+    kind: what marks its steps, see MainLoop; name: the region that does. accepted_step: number (in the process) of the
+    first step after the loop was found while the program ran, None where it was found afterwards only.
+    """
+
+    kind: str
+    name: str
+    confidence: str
+    reason: str
+    step_count: int
+    accepted_step: int | None = None
+
+
+@dataclass(frozen=True)
+class Recorded(Columns):
+    """What the records of iterations hold about the steps of a process, one array entry per step.
+
+    class_id: class by which the statistics of folded steps are kept apart, -1 (as `events`) for steps without a record.
+    detail: NONE, PART or ALL of trace/folded.py. path_hash: 0 without a record.
+    """
+
+    class_id: Ints
+    detail: Ints
+    events: Ints
+    path_hash: npt.NDArray[np.uint64]
+
+    @staticmethod
+    def of_none(count: int) -> Recorded:
+        """Return the entries of steps without records: they are all in detail."""
+        unknown = np.full(count, -1, dtype=np.int64)
+        return Recorded(unknown, np.full(count, ALL), unknown, np.zeros(count, dtype=np.uint64))
+
+
+@dataclass(frozen=True)
+class ProcessSteps:
+    """The steps of one process, one array entry per step. Nanoseconds since the trace's zero.
+
+    classes: the path each step takes (`train`, `train+validation`, ..., `partial`). parts_ns: an array (steps, PARTS)
+    whose rows sum to the durations exactly. warm_up: slow steps at the very beginning. outlier: much slower than its
+    class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
+    whether a framework or the program itself marks the steps. confidence: `high`, `medium`, `low`, or `none` where
+    no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
+    those that run one after the other; they are the phases of the run. first_number: what the first step is called, so
+    that ranks give steps that they run together the same number. recorded: None where all steps were found
+    afterwards, and are in the trace in detail.
+    """
+
+    process: int
+    start_ns: Ints
+    duration_ns: Ints
+    classes: tuple[str, ...]
+    parts_ns: Ints
+    complete: Bools
+    warm_up: Bools
+    outlier: Bools
+    cause: tuple[str, ...]
+    anchored: bool
+    confidence: str
+    reason: str
+    loops: tuple[Loop, ...] = ()
+    recorded: Recorded | None = None
+    drifts: tuple[Drift, ...] = ()
+    first_number: int = 0
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def loop(self) -> Ints:
+        """Number of the loop (index into `loops`) that each step is an iteration of."""
+        return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
+
+    @cached_property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes that there are, in order of first occurrence."""
+        return tuple(dict.fromkeys(self.classes))
+
+    @property
+    def drift(self) -> npt.NDArray[np.float64]:
+        """By how much the class of each step has changed for good by then, as a part of what it was at first."""
+        change, names, loop = np.zeros(len(self)), np.array(self.classes, dtype=object), self.loop
+        for each in self.drifts:
+            since = (loop == each.loop) & (names == each.class_name) & (np.arange(len(self)) >= each.since)
+            change[since] = each.after_ns / each.before_ns - 1
+        return change
+
+    @property
+    def kept(self) -> Bools:
+        """Steps whose spans are in the trace, all of them."""
+        return np.ones(len(self), dtype=bool) if self.recorded is None else self.recorded.detail == ALL
+
+    @property
+    def steady(self) -> Bools:
+        """Steps that count: complete, and not part of the warm-up."""
+        return self.complete & ~self.warm_up
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of a trace: one entry per process that has any."""
+
+    processes: tuple[ProcessSteps, ...]
+    reason: str  # how they were found, or why there are none
+
+    def __len__(self) -> int:
+        return sum(map(len, self.processes))

@@ -1,0 +1,270 @@
+"""Which part of a run a question is about: `auto`, `all`, `steady`, `14`, `10..20`, and a class of steps.
+
+Steps that were folded can be answered for only as whole classes: their statistics do not tell one step from another.
+A selection takes the statistics of a class if all folded steps of the class are wanted. Wanted steps of which only a
+record remains are left out, and the note says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.errors import UsageError
+from strobe.model.units import format_count
+from strobe.steps.step_times import step_at, step_times
+from strobe.steps.steps import find_steps
+from strobe.steps.steps_table import steps_columns
+from strobe.tables.table import make_table
+from strobe.trace.definition_rows import processes_of_locations
+from strobe.trace.folded import ALL, NONE, Iterations
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+
+_STEPS = re.compile(r"(\d+)?(\.\.)?(\d+)?")
+# A process without steps of its own folds by its own iterations, which never end with the main process's steps: its
+# statistics are taken if this share of them lies in the wanted steps.
+_MOSTLY = 0.9
+
+
+Bools = npt.NDArray[np.bool_]
+
+
+Stretches = tuple[Ints, Ints]
+
+
+class Keep(Protocol):
+    """Which spans belong to a selection: those that begin in stretches of time."""
+
+    def __call__(self, location: int) -> Stretches | None:
+        """Return begins and ends of the stretches of a location, disjoint and in order; None for all of its time."""
+
+    def of_process(self, process: int) -> Keep:
+        """Return the same for one process as a trace of its own."""
+
+
+class Everything:
+    """All spans."""
+
+    def __call__(self, location: int) -> None:
+        """Return None: all of the time."""
+
+    def of_process(self, process: int) -> Everything:
+        """Return the same."""
+        return self
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Stretches of time by process. process_of: by location. Processes without an entry have that of `stand_in`."""
+
+    process_of: Sequence[int]
+    windows: Mapping[int, Stretches]
+    stand_in: int
+
+    def __call__(self, location: int) -> Stretches:
+        """Return begins and ends of the stretches of a location."""
+        return self._of(self.process_of[location] if self.process_of else 0)
+
+    def of_process(self, process: int) -> Windows:
+        """Return the same for one process as a trace of its own."""
+        return Windows((), {0: self._of(process)}, 0)
+
+    def alone(self, process: int) -> Windows:
+        """Return the same without the spans of all other processes."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return Windows(self.process_of, {process: self._of(process), -1: (nothing, nothing)}, -1)
+
+    def _of(self, process: int) -> Stretches:
+        return self.windows.get(process, self.windows[self.stand_in])
+
+
+def _windows(begin: Ints, end: Ints, wanted: Bools) -> tuple[Ints, Ints]:
+    """Return the time of the wanted steps, where those that follow each other are one stretch.
+
+    Steps may overlap: a moment belongs to the one that began last.
+    """
+    end = np.minimum(end, np.append(begin[1:], np.iinfo(np.int64).max))[wanted]
+    begin = begin[wanted]
+    apart = begin[1:] != end[:-1]
+    return begin[np.append(True, apart)[: len(begin)]], end[np.append(apart, True)[: len(end)]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a run a question is about, in words (`about`), and how many steps these are: None for the whole run.
+
+    stretches: by location, begin and end of the stretches of time whose spans (by their start) belong to it, in order
+    and without overlap; None for all. classes: by process, the classes whose statistics belong to it; None for all of
+    them, also of what ran outside of steps. short_classes: those of which what was left out as too short belongs to it.
+    note: what cannot be answered. source: what tables of it are computed from.
+    """
+
+    about: str
+    step_count: int | None
+    stretches: Keep
+    classes: Mapping[int, frozenset[int]] | None = field(default_factory=dict)
+    note: str = ""
+    source: str = "spans"
+    short_classes: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+    def of_process(self, process: int) -> Selection:
+        """Return the same for one process as a trace of its own."""
+        own = None if self.classes is None else {0: self.classes.get(process, frozenset())}
+        short = {0: self.short_classes.get(process, frozenset())}
+        return replace(self, stretches=self.stretches.of_process(process), classes=own, short_classes=short)
+
+    def keep(self, location: int, start_ns: Ints) -> Bools | None:
+        """Return which spans of a location belong to it, by their starts; None for all."""
+        stretches = self.stretches(location)
+        if stretches is None:
+            return None
+        begin, end = stretches
+        at = np.searchsorted(begin, start_ns, side="right") - 1
+        inside: Bools = (at >= 0) & (start_ns < np.append(end, 0)[at])
+        return inside
+
+
+def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> Selection:
+    """Understand `step` and `step_class` (a class of the steps table).
+
+    `auto` is the steady steps, or the whole run where no steps were found; `all` is the whole run, in steps or not;
+    `A..B` includes both ends.
+    """
+    low, high = (0, 2**62) if step in ("auto", "all", "steady") else _range_of(step)
+    if step == "all" and step_class is None:
+        return _whole_run(trace)
+    steps = make_table("steps", steps_columns(find_steps(trace))).to_arrow()
+    if not steps.num_rows and step == "auto" and step_class is None:
+        return _whole_run(trace)
+    if not steps.num_rows:
+        raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
+    if step == "auto":
+        step = "all" if step_class else "steady"
+    number, process = (steps.column(name).to_numpy().astype(np.int64) for name in ("step", "process"))
+    wanted = (number >= low) & (number <= high)
+    if step == "steady":
+        wanted &= steps.column("steady").to_numpy()
+    if step_class is not None:
+        classes = steps.column("class").to_pylist()
+        if step_class not in classes:
+            known = ", ".join(f"{name} ({count})" for name, count in Counter(classes).most_common())
+            raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {known}")
+        wanted &= np.array([name == step_class for name in classes], dtype=bool)
+    kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
+    return select_steps(trace, {int(each): number[wanted & (process == each)] for each in np.unique(process)}, kind)
+
+
+def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Selection:
+    """Select steps by process and number. `kind` is a word for what they have in common."""
+    process_of = processes_of_locations(trace)
+    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    stand_in = min(chosen)
+    answered, classes, notes = dict(chosen), dict[int, frozenset[int]](), list[str]()
+    short_classes, short = dict[int, frozenset[int]](), 0
+    for process, sums in trace.folded.items():
+        wanted = chosen.get(process, chosen[stand_in])
+        iterations, step = _with_steps(trace, process, process_of.index(process))
+        taken, near = _classes(iterations, np.isin(step, wanted), exact=process in chosen)
+        classes[process] = frozenset(taken)
+        whole = _classes_kept(iterations, np.isin(step, wanted))
+        short_classes[process] = frozenset(whole)
+        short += int(sums.count[sums.is_short & ~np.isin(sums.class_id, whole)].sum())
+        if process in chosen:
+            lost = step[(iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)]
+            answered[process] = wanted[~np.isin(wanted, lost)]
+            continue
+        if near:
+            notes.append(f"the statistics of process {process} hold {near} of its iterations outside of these steps")
+        left = int((np.isin(step, wanted) & (iterations.detail != ALL) & ~np.isin(iterations.class_id, taken)).sum())
+        if left:
+            notes.append(f"{left} iterations of process {process} are in statistics of other steps, too, and left out")
+
+    windows = {}
+    for process, numbers in answered.items():
+        step, begin, end = step_times(trace, process)
+        windows[process] = _windows(begin, end, np.isin(step, numbers))
+    stretches = Windows(process_of, windows, stand_in)
+    # Ranks run the same steps: per-step figures are per step of the job, not per step and process.
+    most = max(chosen, key=lambda process: len(chosen[process]))
+    folded = _folded_steps(trace, most, classes.get(most, frozenset()))
+    about = f"{format_count(len(chosen[most]))} {kind} steps".replace("  ", " ")
+    if folded:
+        kept = len(answered[most]) - folded
+        about += f", from spans of {format_count(kept)} and statistics of {format_count(folded)}"
+    notes = [*_lost(chosen, answered), *notes]
+    if short:
+        notes.append(f"{format_count(short)} calls below --min-duration are counted in the whole run only (--step all)")
+    source = _source(any(classes.values()) or any(short_classes.values()))
+    return Selection(about, len(answered[most]), stretches, classes, "; ".join(notes), source, short_classes)
+
+
+def _lost(chosen: Mapping[int, Ints], answered: Mapping[int, Ints]) -> Iterator[str]:
+    """Yield a sentence about what is missing, of the process that lacks most."""
+    worst = max(chosen, key=lambda process: len(chosen[process]) - len(answered[process]))
+    count, total = len(answered[worst]), len(chosen[worst])
+    of_process = f" of process {worst}" if len(chosen) > 1 else ""
+    if 0 < count < total:
+        yield f"computed from {count} of {total} steps{of_process}; the others are statistics only"
+    elif count < total:
+        yield f"no such step{of_process} was kept in detail; what remains: strobe steps, and sums of whole classes"
+
+
+def _whole_run(trace: Trace) -> Selection:
+    folded = max((int((trace.iterations(process).detail != ALL).sum()) for process in trace.folded), default=0)
+    about = (
+        f"the whole run, from spans and the statistics of {format_count(folded)} steps" if folded else "the whole run"
+    )
+    return Selection(about, None, Everything(), None, source=_source(bool(trace.folded)))
+
+
+def _source(with_statistics: bool) -> str:
+    return "spans and statistics" if with_statistics else "spans"
+
+
+def _with_steps(trace: Trace, process: int, location: int) -> tuple[Iterations, Ints]:
+    """Return the iterations of a process, and the step in which each begins, -1 outside of every step."""
+    iterations = trace.iterations(process)
+    return iterations, step_at(trace, location, iterations.start_ns)
+
+
+def _classes(iterations: Iterations, wanted: npt.NDArray[np.bool_], *, exact: bool) -> tuple[list[int], int]:
+    """Return the classes whose folded iterations are wanted, all or (not `exact`) nearly all; and how many are not."""
+    taken, near = [], 0
+    folded = iterations.detail != ALL
+    for each in np.unique(iterations.class_id[folded]).tolist():
+        inside = wanted[folded & (iterations.class_id == each)]
+        if inside.all() or (not exact and inside.mean() >= _MOSTLY):
+            taken.append(each)
+            near += int((~inside).sum())
+    return taken, near
+
+
+def _classes_kept(iterations: Iterations, wanted: Bools) -> list[int]:
+    """Return the classes of which all iterations that are in detail are wanted."""
+    kept = iterations.detail != NONE
+    left = np.unique(iterations.class_id[kept & ~wanted])
+    found: list[int] = np.setdiff1d(iterations.class_id[kept], left).tolist()
+    return found
+
+
+def _folded_steps(trace: Trace, process: int, classes: frozenset[int]) -> int:
+    """Number of steps of a process that statistics of these classes stand for."""
+    iterations = trace.iterations(process)
+    return int(((iterations.detail != ALL) & np.isin(iterations.class_id, list(classes))).sum())
+
+
+def _range_of(step: str) -> tuple[int, int]:
+    """Return the first and the last step that `step` names."""
+    match = _STEPS.fullmatch(step)
+    if not match or not (match[1] or match[3]):
+        raise UsageError(f"'{step}' names no steps", do="Examples: all, steady, 14, 10..20, 100..")
+    low = int(match[1] or 0)
+    return low, int(match[3]) if match[3] else (2**62 if match[2] else low)

@@ -1,0 +1,59 @@
+"""When the steps of each process were: for moments and rows that belong to one of them, and for processes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.steps.process_steps import ProcessSteps, Steps
+from strobe.steps.requested import Asked
+from strobe.steps.steps import find_steps
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import Known
+
+Ints = npt.NDArray[np.int64]
+Times = tuple[Ints, Ints, Ints]  # number, begin and end of steps, in order; ns since the trace's zero
+
+
+def step_times(trace: Trace, process: int) -> Times:
+    """Return number, begin and end of the steps that a process lives in, in order; ns since the trace's zero."""
+    by_process = trace.once("step times", lambda: {each.process: _times(each) for each in find_steps(trace).processes})
+    if not by_process:
+        nothing = np.empty(0, dtype=np.int64)
+        return nothing, nothing, nothing
+    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    return by_process.get(process, by_process[min(by_process)])
+
+
+def step_at(trace: Trace, location: int, time_ns: Ints) -> Ints:
+    """Return, for moments in a location, the step that its process was in; -1 outside of every step."""
+    step, begin_ns, end_ns = step_times(trace, trace.home(location).process)
+    if not len(step):
+        return np.full(len(time_ns), -1, dtype=np.int64)
+    at = np.searchsorted(begin_ns, time_ns, side="right") - 1
+    return np.where((at >= 0) & (time_ns < end_ns[at]), step[at], -1)
+
+
+def known_steps(trace: Trace) -> Known:
+    """Return what makes a process alone have the steps that it has among the others.
+
+    A process without steps of its own has no step there, but knows the times of those that it lives in.
+    """
+    steps, asked = find_steps(trace), trace.once("asked", Asked)
+    own = {each.process: each for each in steps.processes}
+
+    def of_process(process: int) -> Mapping[object, object]:
+        here = (replace(own[process], process=0),) if process in own else ()
+        times = {0: step_times(trace, process)} if own else {}
+        return {"asked": asked, ("steps", asked): Steps(here, steps.reason), "step times": times}
+
+    return Known(of_process)
+
+
+def _times(steps: ProcessSteps) -> Times:
+    order = np.argsort(steps.start_ns, kind="stable")
+    number = np.arange(len(steps), dtype=np.int64) + steps.first_number
+    return number[order], steps.start_ns[order], (steps.start_ns + steps.duration_ns)[order]

@@ -1,0 +1,134 @@
+"""Steps: the iterations of the main loop, cut where a person would; class, split, and what made the slow ones slow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strobe.steps.folded_time import folded_time
+from strobe.steps.loop_choice.agreement import first_numbers, usual_count
+from strobe.steps.loop_choice.main_loop import find_loop_of, find_loops
+from strobe.steps.offline_search import steps_of, steps_of_loop
+from strobe.steps.process_steps import ProcessSteps, Steps
+from strobe.steps.records import with_records
+from strobe.steps.requested import Asked, levels_to_ask_for, not_there
+from strobe.steps.thread_spans import read_streams
+from strobe.trace.definition_rows import region_rows
+from strobe.trace.folded import read_extras
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import MapCombine, PerProcess, over_processes
+
+
+def choose_steps(trace: Trace, asked: Asked) -> None:
+    """Let all questions to this trace use the steps that the user asks for. To be called before the first question."""
+    trace.once("asked", lambda: asked)
+
+
+def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
+    """Find the steps of every process of a trace; computed once per open trace.
+
+    `asked`: what a step is; by default what was chosen for the trace, or what is found.
+
+    Where some process has steps that a framework vouches for, loops found by structure alone in other processes (those
+    of the loader's workers, for instance) are not steps of the program and left out.
+    """
+    asked = asked or trace.once("asked", Asked)
+    return trace.once(("steps", asked), lambda: _find(trace, asked))
+
+
+def class_labels(trace: Trace, process: int) -> list[str]:
+    """Return the name of every class of a process's iterations, in the words of its steps.
+
+    A process whose iterations are no steps (a loader's worker) has none; its classes are then called by their number.
+    """
+    extras = read_extras(trace.readers[process], trace.definitions.region_maps[process])
+    names = [f"class {number}" for number in range(len(extras))]
+    if not names:  # sums without iterations: no steps are needed
+        return names
+    for steps in find_steps(trace).processes:
+        if steps.process == process and steps.recorded is not None:
+            for number, step in zip(*np.unique(steps.recorded.class_id, return_index=True), strict=True):
+                if number >= 0:
+                    names[number] = steps.classes[step]
+    return names
+
+
+def _steps_alone(part: Trace) -> list[ProcessSteps]:
+    return [with_records(part, stream, process) for process, stream in read_streams(part)]
+
+
+def _steps_of_count(part: Trace, count: int, wanted: bool) -> list[ProcessSteps]:
+    streams = read_streams(part) if wanted else ()
+    found = ((stream, process, find_loop_of(stream, count)) for process, stream in streams)
+    return [steps_of_loop(stream, loop, process) for stream, process, loop in found if loop is not None]
+
+
+@dataclass(frozen=True)
+class _Those:
+    """Some processes."""
+
+    processes: frozenset[int]
+
+    def of_process(self, process: int) -> bool:
+        """Whether it is one of them."""
+        return process in self.processes
+
+
+_ALONE = MapCombine(_steps_alone, PerProcess())
+_OF_COUNT = MapCombine(_steps_of_count, PerProcess())
+
+
+def _find(trace: Trace, asked: Asked) -> Steps:
+    if asked:
+        return _find_asked(trace, asked)
+    found = over_processes(trace, _ALONE)
+    having = [each for each in found if len(each)]
+    if any(each.anchored for each in having):
+        having = [each for each in having if each.anchored]
+    if having:
+        having, note = _agreed(trace, having)
+        return Steps(tuple(having), f"{having[0].confidence}: {having[0].reason}{note}")
+    return Steps((), f"none: {found[0].reason if found else _without_threads(trace)}")
+
+
+def _agreed(trace: Trace, ranks: Sequence[ProcessSteps]) -> tuple[list[ProcessSteps], str]:
+    """Let the ranks of a job agree on what a step is, and number their steps alike.
+
+    Also return a phrase for those that do not agree.
+
+    The median of their numbers of steps is taken. A rank that is off by more than one is searched for a loop of as many
+    iterations; anchors are never overruled.
+    """
+    agreed = list(ranks)
+    count = usual_count([len(each) for each in ranks])
+    if count is None or len(ranks) < 2:
+        return agreed, ""
+    off = [number for number, each in enumerate(ranks) if abs(len(each) - count) > 1]
+    searched = [number for number in off if not ranks[number].anchored and ranks[number].recorded is None]
+    unanchored = {ranks[number].process: number for number in searched}
+    those = _Those(frozenset(unanchored))
+    for each in over_processes(trace, _OF_COUNT, count=count, wanted=those) if unanchored else ():
+        agreed[unanchored[each.process]] = each
+        off.remove(unanchored[each.process])
+    numbers = first_numbers([each.start_ns for each in agreed])
+    agreed = [replace(each, first_number=number) for each, number in zip(agreed, numbers, strict=True)]
+    odd = ", ".join(f"{len(agreed[number])} in process {agreed[number].process}" for number in off)
+    return agreed, f"; most processes have {count} steps, but {odd}" if odd else ""
+
+
+def _find_asked(trace: Trace, asked: Asked) -> Steps:
+    streams = list(read_streams(trace))
+    found = [steps_of(stream, process, asked=asked, folded=folded_time(trace, process)) for process, stream in streams]
+    having = tuple(each for each in found if len(each))
+    if not having:
+        levels = dict.fromkeys(name for _, stream in streams for name in levels_to_ask_for(stream, find_loops(stream)))
+        raise not_there(asked, [region.name for region in region_rows(trace)], list(levels))
+    return Steps(having, f"{having[0].confidence}: {having[0].reason}")
+
+
+def _without_threads(trace: Trace) -> str:
+    if trace.span_count:
+        return "no step can be found: only GPUs were recorded, not the program that used them"
+    return "no step can be found: this is a profile without times" if trace.folded_count else "nothing was recorded"

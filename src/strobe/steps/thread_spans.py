@@ -1,0 +1,166 @@
+"""Stream: the spans of one thread as arrays, with the names that tell what they are. What steps are found in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.native import core
+from strobe.trace.definition_rows import location_rows
+from strobe.trace.trace import Trace
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+def is_backward(region: str) -> bool:
+    """Whether a region is a part of the backward pass, by its name."""
+    return core.is_backward(region)
+
+
+def _no_intervals() -> Ints:
+    return np.empty((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The spans of a process's main thread, in order of start; nanoseconds.
+
+    `region` and `call_path` index the sequences below. `backward_ns` are the times, as rows (start, end), in which
+    other threads of the process ran autograd: on a GPU the backward pass leaves no operators in the main thread.
+    `call_of` numbers regions so that calls of MPI from one place, which differ by peer only, are the same.
+    """
+
+    start_ns: Ints
+    duration_ns: Ints
+    region: Ints
+    call_path: Ints
+    parent: Ints  # row of the span around it, -1 at the root
+    names: Sequence[str]  # by region
+    paradigms: Sequence[str]  # by region
+    path_parent: Ints  # by call path: the chain without its last region, -1 at the root
+    path_region: Ints  # by call path: its last region
+    backward_ns: Ints = field(default_factory=_no_intervals)
+    call_of: Ints | None = None  # by region; None where every region is a call of its own
+
+    @property
+    def end_ns(self) -> Ints:
+        """End of every span."""
+        return self.start_ns + self.duration_ns
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def part(self, low: int, high: int) -> Stream:
+        """Return rows `low` up to `high` as a stream of their own."""
+        at = slice(low, high)
+        begin = self.start_ns[low] if low < len(self) else 0
+        end = self.start_ns[high] if high < len(self) else np.iinfo(np.int64).max
+        return replace(
+            self,
+            start_ns=self.start_ns[at],
+            duration_ns=self.duration_ns[at],
+            region=self.region[at],
+            call_path=self.call_path[at],
+            parent=np.maximum(self.parent[at] - low, -1),
+            backward_ns=self.backward_ns[(self.backward_ns[:, 0] >= begin) & (self.backward_ns[:, 0] < end)],
+        )
+
+
+def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
+    """Return which of the spans, given in order of start, lie in none of the others."""
+    if not len(start_ns):
+        return np.zeros(0, dtype=bool)
+    ended_before = np.concatenate([start_ns[:1], np.maximum.accumulate(end_ns)[:-1]])
+    outer: Bools = start_ns >= ended_before
+    return outer
+
+
+def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct values, and in how many groups each occurs. Both are numbered from 0 and of equal length."""
+    if not len(values):
+        return values, values
+    width = int(values.max()) + 1
+    # One number per pair: sorting rows of two columns is fifty times slower.
+    pairs = np.unique(groups * width + values) % width
+    found, counts = np.unique(pairs, return_counts=True)
+    return found, counts.astype(np.int64)
+
+
+def read_streams(trace: Trace) -> Iterator[tuple[int, Stream]]:
+    """Yield (process, the stream of its main thread) for every process that recorded a span."""
+    regions, paths = trace.regions.to_arrow(), trace.call_paths.to_arrow()
+    names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
+    path_parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
+    path_region = paths.column("region").to_numpy().astype(np.int64)
+    call_of = _calls_without_peers(names, paradigms, regions.column("file").to_pylist())
+    backward = np.array([is_backward(name) for name in names], dtype=bool)
+    for process, (main, *others) in _threads(trace).items():
+        spans = trace.span_arrays(main)
+        region = spans["region"].astype(np.int64)
+        elsewhere = _no_intervals() if backward[region].any() else _backward_intervals(trace, others, backward)
+        yield (
+            process,
+            Stream(
+                start_ns=spans["start_ns"],
+                duration_ns=spans["duration_ns"],
+                region=region,
+                call_path=spans["call_path"].astype(np.int64),
+                parent=spans["parent"],
+                names=names,
+                paradigms=paradigms,
+                path_parent=path_parent,
+                path_region=path_region,
+                backward_ns=elsewhere,
+                call_of=call_of,
+            ),
+        )
+
+
+def _calls_without_peers(names: Sequence[str], paradigms: Sequence[str], files: Sequence[str]) -> Ints:
+    """By region: the first region of the same call. Where MPI calls come from is written behind their peer."""
+    first: dict[object, int] = {}
+    return np.array(
+        [
+            first.setdefault((name, file.rpartition("; ")[2]) if paradigm == "mpi" else region, region)
+            for region, (name, paradigm, file) in enumerate(zip(names, paradigms, files, strict=True))
+        ],
+        dtype=np.int64,
+    )
+
+
+def main_location(trace: Trace, process: int) -> int | None:
+    """Return the location of a process's main thread, None if the process recorded no span."""
+    locations = _threads(trace).get(process)
+    return locations[0] if locations else None
+
+
+def _threads(trace: Trace) -> dict[int, list[int]]:
+    """Locations of every process that hold spans or folded ones, the main thread first: it has the process's number.
+
+    Where the main thread holds none, the thread with most spans stands in for it.
+    """
+    folded = {location for each in trace.folded.values() for location in np.unique(each.location).tolist()}
+    pids = dict(zip(trace.processes.column("process"), trace.processes.column("pid"), strict=True))
+    known = [at for at in location_rows(trace) if at.kind == "thread"]
+    having = [at for at in known if at.span_count or at.location in folded]
+    having.sort(key=lambda at: (at.process, at.thread_id != pids[at.process], -at.span_count))
+    threads: dict[int, list[int]] = {}
+    for at in having:
+        threads.setdefault(at.process, []).append(at.location)
+    return threads
+
+
+def _backward_intervals(trace: Trace, locations: Sequence[int], backward: Bools) -> Ints:
+    """When the given threads ran autograd, in order of start."""
+    intervals = [_no_intervals()]
+    for location in locations:
+        spans = trace.span_arrays(location)
+        start = spans["start_ns"][mine := backward[spans["region"]]]
+        intervals.append(np.stack([start, start + spans["duration_ns"][mine]], axis=1))
+    joined = np.concatenate(intervals)
+    ordered: Ints = joined[np.argsort(joined[:, 0], kind="stable")]
+    return ordered

@@ -1,1 +1,0 @@
-"""Reading traces: from bytes on disk to tables."""

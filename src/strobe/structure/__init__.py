@@ -1,1 +1,0 @@
-"""What repeats in a trace: loop levels, steps, their classes and their parts. Functions on arrays."""

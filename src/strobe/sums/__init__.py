@@ -1,0 +1,1 @@
+"""Sums of spans by call path, group or line, and attributes of single spans."""

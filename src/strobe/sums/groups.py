@@ -1,0 +1,242 @@
+"""Sums by group over columns that come stretch by stretch: groups are numbered as they are met, medians are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+# Pairs of group and value that are held; beyond that, values keep their 12 highest bits (error below 0.03 %) for the
+# median and the deviation.
+_MOST_PAIRS = 1 << 21
+_BITS = 12
+
+
+class Groups:
+    """Numbers combinations of whole numbers; `keys` are those met so far, in order of their numbers."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[int, ...]] = []
+        self._number: dict[tuple[int, ...], int] = {}
+
+    def __len__(self) -> int:
+        """Return how many there are so far."""
+        return len(self.keys)
+
+    def numbers(self, columns: Sequence[Ints]) -> Ints:
+        """Return the number of the combination that each row of the columns is."""
+        if not len(columns[0]):
+            return np.zeros(0, dtype=np.int64)
+        code: Ints = np.zeros(len(columns[0]), dtype=np.int64)
+        for column in columns:
+            # Codes stay below the number of rows, so that their product with another column's stays a number.
+            values, inverse = np.unique(column, return_inverse=True)
+            code = np.unique(code * len(values) + inverse, return_inverse=True)[1].astype(np.int64)
+        first = np.unique(code, return_index=True)[1]
+        found = [self._of(key) for key in zip(*(column[first].tolist() for column in columns), strict=True)]
+        return np.array(found, dtype=np.int64)[code]
+
+    def _of(self, key: tuple[int, ...]) -> int:
+        if key not in self._number:
+            self._number[key] = len(self.keys)
+            self.keys.append(key)
+        return self._number[key]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a Spread knows of each group. `stddev` is that of a sample, 0 for a single value; of no value all are 0."""
+
+    count: Ints
+    total: Ints
+    least: Ints
+    most: Ints
+    average: Floats
+    median: Floats
+    stddev: Floats
+
+    def cells(self, group: int) -> dict[str, float]:
+        """Return the cells of a row about durations in ns: `total_ns`, `calls`, `avg_ns`, `median_ns`, ..."""
+        return {
+            "total_ns": int(self.total[group]),
+            "calls": int(self.count[group]),
+            "avg_ns": float(self.average[group]),
+            "median_ns": float(self.median[group]),
+            "min_ns": int(self.least[group]),
+            "max_ns": int(self.most[group]),
+            "stddev_ns": float(self.stddev[group]),
+        }
+
+
+class Spread:
+    """Counts, sums, extremes, medians and deviations of whole numbers by group.
+
+    What is held grows with the number of *different* values in each group, up to a bound.
+    """
+
+    def __init__(self) -> None:
+        self._group, self._value, self._times = (np.zeros(0, dtype=np.int64) for _ in range(3))
+        self._waiting: list[tuple[Ints, Ints]] = []
+        self._total, self._least, self._most = (np.zeros(0, dtype=np.int64) for _ in range(3))
+
+    def add(self, group: Ints, value: Ints) -> None:
+        """Add values to their groups."""
+        if not len(group):
+            return
+        if (missing := int(group.max()) + 1 - len(self._total)) > 0:
+            self._total = np.concatenate((self._total, np.zeros(missing, dtype=np.int64)))
+            self._least = np.concatenate((self._least, np.full(missing, np.iinfo(np.int64).max)))
+            self._most = np.concatenate((self._most, np.full(missing, np.iinfo(np.int64).min)))
+        np.add.at(self._total, group, value)
+        np.minimum.at(self._least, group, value)
+        np.maximum.at(self._most, group, value)
+        self._waiting.append((group, value))
+        if sum(len(group) for group, _ in self._waiting) > _MOST_PAIRS // 4:
+            self._merge()
+
+    @staticmethod
+    def of_pairs(group: Ints, value: Ints, times: Ints) -> Spread:
+        """Return what `pairs` returned for one or more others: it knows how values spread, not their sums."""
+        spread = Spread()
+        spread._group, spread._value, spread._times = _distinct(group, value, times)
+        return spread
+
+    def pairs(self, most: int, bits: int = _BITS) -> tuple[Ints, Ints, Ints]:
+        """Return the different pairs of group and value, in order, and how often each is there.
+
+        Where these are more than `most`, values are told by so many of their highest bits.
+        """
+        self._merge()
+        if len(self._group) <= most:
+            return self._group, self._value, self._times
+        return _distinct(self._group, _rounded(self._value, bits), self._times)
+
+    def summary(self, groups: int) -> Summary:
+        """Return what is known of the first `groups` groups."""
+        self._merge()
+        group, value, times = self._group, self._value, self._times
+        count = np.zeros(groups, dtype=np.int64)
+        np.add.at(count, group, times)
+        total, least, most = (
+            np.where(count > 0, np.concatenate((known, np.zeros(groups - len(known), dtype=np.int64))), 0)
+            for known in (self._total, self._least, self._most)
+        )
+        average = total / np.maximum(count, 1)
+        squares = np.bincount(group, times * (value - average[group]) ** 2, groups)
+        median = np.clip(self.quantile(0.5, count), least, most)
+        return Summary(count, total, least, most, average, median, np.sqrt(squares / np.maximum(count - 1, 1)))
+
+    def quantile(self, part: float, count: Ints) -> Floats:
+        """Return the value below which `part` of the values of each group are, between two of them as in numpy.
+
+        `count`: how many values each of the groups has.
+        """
+        self._merge()
+        if not len(self._value):
+            return np.zeros(len(count))
+        end = np.cumsum(self._times)  # of each value, among all values in order of group
+        place = part * np.maximum(count - 1, 0)
+        ends = []
+        for near in (np.floor(place), np.ceil(place)):
+            at = np.searchsorted(end, np.cumsum(count) - count + near, side="right")
+            ends.append(np.where(count > 0, self._value[np.minimum(at, len(self._value) - 1)], 0).astype(np.float64))
+        return ends[0] + (ends[1] - ends[0]) * (place - np.floor(place))
+
+    def _merge(self) -> None:
+        if not self._waiting:
+            return
+        groups, values = zip(*self._waiting, strict=True)
+        self._waiting = []
+        group, value = np.concatenate((self._group, *groups)), np.concatenate((self._value, *values))
+        times = np.ones(len(group), dtype=np.int64)
+        times[: len(self._times)] = self._times
+        self._group, self._value, self._times = _distinct(group, value, times)
+        if len(self._group) > _MOST_PAIRS:
+            self._group, self._value, self._times = _distinct(self._group, _rounded(self._value), self._times)
+
+
+def _distinct(group: Ints, value: Ints, times: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the different pairs in order, and how often each is there."""
+    if not len(group):
+        return group, value, times
+    order = np.lexsort((value, group))
+    group, value = group[order], value[order]
+    new = np.concatenate(([True], (np.diff(group) != 0) | (np.diff(value) != 0)))
+    (first,) = np.nonzero(new)
+    return group[first], value[first], np.add.reduceat(times[order], first)
+
+
+def _rounded(value: Ints, bits: int = _BITS) -> Ints:
+    length = np.frexp(np.abs(value).astype(np.float64))[1]
+    shift: Ints = np.maximum(length - bits, 0).astype(np.int64)
+    rounded: Ints = (value >> shift << shift) + ((1 << shift) >> 1)
+    return rounded
+
+
+class Weighted:
+    """Means of numbers by group, each number with a weight; what is NaN is left out."""
+
+    def __init__(self) -> None:
+        self._sum, self._weight, self._count = (np.zeros(0) for _ in range(3))
+
+    def add(self, group: Ints, value: npt.NDArray[Any], weight: npt.NDArray[Any] | None = None) -> None:
+        """Add numbers to their groups; each counts once where no weight is given."""
+        known = ~np.isnan(value)
+        group, value = group[known], value[known]
+        weight = np.ones(len(value)) if weight is None else weight[known]
+        self._sum = _plus(self._sum, group, value * weight)
+        self._weight = _plus(self._weight, group, weight)
+        self._count = _plus(self._count, group, np.ones(len(value)))
+
+    def mean(self, groups: int) -> list[float | None]:
+        """Return the mean of each of the first `groups` groups, None for those without a number."""
+        sums, weights = (np.pad(each, (0, groups - len(each))) for each in (self._sum, self._weight))
+        return [s / w if w > 0 else None for s, w in zip(sums.tolist(), weights.tolist(), strict=True)]
+
+    def count(self, groups: int) -> list[int]:
+        """Return how many numbers each of the first `groups` groups has."""
+        return [int(n) for n in np.pad(self._count, (0, groups - len(self._count)))]
+
+
+def _plus(sums: Floats, group: Ints, value: npt.NDArray[Any]) -> Floats:
+    """Return the sums of all groups with these values added."""
+    size = max(len(sums), int(group.max(initial=-1)) + 1)
+    out = np.zeros(size)
+    out[: len(sums)] = sums
+    np.add.at(out, group, value)
+    return out
+
+
+class Texts:
+    """Numbers texts as they are met; -1 is none."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+        self.texts: list[str] = []
+
+    def numbers(self, column: pa.ChunkedArray) -> Ints:
+        """Return the number of each text of a column."""
+        coded = column.combine_chunks().dictionary_encode()
+        known = np.array([self.number(text) for text in coded.dictionary.to_pylist()] + [-1], dtype=np.int64)
+        numbers: Ints = known[coded.indices.fill_null(-1).to_numpy()]
+        return numbers
+
+    def text(self, number: int) -> str | None:
+        """Return the text of a number."""
+        return self.texts[number] if number >= 0 else None
+
+    def number(self, text: str | None) -> int:
+        """Return the number of one text."""
+        if text is None:
+            return -1
+        if text not in self._number:
+            self._number[text] = len(self.texts)
+            self.texts.append(text)
+        return self._number[text]

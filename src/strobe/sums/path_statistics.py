@@ -1,0 +1,210 @@
+"""Sums by call path and by any other key, over spans and over the statistics of what was folded.
+
+Array code: one pass over each location, no Python per span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.steps.selection import Selection
+from strobe.trace.folded import ALL, Folded, bucket_edges_ns
+from strobe.trace.spans import PathSums
+from strobe.trace.trace import Trace
+from strobe.workers.map_combine import Join, MapCombine, Tables, Workers, over_processes
+
+_AT_A_TIME = 2  # locations that are read at the same time
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PathStatistics:
+    """Per call path: executions, and ns in all of them (`total`), without their children (`own`), shortest, longest.
+
+    `outermost` is false for a path that holds its last region twice: a sum of `total` over regions must leave it out,
+    or recursion would count twice.
+    """
+
+    calls: Integers
+    total_ns: Integers
+    own_ns: Integers
+    min_ns: Integers
+    max_ns: Integers
+    parent: Integers  # -1 at the root
+    region: Integers
+    outermost: npt.NDArray[np.bool_]
+
+
+def path_statistics(trace: Trace, selection: Selection) -> PathStatistics:
+    """Sum up by call path what was selected in all locations: spans, and the statistics of what was folded."""
+    parent, region = path_tree(trace)
+    count = len(region)
+    tasks = all(location["kind"] == "task" for location in trace.definitions.locations)
+    # Spans are read by native code without the GIL: threads do what a pool of processes would, which must start first.
+    threads = trace.workers.threads if isinstance(trace.workers, Workers) else _AT_A_TIME
+    if threads:
+        rows = _path_sums(trace, selection, tasks, threads)["rows"]
+    else:
+        rows = over_processes(trace, _PATH_SUMS, selection=selection, tasks=tasks)["rows"]
+    at = rows.column("call_path").to_numpy()
+    columns = []
+    for name in ("calls", "total_ns", "own_ns", "min_ns", "max_ns"):
+        columns.append(np.zeros(count, dtype=np.int64))
+        columns[-1][at] = rows.column(name).to_numpy()
+    calls, total, own, shortest, longest = columns
+    shortest[calls == 0] = 0
+    return PathStatistics(calls, total, own, shortest, longest, parent, region, outermost(parent, region))
+
+
+def _path_sums(part: Trace, selection: Selection, tasks: bool, threads: int = _AT_A_TIME) -> dict[str, pa.Table]:
+    """Return a row for each call path that was selected. `tasks`: whether those are the program's time."""
+    count = len(part.call_paths)
+    calls, total, own = (np.zeros(count, dtype=np.int64) for _ in range(3))
+    shortest, longest = np.full(count, np.iinfo(np.int64).max), np.zeros(count, dtype=np.int64)
+    touched = np.zeros(count, dtype=bool)
+    for sums in _sums_of_spans(part, selection, tasks, threads):
+        calls += sums["calls"]
+        total += sums["total_ns"]
+        own += sums["own_ns"]
+        some = sums["calls"] > 0
+        np.minimum(shortest, sums["min_ns"], out=shortest, where=some)
+        np.maximum(longest, sums["max_ns"], out=longest, where=some)
+    counts = np.array([tasks or location["kind"] != "task" for location in part.definitions.locations], dtype=bool)
+    for chosen in selected_statistics(part, selection):
+        folded = chosen.chosen(counts[chosen.location])
+        np.add.at(calls, folded.call_path, folded.count)
+        np.add.at(total, folded.call_path, folded.total_ns)
+        np.add.at(own, folded.call_path, folded.own_ns)
+        touched[folded.call_path] = True
+        some = folded.count > 0
+        np.minimum.at(shortest, folded.call_path[some], folded.min_ns[some])
+        np.maximum.at(longest, folded.call_path[some], folded.max_ns[some])
+    (at,) = np.nonzero(touched | (calls > 0))
+    columns = {"call_path": at, "calls": calls, "total_ns": total, "own_ns": own, "min_ns": shortest, "max_ns": longest}
+    return {"rows": pa.table({name: column if name == "call_path" else column[at] for name, column in columns.items()})}
+
+
+_PATH_SUMS = MapCombine(_path_sums, Tables({"rows": Join(("call_path",), least=("min_ns",), most=("max_ns",))}))
+
+
+def _sums_of_spans(part: Trace, selection: Selection, tasks: bool, threads: int) -> Iterator[PathSums]:
+    """Yield the sums of each location, some of which are read at a time."""
+    # Tasks (a profiler's row, asynchronous work) are the program's time only if there is nothing else.
+    kinds = [location["kind"] for location in part.definitions.locations]
+    chosen = {at: selection.stretches(at) for at, kind in enumerate(kinds) if kind != "task" or tasks}
+    if len(chosen) == 1:
+        ((location, stretches),) = chosen.items()
+        yield part.path_sums(location, stretches)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(part.path_sums, chosen, chosen.values())
+
+
+def selected_statistics(trace: Trace, selection: Selection) -> Iterator[Folded]:
+    """Yield, by process, the rows of statistics that a selection takes, and the corrections of its spans' own time."""
+    for process, folded in trace.folded.items():
+        if selection.classes is None:
+            yield folded
+            continue
+        of_short = np.isin(folded.class_id, list(selection.short_classes.get(process, ())))
+        yield folded.chosen(folded.is_short & of_short)
+        corrections = ~folded.is_short & (folded.count == 0)
+        of_steps = np.isin(folded.class_id, list(selection.classes.get(process, ())))
+        yield folded.chosen(~folded.is_short & ~corrections & of_steps)
+        yield _corrections(trace, selection, process, folded.chosen(corrections))
+
+
+def _corrections(trace: Trace, selection: Selection, process: int, rows: Folded) -> Folded:
+    """Share out what was folded directly inside of spans among them, and keep what falls to the selected ones.
+
+    A span that holds folded iterations lasts longer than a step: the program's main function, an epoch. There is one
+    correction per call path and class, for all spans of the path; each span takes it in proportion to the time of
+    folded iterations that it covers. Exact where there is one such span, or all are selected.
+    """
+    iterations = trace.iterations(process)
+    covered = iterations.duration_ns * (iterations.detail != ALL)
+    until = np.concatenate([[0], np.cumsum(covered)])
+    own = rows.own_ns.copy()
+    for location in np.unique(rows.location).tolist():
+        spans = trace.span_arrays(location)
+        mask = selection.keep(location, spans["start_ns"])
+        edges = np.searchsorted(iterations.start_ns, [spans["start_ns"], spans["start_ns"] + spans["duration_ns"]])
+        weight = until[edges[1]] - until[edges[0]]
+        paths = len(trace.call_paths)
+        everything = np.bincount(spans["call_path"], weights=weight, minlength=paths)
+        selected = np.bincount(spans["call_path"], weights=weight * (1 if mask is None else mask), minlength=paths)
+        share = selected / np.maximum(1, everything)
+        here = rows.location == location
+        own[here] = np.round(own[here] * share[rows.call_path[here]]).astype(np.int64)
+    return replace(rows, own_ns=own)
+
+
+def median_of(histogram: Integers, low_ns: int, high_ns: int) -> float:
+    """Estimate a median from the counts of a histogram's buckets: in its bucket, which is half an octave (41 %) wide.
+
+    Within the bucket it is where durations spread evenly (over the logarithm) would have it; never beyond the shortest
+    and the longest.
+    """
+    edges = bucket_edges_ns()
+    counted = np.cumsum(histogram)
+    half = counted[-1] / 2
+    bucket = int(np.searchsorted(counted, half))
+    before = counted[bucket] - histogram[bucket]
+    inside = (half - before) / histogram[bucket]
+    return float(np.clip(edges[bucket] * (edges[bucket + 1] / edges[bucket]) ** inside, low_ns, high_ns))
+
+
+def histogram_of(duration_ns: Integers) -> Integers:
+    """Count durations in the buckets of `bucket_edges_ns`."""
+    edges = bucket_edges_ns()
+    bucket = np.searchsorted(edges[1:-1], duration_ns, side="right")
+    return np.bincount(bucket, minlength=len(edges) - 1).astype(np.int64)
+
+
+def path_tree(trace: Trace) -> tuple[Integers, Integers]:
+    """Return parent (-1 at the root) and region of every call path."""
+    paths = trace.call_paths.to_arrow()
+    parent = paths.column("parent").cast("int64").fill_null(-1).to_numpy()
+    return parent, paths.column("region").to_numpy().astype(np.int64)
+
+
+def one_for_each_name(trace: Trace) -> Integers:
+    """Return which region stands for each: itself, or one for each MPI function (with a region per caller)."""
+    regions = trace.regions.to_arrow()
+    first: dict[object, int] = {}
+    names, paradigms = regions.column("name").to_pylist(), regions.column("paradigm").to_pylist()
+    alike = (name if paradigm == "mpi" else i for i, (name, paradigm) in enumerate(zip(names, paradigms, strict=True)))
+    return np.array([first.setdefault(key, i) for i, key in enumerate(alike)], dtype=np.int64)
+
+
+def merged_paths(parent: Integers, region: Integers, region_of: Integers) -> Integers:
+    """Return which call path stands for each: the first with the same regions, where some stand for others.
+
+    `parent`, `region`: of every path, after its parent; `region_of`: what stands for each region.
+    """
+    stands = np.arange(len(parent))
+    if np.array_equal(region_of, np.arange(len(region_of))):
+        return stands
+    first: dict[tuple[int, int], int] = {}
+    found: list[int] = []
+    for path, (above, last) in enumerate(zip(parent.tolist(), region_of[region].tolist(), strict=True)):
+        found.append(first.setdefault((found[above] if above >= 0 else -1, last), path))
+    return np.array(found, dtype=np.int64)
+
+
+def outermost(parent: Integers, key: Integers) -> npt.NDArray[np.bool_]:
+    """Return for each call path whether its key (say, its last region) occurs nowhere above it."""
+    result = np.ones(len(parent), dtype=bool)
+    above = parent.copy()
+    # All paths climb one level at a time: as many rounds as the deepest path is deep.
+    while np.any(climbing := above >= 0):
+        result[climbing] &= key[above[climbing]] != key[climbing]
+        above[climbing] = parent[above[climbing]]
+    return result

@@ -1,0 +1,1 @@
+"""The one form of every answer, and the query engine."""

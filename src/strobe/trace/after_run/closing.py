@@ -1,0 +1,36 @@
+"""The closing of a trace after its program is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from strobe.errors import TraceError
+from strobe.trace import process
+from strobe.trace.after_run import symbols
+from strobe.trace.archive import process_files
+from strobe.trace.trace import Trace
+
+
+def close_trace(folder: Path) -> None:
+    """Do once what every later reader would otherwise do: recover dead processes' rings, build tiles.
+
+    What cannot be done (a full disk, a file that is no block file) is left undone: the trace reads without it, and
+    whoever opens it is told what is wrong with it.
+    """
+    for files in process_files(folder):
+        with suppress(TraceError, OSError):
+            process.open_process(files)  # a file that is not sound stays as it is
+            if files.rings is not None and not process.is_alive(files.pid):
+                process.recover(files)
+    with suppress(TraceError, OSError):
+        symbols.resolve(folder, _regions(folder))
+    with suppress(TraceError, OSError):
+        Trace.read(folder).pyramid.build()
+
+
+def _regions(folder: Path) -> Iterator[symbols.Region]:
+    for files in process_files(folder):
+        with suppress(TraceError, OSError):
+            yield from process.open_process(files).core.regions()

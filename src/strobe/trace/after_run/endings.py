@@ -1,0 +1,62 @@
+"""How processes ended, in words."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from strobe.model.units import format_ns
+from strobe.trace.after_run.process_starts import Start, replaced_by
+from strobe.trace.archive import Job, whole_number
+from strobe.trace.facts import ProcessFacts
+
+
+def endings(processes: Sequence[ProcessFacts], job: Job, zero_ns: int, starts: Sequence[Start]) -> list[str]:
+    """Return in words how each process ended, and until when it is recorded (ns since the trace's zero)."""
+    replaced = replaced_by(starts)
+    words = []
+    for process in processes:
+        program = replaced.get((process.get("host", ""), process["pid"]))
+        became = program.command if program and program.at_ns >= process["started_ns"] else ""
+        words.append(_ending(process, job, zero_ns, became))
+    return words
+
+
+def _ending(process: ProcessFacts, job: Job, zero_ns: int, became: str = "") -> str:
+    """Return in words how a process ended, and until when it is recorded.
+
+    `became` is the command that replaced it (exec), if one did.
+    """
+    state = process.get("end_state", "")
+    until = format_ns(max(0, process.get("ended_ns", 0) - zero_ns))
+    code = process.get("exit_code")
+    killed = _signal_name(job) if process.get("main") else ""
+    failure = process.get("failure", "")
+    if code is None and process.get("main"):
+        code = whole_number(job.ended.get("exit_code"))
+    if failure:
+        how = f"ended with exit code {code}" if code is not None else f"killed by {killed}" if killed else "ended"
+        until = format_ns(max(0, process.get("failed_ns", 0) - zero_ns))
+        return f"{how}; recording had stopped: {failure}; complete up to {until}"
+    if state == "closed":
+        return f"ended with exit code {code}" if code is not None else "ended"
+    if state == "exited":
+        shown = f" with exit code {code}" if code is not None else ""
+        return f"left by os._exit{shown}; complete up to {until}"
+    if state == "running":
+        return f"still running; complete up to {until}"
+    if became:
+        return f"became {became}; complete up to {until}"
+    if killed:
+        return f"killed by {killed}; complete up to {until}"
+    return f"ended without a word (killed or crashed); complete up to {until}"
+
+
+def _signal_name(job: Job) -> str:
+    number = whole_number(job.ended.get("signal"))
+    if not number:
+        return ""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"

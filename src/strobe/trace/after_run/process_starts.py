@@ -1,0 +1,212 @@
+"""Which of the processes that a program started are not in its trace, and why: from what it noted about them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from strobe.trace.facts import ProcessFacts
+
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*[a-z]?$")
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+# They start what follows with an environment of their own.
+_OTHER_ENVIRONMENT = ("env", "sudo", "doas", "runuser", "pkexec")
+_MOST_BYTES = 64 << 20
+# Of several commands only so many are named, each so long.
+_MOST_NAMES, _MOST_LETTERS = 5, 80
+
+
+@dataclass(frozen=True)
+class Start:
+    """A process that was started (`how` is start), became another program (exec), or a command of a shell (shell)."""
+
+    how: str
+    pid: int
+    parent: int
+    at_ns: int
+    records: bool | None  # whether its environment makes a Python record itself; None: this recording takes none along
+    executable: str
+    interpreter: str
+    argv: tuple[str, ...]
+    host: str
+
+    @property
+    def command(self) -> str:
+        """Its command line, cut where it is long."""
+        words = " ".join([Path(self.argv[0]).name, *self.argv[1:]] if self.argv else [self.executable])
+        return words if len(words) <= _MOST_LETTERS else words[: _MOST_LETTERS - 3] + "..."
+
+    @property
+    def is_python(self) -> bool:
+        """Whether a Python runs it: by its name, or by the first line of a script."""
+        interpreter = self.interpreter.split() or [""]
+        words = [Path(self.executable).name, Path(interpreter[0]).name, *interpreter[1:]]
+        return any(_PYTHON.match(word) for word in words)
+
+    @property
+    def python(self) -> Start | None:
+        """The Python that this is, or that `env` and the like start; None where there is none."""
+        if self.is_python:
+            return self
+        name = Path(self.executable).name
+        if name in _OTHER_ENVIRONMENT:
+            keeps = self.records and name == "env" and not any(word.startswith("-") for word in self.argv[1:2])
+            for at, word in enumerate(self.argv[1:], 1):
+                if not word.startswith("-") and _PYTHON.match(Path(word).name):
+                    return replace(self, records=keeps, executable=word, argv=self.argv[at:])
+        return None
+
+
+@dataclass
+class Missing:
+    """What a trace does not have."""
+
+    pythons: list[str] = field(default_factory=list)  # a sentence each: they should be there
+    left_out: Counter[str] = field(default_factory=Counter)  # Pythons that the recording takes not along: how often
+    others: Counter[str] = field(default_factory=Counter)  # commands that are no Python: how often
+
+
+def starts(folder: Path) -> list[Start]:
+    """Read what the processes of a trace have started. A line that is torn or none is passed over."""
+    found = []
+    for path in sorted(folder.glob("started-*.jsonl")):
+        host = path.name.removeprefix("started-").removesuffix(".jsonl")
+        try:
+            with path.open("rb") as stream:
+                text = stream.read(_MOST_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+        for line in text.split("\n"):
+            try:
+                found.append(_start(json.loads(line), host))
+            except (ValueError, TypeError, KeyError, RecursionError):
+                continue
+    return found
+
+
+def _start(facts: Mapping[str, Any], host: str) -> Start:
+    return Start(
+        how=str(facts["how"]),
+        pid=int(facts["pid"]),
+        parent=int(facts["parent"]),
+        at_ns=int(facts["at_ns"]),
+        records=None if facts["records"] is None else bool(facts["records"]),
+        executable=str(facts["executable"]),
+        interpreter=str(facts["interpreter"]),
+        argv=tuple(str(word) for word in facts["argv"]),
+        host=host,
+    )
+
+
+def replaced_by(found: Iterable[Start]) -> dict[tuple[str, int], Start]:
+    """By host and pid, the last program that a process became without failing."""
+    became: dict[tuple[str, int], Start] = {}
+    for start in found:
+        if start.how == "exec":
+            became[start.host, start.pid] = start
+        elif start.how == "exec failed":
+            became.pop((start.host, start.pid), None)
+    return became
+
+
+def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes: Iterable[str]) -> Missing:
+    """Compare starts with the processes of a trace; what `notes` tell of is left out."""
+    began: dict[tuple[str, int], int] = {}
+    parents = set()
+    for process in processes:
+        host = process["host"]
+        key = (host, process["pid"])
+        began[key] = max(began.get(key, 0), process["started_ns"])
+        parents.add((host, process["parent_pid"]))
+    told = {int(pid) for note in notes for pid in re.findall(r"\(process (\d+)\)", note)}
+    missing = Missing()
+    found = list(found)
+    failed = {(start.host, start.pid, start.at_ns) for start in found if start.how == "exec failed"}
+    for start in found:
+        if start.how == "exec failed" or (start.how == "exec" and (start.host, start.pid, start.at_ns) in failed):
+            continue
+        if start.pid and began.get((start.host, start.pid), -1) >= start.at_ns:
+            continue
+        python = start.python
+        if python is None or (python is not start and (start.host, start.pid) in parents):
+            missing.others[Path(start.executable).name or start.executable] += 1
+        elif start.pid in told or _shows_only(python.argv):
+            continue
+        elif start.records is None:
+            missing.left_out[start.command] += 1
+        else:
+            missing.pythons.append(f"{start.command} (process {start.pid}) was not recorded: {_reason(python)}")
+    return missing
+
+
+def command_not_recorded(command: tuple[str, ...]) -> str:
+    """Say why a trace without any process has none, by the command of `strobe run`."""
+    start = Start("start", 0, 0, 0, True, command[0] if command else "", "", command, "")
+    if start.python:
+        return f"{start.command} was not recorded: {_reason(start.python)}."
+    return "The program was no Python, and called no MPI; or it ended before recording began."
+
+
+def names_of_left_out(left_out: Mapping[str, int]) -> str:
+    """Name Pythons that the recording does not take along, and say what does."""
+    advice = "strobe.record() records this process and its forks, `strobe run` records what it starts, too"
+    return f"{_names(left_out)}: not recorded ({advice})"
+
+
+def names_of(others: Mapping[str, int]) -> str:
+    """Name commands that are no Python, the most frequent ones first, and say what that means."""
+    shells = " (Pythons that a shell starts are recorded)" if any(name in _SHELLS for name in others) else ""
+    return f"{_names(others)}: no Python, not recorded{shells}"
+
+
+def _names(commands: Mapping[str, int]) -> str:
+    ordered = sorted(commands.items(), key=lambda item: (-item[1], item[0]))
+    names = [f"{name} ({count} times)" if count > 1 else name for name, count in ordered[:_MOST_NAMES]]
+    if len(ordered) > _MOST_NAMES:
+        names.append(f"{len(ordered) - _MOST_NAMES} others")
+    return ", ".join(names)
+
+
+def _options(argv: tuple[str, ...]) -> Iterator[str]:
+    """The options of a Python itself, a letter each: those before the script, -c or -m."""
+    words = iter(argv[1:])
+    for word in words:
+        if not word.startswith("-") or word == "-":
+            return
+        if word.startswith("--"):
+            yield word
+            continue
+        for position, letter in enumerate(word[1:], 1):
+            if letter in "cm":
+                return
+            yield letter
+            if letter in "WX":  # they take the rest, or the next word
+                if position == len(word) - 1:
+                    next(words, "")
+                break
+
+
+def _shows_only(argv: tuple[str, ...]) -> bool:
+    return any(
+        option in ("V", "h", "?", "--version", "--help", "--help-env", "--help-xoptions", "--help-all")
+        for option in _options(argv)
+    )
+
+
+def _reason(start: Start) -> str:
+    options = set(_options(start.argv)) if not start.interpreter else set(_options(tuple(start.interpreter.split())))
+    for letter, why in (
+        ("S", "its option -S leaves out what starts the recorder"),
+        ("I", "its option -I hides the environment from it"),
+        ("E", "its option -E hides the environment from it"),
+    ):
+        if letter in options:
+            return why
+    if not start.records:
+        return "it was started with another environment, without STROBE_SESSION or our part of PYTHONPATH"
+    return "it ended or was stopped before recording began, or is another user, who may not write into this folder"

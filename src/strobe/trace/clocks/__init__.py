@@ -1,0 +1,1 @@
+"""Clocks of several nodes and ranks, brought onto one axis."""

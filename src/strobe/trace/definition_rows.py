@@ -1,0 +1,85 @@
+"""Processes, locations and regions of a trace, row by row, with types: the columns are those of model/schema.py."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from strobe.tables.rows import rows
+from strobe.trace.trace import Trace
+
+
+class Process(NamedTuple):
+    """A row of `processes`."""
+
+    process: int
+    pid: int
+    parent_pid: int
+    main: bool
+    started_ns: int
+    ended_ns: int
+    end_state: str
+    exit_code: int | None
+    argv: str | None
+    host: str | None
+    python: str | None
+    rank: int | None
+    name: str | None
+
+
+class Location(NamedTuple):
+    """A row of `locations`."""
+
+    location: int
+    process: int
+    name: str
+    thread_id: int
+    kind: str
+    device: int | None
+    span_count: int
+    first_ns: int
+    last_ns: int
+
+
+class Region(NamedTuple):
+    """A row of `regions`."""
+
+    region: int
+    name: str
+    paradigm: str
+    role: str
+    group: str
+    file: str
+    line: int
+    module: str
+
+
+def process_rows(trace: Trace) -> list[Process]:
+    """Return the processes of a trace, by number."""
+    return trace.once("rows of processes", lambda: rows(trace.processes, Process))
+
+
+def location_rows(trace: Trace) -> list[Location]:
+    """Return the locations of a trace, by number."""
+    return trace.once("rows of locations", lambda: rows(trace.locations, Location))
+
+
+def region_rows(trace: Trace) -> list[Region]:
+    """Return the regions of a trace, by number."""
+    return trace.once("rows of regions", lambda: rows(trace.regions, Region))
+
+
+def ranks_of(trace: Trace) -> list[int | None]:
+    """Return the rank of each process, None where it has none."""
+    return [process.rank for process in process_rows(trace)]
+
+
+def processes_of_locations(trace: Trace) -> list[int]:
+    """Return the process of each location."""
+    return [location.process for location in location_rows(trace)]
+
+
+def threads_of(trace: Trace, process: int) -> list[Location]:
+    """Return the threads of a process that have spans."""
+    return [
+        each for each in location_rows(trace) if (each.process, each.kind) == (process, "thread") and each.span_count
+    ]

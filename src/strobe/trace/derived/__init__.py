@@ -1,0 +1,1 @@
+"""Trace folders made from other traces: cut, anonymised, generated."""

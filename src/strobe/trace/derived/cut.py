@@ -1,0 +1,241 @@
+"""A part of a run as a trace folder of its own: what `strobe cut` writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.errors import StrobeError, TraceError
+from strobe.model.kinds import LOCATION_KINDS
+from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
+from strobe.trace.after_run import symbols
+from strobe.trace.archive import FORMAT_VERSION, process_files
+from strobe.trace.derived.anonymise import rewrite as rewrite_names
+from strobe.trace.part import PartReader
+
+if TYPE_CHECKING:
+    from strobe.trace.process import ProcessReader
+    from strobe.trace.trace import Trace
+
+_BUFFER_BYTES = 64 << 20
+_TYPES = {"float64": 1, "string": 2}  # CellType of native/kernels/reading/table_chunks.h; everything else is an integer
+# What has no time goes with statistics: it cannot be divided.
+_TIMED = [name for name in EVENT_TABLES if any(column.name == "time_ns" for column in TABLES[name])]
+# A reader finds the first itself, and the others are found again in what is written.
+_NOT_COUNTED = {
+    "estimated_cost_ns",
+    "spans_cut",
+    "steps_cut",
+    "orphan_kernels",
+    "orphan_copies",
+    "orphan_launches",
+    "missing_steps",
+    "duplicate_correlation_ids",
+    "duplicate_operator_ids",
+    "duplicate_flow_ids",
+    "ids_not_compared",
+}
+_Columns = list[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8] | None]]
+
+
+def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
+    """Write a trace (a part: `Trace.part`) as a folder; return sentences about what it lacks.
+
+    Processes that are in it from begin to end are copied with all they have: statistics of folded steps, records of
+    iterations, flow graphs. Of the others, spans that reach over an edge end there (`spans_cut` in the quality table
+    says how many), and steps that were folded are left out. The trace's zero becomes the begin of the part.
+    `anonymise`: see `trace/derived/anonymise.py`. Raises TraceError where the folder is there already.
+    """
+    if folder.exists():
+        raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
+    work = folder.with_name(f".{folder.name}.cutting-{os.getpid()}")
+    notes: list[str] = []
+    beside: dict[str, dict[str, object]] = {}
+    try:
+        work.mkdir(parents=True)
+        for process, reader in enumerate(trace.readers):
+            name = f"process-{process + 1}"
+            files = trace.files[process]
+            if isinstance(reader, PartReader) or files.rings is not None:
+                left = _left_out(reader)
+                if left:
+                    notes.append(f"{left} rows of statistics of folded steps are left out: they cannot be divided")
+                _write(trace, process, reader, work / f"{name}.blocks")
+                offset = 0
+            else:
+                shutil.copyfile(files.blocks, work / f"{name}.blocks")
+                offset = trace.zero_ns - trace.zero_of(process)
+                if process in trace.gpus and anonymise:
+                    notes.append("metrics of GPUs are left out: they name machines and GPUs")
+                elif process in trace.gpus:  # those of parts are among the metrics that are written
+                    shutil.copyfile(trace.gpus[process].path, work / trace.gpus[process].path.name)
+            rank = trace.processes.column("rank")[process]
+            beside[name] = {"rank": rank, "clock_offset_ns": offset, **_of_clock(trace, files.blocks.stem)}
+            if isinstance(reader, PartReader) or files.rings is not None:
+                beside[name].pop("clock_points", None)  # what is written anew is on the trace's axis already
+        _write_job(trace, work, beside)
+        if anonymise:
+            rewrite_names(work)
+        else:
+            _copy_beside(trace, work)
+        work.rename(folder)
+    except OSError as error:
+        raise StrobeError(f"cannot write '{error.filename or folder}': {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return notes
+
+
+def _copy_beside(trace: Trace, work: Path) -> None:
+    """Copy what stands beside the processes: names of C functions, and what is known of processes without a trace."""
+    if not trace.path.is_dir():
+        return
+    for name in (symbols.FILE, "notes.txt"):
+        if (trace.path / name).is_file():
+            shutil.copyfile(trace.path / name, work / name)
+    # Processes that are no part of this are not missing in it.
+    left_out = {files.pid for files in process_files(trace.path)} - {files.pid for files in trace.files}
+    for path in trace.path.glob("started-*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        others = [line for line in lines if not any(b'"pid": %d,' % pid in line for pid in left_out)]
+        (work / path.name).write_bytes(b"".join(others))
+
+
+def _of_clock(trace: Trace, stem: str) -> dict[str, object]:
+    """Return what is noted of the clock of a process."""
+    note = trace.job.processes.get(stem, {})
+    return {key: note[key] for key in ("clock", "clock_error_ns", "clock_points") if key in note}
+
+
+def _left_out(reader: ProcessReader | PartReader) -> int:
+    if isinstance(reader, PartReader):
+        return reader.quality().get("statistics_left_out", 0)
+    return len(reader.statistics()["count"])
+
+
+def _write_job(trace: Trace, work: Path, beside: Mapping[str, object]) -> None:
+    starts = [int(str(each)) for each in trace.processes.column("started_ns")]
+    begin = min(starts, default=0)
+    job = trace.job
+    written = {
+        "format_version": FORMAT_VERSION,
+        "command": list(job.command),
+        "working_directory": job.working_directory,
+        "host": job.host,
+        "zero_ns": trace.zero_ns + begin,
+        "started_unix_ns": job.started_unix_ns + begin if job.started_unix_ns else 0,
+        "ended": dict(job.ended),
+        "settings": dict(job.settings),
+        "imported": {**job.imported, "stamp": None, "processes": beside},
+    }
+    (work / "job.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
+
+
+def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path: Path) -> None:
+    """Write one process through the same door as imports; its times are those of the trace's clock."""
+    from strobe import native
+
+    out = native.ImportedProcess(str(path), _BUFFER_BYTES)
+    regions = np.zeros(len(trace.regions), dtype=np.uint32)
+    known = trace.definitions.region_maps[process]
+    for local, name, paradigm, role, file, line, module in reader.regions():
+        regions[known[local]] = out.region(name, paradigm, role, file, line, module)
+    tables = {
+        name: out.table(name, [(c.name, _TYPES.get(c.type, 0)) for c in _columns(name)], name in SPAN_TABLES)
+        for name in (*SPAN_TABLES, *_TIMED)
+    }
+    places: dict[int, int] = {}
+    for location, row in enumerate(trace.locations.to_pylist()):
+        if row["process"] != process:
+            continue
+        kind, device = LOCATION_KINDS.index(str(row["kind"])), row["device"]
+        device = -1 if device is None else int(str(device))
+        places[location] = at = out.location(str(row["name"]), int(str(row["thread_id"])) % 2**64, kind, device)
+        spans = trace.span_arrays(location)
+        count = len(spans["row"])
+        details = list(_details(trace, location, tables, out, count))
+        where = np.full(count, at, dtype=np.uint32)
+        starts = np.ascontiguousarray(spans["start_ns"] + trace.zero_ns)
+        durations = np.ascontiguousarray(spans["duration_ns"])
+        cut_off = np.ascontiguousarray(~spans["complete"]).view(np.uint8)
+        out.spans(where, starts, durations, regions[spans["region"]], details, cut_off)
+        for name in _TIMED:
+            for batch in trace.side_batches(name, location):
+                cells = _cells(name, batch, out, trace.zero_ns)
+                out.rows(tables[name], np.full(batch.num_rows, at, dtype=np.uint32), cells)
+    for metric in reader.metrics():
+        of = trace.location_of(process, metric["location"])
+        number = out.metric(metric["name"], metric["unit"], 0xFFFFFFFF if of is None else places[of])
+        times = np.asarray(metric["time_ns"], dtype=np.int64) + trace.zero_ns - trace.zero_of(process)
+        out.samples(number, times, np.ascontiguousarray(metric["value"], dtype=np.float64))
+    for what, value in reader.quality().items():
+        if value and what not in _NOT_COUNTED:
+            out.count(what, value)
+    facts = reader.process()
+    description = {key: facts.get(key) for key in ("argv", "host", "python", "main")}
+    note = {key: facts[key] for key in ("rank", "ranks") if facts.get(key) is not None}
+    out.finish(
+        facts["pid"],
+        facts["parent_pid"],
+        json.dumps(description),
+        json.dumps(note) if note else "",
+        facts["end_state"] if facts["end_state"] in ("closed", "exited", "lost") else "lost",
+    )
+
+
+def _columns(name: str) -> list[Any]:
+    return [column for column in TABLES[name] if column.name not in ("location", "row")]
+
+
+def _details(
+    trace: Trace, location: int, tables: Mapping[str, int], out: Any, count: int
+) -> Iterator[tuple[int, _Columns]]:
+    """Rows of span tables as columns beside the spans. Where spans have several rows of a table, as several tables."""
+    for name in SPAN_TABLES:
+        batches = list(trace.side_batches(name, location))
+        if not batches:
+            continue
+        table = pa.concat_tables(batches)
+        row = table.column("row").to_numpy()
+        cells = _cells(name, table, out, 0)
+        # How many rows of the same span came before.
+        first = np.concatenate([[True], row[1:] != row[:-1]]) if len(row) else np.empty(0, dtype=bool)
+        nth = np.arange(len(row)) - np.maximum.accumulate(np.where(first, np.arange(len(row)), 0))
+        for n in range(int(nth.max(initial=-1)) + 1):
+            at = nth == n
+            columns: _Columns = []
+            for number, values, valid in cells:
+                wide, there = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.uint8)
+                wide[row[at]], there[row[at]] = values[at], 1 if valid is None else valid[at]
+                columns.append((number, wide, there))
+            yield tables[name], columns
+
+
+def _cells(name: str, table: pa.Table, out: Any, shift_ns: int) -> _Columns:
+    """Columns as the block file has them: texts by number, reals by their bits."""
+    cells: _Columns = []
+    for number, column in enumerate(_columns(name)):
+        values = table.column(column.name).combine_chunks()
+        if values.null_count == len(values):
+            continue
+        valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=np.uint8)
+        if column.type == "string":
+            packed = values.dictionary_encode()
+            ids = np.array([out.text(each) for each in packed.dictionary.to_pylist()], dtype=np.int64)
+            plain = ids[packed.indices.fill_null(0).to_numpy()]
+        elif column.type == "float64":
+            plain = values.fill_null(0.0).to_numpy().view(np.int64)
+        else:
+            plain = values.fill_null(0).to_numpy().astype(np.int64)
+            if column.name == "time_ns":
+                plain = plain + shift_ns
+        cells.append((number, np.ascontiguousarray(plain), valid))
+    return cells

@@ -1,0 +1,214 @@
+"""What remains of iterations that were folded while the program ran: a record of each, statistics of them all.
+
+An iteration is *kept* (its spans are in the trace) or *folded* (its spans were summed up by location, call path and
+class of iterations). What comes out has the ids of the trace and counts from its zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.model.kinds import PARTS
+from strobe.tables.columns import Columns
+from strobe.trace.process import ProcessReader
+
+Ints = npt.NDArray[np.int64]
+
+# How much of an iteration is in the trace as spans, as the recorder numbers it: nothing, its end, all of it.
+DETAILS = ("none", "part", "all")
+NONE, PART, ALL = range(3)
+# Number of buckets in a histogram of durations.
+BUCKETS = 64
+# Class of statistics that were folded outside of any iteration.
+NO_CLASS = 0xFFFFFFFF
+# Extras without a function: a validation found by its waits and forward passes, and whatever came after more classes
+# than can be told apart. On disk they are regions 0 and 1.
+VALIDATION, OTHER = -1, -2
+_SPECIAL = {0: VALIDATION, 1: OTHER}
+
+
+@dataclass(frozen=True)
+class RecordedLoop:
+    """A main loop that the recorder accepted while the program ran. Nanoseconds; `ended_ns` is None while it goes on.
+
+    `kind` is one of hint, range, optimizer, zero_grad, data_wait, structure; `name` the region that marks an iteration.
+    `accepted_iteration` is how many iterations had been seen by then: they are in detail, and not among the records.
+    """
+
+    kind: str
+    name: str
+    accepted_ns: int
+    accepted_iteration: int
+    ended_ns: int | None
+    reason: str
+    confidence: str
+
+
+@dataclass(frozen=True)
+class Iterations(Columns):
+    """The recorded iterations of a process in order of start, one array entry each. Nanoseconds.
+
+    loop: index into the recorded loops. class_id: index into the extras. detail: NONE, PART (from `detail_ns` on), ALL.
+    parts_ns: array (iterations, PARTS) whose rows add up to the durations.
+    """
+
+    loop: Ints
+    start_ns: Ints
+    duration_ns: Ints
+    events: Ints
+    path_hash: npt.NDArray[np.uint64]
+    class_id: Ints
+    detail: Ints
+    detail_ns: Ints
+    parts_ns: Ints
+
+
+@dataclass(frozen=True)
+class Folded(Columns):
+    """Statistics of a process, one array entry per location, call path and class of iterations. Nanoseconds.
+
+    own_ns is the time without direct children. It is negative, and count 0, for a call path whose spans are in the
+    trace while what ran directly inside of them was folded: their own time holds too much. histogram: array (rows, 64)
+    of counts per bucket of the duration, see `bucket_edges_ns`. is_short: the row is of functions shorter than
+    `--min-duration`, which were left out of what was kept of the class; other rows are of folded iterations.
+    """
+
+    location: Ints
+    call_path: Ints
+    class_id: Ints
+    count: Ints
+    total_ns: Ints
+    own_ns: Ints
+    min_ns: Ints
+    max_ns: Ints
+    sum_squares: npt.NDArray[np.float64]
+    histogram: Ints
+    is_short: npt.NDArray[np.bool_]
+
+
+def no_iterations() -> dict[str, Ints]:
+    """Return what a reader says of a process without records of iterations."""
+    times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
+    numbers = ("loop", "events", "path_hash", "class_id", "detail")
+    return {name: np.empty(0, dtype=np.int64) for name in (*times, *numbers)}
+
+
+def no_statistics() -> dict[str, Ints]:
+    """Return what a reader says of a process of which nothing was folded."""
+    none = vars(Folded.joined(()))
+    return {**none, "histogram": np.empty((0, BUCKETS), dtype=np.int64)}
+
+
+def bucket_edges_ns() -> npt.NDArray[np.float64]:
+    """Return the edges of the buckets of a histogram: two buckets an octave, the last one open upwards."""
+    return np.exp2(np.arange(BUCKETS + 1) / 2)
+
+
+def _whole(values: npt.NDArray[Any]) -> Ints:
+    return values.astype(np.int64)
+
+
+def read_loops(reader: ProcessReader, zero_ns: int) -> tuple[RecordedLoop, ...]:
+    """Return the main loops that were accepted, in the order in which they were."""
+    return tuple(
+        RecordedLoop(
+            kind=str(each["kind"]),
+            name=str(each["name"]),
+            accepted_ns=int(each["accepted_ns"]) - zero_ns,
+            accepted_iteration=int(each["accepted_iteration"]),
+            ended_ns=None if int(each["ended_ns"]) < 0 else int(each["ended_ns"]) - zero_ns,
+            reason=str(each["reason"]),
+            confidence=str(each["confidence"]),
+        )
+        for each in cast("list[dict[str, Any]]", reader.loops())
+    )
+
+
+def read_iterations(reader: ProcessReader, zero_ns: int) -> Iterations:
+    """Return the records of the iterations since the first loop was accepted."""
+    raw = reader.iterations()
+    order = np.argsort(raw["start_ns"], kind="stable")
+    number = {name: _whole(values[order]) for name, values in raw.items() if name != "path_hash"}
+    return Iterations(
+        loop=number["loop"],
+        start_ns=number["start_ns"] - zero_ns,
+        duration_ns=number["duration_ns"],
+        events=number["events"],
+        path_hash=raw["path_hash"][order].astype(np.uint64),
+        class_id=number["class_id"],
+        detail=number["detail"],
+        detail_ns=number["detail_ns"] - zero_ns,
+        parts_ns=np.stack([number[f"{part}_ns"] for part in PARTS], axis=1),
+    )
+
+
+def read_extras(reader: ProcessReader, region_map: npt.NDArray[np.uint32]) -> tuple[tuple[int, ...], ...]:
+    """Return for every class of iterations the regions that it enters beyond the usual, or VALIDATION, in order."""
+    return tuple(
+        tuple(
+            _SPECIAL[region] if region in _SPECIAL else int(region_map[region])
+            for region in regions
+            if region in _SPECIAL or region < len(region_map)
+        )
+        for regions in reader.classes()
+    )
+
+
+def read_statistics(
+    reader: ProcessReader, path_map: npt.NDArray[np.uint32], location_map: dict[int, int]
+) -> Folded | None:
+    """Return the statistics of what was folded; None where nothing was.
+
+    Left out is what refers to a location or a call path whose definition is lost in a damaged file.
+    """
+    raw = reader.statistics()
+    here = np.isin(raw["location"], np.fromiter(location_map, dtype=np.uint32))
+    here &= _whole(raw["call_path"]) < len(path_map)
+    if not here.all():
+        raw = {name: values[here] for name, values in raw.items()}
+    if not len(raw["count"]):
+        return None
+    number = {name: _whole(values) for name, values in raw.items() if name != "sum_squares"}
+    return Folded(
+        location=np.array([location_map[each] for each in number["location"].tolist()], dtype=np.int64),
+        call_path=path_map[number["call_path"]].astype(np.int64),
+        class_id=number["class_id"],
+        count=number["count"],
+        total_ns=number["total_ns"],
+        own_ns=number["own_ns"],
+        min_ns=number["min_ns"],
+        max_ns=number["max_ns"],
+        sum_squares=raw["sum_squares"].astype(np.float64),
+        histogram=number["histogram"],
+        is_short=raw["is_short"].astype(np.bool_),
+    )
+
+
+@dataclass(frozen=True)
+class RecordedGraph:
+    """The event flow graph of a location as it was recorded (docs/format/graph.md).
+
+    `region`, `caller`: by node the region and the region of its caller; -1: not known.
+    """
+
+    payload: bytes
+    region: Ints
+    caller: Ints
+
+
+def read_graph(reader: ProcessReader, local_id: int, region_map: npt.NDArray[np.uint32]) -> RecordedGraph | None:
+    """Return the graph of a location by its id in the process, None where none was recorded."""
+    raw = reader.graph(local_id)
+    if raw is None:
+        return None
+    table = region_map.astype(np.int64)
+
+    def mapped(local: Ints) -> Ints:
+        known = (local > 0) & (local < len(table))
+        return np.where(known, table[np.where(known, local, 0)], -1)
+
+    return RecordedGraph(raw["payload"], mapped(raw["region"]), mapped(raw["caller"]))

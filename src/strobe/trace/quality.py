@@ -1,0 +1,72 @@
+"""The quality table: what was lost, cut, or spent, and how each process ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from strobe.model.losses import sentence
+from strobe.tables.table import Table, make_table
+from strobe.trace import archive
+from strobe.trace.after_run import process_starts
+from strobe.trace.clocks import node_clocks
+from strobe.trace.facts import ProcessFacts
+from strobe.trace.gpu_readings import NodeGpus
+from strobe.trace.process import ProcessReader
+
+_Row = tuple[object, ...]  # process, pid, counter, number, words
+
+
+def quality_table(
+    path: Path,
+    job: archive.Job,
+    readers: Sequence[ProcessReader],
+    files: Sequence[archive.ProcessFiles],
+    facts: Sequence[ProcessFacts],
+    endings: Sequence[str],
+    unreadable: Iterable[tuple[int, str]],
+    gpus: Iterable[NodeGpus],
+    starts: Sequence[process_starts.Start],
+) -> Table:
+    """Return one row for each counter of a process, of a node's GPUs, or of the trace as a whole.
+
+    `endings` are the words of `after_run.endings` by process, `unreadable` the pid of processes beyond repair and why.
+    """
+    rows: list[_Row] = []
+    for process, (reader, fact) in enumerate(zip(readers, facts, strict=True)):
+        pid = fact["pid"]
+        rows.append((process, pid, "ended", None, endings[process]))
+        counters = sorted(reader.quality().items())
+        rows += [(process, pid, name, count, (count and sentence(name, count)) or None) for name, count in counters]
+        gpu = fact.get("gpu", {})
+        rows += [(process, pid, f"gpu_{key}".replace(" ", "_"), None, text) for key, text in gpu.items()]
+        if files:
+            rows.append((process, pid, "size_bytes", files[process].size_bytes, None))
+            note = job.processes.get(files[process].blocks.stem, {})
+            if "clock" in note:
+                error_ns = archive.whole_number(note.get("clock_error_ns"))
+                rows.append((process, pid, "clock_error_ns", error_ns, note["clock"]))
+    rows += [(None, pid, "unreadable", None, why) for pid, why in unreadable]
+    checked = node_clocks.read_repairs(path).checked
+    rows += [(None, None, name, count, sentence(name, count) or None) for name, count in checked.items()]
+    notes = archive.notes(path)
+    rows += [(None, None, "unrecorded", None, note) for note in notes]
+    for node in gpus:
+        rows += _of_node(node)
+    missing = process_starts.unrecorded(starts, facts, notes)
+    rows += [(None, None, "unrecorded", None, text) for text in missing.pythons]
+    for name, commands, listed in (
+        ("other_pythons", missing.left_out, process_starts.names_of_left_out),
+        ("other_programs", missing.others, process_starts.names_of),
+    ):
+        if commands:
+            rows.append((None, None, name, sum(commands.values()), listed(commands)))
+    return make_table("quality", rows)
+
+
+def _of_node(gpus: NodeGpus) -> list[_Row]:
+    content = gpus.content
+    lost = content.bytes_lost
+    rows: list[_Row] = [(None, None, "bytes_lost", lost, sentence("bytes_lost", lost))] if lost else []
+    rows += [(None, None, "gpus_not_read", None, text) for text in content.missing]
+    return rows + [(None, None, "gpu_metrics_refused", None, text) for text in content.refused]

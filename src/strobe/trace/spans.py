@@ -1,0 +1,104 @@
+"""Spans of one location as arrays and as rows of a table, and their sums by call path."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.model.schema import SPANS
+from strobe.tables.table import arrow_schema
+
+Stretches = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+class SpanArrays(TypedDict):
+    """Spans of one location as numpy arrays: the columns of schema `spans`; `parent` is -1 at the root."""
+
+    row: npt.NDArray[np.int64]
+    start_ns: npt.NDArray[np.int64]
+    duration_ns: npt.NDArray[np.int64]
+    self_ns: npt.NDArray[np.int64]
+    region: npt.NDArray[np.uint32]
+    call_path: npt.NDArray[np.uint32]
+    depth: npt.NDArray[np.uint16]
+    parent: npt.NDArray[np.int64]
+    complete: npt.NDArray[np.bool_]
+
+
+class PathSums(TypedDict):
+    """Sums by call path: executions, ns in all of them, without what is directly inside, shortest, longest (or 0)."""
+
+    calls: npt.NDArray[np.int64]
+    total_ns: npt.NDArray[np.int64]
+    own_ns: npt.NDArray[np.int64]
+    min_ns: npt.NDArray[np.int64]
+    max_ns: npt.NDArray[np.int64]
+
+
+def those(spans: SpanArrays, which: npt.NDArray[Any]) -> SpanArrays:
+    """Return some of the spans: by their positions, or by a mask."""
+    return {
+        "row": spans["row"][which],
+        "start_ns": spans["start_ns"][which],
+        "duration_ns": spans["duration_ns"][which],
+        "self_ns": spans["self_ns"][which],
+        "region": spans["region"][which],
+        "call_path": spans["call_path"][which],
+        "depth": spans["depth"][which],
+        "parent": spans["parent"][which],
+        "complete": spans["complete"][which],
+    }
+
+
+def record_batch(spans: SpanArrays, location: int) -> pa.RecordBatch:
+    """Return the spans of a location as rows of schema `spans`."""
+    columns: dict[str, Any] = {**spans, "location": np.full(len(spans["row"]), location, dtype=np.uint32)}
+    columns["parent"] = pa.array(spans["parent"], type=pa.int64(), mask=spans["parent"] < 0)
+    schema = arrow_schema(SPANS)
+    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def sums_by_path(spans: SpanArrays, path_count: int, chosen: Stretches | None) -> PathSums:
+    """Sum up spans by call path; with `chosen`, those that begin in one of these stretches [begin, end)."""
+    path, duration, own = spans["call_path"], spans["duration_ns"], spans["self_ns"]
+    if chosen is not None:
+        begin, end = chosen
+        at = np.searchsorted(begin, spans["start_ns"], side="right") - 1
+        mask = (at >= 0) & (spans["start_ns"] < end[at]) if len(begin) else np.zeros(len(path), dtype=bool)
+        path, duration, own = path[mask], duration[mask], own[mask]
+    shortest, longest = np.full(path_count, np.iinfo(np.int64).max), np.zeros(path_count, dtype=np.int64)
+    np.minimum.at(shortest, path, duration)
+    np.maximum.at(longest, path, duration)
+    calls = np.bincount(path, minlength=path_count).astype(np.int64)
+    shortest[calls == 0] = 0
+    # bincount sums in float64: exact below 2^53 ns, which is 104 days.
+    return {
+        "calls": calls,
+        "total_ns": np.bincount(path, weights=duration, minlength=path_count).astype(np.int64),
+        "own_ns": np.bincount(path, weights=own, minlength=path_count).astype(np.int64),
+        "min_ns": shortest,
+        "max_ns": longest,
+    }
+
+
+def with_global_paths(local: PathSums, paths: npt.NDArray[np.uint32], path_count: int) -> PathSums:
+    """Return the sums of a process by call path of the trace; several of its paths may be one of the trace."""
+    sums: PathSums = {
+        "calls": np.zeros(path_count, dtype=np.int64),
+        "total_ns": np.zeros(path_count, dtype=np.int64),
+        "own_ns": np.zeros(path_count, dtype=np.int64),
+        "min_ns": np.zeros(path_count, dtype=np.int64),
+        "max_ns": np.zeros(path_count, dtype=np.int64),
+    }
+    np.add.at(sums["calls"], paths, local["calls"])
+    np.add.at(sums["total_ns"], paths, local["total_ns"])
+    np.add.at(sums["own_ns"], paths, local["own_ns"])
+    executed = local["calls"] > 0
+    sums["min_ns"][paths[executed]] = np.iinfo(np.int64).max
+    np.minimum.at(sums["min_ns"], paths[executed], local["min_ns"][executed])
+    np.maximum.at(sums["max_ns"], paths[executed], local["max_ns"][executed])
+    return sums

@@ -1,0 +1,368 @@
+"""Trace: one recorded run, as everything above reads it. Ids are global, times count from the trace's zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.errors import UsageError
+from strobe.model.cancellation import checkpoint
+from strobe.model.schema import SPANS
+from strobe.tables.table import Table, arrow_schema, make_table
+from strobe.trace import archive, side_tables
+from strobe.trace.clocks import node_clocks
+from strobe.trace.definitions import Definitions, LocalLocation, locations_table, merge, processes_table
+from strobe.trace.folded import (
+    Folded,
+    Iterations,
+    read_iterations,
+    read_statistics,
+)
+from strobe.trace.gpu_readings import NodeGpus
+from strobe.trace.info import Info
+from strobe.trace.metrics import Readings, metrics_table
+from strobe.trace.missing import first_missing
+from strobe.trace.once import Results
+from strobe.trace.places import Place, find_places
+from strobe.trace.process import NO_REGION, ProcessReader, RecordedProcess
+from strobe.trace.pyramid import Pyramid
+from strobe.trace.recorded import RecordedProcesses, open_processes
+from strobe.trace.spans import PathSums, SpanArrays, Stretches, record_batch, sums_by_path, those, with_global_paths
+
+_FOREVER = (-(2**63), 2**63 - 1)
+
+
+class Closable(Protocol):
+    """Who answers questions to all processes of a trace: see workers/map_combine.py."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+
+
+class Trace:
+    """One recorded run. Reading is lazy: opening reads definitions, spans are read when a question needs them."""
+
+    def __init__(
+        self,
+        path: Path,
+        job: archive.Job,
+        readers: Sequence[ProcessReader],
+        files: Sequence[archive.ProcessFiles] = (),
+        unreadable: Sequence[tuple[int, str]] = (),
+        workers: Closable | None = None,
+        define: Callable[[Trace], Definitions] | None = None,
+    ) -> None:
+        """`unreadable`: pid and reason of processes whose file is beyond repair. `workers` answer questions to all
+        processes; without them we do, one after the other. `define` finds the definitions where readers should not.
+        """
+        self._recorded = RecordedProcesses(path, job, readers, files, unreadable)
+        self.path, self.job, self.workers = path, job, workers
+        self.readers, self.files = self._recorded.readers, self._recorded.files
+        self.zero_of = self._recorded.zero_of
+        self._define = define
+        self._results = Results()
+        self.once = self._results.once
+
+    @classmethod
+    def read(cls, folder: Path, workers: Closable | None = None) -> Self:
+        """Open a trace folder. A process whose file cannot be read is left out, and the quality table tells why.
+
+        Raises TraceError where none can be read, or none was recorded.
+        """
+        opened = open_processes(folder)
+        return cls(folder, opened.job, opened.readers, opened.files, opened.unreadable, workers)
+
+    def with_readers(
+        self,
+        readers: Sequence[ProcessReader],
+        files: Sequence[archive.ProcessFiles],
+        job: archive.Job | None = None,
+        workers: Closable | None = None,
+    ) -> Self:
+        """Return some processes of the run, or parts of them, as a trace of their own."""
+        return type(self)(self.path, job or self.job, readers, files, workers=workers, define=self._define)
+
+    def without_results(self) -> Self:
+        """Return the same run with nothing found yet: for questions that are to use other steps (`choose_steps`)."""
+        unreadable = self._recorded.unreadable
+        return type(self)(self.path, self.job, self.readers, self.files, unreadable, self.workers, self._define)
+
+    # What it is
+
+    @property
+    def zero_ns(self) -> int:
+        """CLOCK_MONOTONIC at the trace's zero."""
+        return self._recorded.zero_ns
+
+    @cached_property
+    def info(self) -> Info:
+        """What was run, where, for how long, and how it ended."""
+        return self._recorded.info(len(self.definitions.homes), self.span_count, self.folded_count)
+
+    @property
+    def quality(self) -> Table:
+        """What was lost, cut, or spent, and how each process ended."""
+        return self._recorded.quality
+
+    @property
+    def gpus(self) -> dict[int, NodeGpus]:
+        """By process, the GPUs of the node that are shown with it."""
+        return self._recorded.gpus
+
+    def device_properties(self, process: int | None = None) -> list[dict[str, object]]:
+        """Return what the recorder knows of the GPUs that a process sees (they have numbers of its own), or of all
+        processes: by the names that PyTorch's profiles have (`deviceProperties`).
+        """
+        facts = self._recorded.facts if process is None else [self._recorded.facts[process]]
+        return [properties for each in facts for properties in each.get("device_properties") or []]
+
+    @cached_property
+    def clocks(self) -> list[str]:
+        """By process, the name of the clock that its times were taken of: processes of a node share one."""
+        return node_clocks.clock_names(self._recorded.facts, self.files, self.job) if self.files else []
+
+    def missing(self, needs: Sequence[str]) -> str:
+        """Return a sentence about what is missing of `needs` (keys of RECORDED_WITH); "" if nothing is."""
+        executions = self.span_count + self.folded_count
+        return first_missing(needs, self.readers, self.definitions.regions, executions)
+
+    # Definitions
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """What the ids of the trace mean, and what they are called in each process."""
+        return self._define(self) if self._define else merge(self.readers)
+
+    @cached_property
+    def processes(self) -> Table:
+        """The processes of the run; number 0 is the one that the user started."""
+        return processes_table(self._recorded.facts, self.zero_ns)
+
+    @cached_property
+    def locations(self) -> Table:
+        """The threads and streams that recorded something."""
+        return locations_table(self.definitions, self.zero_of)
+
+    @cached_property
+    def regions(self) -> Table:
+        """Every function, operator, and range that was executed."""
+        return make_table("regions", self.definitions.regions)
+
+    @cached_property
+    def call_paths(self) -> Table:
+        """Every chain of regions that was executed, as a tree: `parent` is the chain without its last region."""
+        parents = [None if parent == NO_REGION else parent for parent in self.definitions.path_parent]
+        number = np.arange(len(parents), dtype=np.uint32)
+        values = {"call_path": number, "parent": parents, "region": self._path_region, "depth": self._path_depth}
+        return make_table("call_paths", values)
+
+    @cached_property
+    def rows(self) -> list[Place]:
+        """The places of the run (main threads, `stream 7` of every process, ...), each with its locations by rank."""
+        return find_places(self.processes.to_pylist(), self.locations.to_pylist())
+
+    @cached_property
+    def _path_region(self) -> npt.NDArray[np.uint32]:
+        return np.array(self.definitions.path_region, dtype=np.uint32)
+
+    @cached_property
+    def _path_depth(self) -> npt.NDArray[np.uint16]:
+        return np.array(self.definitions.path_depth, dtype=np.uint16)
+
+    @cached_property
+    def _local_locations(self) -> list[dict[int, int]]:
+        """By process, from the ids of its locations to ours."""
+        ids: list[dict[int, int]] = [{} for _ in self.readers]
+        for location, home in enumerate(self.definitions.homes):
+            ids[home.process][home.local_id] = location
+        return ids
+
+    def location_of(self, process: int, local_id: int) -> int | None:
+        """Return the location that a process has under a number of its own."""
+        return self._local_locations[process].get(local_id)
+
+    def home(self, location: int) -> LocalLocation:
+        """Return where a location of the trace lives. Raises UsageError where there is no such location."""
+        homes = self.definitions.homes
+        if not 0 <= location < len(homes):
+            raise UsageError(f"no location {location}: this trace has {len(homes)}, numbered from 0")
+        return homes[location]
+
+    # Spans, metrics, pictures
+
+    @cached_property
+    def span_count(self) -> int:
+        """Number of spans in all locations."""
+        return sum(location["span_count"] for location in self.definitions.locations)
+
+    @cached_property
+    def spans_of_processes(self) -> list[int]:
+        """Number of spans of each process."""
+        count = [0] * len(self.readers)
+        for location in self.definitions.locations:
+            count[location["process"]] += location["span_count"]
+        return count
+
+    def span_arrays(self, location: int, start_ns: int | None = None, end_ns: int | None = None) -> SpanArrays:
+        """Return the spans of a location that overlap [start_ns, end_ns), in order of start: no Arrow, no names.
+
+        `self_ns` is the duration without the spans directly inside that overlap the stretch of time, too: the self time
+        of the span only where that lies in the stretch as a whole.
+        """
+        checkpoint()
+        home = self.home(location)
+        zero = self.zero_of(home.process)
+        lowest = _FOREVER[0] if start_ns is None else start_ns + zero
+        highest = _FOREVER[1] if end_ns is None else end_ns + zero
+        raw = cast(SpanArrays, self.readers[home.process].spans(home.local_id, lowest, highest))
+        call_path = self.definitions.path_maps[home.process][raw["call_path"]]
+        return {
+            "row": raw["row"],
+            "start_ns": raw["start_ns"] - zero,
+            "duration_ns": raw["duration_ns"],
+            "self_ns": raw["self_ns"],
+            "region": self._path_region[call_path],
+            "call_path": call_path,
+            "depth": self._path_depth[call_path],
+            "parent": raw["parent"],
+            "complete": raw["complete"].astype(bool),
+        }
+
+    def path_sums(self, location: int, chosen: Stretches | None = None) -> PathSums:
+        """Return sums by call path of the spans of a location: straight from the file, at some 10 ns a span.
+
+        `chosen`: only those that begin in one of these stretches [begin, end), which are in order and do not overlap;
+        ns. A span's own time is without what lies directly inside of it, chosen or not.
+        """
+        home = self.home(location)
+        reader, zero = self.readers[home.process], self.zero_of(home.process)
+        if not isinstance(reader, RecordedProcess):  # a part of a process: no block file holds its sums
+            return sums_by_path(self.span_arrays(location), len(self._path_region), chosen)
+        stretches = [np.ascontiguousarray(each + zero, dtype=np.int64) for each in chosen or ()]
+        local = cast(PathSums, reader.path_sums(home.local_id, *stretches))
+        return with_global_paths(local, self.definitions.path_maps[home.process], len(self._path_region))
+
+    def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
+        """Return the spans of a location in order of start, about `most` at a time: for those that fit into no memory.
+
+        `self_ns` is that of `span_arrays`: it is too large for spans that reach from one batch into the next.
+        """
+        facts = self.definitions.locations[location]
+        zero = self.zero_of(facts["process"])
+        first, last = facts["first_ns"] - zero, facts["last_ns"] - zero
+        width = (last - first) // max(1, -(-facts["span_count"] // most)) + 1
+        for begin in range(first, last + 1, width):
+            # From the moment before, so that a span without any length is in it; then only what begins there.
+            spans = self.span_arrays(location, begin - 1, begin + width)
+            inside = spans["start_ns"] >= begin
+            if inside.any():
+                yield those(spans, inside)
+
+    def spans(self, location: int | None = None, start_ns: int | None = None, end_ns: int | None = None) -> Table:
+        """Return the spans of one location, or of all, that overlap [start_ns, end_ns), by location and start.
+
+        For `self_ns` of spans that reach beyond that see `span_arrays`.
+        """
+        wanted = range(len(self.definitions.homes)) if location is None else [location]
+        batches = [record_batch(self.span_arrays(each, start_ns, end_ns), each) for each in wanted]
+        return Table(pa.Table.from_batches(batches, schema=arrow_schema(SPANS)), name="spans")
+
+    def readings(self) -> Iterator[Readings]:
+        """Return every reading of every metric as arrays, by metric."""
+        for process, reader in enumerate(self.readers):
+            zero = self.zero_of(process)
+            for metric in reader.metrics():
+                times = np.asarray(metric["time_ns"], dtype=np.int64) - zero
+                values = np.asarray(metric["value"], dtype=np.float64)
+                location = self.location_of(process, metric["location"])
+                yield Readings(metric["name"], metric["unit"], process, location, times, values)
+
+    def metrics(self) -> Table:
+        """Return every reading of every metric: CPU time, memory, ... over time."""
+        return metrics_table(self.readings(), self.missing(("metrics",)))
+
+    @cached_property
+    def pyramid(self) -> Pyramid:
+        """Pictures of any window."""
+        zeros = [self.zero_of(process) for process in range(len(self.readers))]
+        return Pyramid(self.readers, zeros, self.files, self.definitions, self.rows)
+
+    # Attributes that only some spans have, and what has a time but no duration
+
+    def side_table(self, name: str) -> Table:
+        """Return a side table (SPAN_TABLES and EVENT_TABLES of model/schema.py): of all locations, in their order."""
+        parts = [
+            self._side_rows(name, process, reader.table(name))
+            for process, reader in enumerate(self.readers)
+            if reader.tables().get(name)
+        ]
+        return Table(pa.concat_tables(parts), name=name) if parts else make_table(name, [])
+
+    def side_batches(self, name: str, location: int) -> Iterator[pa.Table]:
+        """Return the rows of a side table that one location has, in order, in pieces that fit into memory."""
+        for raw in self.raw_side_batches(name, location):
+            yield self._side_rows(name, self.home(location).process, raw)
+
+    def raw_side_batches(self, name: str, location: int) -> Iterator[dict[str, Any]]:
+        """Return the same as the block file has it: texts by their number in `texts`, times on the process's clock.
+
+        Every piece is `row`, and `columns`: type (integer, real, text), values, and whether they are there, by name.
+        """
+        home = self.home(location)
+        reader = self.readers[home.process]
+        if reader.tables().get(name):
+            yield from side_tables.raw_batches(name, reader, home.local_id)
+
+    def texts(self, process: int) -> list[str]:
+        """Return the texts of a process that `raw_side_batches` refers to."""
+        return self.once(("list of texts", process), self.readers[process].texts)
+
+    def _side_rows(self, name: str, process: int, raw: Mapping[str, Any]) -> pa.Table:
+        def texts() -> pa.Array:
+            return self.once(("texts", process), lambda: pa.array(self.readers[process].texts(), type=pa.string()))
+
+        paths = self.definitions.path_maps[process]
+        return side_tables.read(name, raw, self._local_locations[process], self.zero_of(process), paths, texts)
+
+    # Iterations that were folded while the program ran
+
+    @cached_property
+    def folded_count(self) -> int:
+        """Number of executions that are in the trace as statistics only, in all locations."""
+        return sum(int(folded.count.sum()) for folded in self.folded.values())
+
+    @cached_property
+    def folded(self) -> dict[int, Folded]:
+        """Statistics of what was folded, by process; processes that kept everything are not there."""
+        by_process = {}
+        for process, reader in enumerate(self.readers):
+            if not len(reader.statistics()["count"]):
+                continue
+            statistics = read_statistics(reader, self.definitions.path_maps[process], self._local_locations[process])
+            if statistics is not None:
+                by_process[process] = statistics
+        return by_process
+
+    def iterations(self, process: int) -> Iterations:
+        """Return the records of a process's iterations; none where no loop was accepted while it ran."""
+        return self.once(("iterations", process), lambda: read_iterations(self.readers[process], self.zero_of(process)))
+
+    def __repr__(self) -> str:
+        return f"<strobe.Trace {self.path}: {len(self.readers)} processes, {self.span_count} spans>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._results.clear()
+        if self.workers is not None:
+            self.workers.close()

@@ -1,0 +1,1 @@
+"""Questions to many processes: map and combine, by a pool of processes or a cluster."""

@@ -1,0 +1,405 @@
+"""Map and combine: a question to a trace as a function of one process, and a rule how answers become one.
+
+The same two functions run in one loop, in a pool of processes, and on a cluster, so all three answer the same, to the
+last bit. Whoever answers opens its own files only. So ids are local to a process: what regions and call paths they mean
+travels with the answer, and where answers meet they get one numbering, that of first occurrence in the order of
+processes, which is the trace's own.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from strobe.errors import TraceError
+from strobe.trace.archive import Job, ProcessFiles
+from strobe.trace.clocks import node_clocks
+from strobe.trace.definitions import Definitions
+from strobe.trace.part import PartReader
+from strobe.trace.process import NO_REGION, open_process
+from strobe.trace.trace import Trace
+
+Value = TypeVar("Value")
+Numbers = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Ids:
+    """What the ids of a part are in the whole: by region and call path; what is added to processes and locations."""
+
+    region: Numbers
+    call_path: Numbers
+    process: int
+    location: int
+
+
+class Rule(Protocol):
+    """How answers become one."""
+
+    def renumbered(self, value: Any, ids: Ids) -> Any:
+        """Return an answer with the ids of the whole."""
+
+    def combined(self, values: Sequence[Any]) -> Any:
+        """Return one answer for several, which are in order of processes. Must be associative, to the last bit."""
+
+
+@dataclass(frozen=True)
+class MapCombine(Generic[Value]):
+    """A question to all processes.
+
+    `map(part, **options)` is a function of a module (other computers find it by its name) from a Trace of one process
+    to something small. Its options must be what pickle takes.
+    """
+
+    map: Callable[..., Value]
+    rule: Rule
+
+
+@dataclass(frozen=True)
+class Join:
+    """How rows of a table meet: those with equal `keys` become one, in the order in which keys are first met.
+
+    Columns that are no keys are summed up (whole numbers only: sums of reals depend on their order), but for those of
+    which the least or the most counts. Without keys, rows are listed one after the other.
+    """
+
+    keys: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+    most: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The rule for answers that are tables by name. Columns `region`, `call_path`, `process`, `location` are ids."""
+
+    joins: Mapping[str, Join]
+
+    def renumbered(self, value: Mapping[str, pa.Table], ids: Ids) -> Mapping[str, pa.Table]:
+        """Return the tables with the ids of the whole."""
+        return {name: _renumbered(table, ids) for name, table in value.items()}
+
+    def combined(self, values: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
+        """Return the tables with the rows of all."""
+        return {
+            name: _joined(pa.concat_tables([value[name] for value in values]), join)
+            for name, join in self.joins.items()
+        }
+
+
+@dataclass(frozen=True)
+class PerProcess:
+    """The rule for answers that are lists of dataclasses, each about one `process`."""
+
+    def renumbered(self, value: Sequence[Any], ids: Ids) -> list[Any]:
+        """Return the list with the numbers of the processes in the whole."""
+        return [replace(each, process=each.process + ids.process) for each in value]
+
+    def combined(self, values: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return all lists as one."""
+        return [each for value in values for each in value]
+
+
+class Listed:
+    """The rule for answers that are rows of a table: they are listed one after the other. Ids are those of `Tables`."""
+
+    def renumbered(self, value: pa.Table, ids: Ids) -> pa.Table:
+        """Return the rows with the ids of the whole."""
+        return _renumbered(value, ids)
+
+    def combined(self, values: Sequence[pa.Table]) -> pa.Table:
+        """Return the rows of all."""
+        return pa.concat_tables(values)
+
+
+@runtime_checkable
+class OfProcess(Protocol):
+    """An option that says something of every process: each gets what concerns itself."""
+
+    def of_process(self, process: int) -> object:
+        """Return what concerns a process, which has number 0 there."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a process need not find by itself: results of `Trace.once`, by their keys."""
+
+    of_process: Callable[[int], Mapping[object, object]]
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """What the ids of an answer mean, and how many processes and locations it is about."""
+
+    regions: list[tuple[object, ...]]
+    path_parent: Numbers  # NO_REGION at the root
+    path_region: Numbers
+    processes: int
+    locations: int
+
+
+@dataclass(frozen=True)
+class Partial:
+    """The answer of some processes."""
+
+    rule: Rule
+    value: Any
+    numbering: Numbering
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question to some processes, one after the other: all that somebody who shares the disk needs to answer it.
+
+    `options` and `known` are by process.
+    """
+
+    question: MapCombine[Any]
+    folder: Path
+    job: Job
+    files: tuple[ProcessFiles, ...]
+    options: tuple[Mapping[str, object], ...]
+    known: tuple[Mapping[object, object], ...]
+
+    def run(self) -> Partial:
+        """Open the files, and answer."""
+        need_folder(self.folder)
+        partials = []
+        for files, options, known in zip(self.files, self.options, self.known, strict=True):
+            reader = open_process(files)
+            node_clocks.use(reader, self.job.processes.get(files.blocks.stem, {}))
+            part = Trace(self.folder, self.job, [reader], [files])
+            partials.append(
+                Partial(self.question.rule, _ask(part, self.question, options, known), numbering(part.definitions, 1))
+            )
+        return combined(partials)
+
+
+def need_folder(folder: Path) -> None:
+    """Raise TraceError where a worker does not see the trace."""
+    if not folder.is_dir():
+        raise TraceError(
+            f"the worker on {socket.gethostname()} cannot read '{folder}'",
+            do="The trace must lie on a disk that all workers share, under the same path.",
+        )
+
+
+class Runs(Protocol):
+    """Something to do for a worker."""
+
+    def run(self) -> Partial:
+        """Do it."""
+
+
+@runtime_checkable
+class Workers(Protocol):
+    """Who answers questions to many processes.
+
+    threads: how many threads here do as well where all work is native, 0 if files are not ours to read.
+    """
+
+    threads: int
+
+    def wanted(self, trace: Trace) -> bool:
+        """Whether a question to this trace is worth asking them."""
+
+    def parts(self, spans: Sequence[int]) -> list[range]:
+        """Cut processes, of which each has so many spans, into parts that follow each other."""
+
+    def answer(self, tasks: Sequence[Runs]) -> Partial:
+        """Run all tasks, and combine what they return in their order."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+
+
+def over_processes(
+    trace: Trace, question: MapCombine[Value], *, known: Known | None = None, **options: object
+) -> Value:
+    """Ask a question to every process of a trace, by whoever works for it: ids of the answer are those of the trace.
+
+    `known` is for parts: of the trace itself it must be known already. Raises TraceError where the trace changed since
+    it was opened.
+    """
+    processes = range(len(trace.readers))
+    if len(processes) == 1:
+        return question.map(trace, **{name: _of(value, 0) for name, value in options.items()})
+    workers = trace.workers
+    if not isinstance(workers, Workers) or not _files_are_all(trace) or not workers.wanted(trace):
+        return _in_one_loop(trace, question, known, options)
+    found = ask_all(trace, workers, question, trace.spans_of_processes, known, options)
+    if found.numbering.locations != len(trace.locations) or len(found.numbering.regions) != len(trace.regions):
+        raise TraceError(f"'{trace.path}' changes while it is read", do="Ask again when the run is over.")
+    return cast(Value, found.value)
+
+
+def rows_of_processes(
+    trace: Trace, function: Callable[..., pa.Table], *, known: Known | None = None, **options: object
+) -> pa.Table:
+    """Return the rows that a function lists of every process: see `over_processes`."""
+    return over_processes(trace, MapCombine(function, Listed()), known=known, **options)
+
+
+def ask_all(
+    trace: Trace,
+    workers: Workers,
+    question: MapCombine[Any],
+    spans: Sequence[int],
+    known: Known | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Partial:
+    """Let workers ask a question to every process, of which each has so many spans; return what they found."""
+    return workers.answer([_task(trace, question, part, known, options or {}) for part in workers.parts(spans)])
+
+
+def _in_one_loop(
+    trace: Trace, question: MapCombine[Value], known: Known | None, options: Mapping[str, object]
+) -> Value:
+    values = []
+    for process in range(len(trace.readers)):
+        part, ids = trace.once(("process alone", process), lambda process=process: _alone(trace, process))  # type: ignore[misc]
+        own = {name: _of(value, process) for name, value in options.items()}
+        value = _ask(part, question, own, known.of_process(process) if known else {})
+        values.append(question.rule.renumbered(value, ids))
+    return cast(Value, question.rule.combined(values))
+
+
+def _alone(trace: Trace, process: int) -> tuple[Trace, Ids]:
+    """Return one process as a trace of its own, and what its ids are in the whole."""
+    files = trace.files[process : process + 1]
+    part = Trace(trace.path, replace(trace.job, zero_ns=trace.zero_ns), [trace.readers[process]], files)
+    whole, own = trace.definitions, part.definitions
+    region = np.zeros(len(own.regions), dtype=np.uint32)
+    call_path = np.zeros(len(own.path_region), dtype=np.uint32)
+    there = own.region_maps[0] != NO_REGION
+    region[own.region_maps[0][there]] = whole.region_maps[process][there]
+    call_path[own.path_maps[0]] = whole.path_maps[process]
+    before = next((at for at, home in enumerate(whole.homes) if home.process == process), 0)
+    return part, Ids(region, call_path, process, before)
+
+
+def _ask(
+    part: Trace, question: MapCombine[Value], options: Mapping[str, object], known: Mapping[object, object]
+) -> Value:
+    for key, value in known.items():
+        part.once(key, lambda value=value: value)  # type: ignore[misc]
+    return question.map(part, **options)
+
+
+def _task(
+    trace: Trace, question: MapCombine[Any], part: range, known: Known | None, options: Mapping[str, object]
+) -> Task:
+    files = tuple(trace.files[process] for process in part)
+    notes = {
+        stem: trace.job.processes[stem] for stem in (each.blocks.stem for each in files) if stem in trace.job.processes
+    }
+    job = replace(trace.job, zero_ns=trace.zero_ns, processes=notes, imported={}, settings={})
+    own = tuple({name: _of(value, process) for name, value in options.items()} for process in part)
+    knows = tuple(known.of_process(process) if known else {} for process in part)
+    return Task(question, trace.path.absolute(), job, files, own, knows)
+
+
+def _of(value: object, process: int) -> object:
+    return value.of_process(process) if isinstance(value, OfProcess) else value
+
+
+def combined(partials: Sequence[Partial]) -> Partial:
+    """Return one answer for several: their ids become those of the first, followed by what is new in the others."""
+    if len(partials) == 1:
+        return partials[0]
+    whole, ids = united([each.numbering for each in partials])
+    rule = partials[0].rule
+    values = [rule.renumbered(each.value, own) for each, own in zip(partials, ids, strict=True)]
+    return Partial(rule, rule.combined(values), whole)
+
+
+def numbering(definitions: Definitions, processes: int) -> Numbering:
+    """Return what the ids of so many processes mean."""
+    return Numbering(
+        [row[1:] for row in definitions.regions],
+        np.array(definitions.path_parent, dtype=np.uint32),
+        np.array(definitions.path_region, dtype=np.uint32),
+        processes,
+        len(definitions.homes),
+    )
+
+
+def united(parts: Sequence[Numbering]) -> tuple[Numbering, list[Ids]]:
+    """Return one numbering for several, and what the ids of each are in it."""
+    regions: dict[tuple[object, ...], int] = {}
+    paths: dict[tuple[int, int], int] = {}
+    ids: list[Ids] = []
+    processes = locations = 0
+    for part in parts:
+        of_region = np.array([regions.setdefault(row, len(regions)) for row in part.regions], dtype=np.uint32)
+        of_path: list[int] = []
+        own_regions = of_region[part.path_region].tolist() if len(part.path_region) else []
+        for parent, region in zip(part.path_parent.tolist(), own_regions, strict=True):
+            above = parent if parent == NO_REGION else of_path[parent]
+            of_path.append(paths.setdefault((above, region), len(paths)))
+        ids.append(Ids(of_region, np.array(of_path, dtype=np.uint32), processes, locations))
+        processes, locations = processes + part.processes, locations + part.locations
+    parent, region = (np.array([key[k] for key in paths], dtype=np.uint32) for k in range(2))
+    return Numbering(list(regions), parent, region, processes, locations), ids
+
+
+def balanced(spans: Sequence[int], parts: int, most: int) -> list[range]:
+    """Cut processes into at least `parts` stretches (if there are so many) of about equal work, at most `most` long."""
+    # A process without spans takes its time, too: to be opened.
+    work = np.cumsum([each + 1000 for each in spans])
+    share = work[-1] / max(1, parts)
+    cuts, begin = [], 0
+    for process in range(len(spans)):
+        done = int(work[begin - 1]) if begin else 0
+        if process + 1 == len(spans) or process + 1 - begin >= most or work[process] - done >= share * (1 - 1e-9):
+            cuts.append(range(begin, process + 1))
+            begin = process + 1
+    return cuts
+
+
+def _files_are_all(trace: Trace) -> bool:
+    """Whether the trace is what its files hold: a part of it that ends in the middle of a process is not."""
+    return len(trace.files) == len(trace.readers) > 1 and not any(
+        isinstance(reader, PartReader) for reader in trace.readers
+    )
+
+
+def _renumbered(table: pa.Table, ids: Ids) -> pa.Table:
+    for name in table.column_names:
+        if name not in ("region", "call_path", "process", "location"):
+            continue
+        at, column = table.column_names.index(name), table.column(name)
+        known = column.is_valid().to_numpy()
+        old = column.fill_null(0).to_numpy()
+        how = getattr(ids, name)
+        if isinstance(how, int):
+            new = old + np.where(known, how, 0)
+        elif len(how):
+            new = np.where(known, how[np.where(known, old, 0)], 0)
+        else:
+            new = old
+        values = pa.array(new.astype(old.dtype), type=column.type, mask=~known)
+        table = table.set_column(at, table.schema.field(name), values)
+    return table
+
+
+def _joined(table: pa.Table, join: Join) -> pa.Table:
+    if not join.keys:
+        return table
+    how = [
+        (name, "min" if name in join.least else "max" if name in join.most else "sum")
+        for name in table.column_names
+        if name not in join.keys
+    ]
+    table = table.unify_dictionaries()
+    # In one thread, rows are in the order in which their keys were first met.
+    found = table.group_by(list(join.keys), use_threads=False).aggregate(how)
+    names = {f"{name}_{function}": name for name, function in how}
+    found = found.rename_columns([names.get(name, name) for name in found.column_names])
+    return found.select(table.column_names).cast(table.schema)

@@ -1,0 +1,55 @@
+"""Traces that were recorded and imported long ago still open, and answer every question as they did then."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+
+from tests.golden import answers
+from tests.golden.questions import Answer
+from tests.golden.recipes import RECIPES
+
+MOST_LINES = 25  # of the difference of one answer
+
+
+@pytest.fixture(scope="module", params=answers.names())
+def trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Answer]]:
+    """Each golden trace in turn: its name, and what it answers now."""
+    name = str(request.param)
+    return name, answers.ask(name, tmp_path_factory.mktemp(name))
+
+
+def differences(expected: dict[str, str], got: dict[str, str]) -> str:
+    """Show what is different, question by question."""
+    shown = []
+    for question in expected:
+        before, after = expected[question], got.get(question, "(not asked)\n")
+        if before != after:
+            lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "expected", "got", lineterm="", n=0)
+            shown.append("\n".join([f"=== {question}", *list(lines)[2 : 2 + MOST_LINES]]))
+    return "\n".join(shown)
+
+
+def test_columns_types_units_values_and_their_order_stay(trace: tuple[str, dict[str, Answer]]) -> None:
+    name, got = trace
+    expected = answers.expected(name)
+    different = differences(
+        {question: answer.frozen for question, answer in expected.items()},
+        {question: answer.frozen for question, answer in got.items()},
+    )
+    assert not different, f"{name} answers otherwise than when it was made:\n{different}"
+
+
+def test_sentences_are_as_reviewed(trace: tuple[str, dict[str, Answer]]) -> None:
+    name, got = trace
+    expected = answers.expected(name)
+    different = differences(
+        {question: answer.sentences for question, answer in expected.items()},
+        {question: answer.sentences for question, answer in got.items()},
+    )
+    assert not different, f"{name}: if this wording is meant, python tests/golden/make.py --texts\n{different}"
+
+
+def test_each_trace_can_be_made_again() -> None:
+    assert set(answers.names()) == set(RECIPES)

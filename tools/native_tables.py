@@ -1,0 +1,40 @@
+"""The side tables of the schema as constants of C++, for the recorder and native decoders."""
+
+import textwrap
+
+from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
+
+PATH = "native/core/format/side_tables.generated.h"
+
+
+def text() -> str:
+    """Return the header."""
+    kinds = {"int64": "integer", "uint32": "integer", "float64": "real", "string": "text"}
+    parts = [
+        "// side_tables.generated.h - the side tables of model/schema.py. Written by ./dev gen: do not edit.",
+        "#pragma once",
+        "// clang-format off",
+        '#include "core/format/table_columns.h"',
+        "",
+        "namespace strobe::schema {",
+        "",
+    ]
+    for name in (*SPAN_TABLES, *EVENT_TABLES):
+        columns = [each for each in TABLES[name] if each.name not in ("location", "row")]
+        constants = [
+            f'inline constexpr SchemaColumn {each.name}{{"{each.name}", CellType::{kinds[each.type]}}};'
+            for each in columns
+        ]
+        names = ", ".join(each.name for each in columns)
+        of_spans = str(name in SPAN_TABLES).lower()
+        layout = f"inline TableLayout layout() {{ return {{table, {{{names}}}, {of_spans}}}; }}"
+        parts += [
+            f"namespace {name} {{",
+            f'inline constexpr const char* table = "{name}";',
+            *constants,
+            textwrap.fill(layout, 118, subsequent_indent="    "),
+            f"}}  // namespace {name}",
+        ]
+    all_tables = ", ".join(f"{name}::layout()" for name in (*SPAN_TABLES, *EVENT_TABLES))
+    parts += ["", "inline std::vector<TableLayout> side_tables() {", textwrap.fill(f"  return {{{all_tables}}};", 118)]
+    return "\n".join([*parts, "}", "", "}  // namespace strobe::schema", ""])

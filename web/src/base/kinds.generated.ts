@@ -1,0 +1,11 @@
+// Written by ./dev gen: do not edit.
+// Enumerations of src/strobe/model/kinds.py, in their order.
+
+export const GROUPS = ["data", "compute", "communication", "sync", "copy", "host", "other"] as const;
+export type Group = (typeof GROUPS)[number];
+export const PARTS = ["data_wait", "forward", "backward", "optimizer", "rest"] as const;
+export type StepPart = (typeof PARTS)[number];
+export const LOCATION_KINDS = ["thread", "stream", "task"] as const;
+export type LocationKind = (typeof LOCATION_KINDS)[number];
+export const DETAILS = ["none", "part", "all"] as const;
+export type Detail = (typeof DETAILS)[number];

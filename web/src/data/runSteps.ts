@@ -1,0 +1,92 @@
+// The steps of a run, where they lie, and the critical path of one.
+import { PARTS, type StepPart } from "../base/kinds.generated";
+import type { TimeRange } from "../base/time";
+import { type Api, aboutOf, type RowOfRoute } from "./wire/api";
+import type { RouteTable } from "./wire/arrowTable";
+import type { StepsAbout as Sent, StepPlace, TABLES } from "./wire/wire.generated";
+
+type StepRow = RowOfRoute<"steps">;
+/** One iteration of the dominant loop; where `count` is above 1, it stands for its neighbours too. */
+export type Step = Omit<StepRow, "dataWaitNs" | "forwardNs" | "backwardNs" | "optimizerNs" | "restNs"> & {
+  readonly parts: Readonly<Record<StepPart, number>>;
+};
+
+/** A number for each part of a step. */
+const byPart = (of: (part: StepPart) => number): Record<StepPart, number> =>
+  Object.fromEntries(PARTS.map((part) => [part, of(part)])) as Record<StepPart, number>;
+
+/** The rows of the table of steps, in order of start. */
+function stepsIn(table: RouteTable<(typeof TABLES)["steps"]>): Step[] {
+  const times = byPartColumns(table);
+  return table.rowsOf().map((row, i) => ({ ...row, parts: byPart((part) => times[part][i] ?? 0) }));
+}
+
+const byPartColumns = (table: RouteTable<(typeof TABLES)["steps"]>): Record<StepPart, Float64Array> =>
+  Object.fromEntries(PARTS.map((part) => [part, table.numbers(`${part}_ns`)])) as Record<StepPart, Float64Array>;
+
+/** Facts about all steps, however few of them are fetched; `reason`: how they were found, or why there are none. */
+export type StepsAbout = Sent & { readonly reason: string; readonly count: number };
+
+/** Parameter of the steps that are iterations of a loop level ("": those that were found). */
+export const ofLevel = (level: string): { readonly level?: string } => (level ? { level } : {});
+
+/** Fetches the steps. */
+export const fetchSteps = async (
+  api: Api,
+  level: string,
+): Promise<{ readonly steps: Step[]; readonly about: StepsAbout }> => {
+  const table = await api.table("steps", ofLevel(level));
+  const sent = aboutOf("steps", table.metadata("about"));
+  return {
+    steps: stepsIn(table),
+    about: { ...sent, reason: table.metadata("reason") ?? "", count: table.number("steps") },
+  };
+};
+
+/** Fetches the steps of one process. */
+export const fetchStepsOf = async (api: Api, process: number, level: string): Promise<Step[]> =>
+  stepsIn(await api.table("steps", { process, ...ofLevel(level) }));
+
+export type StepKind = "at" | "next" | "previous" | "outlier";
+
+/** The step at, after or before a moment, or the next outlier after it. */
+export const fetchStepNear = (
+  api: Api,
+  timeNs: number,
+  kind: StepKind,
+  level: string,
+): Promise<StepPlace | undefined> =>
+  api.json("step", { time_ns: Math.max(0, Math.round(timeNs)), kind, ...ofLevel(level) });
+
+/** Where the critical path of a step goes; several parts of a location less than a pixel apart are one. */
+export type CriticalPath = {
+  readonly about: string;
+  readonly parts: readonly {
+    readonly location: number;
+    readonly depth: number;
+    readonly startNs: number;
+    readonly durationNs: number;
+  }[];
+};
+
+/** Where the critical path of the step at a moment goes in a window. */
+export async function fetchCriticalPath(
+  api: Api,
+  atNs: number,
+  window: TimeRange,
+  widthPx: number,
+): Promise<CriticalPath> {
+  const width = pixels(widthPx);
+  const parameters = { at_ns: Math.round(atNs), start_ns: window.startNs, end_ns: window.endNs, width };
+  const found = await api.json("critical", parameters);
+  const parts = found.location.map((location, i) => ({
+    location,
+    depth: found.depth[i] ?? 0,
+    startNs: found.start_ns[i] ?? 0,
+    durationNs: found.duration_ns[i] ?? 0,
+  }));
+  return { about: found.about, parts };
+}
+
+/** A width in pixels that the server takes. */
+export const pixels = (widthPx: number): number => Math.max(1, Math.min(4096, Math.round(widthPx)));

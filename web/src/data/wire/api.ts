@@ -1,0 +1,95 @@
+// Questions to the server: relative addresses, cancellable, errors as sentences.
+
+import { ArrowTable, RouteTable } from "./arrowTable";
+import { maybe, object, text, WireError } from "./decoders";
+import { ABOUTS, ANSWERS, type Routes, TABLES } from "./wire.generated";
+
+/** The server refused or could not be reached; the message is for the user. */
+export class ApiError extends Error {}
+
+export type Parameters = Readonly<Record<string, string | number>>;
+
+type Answers = { readonly [Route in keyof typeof ANSWERS]: ReturnType<(typeof ANSWERS)[Route]> };
+type Tables = { readonly [Route in keyof typeof TABLES]: RouteTable<(typeof TABLES)[Route]> };
+type Abouts = { readonly [Name in keyof typeof ABOUTS]: ReturnType<(typeof ABOUTS)[Name]> };
+export type RowOfRoute<Route extends keyof Tables> = ReturnType<Tables[Route]["rowsOf"]>[number];
+export type ColumnsOfRoute<Route extends keyof Tables> = ReturnType<Tables[Route]["columns"]>;
+
+export type Api = {
+  /** An answer that is JSON. */
+  json<Route extends keyof Answers>(
+    route: Route,
+    parameters: Routes[Route],
+    signal?: AbortSignal,
+  ): Promise<Answers[Route]>;
+  /** An answer that is a table. */
+  table<Route extends keyof Tables>(
+    route: Route,
+    parameters: Routes[Route],
+    signal?: AbortSignal,
+  ): Promise<Tables[Route]>;
+  /** What an analysis answers. */
+  analysis(name: string, options: Parameters, signal?: AbortSignal): Promise<ArrowTable>;
+  /** The bare answer: of pictures, and of the one route that has two forms of answer. */
+  ask(route: string, parameters: Parameters, signal?: AbortSignal): Promise<Response>;
+};
+
+/** The JSON that comes with a table or a picture. */
+export const aboutOf = <Name extends keyof Abouts>(name: Name, text: string | undefined): Abouts[Name] =>
+  // Looked up by the name that the type is looked up by.
+  ABOUTS[name](JSON.parse(text ?? "null"), name) as Abouts[Name];
+
+export const ARROW_TYPE = "application/vnd.apache.arrow.stream";
+
+const refusal = object({ error: text, do: maybe(text) });
+
+async function sentence(response: Response): Promise<string> {
+  try {
+    const { error, do: advice } = refusal(await response.json(), "error");
+    return advice ? `${error}. ${advice}` : error;
+  } catch {
+    return `the server answered ${response.status} ${response.statusText}`;
+  }
+}
+
+/** Talks to the server under `base`, the page's own address: any prefix that a proxy puts before it stays in place. */
+export function createApi(base: URL, fetcher: typeof fetch = (...a) => fetch(...a)): Api {
+  const ask = async (name: string, parameters: Parameters, signal?: AbortSignal): Promise<Response> => {
+    const address = new URL(`api/${name}`, base);
+    for (const [key, value] of Object.entries(parameters)) address.searchParams.set(key, String(value));
+    let response: Response;
+    try {
+      response = await fetcher(address, signal ? { signal } : {});
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new ApiError("the server does not answer: is `strobe view` still running?");
+    }
+    if (!response.ok) throw new ApiError(await sentence(response));
+    return response;
+  };
+  const bytes = async (route: string, parameters: Parameters, signal?: AbortSignal): Promise<Uint8Array> =>
+    new Uint8Array(await (await ask(route, parameters, signal)).arrayBuffer());
+  return {
+    ask,
+    async json(route, parameters, signal) {
+      const value: unknown = await (await ask(route, parameters, signal)).json();
+      return ANSWERS[route](value, route) as Answers[typeof route]; // As above.
+    },
+    async table(route, parameters, signal) {
+      const made: unknown = new RouteTable(await bytes(route, parameters, signal), TABLES[route]);
+      return made as Tables[typeof route]; // As above.
+    },
+    async analysis(name, options, signal) {
+      return new ArrowTable(await bytes(`table/${name}`, options, signal));
+    },
+  };
+}
+
+/** An error's message for the user; undefined for a withdrawn request. */
+export function explain(error: unknown): string | undefined {
+  if (error instanceof DOMException && error.name === "AbortError") return undefined;
+  if (error instanceof ApiError) return error.message;
+  if (error instanceof WireError)
+    return `The page and the server do not fit together: ${error.message}. Reload the page.`;
+  return `Unexpected: ${error instanceof Error ? error.message : String(error)}`;
+}

@@ -1,0 +1,59 @@
+// The geometry of the iteration stack: where columns and rows lie, and what lies under the pointer. Pure.
+import type { StackWidths } from "../state/address";
+
+/** Rows are never taller than this, in CSS pixels: a short run is a small picture, not a coarse one. */
+export const TALLEST_ROW = 16;
+/** No column is narrower than this where columns are as wide as their time, unless there is no room for it. */
+const NARROWEST = 2;
+
+/** Left edges of the columns and the right edge of the last one, in CSS pixels. */
+export function columnEdges(times: readonly number[], width: number, widths: StackWidths): Float64Array {
+  const count = times.length;
+  const edges = new Float64Array(count + 1);
+  const total = times.reduce((sum, time) => sum + time, 0);
+  const least = widths === "equal" || total <= 0 ? width / Math.max(1, count) : Math.min(NARROWEST, width / count / 2);
+  const rest = Math.max(0, width - least * count);
+  for (let i = 0; i < count; i++)
+    edges[i + 1] = (edges[i] ?? 0) + least + (total > 0 ? (rest * (times[i] ?? 0)) / total : 0);
+  return edges;
+}
+
+/** Height of a row where `count` of them share a height. */
+export const rowHeight = (count: number, height: number): number => Math.min(TALLEST_ROW, height / Math.max(1, count));
+
+/** The last column that begins at or before x. */
+export function columnAt(edges: Float64Array, x: number): number {
+  let low = 0;
+  let high = edges.length - 2;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((edges[middle] ?? 0) <= x) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** Runs of equal things in a list, as [from, to): what shares one label. */
+export function runsOf<T>(
+  items: readonly T[],
+): readonly { readonly from: number; readonly to: number; readonly item: T }[] {
+  const runs: { from: number; to: number; item: T }[] = [];
+  items.forEach((item, i) => {
+    const last = runs.at(-1);
+    if (last && last.item === item) last.to = i + 1;
+    else runs.push({ from: i, to: i + 1, item });
+  });
+  return runs;
+}
+
+/** Rows, in order of time, before which steps are missing: they were kept as statistics only. */
+export function missingBefore(steps: readonly number[], counts: readonly number[]): readonly number[] {
+  const found: number[] = [];
+  // Where a row stands for several steps, its number is that of any of them: no step is known to be missing then.
+  if (counts.some((count) => count !== 1)) return found;
+  for (let row = 1; row < steps.length; row++) {
+    const [before, here] = [steps[row - 1] ?? 0, steps[row] ?? 0];
+    if (here !== before + 1) found.push(row);
+  }
+  return found;
+}

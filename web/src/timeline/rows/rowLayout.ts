@@ -1,0 +1,500 @@
+// Which rows the timeline has, from top to bottom, and how tall they are. Pure: the same input gives the same rows.
+
+import { gpuOf, type Series } from "../../data/readings";
+import type { Location, Process, Run } from "../../data/run";
+import type { RowPlace } from "../../data/wire/wire.generated";
+
+import type { RowsView } from "../../state/rowsState";
+import { type Amounts, type HostNode, hostNodes, type ProcessNode, processNodes } from "./processTree";
+
+/** Heights in CSS pixels. */
+export const HEIGHTS = {
+  process: 28,
+  metric: 46,
+  flat: 24,
+  depth: 17,
+  nestedPadding: 5,
+  summary: 150,
+  steps: 19,
+} as const;
+
+/** Series of one process, or of one GPU, in one unit, drawn in one row. */
+export type MetricRow = {
+  readonly kind: "metric";
+  readonly process: number;
+  /** What it is found by: the unit, behind the GPU where it is one. */
+  readonly family: string;
+  readonly title: string;
+  readonly unit: string;
+  /** Stacked: their sum means something (cores in use). Otherwise they are lines over each other. */
+  readonly stacked: boolean;
+  readonly series: readonly Series[];
+};
+/** A host above its processes, or, where it is folded, the mean of their main threads. */
+export type HostRow = {
+  readonly kind: "host";
+  readonly host: string;
+  readonly folded: boolean;
+  readonly count: number;
+  readonly members: readonly number[];
+};
+/** A process above its threads. */
+export type ProcessRow = {
+  readonly kind: "process";
+  readonly process: Process;
+  readonly title: string;
+  /** Whether it can be folded into one row. */
+  readonly folds: boolean;
+  /** Metrics that are not shown until asked for; 0 where all are shown. */
+  readonly hidden: number;
+  readonly canHide: boolean;
+};
+/** A thread or stream, or a folded process, which shows its main thread. */
+export type LocationRow = {
+  readonly kind: "location";
+  readonly location: Location;
+  readonly open: boolean;
+  readonly depths: number;
+  /** Its process, named where that is not seen above it. */
+  readonly of?: string;
+  /** The process that is folded into this row. */
+  readonly stands?: { readonly title: string; readonly process: Process; readonly count: number };
+};
+/** Shares of groups over the time, stacked: of one place in all processes, or of some locations. */
+export type SummaryRow = {
+  readonly kind: "summary";
+  readonly title: string;
+  readonly place: number;
+  /** The locations, where these are not all of the place. */
+  readonly some: readonly number[] | undefined;
+  readonly count: number;
+};
+/** The steps of a process, where several have steps of their own. */
+type StepsRow = { readonly kind: "steps"; readonly title: string; readonly process: number };
+/** A row of many ranks: 8^rowLevel locations of a place, row `number` of them. */
+export type RanksRow = {
+  readonly kind: "ranks";
+  readonly title: string;
+  readonly place: number;
+  readonly placeTitle: string;
+  readonly rowLevel: number;
+  readonly number: number;
+  readonly count: number;
+  readonly open: boolean;
+};
+export type Row = (MetricRow | HostRow | ProcessRow | LocationRow | SummaryRow | RanksRow | StepsRow) & {
+  readonly key: string;
+  readonly top: number;
+  readonly height: number;
+  /** Steps from the root of the tree. */
+  readonly level: number;
+};
+
+const TITLES: Readonly<Record<string, string>> = {
+  cores: "CPU",
+  bytes: "Memory",
+  "bytes/s": "I/O",
+  "1/s": "Context switches",
+};
+
+/** What a GPU is asked for, by unit. */
+const GPU_TITLES: Readonly<Record<string, string>> = {
+  "%": "load",
+  "Throughput %": "load",
+  bytes: "memory",
+  "bytes/s": "PCIe, NVLink",
+  MHz: "clocks",
+  W: "power",
+  J: "energy",
+  "°C": "temperature",
+  "": "why clocks are lower",
+};
+
+/** What a nested row reserves before its depth is known. */
+const DEPTHS_UNKNOWN = 4;
+/** Runs of more processes come with each of them folded into one row. */
+const MOST_UNFOLDED = 16;
+/** Runs of more processes come with all rows on the screen at once. */
+const MOST_SCROLLED = 128;
+
+/** What comes first; other units follow in the order in which they were recorded. */
+const UNIT_ORDER = ["cores", "bytes"];
+/** What the process that was started shows, and what its children do, unless all is asked for. */
+const SHOWN_UNITS = { main: ["cores", "bytes"], child: ["cores"] } as const;
+
+/** What stands in one row: series of one unit, those of each GPU by themselves. */
+const familyOf = (series: Series): string =>
+  [gpuOf(series), series.unit].filter((part) => part !== undefined).join(" ");
+
+/** What is shown before all is asked for; of a GPU what it does with its time. */
+const isUsual = (row: MetricRow, main: boolean): boolean =>
+  row.family === row.unit
+    ? (main ? SHOWN_UNITS.main : SHOWN_UNITS.child).some((unit) => unit === row.unit)
+    : row.unit.endsWith("%");
+
+/** Joins the series of a process into rows by unit; GPUs that are shown with it have rows of their own. */
+export function metricRows(process: number, series: readonly Series[]): MetricRow[] {
+  const found = new Map<string, Series[]>(UNIT_ORDER.map((unit) => [unit, []]));
+  for (const one of series)
+    if (one.process === process && one.highest > 0)
+      found.set(familyOf(one), [...(found.get(familyOf(one)) ?? []), one]);
+  return [...found].flatMap(([family, members]) => {
+    const [first] = members;
+    if (!first) return [];
+    const [unit, gpu] = [first.unit, gpuOf(first)];
+    const names = members.map((s) => s.metric).join(", ");
+    const title = gpu === undefined ? (TITLES[unit] ?? names) : `${gpu} ${GPU_TITLES[unit] ?? unit}`;
+    return [{ kind: "metric", process, family, title, unit, stacked: unit === "cores", series: members }];
+  });
+}
+
+/** The locations that are open unless the user chose otherwise: the busiest of the program that was started. */
+export function openByDefault(run: Run): number[] {
+  const main = run.processes.find((p) => p.main)?.process ?? run.processes[0]?.process;
+  const busiest = run.locations
+    .filter((l) => l.process === main && l.spanCount > 0)
+    .sort((a, b) => b.spanCount - a.spanCount)[0];
+  return busiest ? [busiest.location] : [];
+}
+
+/** Everything that the rows depend on. */
+export type Ask = {
+  readonly run: Run;
+  readonly series: readonly Series[];
+  /** Locations that are drawn with their nesting. */
+  readonly open: readonly number[];
+  /** Processes that show all their metrics. */
+  readonly measured: readonly number[];
+  /** How deep each location was seen to be. */
+  readonly depths: ReadonlyMap<number, number>;
+  readonly view: RowsView;
+  /** The height of the screen, for rows that share it. */
+  readonly heightPx: number;
+  /** What the radar shows: "group.NAME", "region.NAME", "metric.NAME". */
+  readonly measure: string;
+  /** What `sort` sorts by, by location. */
+  readonly amounts: Amounts;
+  /** What has the same part in every process; none while that is not known. */
+  readonly places: readonly RowPlace[];
+  /** Processes that have steps. */
+  readonly stepped: readonly number[];
+};
+
+/** Whether all rows share the screen. */
+export const fits = ({ view, run }: Pick<Ask, "view" | "run">): boolean =>
+  view.fit ?? (view.preset !== "process" && view.preset !== "counter" && run.processes.length > MOST_SCROLLED);
+
+/** Whether a row comes folded, before it is flipped. */
+export function foldedByDefault(key: string, { view, run }: Pick<Ask, "view" | "run">): boolean {
+  if (view.folds) return view.folds === "all" && (key.startsWith("p") || view.preset === "all");
+  if (key.startsWith("n")) return false;
+  return (
+    view.preset === "master" || view.preset === "radar" || run.processes.length > MOST_UNFOLDED || fits({ view, run })
+  );
+}
+
+const isFolded = (key: string, ask: Ask): boolean => foldedByDefault(key, ask) !== ask.view.flipped.includes(key);
+
+type Bare = HostRow | ProcessRow | LocationRow | MetricRow | SummaryRow | RanksRow | StepsRow;
+type Planned<Kind extends Bare = Bare> = {
+  readonly row: Kind;
+  readonly key: string;
+  readonly level: number;
+  readonly height: number;
+};
+
+/** All rows of a run; locations without spans have no row. */
+export function layoutRows(ask: Ask): Row[] {
+  const single = plan(ask);
+  const ranks = fits(ask) && single.length > ask.heightPx ? planRanks(ask) : undefined;
+  const planned = ranks ?? single;
+  const height =
+    fits(ask) && !ranks && ask.view.preset !== "summary" ? sharedHeight(planned.length, ask.heightPx) : undefined;
+  let top = 0;
+  return planned.map(({ row, key, level, height: own }) => {
+    const placed = { ...row, key, level, top, height: height ?? own };
+    top += placed.height;
+    return placed;
+  });
+}
+
+/** What rows that share the screen have each: whole pixels, at least one, and no more than they need. */
+const sharedHeight = (count: number, heightPx: number): number =>
+  Math.min(HEIGHTS.flat, Math.max(1, Math.floor(heightPx / Math.max(1, count))));
+
+function plan(ask: Ask): Planned[] {
+  const { run, series, view } = ask;
+  const metrics = new Map<number, Series[]>();
+  for (const one of series) if (!metrics.get(one.process)?.push(one)) metrics.set(one.process, [one]);
+  if (view.preset === "process") return onlyLocation(ask);
+  if (view.preset === "summary") return planSummary(ask);
+  const nodes = processNodes(run, view.filter, view.sort, ask.amounts, new Set(metrics.keys()));
+  const hosts = hostNodes(nodes, run);
+  const byAmount = view.sort === "time" || view.sort === "value";
+  if (hosts.length < 2 || byAmount || fits(ask)) return nodes.flatMap((node) => planProcess(node, ask, metrics, 0));
+  return hosts.flatMap((host) => planHost(host, ask, metrics));
+}
+
+function planHost(node: HostNode, ask: Ask, metrics: ReadonlyMap<number, Series[]>): Planned[] {
+  const key = `n${node.number}`;
+  const folded = isFolded(key, ask);
+  const members = node.processes.flatMap(({ main }) => (main ? [main.location] : []));
+  const row: HostRow = { kind: "host", host: node.host, folded, count: node.processes.length, members };
+  const head = { row, key, level: 0, height: HEIGHTS.process };
+  return folded ? [head] : [head, ...node.processes.flatMap((process) => planProcess(process, ask, metrics, 1))];
+}
+
+function planProcess(node: ProcessNode, ask: Ask, metrics: ReadonlyMap<number, Series[]>, level: number): Planned[] {
+  const { process, title, locations, main } = node;
+  const { view } = ask;
+  const key = `p${process.process}`;
+  const counters = view.preset === "counter";
+  if (main && !counters && isFolded(key, ask)) {
+    const stands = { title, process, count: locations.length };
+    return [planLocation(main, ask, key, level, stands)];
+  }
+  const bare = fits(ask);
+  const all = counters || view.preset === "all" ? metricRows(process.process, metrics.get(process.process) ?? []) : [];
+  const every = counters || ask.measured.includes(process.process);
+  const shown = bare ? [] : every ? all : all.filter((m) => isUsual(m, process.main));
+  if (counters && !shown.length) return [];
+  const canHide = !counters && all.some((m) => !isUsual(m, process.main));
+  const head: ProcessRow = {
+    kind: "process",
+    process,
+    title,
+    folds: main !== undefined && !counters,
+    hidden: all.length - shown.length,
+    canHide,
+  };
+  const inside = level + 1;
+  // Where no name of the process stands above it, a thread's label has it.
+  const named = (planned: Planned<LocationRow>): Planned =>
+    bare && ask.run.processes.length > 1 ? { ...planned, row: { ...planned.row, of: title } } : planned;
+  return [
+    ...(bare ? [] : [{ row: head, key, level, height: HEIGHTS.process }]),
+    ...(bare || counters || !showsSteps(ask, process.process) ? [] : [planSteps(process.process, "steps", inside)]),
+    ...shown.map((row) => ({
+      row,
+      key: `m${process.process}.${row.family}`,
+      level: inside,
+      height: counters ? HEIGHTS.metric * 2 : HEIGHTS.metric,
+    })),
+    ...(counters
+      ? []
+      : locations.map((location) => named(planLocation(location, ask, `l${location.location}`, inside)))),
+  ];
+}
+
+/** The steps at the head of the page are those of one process: where others have some, too, each has a row of them. */
+const showsSteps = ({ stepped, view }: Ask, process: number): boolean =>
+  view.preset === "all" && stepped.length > 1 && stepped.includes(process);
+
+function planSteps(process: number, title: string, level: number): Planned {
+  return { row: { kind: "steps", title, process }, key: `t${process}`, level, height: HEIGHTS.steps };
+}
+
+function planLocation(
+  location: Location,
+  ask: Ask,
+  key: string,
+  level: number,
+  stands?: LocationRow["stands"],
+): Planned<LocationRow> {
+  const open = !stands && !fits(ask) && ask.view.preset !== "radar" && ask.open.includes(location.location);
+  const depths = open ? (ask.depths.get(location.location) ?? DEPTHS_UNKNOWN) : 1;
+  const height = open ? depths * HEIGHTS.depth + HEIGHTS.nestedPadding : HEIGHTS.flat;
+  return { row: { kind: "location", location, open, depths, ...(stands && { stands }) }, key, level, height };
+}
+
+/** Rows of many ranks are at least so tall, in CSS pixels. */
+const LEAST_RANKS = 4;
+/** Ranks in a row of the next level. */
+export const FANOUT = 8;
+/** Rows of an opened one, in CSS pixels. */
+const OPENED = 18;
+
+/** Rows that stand for so many ranks each that all of them are on the screen; undefined where they cannot stand for what is asked. */
+function planRanks(ask: Ask): Planned[] | undefined {
+  const { view, places, heightPx } = ask;
+  if (view.filter || view.sort === "time" || view.sort === "value" || !places.length) return undefined;
+  // Shares add up over ranks, other measures do not.
+  if (view.preset === "radar" && !ask.measure.startsWith("group.")) return undefined;
+  // Of folded processes their main threads are shown: the first place.
+  const shown = foldedByDefault("p0", ask) ? places.slice(0, 1) : places.filter((place) => place.kind !== "task");
+  const rowsAt = (level: number): number =>
+    shown.reduce((sum, place) => sum + Math.ceil(place.locations.length / FANOUT ** level), 0);
+  let level = 1;
+  while (rowsAt(level) > shown.length && rowsAt(level) * LEAST_RANKS > heightPx) level++;
+  const height = Math.max(LEAST_RANKS, Math.min(HEIGHTS.flat, Math.floor(heightPx / rowsAt(level))));
+  return shown.flatMap((place, number) =>
+    Array.from({ length: Math.ceil(place.locations.length / FANOUT ** level) }, (_, row) =>
+      planRanksRow(ask, place, number, level, row, 0, height),
+    ).flat(),
+  );
+}
+
+function planRanksRow(
+  ask: Ask,
+  place: RowPlace,
+  placeNumber: number,
+  rowLevel: number,
+  number: number,
+  level: number,
+  height: number,
+): Planned[] {
+  const size = FANOUT ** rowLevel;
+  const members = place.locations.slice(number * size, (number + 1) * size);
+  if (rowLevel === 0) return members.flatMap((member) => rankRow(ask, member, level));
+  const key = `g${placeNumber}.${rowLevel}.${number}`;
+  const open = ask.view.flipped.includes(key);
+  const row: RanksRow = {
+    kind: "ranks",
+    title: ranksTitle(ask.run, members),
+    place: placeNumber,
+    placeTitle: place.title,
+    rowLevel,
+    number,
+    count: members.length,
+    open,
+  };
+  const head = { row, key, level, height };
+  if (!open) return [head];
+  const inside = Array.from({ length: Math.min(FANOUT, Math.ceil((members.length * FANOUT) / size)) }, (_, i) =>
+    planRanksRow(ask, place, placeNumber, rowLevel - 1, number * FANOUT + i, level + 1, OPENED),
+  );
+  return [{ ...head, height: Math.max(height, OPENED) }, ...inside.flat()];
+}
+
+/** A single location below rows of many ranks. */
+function rankRow(ask: Ask, member: number, level: number): Planned[] {
+  const location = locationOf(ask.run, member);
+  if (!location) return [];
+  const planned = planLocation(location, ask, `l${member}`, level);
+  return [{ ...planned, height: OPENED, row: { ...planned.row, of: rankName(ask.run, location) } }];
+}
+
+/** Locations are numbered in their order: of ten thousand, none is looked for. */
+const locationOf = (run: Run, number: number): Location | undefined =>
+  run.locations[number]?.location === number ? run.locations[number] : run.locations.find((l) => l.location === number);
+
+const rankName = (run: Run, location: Location): string => {
+  const process = run.processes[location.process];
+  return process?.rank === undefined ? `process ${location.process}` : `rank ${process.rank}`;
+};
+
+/** "ranks 64–127". */
+function ranksTitle(run: Run, members: readonly number[]): string {
+  const [first, last] = [members[0], members.at(-1)].map((member) => {
+    const location = member === undefined ? undefined : locationOf(run, member);
+    return location ? rankName(run, location).replace(/^\w+ /, "") : "?";
+  });
+  return first === last ? `rank ${first}` : `ranks ${first}–${last}`;
+}
+
+/** The preset `summary`: a tall row for each place, of the locations that the filter leaves. */
+function planSummary(ask: Ask): Planned[] {
+  const { run, view, places } = ask;
+  const left = view.filter
+    ? new Set(
+        processNodes(run, view.filter, "rank", NO_AMOUNTS, new Set()).flatMap((node) =>
+          node.locations.map((l) => l.location),
+        ),
+      )
+    : undefined;
+  const shown = places.flatMap((place, number) => {
+    const some = left && place.locations.filter((location) => left.has(location));
+    const count = some?.length ?? place.locations.length;
+    const row: SummaryRow = { kind: "summary", title: place.title, place: number, some, count };
+    return count ? [{ row, key: `s${number}`, level: 0 }] : [];
+  });
+  const height = Math.max(
+    HEIGHTS.summary / 2,
+    Math.min(1.6 * HEIGHTS.summary, Math.floor(ask.heightPx / shown.length)),
+  );
+  return shown.map((each) => ({ ...each, height: Math.floor(height) }));
+}
+
+/** The preset `process`: one location with its nesting. */
+function onlyLocation(ask: Ask): Planned[] {
+  const wanted = ask.view.location ?? openByDefault(ask.run)[0];
+  const location = ask.run.locations.find((l) => l.location === wanted && l.spanCount > 0);
+  return location ? [planLocation(location, { ...ask, open: [location.location] }, `l${location.location}`, 0)] : [];
+}
+
+/** The rows that stay at the top, each as it is where it is not folded away; keys that name none are passed over. */
+export function pinnedRows(ask: Ask): Row[] {
+  const { run, view, series } = ask;
+  if (!view.pinned.length) return [];
+  const nodes = new Map(
+    processNodes(run, "", "rank", NO_AMOUNTS, new Set()).map((node) => [node.process.process, node]),
+  );
+  let top = 0;
+  return view.pinned.flatMap((key) => {
+    const planned = pinnedRow(key, ask, nodes, series);
+    if (!planned) return [];
+    const placed = { ...planned.row, key, level: 0, top, height: planned.height };
+    top += placed.height;
+    return placed;
+  });
+}
+
+const NO_AMOUNTS: Amounts = new Map();
+
+function pinnedRow(
+  key: string,
+  ask: Ask,
+  nodes: ReadonlyMap<number, ProcessNode>,
+  series: readonly Series[],
+): Planned | undefined {
+  const [, letter, number, family] = /^([lpmt])(\d+)(?:\.(.+))?$/.exec(key) ?? [];
+  const id = Number(number);
+  if (letter === "m") {
+    const row = metricRows(id, series).find((metric) => metric.family === family);
+    return row && { row, key, level: 0, height: HEIGHTS.metric };
+  }
+  if (letter === "t")
+    return ask.stepped.includes(id) ? planSteps(id, `${nodes.get(id)?.title ?? id} · steps`, 0) : undefined;
+  const unfit = { ...ask, view: { ...ask.view, fit: false } };
+  if (letter === "p") {
+    const node = nodes.get(id);
+    const stands = node && { title: node.title, process: node.process, count: node.locations.length };
+    return node?.main && planLocation(node.main, unfit, key, 0, stands);
+  }
+  const { run } = ask;
+  const location = run.locations.find((l) => l.location === id && l.spanCount > 0);
+  if (!location) return undefined;
+  const planned = planLocation(location, unfit, key, 0);
+  const of = run.processes.length > 1 ? nodes.get(location.process)?.title : undefined;
+  return of ? { ...planned, row: { ...planned.row, of } } : planned;
+}
+
+/** How many threads and streams the filter hides. */
+export function hiddenLocations({ run, view }: Ask): number {
+  if (!view.filter || view.preset === "process") return 0;
+  const shown = processNodes(run, view.filter, "rank", NO_AMOUNTS, new Set());
+  const all = run.locations.filter((location) => location.spanCount > 0).length;
+  return all - shown.reduce((sum, node) => sum + node.locations.length, 0);
+}
+
+/** Height of all rows together. */
+export const totalHeight = (rows: readonly Row[]): number => {
+  const last = rows.at(-1);
+  return last ? last.top + last.height : 0;
+};
+
+/** The rows that a scrolled screen shows. */
+export function visibleRows(rows: readonly Row[], scrollTop: number, heightPx: number): Row[] {
+  // Rows lie in order from top to bottom: of ten thousand, few are looked at.
+  let low = 0;
+  let high = rows.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const row = rows[middle];
+    if (row && row.top + row.height > scrollTop) high = middle;
+    else low = middle + 1;
+  }
+  let last = low;
+  while (last < rows.length && (rows[last]?.top ?? 0) < scrollTop + heightPx) last++;
+  return rows.slice(low, last);
+}

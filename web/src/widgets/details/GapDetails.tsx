@@ -1,0 +1,97 @@
+// The facts about the selected idle gap: how long, between what, and why.
+
+import { css, groupColor } from "../../base/color";
+import { causeSentence, causeTitle } from "../../base/idleCauses";
+import { formatShare } from "../../base/quantity";
+import { formatDuration, formatMoment } from "../../base/time";
+import { useSession } from "../../data/session";
+import type { IdleGap, SpanEnd } from "../../data/wire/wire.generated";
+
+type Props = {
+  readonly gap: IdleGap;
+  readonly onFocus: () => void;
+  readonly onSpan: (span: SpanEnd) => void;
+  readonly onClose: () => void;
+};
+
+export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
+  const run = useSession().run.value;
+  const location = run.status === "ready" ? run.value.locations[gap.location] : undefined;
+  const long = gap.end_ns - gap.start_ns;
+  const { cause } = gap;
+  return (
+    <section class="span-details">
+      <header>
+        <i class="hatched" />
+        <h2>Idle{cause && `: ${causeTitle(cause.main)}`}</h2>
+        <button type="button" class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
+          ✕
+        </button>
+      </header>
+      <div class="big-numbers">
+        <div>
+          <b>{formatDuration(long)}</b>
+          <span class="weak">nothing ran</span>
+        </div>
+        {cause && (
+          <div>
+            <b>{cause.main}</b>
+            <span class="weak">main cause</span>
+          </div>
+        )}
+      </div>
+      <dl>
+        <dt>start</dt>
+        <dd>{formatMoment(gap.start_ns, Math.max(1000, long / 100))}</dd>
+        <dt>row</dt>
+        <dd>{location?.name}</dd>
+      </dl>
+      {cause && (
+        <ul class="causes" aria-label="Causes">
+          {[...cause.parts]
+            .sort((a, b) => b.ns - a.ns)
+            .map((part) => (
+              <li key={part.cause}>
+                <b>{formatDuration(part.ns)}</b> <span class="weak">{formatShare(part.ns / Math.max(1, long))}</span>{" "}
+                {causeSentence(part.cause)}
+              </li>
+            ))}
+        </ul>
+      )}
+      <Neighbour title="before" span={gap.before} onSpan={onSpan} none="the row has nothing before it" />
+      <Neighbour title="after" span={gap.after} onSpan={onSpan} none="the row has nothing after it" />
+      {cause?.call && <Neighbour title="launched by" span={cause.call} onSpan={onSpan} none="" />}
+      <div class="buttons">
+        <button type="button" onClick={onFocus}>
+          Zoom to it <kbd>F</kbd>
+        </button>
+      </div>
+      <p class="weak hint">
+        <kbd>,</kbd> <kbd>.</kbd> the gaps beside it <kbd>I</kbd> the longest on the screen
+      </p>
+    </section>
+  );
+}
+
+type NeighbourProps = {
+  readonly title: string;
+  readonly span: SpanEnd | undefined;
+  readonly onSpan: (span: SpanEnd) => void;
+  readonly none: string;
+};
+
+function Neighbour({ title, span, onSpan, none }: NeighbourProps) {
+  const theme = useSession().theme.value;
+  return (
+    <div class="gap-neighbour">
+      <span class="weak">{title}</span>
+      {span ? (
+        <button type="button" class="plain" title={span.name} onClick={() => onSpan(span)}>
+          <i style={{ background: css(groupColor(span.group, theme)) }} /> {span.name}
+        </button>
+      ) : (
+        <span class="weak">{none}</span>
+      )}
+    </div>
+  );
+}

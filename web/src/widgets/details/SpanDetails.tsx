@@ -1,0 +1,158 @@
+// The facts about the selected span.
+
+import type { ComponentChildren } from "preact";
+import { css, GROUP_TITLES, groupColor, isGroup } from "../../base/color";
+import type { Group } from "../../base/kinds.generated";
+import { formatCount, formatShare, plural } from "../../base/quantity";
+import { formatDuration, formatMoment, type TimeRange } from "../../base/time";
+import { useSession } from "../../data/session";
+import type { Sisters, SpanFacts } from "../../data/wire/wire.generated";
+
+const place = (file: string | undefined, line: number | undefined): string =>
+  file ? `${file}${line ? `:${line}` : ""}` : "";
+
+const asGroup = (text: string): Group => (isGroup(text) ? text : "other");
+
+type Props = {
+  readonly span: SpanFacts;
+  readonly onFocus: () => void;
+  readonly onStep: (step: TimeRange) => void;
+  /** The user wants to see it in all iterations. */
+  readonly onIterations: () => void;
+  readonly onClose: () => void;
+  /** What hangs on the span: its links. */
+  readonly children?: ComponentChildren;
+};
+
+export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, children }: Props) {
+  const theme = useSession().theme.value;
+  const where = place(span.file, span.line);
+  const { step } = span;
+  return (
+    <section class="span-details">
+      <header>
+        <i style={{ background: css(groupColor(span.group, theme)) }} />
+        <h2 title={span.name}>{span.name}</h2>
+        <button type="button" class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
+          ✕
+        </button>
+      </header>
+      {!span.complete && <p class="warning">Still open when recording ended: its end is where the record ends.</p>}
+      <div class="big-numbers">
+        <div>
+          <b>{formatDuration(span.duration_ns)}</b>
+          <span class="weak">duration</span>
+        </div>
+        <div>
+          <b>{formatDuration(span.self_ns)}</b>
+          <span class="weak">self, {formatShare(span.duration_ns ? span.self_ns / span.duration_ns : 1)}</span>
+        </div>
+      </div>
+      {span.folded && <FoldedInside folded={span.folded} />}
+      <dl>
+        <dt>start</dt>
+        <dd>{formatMoment(span.start_ns, Math.max(1000, span.duration_ns / 100))}</dd>
+        <dt>kind</dt>
+        <dd>
+          {span.paradigm} {span.role} <span class="weak">· {GROUP_TITLES[span.group].toLowerCase()}</span>
+        </dd>
+        <dt>thread</dt>
+        <dd>{span.location_name}</dd>
+        {where && <dt>source</dt>}
+        {where && <dd class="source">{where}</dd>}
+        {span.module && !where && <dt>module</dt>}
+        {span.module && !where && <dd>{span.module}</dd>}
+        {step && <dt>step</dt>}
+        {step && (
+          <dd>
+            <button
+              type="button"
+              class="link"
+              onClick={() => onStep({ startNs: step.start_ns, endNs: step.start_ns + step.duration_ns })}
+            >
+              {step.step}
+            </button>{" "}
+            <span class="weak">
+              {step.class}, {formatDuration(step.duration_ns)}
+            </span>
+          </dd>
+        )}
+      </dl>
+      {children}
+      {span.sisters && (
+        <SistersChart sisters={span.sisters} durationNs={span.duration_ns} color={css(groupColor(span.group, theme))} />
+      )}
+      <h3>Call path</h3>
+      <ol class="call-path">
+        {span.path.map((frame, depth) => (
+          <li
+            key={`${depth}-${frame.name}`}
+            style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }}
+            title={place(frame.file, frame.line)}
+          >
+            <i style={{ background: css(groupColor(asGroup(frame.group), theme)) }} />
+            <span class={depth === span.path.length - 1 ? "leaf" : ""}>{frame.name}</span>
+          </li>
+        ))}
+      </ol>
+      <div class="buttons">
+        <button type="button" onClick={onFocus}>
+          Zoom to it <kbd>F</kbd>
+        </button>
+        {step && (
+          <button type="button" onClick={onIterations}>
+            In all iterations
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** What is inside and was folded: it is not self time. */
+function FoldedInside({ folded }: { folded: NonNullable<SpanFacts["folded"]> }) {
+  return (
+    <p class="weak source-note">
+      {formatDuration(folded.time_ns)} directly inside is in {plural(folded.steps, "folded step")}.{" "}
+      {folded.exact
+        ? "Self is exact: without what these called, by their statistics."
+        : "Self is that outside of them: what of these is its own is not known for this one span."}
+    </p>
+  );
+}
+
+/** How long the spans of the same region in this thread last, and where this one lies among them. */
+function SistersChart({ sisters, durationNs, color }: { sisters: Sisters; durationNs: number; color: string }) {
+  const { count, histogram, histogram_low_ns: low, histogram_high_ns: high } = sisters;
+  const others = sisters.folded_count
+    ? ` (in detail; ${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all)`
+    : "";
+  if (count < 2) return <p class="weak only-one">The only span of its name in this thread{others}.</p>;
+  const most = Math.max(...histogram, 1);
+  const at = high > low ? Math.log(Math.max(durationNs, low) / low) / Math.log(high / low) : 0.5;
+  const rank = sisters.shorter / count;
+  const kept = sisters.folded_count ? " kept in detail" : "";
+  const text = `${formatCount(count)} of this name here${kept}, ${formatDuration(sisters.total_ns)} in all; longer than ${formatShare(rank)} of them`;
+  const more = sisters.folded_count
+    ? `${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all: they are not in the picture`
+    : "";
+  return (
+    <figure class="sisters">
+      <figcaption>{text}</figcaption>
+      {more && <p class="weak source-note">{more}.</p>}
+      <svg viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label={`Histogram of durations. ${text}`}>
+        {histogram.map((n, i) => {
+          const tall = n === 0 ? 0 : Math.max(1.2, 28 * Math.sqrt(n / most));
+          const wide = 100 / histogram.length;
+          return <rect key={i} x={i * wide} y={30 - tall} width={wide * 0.86} height={tall} fill={color} />;
+        })}
+        <line x1={at * 100} x2={at * 100} y1="0" y2="30" class="here" vector-effect="non-scaling-stroke" />
+      </svg>
+      <div class="scale weak">
+        <span>{formatDuration(sisters.shortest_ns)}</span>
+        <span>median {formatDuration(sisters.median_ns)}</span>
+        <span>{formatDuration(sisters.longest_ns)}</span>
+      </div>
+    </figure>
+  );
+}

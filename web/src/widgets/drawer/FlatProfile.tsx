@@ -1,0 +1,83 @@
+// The flat profile of a stretch of time: sorted, searched, and a region of it chosen for all pages.
+import { useMemo } from "preact/hooks";
+import { formatCount, plural } from "../../base/quantity";
+import type { TimeRange } from "../../base/time";
+import type { AnalysisTable } from "../../data/analysisTable";
+import { columnOf } from "../../data/analysisTable";
+import { useSession } from "../../data/session";
+import { fetchFlatProfile } from "../../data/windowFacts";
+import { PanelNote } from "../PanelNote";
+import { SaveTable } from "../tables/SaveTable";
+import { Table } from "../tables/Table";
+import { useTableView } from "../tables/TablePage";
+import { orderOf, rowKey } from "../tables/tableRows";
+import { useRested } from "../useAnswer";
+
+/** Its name among the views of tables in the address. */
+const NAME = "stretch";
+
+type Props = { readonly range: TimeRange; readonly onDurations: () => void };
+
+export function FlatProfile({ range, onDurations }: Props) {
+  const session = useSession();
+  const { value, failure, waiting } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
+    fetchFlatProfile(session.api, range, signal),
+  );
+  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
+  if (!value.value) return <PanelNote>Summing up …</PanelNote>;
+  return <Profile table={value.value} range={range} old={waiting.value} onDurations={onDurations} />;
+}
+
+type ProfileProps = Props & { readonly table: AnalysisTable; readonly old: boolean };
+
+function Profile({ table, range, old, onDurations }: ProfileProps) {
+  const session = useSession();
+  const [view, change] = useTableView(NAME);
+  const { region } = session.state.value;
+  const order = useMemo(() => orderOf(table, view), [table, view]);
+  const names = columnOf(table, "name");
+  const nameOf = (row: number): string => (names?.kind === "text" ? (names.values[row] ?? "") : "");
+  const chosen = useMemo(() => {
+    const row = names?.kind === "text" ? names.values.indexOf(region) : -1;
+    return region && row >= 0 ? rowKey(table, row) : "";
+  }, [table, names, region]);
+  if (!table.rows) return <PanelNote>No span is in this stretch of time.</PanelNote>;
+  return (
+    <>
+      <div class="drawer-tools">
+        <input
+          type="search"
+          class="table-search"
+          aria-label="Search the profile"
+          placeholder="Search names"
+          spellcheck={false}
+          value={view.find}
+          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
+        />
+        <span class="weak">
+          {order.length === table.rows
+            ? plural(table.rows, "name")
+            : `${formatCount(order.length)} of ${plural(table.rows, "name")}`}
+          {table.total > table.rows && ` (the longest of ${formatCount(table.total)})`} · {table.about}
+          {old && " · summing up …"}
+        </span>
+        <span class="spacer" />
+        <SaveTable name="profile" range={range} table={table} order={order} />
+      </div>
+      <Table
+        label="Flat profile"
+        table={table}
+        columns={table.columns}
+        order={order}
+        view={view}
+        chosen={chosen}
+        onView={change}
+        onChoose={(row) => session.update({ region: nameOf(row) })}
+        onOpen={(row) => {
+          session.update({ region: nameOf(row) });
+          onDurations();
+        }}
+      />
+    </>
+  );
+}

@@ -1,0 +1,230 @@
+// Where the time of each process went in a stretch of time: clusters of those that are alike, and a bar for each of them.
+
+import { css, GROUP_TITLES, groupColor, isGroup, regionColor, type Theme } from "../../base/color";
+import { middleCut, shortName } from "../../base/names";
+import { formatCount, formatShare, plural } from "../../base/quantity";
+import { formatDuration, type TimeRange } from "../../base/time";
+import type { Run } from "../../data/run";
+import { useSession } from "../../data/session";
+import { fetchBars } from "../../data/windowFacts";
+import type { Bars, Cluster } from "../../data/wire/wire.generated";
+import { BARS_BY, BARS_SORTS, type BarsSort, type DrawerView, MOST_CLUSTERS } from "../../state/drawerState";
+import { PanelNote } from "../PanelNote";
+import { SaveRows } from "../tables/SaveTable";
+import { ROW_HEIGHT, useRows } from "../tables/virtualRows";
+import { useRested } from "../useAnswer";
+import { asRanges, barOrder, differences, longestBar, processTitle } from "./barOrder";
+
+const SORT_TITLES: Readonly<Record<BarsSort, string>> = {
+  cluster: "by cluster",
+  rank: "by rank",
+  time: "by time",
+};
+/** Characters of a name of a region. */
+const NAME_LENGTH = 28;
+const METHOD =
+  "Distance: the sum of differences of exclusive time by region (L1), as a part of the mean total. " +
+  "Centres: farthest first (Gonzalez 1985), then k-medians. " +
+  "Automatic: as many clusters as stand out, one where no process is more than 5 % away. Nothing is random.";
+
+type Props = { readonly run: Run; readonly range: TimeRange };
+
+export function ProcessBars({ run, range }: Props) {
+  const session = useSession();
+  const view = session.state.value.drawer;
+  const { value, failure, waiting } = useRested(
+    `${range.startNs}-${range.endNs} ${view.by} ${view.clusters}`,
+    (signal) => fetchBars(session.api, range, view.by, view.clusters, signal),
+  );
+  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
+  const bars = value.value;
+  if (!bars) return <PanelNote>Summing up …</PanelNote>;
+  if (!bars.bars.length) return <PanelNote>No process did anything in this stretch of time.</PanelNote>;
+  return <Chart run={run} range={range} bars={bars} view={view} old={waiting.value} />;
+}
+
+type ChartProps = Props & { readonly bars: Bars; readonly view: DrawerView; readonly old: boolean };
+
+function Chart({ run, range, bars, view, old }: ChartProps) {
+  const session = useSession();
+  const change = (change: Partial<DrawerView>): void =>
+    session.update({ drawer: { ...session.state.peek().drawer, ...change } });
+  const { parts } = bars;
+  // Of one process there is nothing to compare.
+  const clusters = bars.processes > 1 ? bars.clusters : [];
+  const most = longestBar(bars.bars);
+  const order = barOrder(bars.bars, view.sort);
+  const { scroller, rows } = useRows(clusters.length + order.length, -1);
+  const shown = order.slice(Math.max(0, rows.first - clusters.length), Math.max(0, rows.last - clusters.length));
+  const above = Math.max(0, rows.first - clusters.length) * ROW_HEIGHT;
+  return (
+    <>
+      <div class="drawer-tools">
+        <span class="weak">bars by</span>
+        {BARS_BY.map((by) => (
+          <button type="button" class="chip" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>
+            {by}
+          </button>
+        ))}
+        <label>
+          <span class="weak">order</span>{" "}
+          <select
+            value={view.sort}
+            onChange={(event) =>
+              change({ sort: BARS_SORTS.find((one) => one === event.currentTarget.value) ?? "cluster" })
+            }
+          >
+            {BARS_SORTS.map((sort) => (
+              <option key={sort} value={sort}>
+                {SORT_TITLES[sort]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label title={METHOD}>
+          <span class="weak">clusters</span>{" "}
+          <select value={view.clusters} onChange={(event) => change({ clusters: Number(event.currentTarget.value) })}>
+            <option value={0}>automatic</option>
+            {Array.from({ length: MOST_CLUSTERS }, (_, i) => (
+              <option key={i + 1} value={i + 1}>
+                {i + 1}
+              </option>
+            ))}
+          </select>
+        </label>
+        <span class="weak" title={METHOD}>
+          exclusive time over all threads and streams · {plural(bars.processes, "process")}
+          {clusters.length > 0 && ` in ${plural(clusters.length, "cluster")}`}
+          {bars.processes > bars.bars.length &&
+            ` · bars: the ${formatCount(bars.bars.length)} least like their clusters`}
+          {old && " · summing up …"}
+        </span>
+        <span class="spacer" />
+        <SaveRows
+          name="processes"
+          range={range}
+          rows={() => [
+            ["process", "rank", "cluster", "distance", ...parts.map((part) => `${part.name}_ns`)],
+            ...bars.bars.map((bar) => [
+              bar.process,
+              run.processes[bar.process]?.rank,
+              bar.cluster + 1,
+              bar.distance,
+              ...bar.ns,
+            ]),
+          ]}
+        />
+      </div>
+      <Parts bars={bars} />
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1). */}
+      <section class="bars" ref={scroller} tabIndex={0} aria-label="Bars of clusters and processes">
+        {clusters.map((cluster, number) => (
+          <ClusterRow key={cluster.typical} run={run} bars={bars} cluster={cluster} number={number} most={most} />
+        ))}
+        <div style={{ height: `${above}px` }} />
+        {shown.map((bar) => (
+          <div class="bar-row" key={bar.process}>
+            <span class="bar-name" title={processTitle(run, bar.process)}>
+              {processTitle(run, bar.process)} <span class="weak">{clusters.length > 1 && `c${bar.cluster + 1}`}</span>
+            </span>
+            <Stacked ns={bar.ns} bars={bars} most={most} />
+          </div>
+        ))}
+        <div style={{ height: `${Math.max(0, order.length - shown.length) * ROW_HEIGHT - above}px` }} />
+      </section>
+    </>
+  );
+}
+
+type ClusterProps = {
+  readonly run: Run;
+  readonly bars: Bars;
+  readonly cluster: Cluster;
+  readonly number: number;
+  readonly most: number;
+};
+
+function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
+  const session = useSession();
+  const differs = differences(cluster);
+  const ranks = cluster.members.map((process) => run.processes[process]?.rank ?? process).sort((a, b) => a - b);
+  const members = `${asRanges(ranks)}${cluster.members.length < cluster.size ? ", …" : ""}`;
+  const [first] = cluster.differs;
+  const title = [
+    `typical: ${processTitle(run, cluster.typical)}; farthest ${formatShare(cluster.farthest)} away`,
+    ...differs,
+  ].join("\n");
+  return (
+    <div class="bar-row cluster" title={title}>
+      <span class="bar-name">
+        <b>c{number + 1}</b> {formatCount(cluster.size)} × <span class="weak">{members}</span>
+      </span>
+      <Stacked ns={cluster.ns} bars={bars} most={most} />
+      {first && (
+        <button
+          type="button"
+          class="plain bar-differs"
+          title={title}
+          onClick={() => session.update({ region: first.name })}
+        >
+          {first.mean_ns > first.others_ns ? "▲" : "▼"} {middleCut(shortName(first.name), NAME_LENGTH)}{" "}
+          {formatDuration(Math.abs(first.mean_ns - first.others_ns))}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** The colour of a part: that of its group; regions of one group differ in how light they are. */
+const partStyle = (bars: Bars, part: number, theme: Theme): Record<string, string> => {
+  const { name, group } = bars.parts[part] ?? { name: "", group: "" };
+  if (!isGroup(group)) return {};
+  return { background: css(name === group ? groupColor(group, theme) : regionColor(group, name, theme)) };
+};
+
+function Stacked({ ns, bars, most }: { ns: readonly number[]; bars: Bars; most: number }) {
+  const session = useSession();
+  const theme = session.theme.value;
+  const all = ns.reduce((sum, one) => sum + one, 0);
+  const texts = bars.parts
+    .map((part, i) => ({ title: partTitle(part), ns: ns[i] ?? 0 }))
+    .filter((part) => part.ns > 0)
+    .map((part) => `${part.title} ${formatDuration(part.ns)} (${formatShare(part.ns / Math.max(1, all))})`);
+  return (
+    <span class="bar-stack" role="img" aria-label={texts.join(", ")} title={texts.join("\n")}>
+      {ns.map((one, part) =>
+        one > 0 ? (
+          <i
+            key={bars.parts[part]?.name}
+            class={isGroup(bars.parts[part]?.group ?? "") ? "" : "hatched"}
+            style={{ width: `${(100 * one) / most}%`, ...partStyle(bars, part, theme) }}
+          />
+        ) : null,
+      )}
+    </span>
+  );
+}
+
+const partTitle = ({ name, group }: Bars["parts"][number]): string =>
+  name === group && isGroup(group) ? GROUP_TITLES[group] : middleCut(shortName(name), NAME_LENGTH);
+
+function Parts({ bars }: { bars: Bars }) {
+  const session = useSession();
+  const theme = session.theme.value;
+  return (
+    <ul class="bar-parts" aria-label="What the bars are made of">
+      {bars.parts.map((part, i) => (
+        <li key={part.name}>
+          <i class={isGroup(part.group) ? "" : "hatched"} style={partStyle(bars, i, theme)} />
+          {part.name === part.group || !isGroup(part.group) || part.name === "other regions" ? (
+            partTitle(part)
+          ) : (
+            <button type="button" class="plain" title={part.name} onClick={() => session.update({ region: part.name })}>
+              {partTitle(part)}
+            </button>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,173 @@
+// A bar for each step: its height is how long it took, its colour its class; outliers carry a triangle too.
+
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { CHROME, classColor, css, outlierColor, type Theme } from "../../base/color";
+import { formatDuration, type TimeRange } from "../../base/time";
+import type { Step } from "../../data/runSteps";
+import { useSession } from "../../data/session";
+import type { ClassFacts } from "../../data/wire/wire.generated";
+import { useSize } from "../useSize";
+import { type Bar, barAt, bars, stepsIn, stretchOf } from "./stripBars";
+
+const MARK_HEIGHT = 8;
+
+type Props = {
+  readonly steps: readonly Step[];
+  /** What the page shows: those steps are framed. */
+  readonly window: TimeRange | undefined;
+  readonly height: number;
+  /** The chosen step, by its number. */
+  readonly chosen?: number | undefined;
+  /** The user chose one step, or dragged over several. */
+  readonly onSteps: (stretch: TimeRange) => void;
+};
+
+type Picture = {
+  readonly width: number;
+  readonly height: number;
+  readonly theme: Theme;
+  readonly hovered: number | undefined;
+  readonly framed: readonly [number, number] | undefined;
+  /** The bar of the chosen step. */
+  readonly marked: number;
+};
+
+function draw(
+  context: CanvasRenderingContext2D,
+  all: readonly Bar[],
+  { width, height, theme, hovered, framed, marked }: Picture,
+): void {
+  context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  const wide = width / Math.max(1, all.length);
+  const tallest = height - MARK_HEIGHT - 1;
+  all.forEach((bar, i) => {
+    const tall = Math.max(2, bar.tall * tallest);
+    const { outlier, classRank } = bar.shown;
+    const left = i * wide;
+    context.fillStyle = css(outlier ? outlierColor(theme) : classColor(classRank, theme));
+    context.globalAlpha = hovered === undefined || hovered === i ? 1 : 0.75;
+    context.fillRect(left, height - tall, Math.max(1, wide - (wide > 3 ? 1 : 0)), tall);
+    if (!outlier) return;
+    context.globalAlpha = 1;
+    const middle = left + wide / 2;
+    const top = height - tall - MARK_HEIGHT + 1;
+    context.beginPath();
+    context.moveTo(middle, top);
+    context.lineTo(middle + 4, top + 6);
+    context.lineTo(middle - 4, top + 6);
+    context.fill();
+    // A gap near the top: the bar is taller than the strip.
+    if (bar.cut) context.clearRect(left - 0.5, height - tall + 5, wide + 1, 2);
+  });
+  context.globalAlpha = 1;
+  if (marked >= 0) {
+    context.fillStyle = CHROME[theme].accentFill;
+    context.fillRect(marked * wide - 1, 0, Math.max(3, wide) + 1, height);
+    context.fillStyle = CHROME[theme].accent;
+    context.fillRect(marked * wide - 1, 0, 1, height);
+    context.fillRect(marked * wide + Math.max(2, wide), 0, 1, height);
+  }
+  if (framed) {
+    const [from, to] = framed;
+    context.fillStyle = CHROME[theme].accentFill;
+    context.fillRect(from * wide, 0, Math.max(2, (to - from) * wide), height);
+    context.strokeStyle = CHROME[theme].accent;
+    context.strokeRect(from * wide + 0.5, 0.5, Math.max(2, (to - from) * wide) - 1, height - 1);
+  }
+}
+
+export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
+  const session = useSession();
+  const theme = session.theme.value;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const { width } = useSize(canvas, steps.length === 0).value;
+  const hovered = useSignal<number | undefined>(undefined);
+  const pressed = useSignal<number | undefined>(undefined);
+  const all = steps.length ? bars(steps, width) : [];
+
+  useEffect(() => {
+    const context = canvas.current?.getContext("2d");
+    if (!canvas.current || !context || !width) return;
+    canvas.current.width = Math.round(width * devicePixelRatio);
+    canvas.current.height = Math.round(height * devicePixelRatio);
+    draw(context, all, { width, height, theme, hovered: hovered.value, framed: framed(), marked });
+  });
+
+  const place = chosen === undefined ? -1 : steps.findIndex((s) => s.step <= chosen && chosen < s.step + s.count);
+  const marked = place < 0 ? -1 : all.findIndex((bar) => bar.from <= place && place < bar.to);
+  const framed = (): readonly [number, number] | undefined => {
+    const [from, to] =
+      pressed.value !== undefined && hovered.value !== undefined
+        ? [Math.min(pressed.value, hovered.value), Math.max(pressed.value, hovered.value) + 1]
+        : barsOf(window ? stepsIn(steps, window) : [0, steps.length]);
+    return to - from >= all.length ? undefined : [from, to];
+  };
+  const barsOf = ([from, to]: readonly [number, number]): readonly [number, number] => {
+    const scale = all.length / Math.max(1, steps.length);
+    return [Math.floor(from * scale), Math.ceil(to * scale)];
+  };
+  const at = (event: PointerEvent): number => barAt(event.offsetX, width, all.length);
+  const choose = (from: number, to: number): void => {
+    const stretch = stretchOf(steps, all[from]?.from ?? 0, all[to]?.to ?? 0);
+    if (stretch) onSteps(stretch);
+  };
+
+  if (!steps.length) return null;
+  const shown = hovered.value === undefined ? undefined : all[hovered.value]?.shown;
+  return (
+    <div class="step-strip">
+      <canvas
+        ref={canvas}
+        style={{ height: `${height}px` }}
+        role="img"
+        aria-label={stripSummary(steps, session.stepsAbout.value?.classes ?? [])}
+        onPointerDown={(event) => {
+          pressed.value = at(event);
+          event.currentTarget.setPointerCapture(event.pointerId);
+        }}
+        onPointerMove={(event) => {
+          hovered.value = at(event);
+        }}
+        onPointerUp={(event) => {
+          const [a, b] = [pressed.value ?? at(event), at(event)];
+          pressed.value = undefined;
+          choose(Math.min(a, b), Math.max(a, b));
+        }}
+        onPointerCancel={() => {
+          pressed.value = undefined;
+        }}
+        onPointerLeave={() => {
+          hovered.value = undefined;
+        }}
+      />
+      {shown && (
+        <div class="tooltip strip-tooltip" style={tooltipPlace(hovered.value ?? 0, all.length)} role="tooltip">
+          <div class="tooltip-name">
+            <i style={{ background: css(shown.outlier ? outlierColor(theme) : classColor(shown.classRank, theme)) }} />
+            step {shown.step} · {formatDuration(shown.durationNs)}
+          </div>
+          <div class="weak">
+            {shown.class}
+            {shown.outlier && ` · ▲ outlier${shown.cause ? `: ${shown.cause.replaceAll("_", " ")}` : ""}`}
+          </div>
+        </div>
+      )}
+    </div>
+  );
+}
+
+const tooltipPlace = (bar: number, count: number): Record<string, string> =>
+  bar > count / 2 ? { right: `${100 - (100 * bar) / count}%` } : { left: `${(100 * (bar + 1)) / count}%` };
+
+/** The strip in words. */
+function stripSummary(steps: readonly Step[], classes: readonly ClassFacts[]): string {
+  const counts = classes.map((c) => `${c.count} ${c.name} (median ${formatDuration(c.median_ns)})`);
+  const outliers = classes.reduce((sum, c) => sum + c.outliers, 0);
+  const some = steps
+    .filter((s) => s.outlier)
+    .slice(0, 12)
+    .map((s) => s.step);
+  return `Steps: ${counts.join(", ")}; ${outliers} outliers${some.length ? `: ${some.join(", ")}` : ""}`;
+}

@@ -1,0 +1,151 @@
+// All steps as a table.
+
+import { useSignal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { classColor, css, outlierColor, PART_TITLES, partColor } from "../../base/color";
+import { formatDuration } from "../../base/time";
+import type { Step } from "../../data/runSteps";
+
+import { useSession } from "../../data/session";
+import { Grid, SortHeading } from "../tables/Grid";
+import { partsOf, STEP_ORDERS, type StepOrder, sortSteps } from "./stepLists";
+import { CUT_AT_MEDIANS, median } from "./stripBars";
+
+const COLUMNS = ["step", "class", "duration", "delta", "breakdown", "detail", "cause"] as const;
+const TITLES: Readonly<Record<(typeof COLUMNS)[number], string>> = {
+  step: "step",
+  class: "class",
+  duration: "duration",
+  delta: "Δ median",
+  breakdown: "breakdown",
+  detail: "detail",
+  cause: "slow by",
+};
+const DETAILS: Readonly<Record<Step["detail"], string>> = { all: "all", part: "its end", none: "statistics only" };
+
+type Props = {
+  readonly steps: readonly Step[];
+  readonly medians: ReadonlyMap<string, number>;
+  readonly chosen: number | undefined;
+  readonly onChoose: (step: Step) => void;
+  readonly onOpen: (step: Step) => void;
+};
+
+export function StepTable({ steps, medians, chosen, onChoose, onOpen }: Props) {
+  const order = useSignal<StepOrder>({ by: "step", down: false });
+  const sorted = useMemo(() => sortSteps(steps, order.value, medians), [steps, order.value, medians]);
+  const topNs = useMemo(() => CUT_AT_MEDIANS * Math.max(1, median(steps.map((s) => s.durationNs))), [steps]);
+  // A run that was kept as it is needs no column for it.
+  const details = steps.some((step) => step.detail !== "all");
+  const at = sorted.findIndex((step) => step.step === chosen);
+  const nextOutlier = (): void => {
+    const next = sorted.find((step, i) => i > at && step.outlier) ?? sorted.find((step) => step.outlier);
+    if (next) onChoose(next);
+  };
+  const columns = COLUMNS.filter((name) => name !== "detail" || details);
+  return (
+    <Grid
+      label="Steps"
+      rows={sorted}
+      at={at}
+      idOf={(step) => `step-row-${step.step}`}
+      classOf={(step) => (step.detail === "none" ? "folded" : "")}
+      headings={columns.map((name) => (
+        <Heading key={name} name={name} order={order.value} onOrder={(next) => (order.value = next)} />
+      ))}
+      cells={(step) => <Cells step={step} details={details} usualNs={medians.get(step.class) ?? 0} topNs={topNs} />}
+      onChoose={onChoose}
+      onOpen={onOpen}
+      keys={{ KeyN: nextOutlier }}
+    />
+  );
+}
+
+function Heading({
+  name,
+  order,
+  onOrder,
+}: {
+  name: (typeof COLUMNS)[number];
+  order: StepOrder;
+  onOrder: (order: StepOrder) => void;
+}) {
+  const by = STEP_ORDERS.find((one) => one === name);
+  const mine = order.by === name;
+  if (!by)
+    return (
+      <th scope="col" class={`cell-${name}`}>
+        {TITLES[name]}
+      </th>
+    );
+  return (
+    <SortHeading
+      title={TITLES[name]}
+      class={`cell-${name}`}
+      sorted={mine ? (order.down ? "down" : "up") : undefined}
+      onSort={() => onOrder({ by, down: mine ? !order.down : by === "duration" || by === "delta" })}
+    />
+  );
+}
+
+type CellsProps = {
+  readonly step: Step;
+  readonly usualNs: number;
+  readonly topNs: number;
+  readonly details: boolean;
+};
+
+function Cells({ step, usualNs, topNs, details }: CellsProps) {
+  const theme = useSession().theme.value;
+  const delta = step.durationNs - usualNs;
+  const share = usualNs ? delta / usualNs : 0;
+  return (
+    <>
+      <td class="cell-step">
+        {step.outlier && (
+          <span style={{ color: css(outlierColor(theme)) }} title="takes much longer than its class">
+            ▲{" "}
+          </span>
+        )}
+        {step.step}
+        {step.count > 1 && <span class="weak"> +{step.count - 1}</span>}
+      </td>
+      <td class="cell-class">
+        <i style={{ background: css(classColor(step.classRank, theme)) }} />
+        <span title={step.class}>{step.class}</span>
+        {step.warmUp && <span class="weak"> warm-up</span>}
+        {step.loop > 0 && <span class="weak"> loop {step.loop + 1}</span>}
+      </td>
+      <td class="cell-duration">{formatDuration(step.durationNs)}</td>
+      <td class={`cell-delta${share > 0.25 ? " warning" : ""}`}>
+        {Math.abs(share) < 0.005 ? "0" : `${delta > 0 ? "+" : ""}${formatDuration(delta)}`}
+      </td>
+      <td class="cell-breakdown">
+        <Breakdown step={step} topNs={topNs} />
+      </td>
+      {details && <td class="cell-detail weak">{DETAILS[step.detail]}</td>}
+      <td class="cell-cause">{step.cause.replaceAll("_", " ")}</td>
+    </>
+  );
+}
+
+/** A step's parts as a bar that is as long as the step; cut where it is far longer than the others. */
+function Breakdown({ step, topNs }: { step: Step; topNs: number }) {
+  const theme = useSession().theme.value;
+  const parts = partsOf(step.parts);
+  const text = parts.map(({ phase, ns }) => `${PART_TITLES[phase]} ${formatDuration(ns)}`).join(", ");
+  const cut = step.durationNs > topNs;
+  return (
+    <span
+      class={cut ? "row-bar cut" : "row-bar"}
+      role="img"
+      aria-label={text || "not split"}
+      title={text.replaceAll(", ", "\n")}
+      style={{ width: `${Math.min(100, (100 * step.durationNs) / topNs)}%` }}
+    >
+      {parts.map(({ phase, ns }) => (
+        <span key={phase} style={{ flexGrow: ns, background: css(partColor(phase, theme)) }} />
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,63 @@
+// The geometry of the step strip: which steps a bar stands for, how tall it is. Pure.
+
+import type { TimeRange } from "../../base/time";
+import type { Step } from "../../data/runSteps";
+
+/** One bar: the steps [from, to) of the list, drawn as their longest; an outlier among them is shown whatever else. */
+export type Bar = {
+  readonly from: number;
+  readonly to: number;
+  readonly shown: Step;
+  readonly tall: number;
+  readonly cut: boolean;
+};
+
+/** Durations above this many times the median are cut, so that one stall does not flatten everything. */
+export const CUT_AT_MEDIANS = 3;
+
+/** The middle value. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? (sorted[middle] ?? 0) : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+}
+
+/** The tallest duration that the strip shows in full. */
+export function scaleTop(steps: readonly Step[]): number {
+  const durations = steps.map((s) => s.durationNs);
+  const highest = durations.reduce((a, b) => Math.max(a, b), 1);
+  return Math.min(highest, Math.max(1, median(durations) * CUT_AT_MEDIANS));
+}
+
+/** Bars for a strip of a width: at least `narrowest` pixels each, so many steps may share one. Heights are 0..1. */
+export function bars(steps: readonly Step[], widthPx: number, narrowest = 2): Bar[] {
+  const count = Math.min(steps.length, Math.max(1, Math.floor(widthPx / narrowest)));
+  const top = scaleTop(steps);
+  return Array.from({ length: count }, (_, i) => {
+    const [from, to] = [Math.floor((i * steps.length) / count), Math.floor(((i + 1) * steps.length) / count)];
+    const members = steps.slice(from, to);
+    const weight = (s: Step): number => (s.outlier ? 1e18 : 0) + s.durationNs;
+    const shown = members.reduce((a, b) => (weight(b) > weight(a) ? b : a));
+    return { from, to, shown, tall: Math.min(1, shown.durationNs / top), cut: shown.durationNs > top };
+  });
+}
+
+/** The number of the bar under a pixel. */
+export const barAt = (x: number, widthPx: number, count: number): number =>
+  Math.min(count - 1, Math.max(0, Math.floor((x / Math.max(1, widthPx)) * count)));
+
+/** The time from the first to the last step of some bars. */
+export function stretchOf(steps: readonly Step[], from: number, to: number): TimeRange | undefined {
+  const members = steps.slice(from, to);
+  const [first] = members;
+  if (!first) return undefined;
+  return { startNs: first.startNs, endNs: Math.max(...members.map((s) => s.startNs + s.durationNs)) };
+}
+
+/** The steps, as [from, to), that a window shows any part of. */
+export function stepsIn(steps: readonly Step[], window: TimeRange): readonly [number, number] {
+  const from = steps.findIndex((s) => s.startNs + s.durationNs > window.startNs);
+  if (from < 0) return [steps.length, steps.length];
+  const after = steps.findIndex((s, i) => i >= from && s.startNs >= window.endNs);
+  return [from, after < 0 ? steps.length : after];
+}

@@ -1,0 +1,151 @@
+// A page about one analysis: what its rows are, the table, and beside it the chosen row or the rows that stand out.
+import { useMemo } from "preact/hooks";
+import { asSentence, middleCut } from "../../base/names";
+import { plural } from "../../base/quantity";
+import { formatDuration } from "../../base/time";
+import { type AnalysisTable, fetchAnalysis, fileAddress } from "../../data/analysisTable";
+import type { Run } from "../../data/run";
+import { load, useSession } from "../../data/session";
+import { fetchBehind } from "../../data/spanHits";
+import { Await } from "../Loading";
+import { jumpTo } from "../showOnTimeline";
+import { RowFacts, titlesOf } from "./RowFacts";
+import { chosenRow, TablePage, useTableView } from "./TablePage";
+import { cellsOf, topRows } from "./tableRows";
+
+const TOP = 20;
+/** Characters of a name beside the bars. */
+const NAME_LENGTH = 30;
+
+type Props = {
+  /** Name of the analysis and of the page. */
+  readonly name: string;
+  readonly label: string;
+  /** Columns whose cells name the spans behind a row. */
+  readonly cells: readonly string[];
+  /** Columns that this page shows though tables elsewhere rarely do. */
+  readonly also?: readonly string[];
+};
+
+export function AnalysisPage(props: Props) {
+  const session = useSession();
+  const { name } = props;
+  const [{ by }] = useTableView(name);
+  const table = useMemo(() => load(() => fetchAnalysis(session.api, name, by ? { by } : {})), [session, name, by]);
+  return (
+    <Await of={session.run.value} what="Opening the trace">
+      {(run) => (
+        <Await of={table.value} what="Computing">
+          {(value) => <Page {...props} run={run} table={value} />}
+        </Await>
+      )}
+    </Await>
+  );
+}
+
+type PageProps = Props & { readonly run: Run; readonly table: AnalysisTable };
+
+function Page({ cells, run, table, ...page }: PageProps) {
+  const session = useSession();
+  const { name } = page;
+  const [view, change] = useTableView(name);
+  const choose = (one: number): void => session.update({ ...chosenRow(table, one), region: titlesOf(table, one).name });
+  const open = async (one: number): Promise<void> => {
+    choose(one);
+    const wanted = cellsOf(table, one, cells);
+    if (!Object.keys(wanted).length) return;
+    const found = await session.ask(fetchBehind(session.api, wanted));
+    const [longest] = found?.longest ?? [];
+    if (longest) jumpTo(session, run, longest);
+    else if (found) session.notify("None of its spans was kept in detail");
+  };
+  const toType = (type: string): void => {
+    session.update({ row: "" });
+    change({ ...view, by: "name", inside: type, find: "", sort: "", down: false });
+  };
+  const by = table.options.find((option) => option.name === "by");
+  const options = view.by ? { by: view.by } : {};
+  return (
+    <TablePage
+      {...page}
+      table={table}
+      toolsLabel="What the table shows"
+      none={asSentence(table.note)}
+      tools={
+        <>
+          {by && <span class="weak">by</span>}
+          {by?.choices.map((choice) => (
+            <button
+              type="button"
+              class="chip"
+              key={choice}
+              aria-pressed={by.value === choice}
+              onClick={() => change({ ...view, by: choice, inside: "", sort: "", down: false })}
+            >
+              {choice}
+            </button>
+          ))}
+          {view.inside && (
+            <button type="button" class="chip" aria-pressed={true} onClick={() => change({ ...view, inside: "" })}>
+              type {view.inside} ✕
+            </button>
+          )}
+        </>
+      }
+      links={
+        <>
+          <a href={fileAddress(name, options, "csv")} download={`${name}.csv`}>
+            CSV
+          </a>
+          <a href={fileAddress(name, options, "json")} download={`${name}.json`}>
+            JSON
+          </a>
+        </>
+      }
+      side={(row) =>
+        row >= 0 ? (
+          <RowFacts
+            run={run}
+            table={table}
+            row={row}
+            cells={cells}
+            onInside={by?.choices.includes("name") ? toType : undefined}
+            onClose={() => session.update({ row: "" })}
+          />
+        ) : (
+          <Highest table={table} onChoose={choose} />
+        )
+      }
+      onChoose={choose}
+      onOpen={(one) => void open(one)}
+    />
+  );
+}
+
+/** The rows whose single calls take longest. */
+function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: number) => void }) {
+  const top = topRows(table, "avg_ns", TOP);
+  const most = top[0]?.value ?? 1;
+  return (
+    <section class="highest" aria-labelledby="highest-title">
+      <h2 id="highest-title">Longest on average</h2>
+      <p class="weak">the {plural(top.length, "row")} whose single calls take most time</p>
+      <ol>
+        {top.map(({ row, value }) => {
+          const { title, name } = titlesOf(table, row);
+          return (
+            <li key={row}>
+              <button type="button" class="plain" title={name || title} onClick={() => onChoose(row)}>
+                {middleCut(title, NAME_LENGTH)}
+              </button>
+              <span class="bar">
+                <span style={{ width: `${(100 * value) / most}%` }} />
+              </span>
+              <span class="number">{formatDuration(value)}</span>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}

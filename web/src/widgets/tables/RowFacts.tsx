@@ -1,0 +1,157 @@
+// One row of a table in full, and the spans behind it: the first one and the longest, each a way to the timeline.
+
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { formatCount, plural } from "../../base/quantity";
+import { formatDuration, formatMoment, length } from "../../base/time";
+import type { AnalysisTable } from "../../data/analysisTable";
+import { columnOf, numberIn } from "../../data/analysisTable";
+import type { Run } from "../../data/run";
+import { useSession } from "../../data/session";
+import { type Behind, fetchBehind, type Hit } from "../../data/spanHits";
+import { explain } from "../../data/wire/api";
+import { jumpTo } from "../showOnTimeline";
+import { cellsOf, cellText } from "./tableRows";
+
+const MOST_SPANS = 12;
+/** Walking through a table by keys asks for the spans of the row one stays at. */
+const REST_MS = 120;
+
+type Props = {
+  readonly run: Run;
+  readonly table: AnalysisTable;
+  readonly row: number;
+  /** Columns whose cells name the spans behind the row. */
+  readonly cells: readonly string[];
+  readonly onInside: ((type: string) => void) | undefined;
+  readonly onClose: () => void;
+};
+
+export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
+  const { title, name, type } = titlesOf(table, row);
+  const facts = table.columns
+    .filter((column) => !["name", "kernel", "type"].includes(column.name))
+    .map((column) => ({ column, text: cellText(column, row) }))
+    .filter(({ text }) => text);
+  return (
+    <section class="row-facts" aria-labelledby="row-title">
+      <header>
+        <h2 id="row-title">{title}</h2>
+        <button type="button" class="quiet" aria-label="Clear the selection" onClick={onClose}>
+          ✕
+        </button>
+      </header>
+      {name && name !== title && (
+        <p class="source" title={name}>
+          {name}
+        </p>
+      )}
+      <Spans run={run} cells={cellsOf(table, row, cells)} name={name} calls={numberIn(table, "calls", row) ?? 0} />
+      {type && onInside && (
+        <div class="buttons">
+          <button type="button" onClick={() => onInside(type)}>
+            Its operators
+          </button>
+        </div>
+      )}
+      <dl class="facts">
+        {facts.map(({ column, text }) => (
+          <div key={column.name} title={column.meaning}>
+            <dt>{column.title}</dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+/** What a row is called, its whole name where it has one, and its type where it is about one. */
+export function titlesOf(table: AnalysisTable, row: number): { title: string; name: string; type: string } {
+  const text = (column: string): string => {
+    const found = columnOf(table, column);
+    return found ? cellText(found, row) : "";
+  };
+  const first = table.columns.find((column) => column.kind === "text");
+  const [name, type] = [text("name"), columnOf(table, "name") ? "" : text("type")];
+  return { title: text("kernel") || name || type || (first && cellText(first, row)) || "none", name, type };
+}
+
+function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, string>; name: string; calls: number }) {
+  const session = useSession();
+  const found = useSignal<Behind | string | undefined>(undefined);
+  const question = JSON.stringify(cells);
+  useEffect(() => {
+    found.value = undefined;
+    if (!Object.keys(cells).length) return undefined;
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      fetchBehind(session.api, cells, controller.signal).then(
+        (value) => {
+          found.value = value;
+        },
+        (error: unknown) => {
+          found.value = explain(error) ?? found.value;
+        },
+      );
+    }, REST_MS);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [question, session]);
+  const { value } = found;
+  if (!Object.keys(cells).length) return null;
+  if (value === undefined) return <p class="empty late">Looking for its spans …</p>;
+  if (typeof value === "string") return <p role="alert">{value}</p>;
+  const { first, longest } = value;
+  if (!first)
+    return <p class="weak">None of its spans was kept: these steps are statistics only, and the numbers are exact.</p>;
+  const show = (hit: Hit): void => {
+    jumpTo(session, run, hit);
+    if (name) session.update({ region: name });
+  };
+  const { selection } = session.state.value;
+  const next = async (): Promise<void> => {
+    const after = selection ? { after_ns: selection.startNs } : {};
+    const answer = await session.ask(fetchBehind(session.api, { ...cells, ...after }));
+    if (answer?.first) show(answer.first);
+  };
+  return (
+    <div class="spans-behind">
+      <h3>
+        {plural(value.count, "span")}
+        {value.count < calls && ` of ${formatCount(calls)} in detail`}
+        {value.count > calls && " in the whole run"}, {formatDuration(value.totalNs)}
+      </h3>
+      <div class="buttons">
+        <button type="button" onClick={() => show(first)}>
+          First
+        </button>
+        {selection && (
+          <button
+            type="button"
+            title="The first one after the span that is chosen on the timeline"
+            onClick={() => void next()}
+          >
+            Next
+          </button>
+        )}
+        <button type="button" onClick={() => show(longest[0] ?? first)}>
+          Longest <kbd>Enter</kbd>
+        </button>
+      </div>
+      <ol aria-label="Longest spans">
+        {longest.slice(0, MOST_SPANS).map((hit) => (
+          <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
+            <button type="button" class="link" title="Show it on the timeline" onClick={() => show(hit)}>
+              {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
+            </button>
+            <span class="weak">{run.locations[hit.location]?.name}</span>
+            <span class="number">{formatDuration(hit.durationNs)}</span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}

@@ -1,0 +1,110 @@
+// A page that is a table: tools above it, search, the table itself, and beside it facts about the chosen row or about all.
+import type { ComponentChildren } from "preact";
+import { useMemo } from "preact/hooks";
+import { formatCount, plural } from "../../base/quantity";
+import type { AnalysisTable } from "../../data/analysisTable";
+import { useSession } from "../../data/session";
+import { TABLE_VIEW, type TableView } from "../../state/address";
+import { Table } from "./Table";
+import { orderOf, rowKey, rowOf, shownColumns } from "./tableRows";
+
+const NO_COLUMNS: readonly string[] = [];
+
+/** How a table of a page is looked at, and how that is changed; what its rows are changes the browser's history. */
+export function useTableView(name: string): readonly [TableView, (next: TableView) => void] {
+  const session = useSession();
+  const view = session.state.value.tables[name] ?? TABLE_VIEW;
+  const change = (next: TableView): void =>
+    session.update(
+      { tables: { ...session.state.value.tables, [name]: next } },
+      next.by === view.by ? "replace" : "push",
+    );
+  return [view, change];
+}
+
+type Props = {
+  /** Its name among the tables in the address. */
+  readonly name: string;
+  readonly label: string;
+  readonly table: AnalysisTable;
+  /** Columns that this page shows though tables elsewhere rarely do. */
+  readonly also?: readonly string[];
+  /** What a row is, in a word. */
+  readonly rowWord?: string;
+  readonly toolsLabel: string;
+  /** Before the search. */
+  readonly tools: ComponentChildren;
+  /** Behind the number of rows. */
+  readonly links: ComponentChildren;
+  /** Between the tools and the table. */
+  readonly above?: ComponentChildren;
+  readonly none?: string;
+  /** More classes of the page. */
+  readonly kind?: string;
+  /** Facts about the chosen row; about all where it is -1. Undefined: hidden for want of room. */
+  readonly side: (row: number) => ComponentChildren;
+  readonly onChoose: (row: number) => void;
+  readonly onOpen: (row: number) => void;
+};
+
+export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "row", side, ...props }: Props) {
+  const [view, change] = useTableView(name);
+  const key = useSession().state.value.row;
+  const columns = useMemo(() => shownColumns(table, view.all, also), [table, view.all, also]);
+  const order = useMemo(() => orderOf(table, view), [table, view]);
+  const row = useMemo(() => rowOf(table, key), [table, key]);
+  return (
+    <div class={`steps ${props.kind ?? ""}`}>
+      <div class="filters" role="toolbar" aria-label={props.toolsLabel}>
+        {props.tools}
+        <input
+          type="search"
+          class="table-search"
+          aria-label="Search this table"
+          placeholder="Search this table"
+          spellcheck={false}
+          value={view.find}
+          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
+        />
+        <button type="button" class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
+          all columns
+        </button>
+        <span class="spacer" />
+        <span class="weak">
+          {order.length === table.rows
+            ? plural(order.length, rowWord)
+            : `${formatCount(order.length)} of ${plural(table.rows, rowWord)}`}
+          {table.total > table.rows && ` (${formatCount(table.total)} in the files)`}
+          {table.about && ` · ${table.about}`}
+        </span>
+        {props.links}
+      </div>
+      {props.above}
+      <div class="steps-body">
+        {order.length ? (
+          <Table
+            label={label}
+            table={table}
+            columns={columns}
+            order={order}
+            view={view}
+            chosen={key}
+            onView={change}
+            onChoose={props.onChoose}
+            onOpen={props.onOpen}
+          />
+        ) : (
+          <p class="empty">{table.rows ? "No row passes the filter." : props.none}</p>
+        )}
+        {table.rows > 0 && (
+          <aside class="steps-side narrow" aria-label="Facts about what is chosen">
+            {side(row)}
+          </aside>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** Chooses a row of a table on the page. */
+export const chosenRow = (table: AnalysisTable, row: number): { readonly row: string } => ({ row: rowKey(table, row) });

@@ -1,0 +1,48 @@
+// Asks the server about something that the user may still be changing: not before it has rested, and never twice at once.
+import { type Signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { explain } from "../data/wire/api";
+
+/** What moves asks again only after it has rested this long. */
+const REST_MS = 250;
+
+/** The last answer, why there is none, and whether a newer one is on its way. */
+type Rested<T> = {
+  readonly value: Signal<T | undefined>;
+  readonly failure: Signal<string | undefined>;
+  readonly waiting: Signal<boolean>;
+};
+
+/** Asks whenever `about` changes (a question in words); the answer before stays until the next has come. */
+export function useRested<T>(about: string, ask: (signal: AbortSignal) => Promise<T>): Rested<T> {
+  const value = useSignal<T | undefined>(undefined);
+  const failure = useSignal<string | undefined>(undefined);
+  const waiting = useSignal(false);
+  // `about` holds everything that `ask` depends on.
+  useEffect(() => {
+    const controller = new AbortController();
+    waiting.value = true;
+    const timer = setTimeout(
+      () => {
+        ask(controller.signal).then(
+          (answer) => {
+            value.value = answer;
+            failure.value = undefined;
+            waiting.value = false;
+          },
+          (error: unknown) => {
+            if (controller.signal.aborted) return;
+            failure.value = explain(error);
+            waiting.value = false;
+          },
+        );
+      },
+      value.peek() === undefined ? 0 : REST_MS,
+    );
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [about]);
+  return { value, failure, waiting };
+}

@@ -1,0 +1,19 @@
+import { type ReadonlySignal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+
+export type Size = { readonly width: number; readonly height: number };
+
+/** The inner size of an element in CSS pixels; 0 until it is measured. `key`: changes when the element is another one. */
+export function useSize(element: { readonly current: Element | null }, key?: unknown): ReadonlySignal<Size> {
+  const size = useSignal<Size>({ width: 0, height: 0 });
+  useEffect(() => {
+    const measured = element.current;
+    if (!measured) return undefined;
+    const observer = new ResizeObserver(() => {
+      size.value = { width: measured.clientWidth, height: measured.clientHeight };
+    });
+    observer.observe(measured);
+    return () => observer.disconnect();
+  }, [element, size, key]);
+  return size;
+}
