@@ -343,7 +343,7 @@ def test_without_a_driver_nothing_of_nvidias_is_loaded(tmp_path: Path) -> None:
     begin = [sys.executable, "-X", "importtime", STROBE, "run", "--quiet", "-o", str(machine.trace), "program.py"]
     done = subprocess.run(begin, cwd=tmp_path, env=environment(machine.variables), capture_output=True, text=True)
     assert done.returncode == 0
-    assert "strobe.record.launch" in done.stderr
+    assert "strobe.record.launch.run_program" in done.stderr
     for name in ("pynvml", "cuda.nvml", "cuda.gpu_readings"):
         assert name not in done.stderr
     assert "libstrobe" in done.stdout

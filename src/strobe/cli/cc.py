@@ -95,7 +95,7 @@ def _excludes(files: list[str], functions: list[str]) -> list[str]:
 
 def _folders() -> tuple[str, str]:
     """Return the folders of strobe.h and of the libraries."""
-    from strobe.record.launch import library_folder
+    from strobe.record.launch.run_program import library_folder
 
     lib = library_folder()
     return os.path.join(os.path.dirname(lib), "include"), lib

@@ -23,7 +23,7 @@ def run(words: list[str]) -> int:
     )
     add_option(parser, Option("json", "Print JSON: area, name, state, found, mend.", bool, False))
     arguments = parser.parse_args(words)
-    from strobe.record.doctor import examine
+    from strobe.record.doctor.checks import examine
 
     findings = examine(arguments.folder, os.environ)
     if arguments.json:

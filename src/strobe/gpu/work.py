@@ -11,7 +11,7 @@ import numpy.typing as npt
 from strobe.gpu.devices import Device
 from strobe.gpu.folded_work import folded_work
 from strobe.steps.folded_time import folded_stretches
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from strobe.model.option import Option
-    from strobe.record.config import Session
-    from strobe.record.finding import Finding
-    from strobe.record.options import Setting
+    from strobe.record.doctor.finding import Finding
+    from strobe.record.options.recorder_options import Setting
+    from strobe.record.options.session_settings import Session
 
     class Companion(Protocol):
         """Runs in `strobe run`, beside the program."""

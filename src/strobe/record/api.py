@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from strobe.record.config import disabled, switch
+from strobe.record.options.session_settings import disabled, switch
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -195,8 +195,8 @@ class record:  # noqa: N801
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, **options: object) -> None:
-        from strobe.record.option_table import combined, given_in_environment, given_in_python, traced_adapters
-        from strobe.record.options import Setting
+        from strobe.record.options.all_options import combined, given_in_environment, given_in_python, traced_adapters
+        from strobe.record.options.recorder_options import Setting
 
         whole = {"keep": Setting("all", "strobe.record()")}
         environment = {} if disabled() else given_in_environment(os.environ)
@@ -215,11 +215,11 @@ class record:  # noqa: N801
             _say_where_it_is()
             return self
         from strobe.errors import RecordError
-        from strobe.record import session, windows
-        from strobe.record.config import Session
-        from strobe.record.filters import anchored_options
-        from strobe.record.folder import create, default_name, expand, remove
-        from strobe.record.option_table import job_settings, levels
+        from strobe.record.launch.trace_folder import create, default_name, expand, remove
+        from strobe.record.options.all_options import job_settings, levels
+        from strobe.record.options.filters import anchored_options
+        from strobe.record.options.session_settings import Session
+        from strobe.record.program import session, windows
 
         if session.active():
             raise RecordError(
@@ -251,8 +251,8 @@ class record:  # noqa: N801
             self._within.__exit__()
             self._within = None
             return
-        from strobe.record import windows
-        from strobe.record.folder import finish
+        from strobe.record.launch.trace_folder import finish
+        from strobe.record.program import windows
 
         windows.end()
         finish(self.path, {"exit_code": 0})
@@ -264,7 +264,7 @@ class record:  # noqa: N801
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            from strobe.record import session
+            from strobe.record.program import session
 
             if session.active():
                 return function(*args, **kwargs)
@@ -369,7 +369,7 @@ def current() -> Recorder | None:
 
 
 def _windows() -> Any:
-    module = sys.modules.get("strobe.record.windows")
+    module = sys.modules.get("strobe.record.program.windows")
     return module.current() if module is not None else None
 
 

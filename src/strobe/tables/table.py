@@ -156,7 +156,7 @@ class Table:
 
     def filter(self, condition: str) -> Table:
         """Return the rows for which an SQL expression over the columns holds: `calls > 10 and name like 'aten::%'`."""
-        from strobe.tables.engine import filter_rows
+        from strobe.tables.query_engine import filter_rows
 
         return self._with(filter_rows(self._arrow, condition))
 

@@ -13,8 +13,8 @@ from strobe.model.kinds import PARADIGMS, ROLES, group_of
 from strobe.model.schema import TABLES
 from strobe.tables.table import Table, make_table
 from strobe.trace.archive import whole_number
-from strobe.trace.facts import LocationFacts, ProcessFacts
-from strobe.trace.process import NO_REGION, ProcessReader
+from strobe.trace.processes.process_facts import LocationFacts, ProcessFacts
+from strobe.trace.processes.process_reader import NO_REGION, ProcessReader
 
 LOST = "<lost region>"
 RegionRow = tuple[int, str, str, str, str, str, int, str]

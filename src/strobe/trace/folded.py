@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.model.kinds import PARTS
-from strobe.tables.columns import Columns
-from strobe.trace.process import ProcessReader
+from strobe.tables.column_arrays import Columns
+from strobe.trace.processes.process_reader import ProcessReader
 
 Ints = npt.NDArray[np.int64]
 

@@ -10,9 +10,9 @@ from strobe.tables.table import Table, make_table
 from strobe.trace import archive
 from strobe.trace.after_run import process_starts
 from strobe.trace.clocks import node_clocks
-from strobe.trace.facts import ProcessFacts
-from strobe.trace.gpu_readings import NodeGpus
-from strobe.trace.process import ProcessReader
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.processes.process_facts import ProcessFacts
+from strobe.trace.processes.process_reader import ProcessReader
 
 _Row = tuple[object, ...]  # process, pid, counter, number, words
 

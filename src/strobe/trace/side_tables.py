@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from strobe.model.schema import TABLES
 from strobe.tables.table import arrow_schema
-from strobe.trace.process import ProcessReader
+from strobe.trace.processes.process_reader import ProcessReader
 
 _CHUNKS = 16  # of 4096 rows
 

@@ -25,16 +25,16 @@ from strobe.trace.folded import (
     read_iterations,
     read_statistics,
 )
-from strobe.trace.gpu_readings import NodeGpus
 from strobe.trace.info import Info
-from strobe.trace.metrics import Readings, metrics_table
-from strobe.trace.missing import first_missing
-from strobe.trace.once import Results
-from strobe.trace.places import Place, find_places
-from strobe.trace.process import NO_REGION, ProcessReader, RecordedProcess
-from strobe.trace.pyramid import Pyramid
-from strobe.trace.recorded import RecordedProcesses, open_processes
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.metrics.readings import Readings, metrics_table
+from strobe.trace.missing_data import first_missing
+from strobe.trace.pictures.matching_locations import Place, find_places
+from strobe.trace.pictures.pyramid import Pyramid
+from strobe.trace.processes.process_reader import NO_REGION, ProcessReader, RecordedProcess
+from strobe.trace.processes.recorded_processes import RecordedProcesses, open_processes
 from strobe.trace.spans import PathSums, SpanArrays, Stretches, record_batch, sums_by_path, those, with_global_paths
+from strobe.trace.trace_cache import Results
 
 _FOREVER = (-(2**63), 2**63 - 1)
 

@@ -22,8 +22,8 @@ from strobe.errors import TraceError
 from strobe.trace.archive import Job, ProcessFiles
 from strobe.trace.clocks import node_clocks
 from strobe.trace.definitions import Definitions
-from strobe.trace.part import PartReader
-from strobe.trace.process import NO_REGION, open_process
+from strobe.trace.processes.process_part import PartReader
+from strobe.trace.processes.process_reader import NO_REGION, open_process
 from strobe.trace.trace import Trace
 
 Value = TypeVar("Value")

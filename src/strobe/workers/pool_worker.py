@@ -9,7 +9,7 @@ import traceback
 from typing import Any, cast
 
 from strobe.workers.map_combine import Task
-from strobe.workers.pool import receive, send
+from strobe.workers.process_pool import receive, send
 
 
 class _NoPandas:

@@ -14,11 +14,11 @@ from strobe.errors import TraceError
 from strobe.trace.archive import ProcessFiles, read_job
 from strobe.trace.clocks import node_clocks
 from strobe.trace.definitions import Definitions, LocalLocation, RegionRow, merge
-from strobe.trace.facts import LocationFacts, ProcessFacts
 from strobe.trace.folded import no_iterations, no_statistics
-from strobe.trace.gpu_readings import NodeGpus
-from strobe.trace.process import NO_REGION, ProcessReader, RecordedProcess, open_process
-from strobe.trace.recorded import attach_gpus, recorded_files
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.processes.process_facts import LocationFacts, ProcessFacts
+from strobe.trace.processes.process_reader import NO_REGION, ProcessReader, RecordedProcess, open_process
+from strobe.trace.processes.recorded_processes import attach_gpus, recorded_files
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import (
     Ids,

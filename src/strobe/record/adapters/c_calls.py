@@ -12,7 +12,7 @@ from strobe.record.adapter import Adapter
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
-    from strobe.record.config import Session
+    from strobe.record.options.session_settings import Session
 
 
 class CCalls(Adapter):

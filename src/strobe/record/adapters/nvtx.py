@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
 
 
 class Nvtx(Adapter):
@@ -19,7 +19,7 @@ class Nvtx(Adapter):
 
     def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
         """Return whether Python's package is there."""
-        from strobe.record.finding import NOTE, OK, Finding, installed
+        from strobe.record.doctor.finding import NOTE, OK, Finding, installed
 
         if version := installed("nvtx"):
             yield Finding("frameworks", "nvtx", OK, f"{version}: its ranges are recorded")

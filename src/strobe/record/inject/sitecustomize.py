@@ -16,7 +16,7 @@ def _start():  # type: ignore[no-untyped-def]
     try:
         if sys.version_info < (3, 11):
             raise ImportError("strobe records Python 3.11 and later")
-        from strobe.record.bootstrap import start_from_environment
+        from strobe.record.program.bootstrap import start_from_environment
     except Exception as error:  # another environment's Python: the program runs, unrecorded, and the trace says so
         _note("%s (process %d) was not recorded: %s" % (sys.executable, os.getpid(), error))  # type: ignore[no-untyped-call]
     else:

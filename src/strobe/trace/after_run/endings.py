@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from strobe.model.units import format_ns
 from strobe.trace.after_run.process_starts import Start, replaced_by
 from strobe.trace.archive import Job, whole_number
-from strobe.trace.facts import ProcessFacts
+from strobe.trace.processes.process_facts import ProcessFacts
 
 
 def endings(processes: Sequence[ProcessFacts], job: Job, zero_ns: int, starts: Sequence[Start]) -> list[str]:

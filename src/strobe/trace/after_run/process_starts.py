@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from strobe.trace.facts import ProcessFacts
+from strobe.trace.processes.process_facts import ProcessFacts
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[a-z]?$")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")

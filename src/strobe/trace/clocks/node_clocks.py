@@ -22,7 +22,7 @@ from strobe.model.units import format_ns
 
 if TYPE_CHECKING:
     from strobe.trace.archive import Job, ProcessFiles
-    from strobe.trace.process import ProcessReader
+    from strobe.trace.processes.process_reader import ProcessReader
 
 Points = list[tuple[int, int]]  # ns on a clock, ns on that of the trace: straight lines between them
 Columns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # the same, as the native reader takes them

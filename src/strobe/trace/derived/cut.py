@@ -19,10 +19,10 @@ from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 from strobe.trace.after_run import symbols
 from strobe.trace.archive import FORMAT_VERSION, process_files
 from strobe.trace.derived.anonymise import rewrite as rewrite_names
-from strobe.trace.part import PartReader
+from strobe.trace.processes.process_part import PartReader
 
 if TYPE_CHECKING:
-    from strobe.trace.process import ProcessReader
+    from strobe.trace.processes.process_reader import ProcessReader
     from strobe.trace.trace import Trace
 
 _BUFFER_BYTES = 64 << 20

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from strobe.model.option import Option
 from strobe.record.adapter import Adapter
-from strobe.record.options import gpu_period
+from strobe.record.options.recorder_options import gpu_period
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from strobe.record.adapter import Companion
-    from strobe.record.config import Session
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
+    from strobe.record.options.session_settings import Session
 
 
 class Cuda(Adapter):

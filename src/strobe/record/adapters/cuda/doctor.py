@@ -16,7 +16,7 @@ from pathlib import Path
 
 from strobe.record.adapters.cuda import cupti_libraries
 from strobe.record.adapters.cuda.driver import driver_is_there
-from strobe.record.finding import LIMITED, MISSING, NOTE, OK, Finding
+from strobe.record.doctor.finding import LIMITED, MISSING, NOTE, OK, Finding
 
 _ROOT = Path("/")
 _RIGHTS = "https://developer.nvidia.com/ERR_NVGPUCTRPERM"

@@ -12,8 +12,8 @@ import sys
 from strobe.native import core, library
 from strobe.record.adapter import Hooks
 from strobe.record.adapters.cuda.injection import CANDIDATES, VARIABLE, of_packages
-from strobe.record.config import SESSION_VARIABLE, Session
-from strobe.record.imports import after_import
+from strobe.record.options.session_settings import SESSION_VARIABLE, Session
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:

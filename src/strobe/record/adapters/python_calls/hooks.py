@@ -14,10 +14,10 @@ import sys
 import strobe
 from strobe.model.option import yes_or_no
 from strobe.native import core
-from strobe.record import greenlets
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
-from strobe.record.filters import PATH, rules_of
+from strobe.record.options.filters import PATH, rules_of
+from strobe.record.options.session_settings import Session
+from strobe.record.program import greenlets
 
 
 class PythonCalls(Hooks):

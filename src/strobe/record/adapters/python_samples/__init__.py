@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strobe.model.option import Option
 from strobe.record.adapter import Adapter
-from strobe.record.options import Setting, per_second
+from strobe.record.options.recorder_options import Setting, per_second
 
 _USUAL = "1000"
 

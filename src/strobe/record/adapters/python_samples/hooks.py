@@ -11,7 +11,7 @@ import sys
 
 from strobe.native import core
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
+from strobe.record.options.session_settings import Session
 
 
 class PythonSamples(Hooks):

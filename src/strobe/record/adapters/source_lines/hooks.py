@@ -6,9 +6,9 @@ import builtins
 import sys
 
 from strobe.native import core
-from strobe.record import greenlets, imports
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
+from strobe.record.options.session_settings import Session
+from strobe.record.program import greenlets, import_hooks
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class SourceLines(Hooks):
 
     def _await_line_profiler(self) -> None:
         if self._followed is None:
-            imports.after_import("line_profiler.explicit_profiler", self._follow)
+            import_hooks.after_import("line_profiler.explicit_profiler", self._follow)
 
     def _follow(self, module: ModuleType) -> None:
         """`from line_profiler import profile` chooses functions, too: what it does besides stays as it is."""

@@ -15,8 +15,8 @@ import weakref
 
 from strobe.native import core
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
-from strobe.record.imports import after_import
+from strobe.record.options.session_settings import Session
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
 
 
 class TorchOps(Adapter):
@@ -19,7 +19,7 @@ class TorchOps(Adapter):
         import os
         from importlib.util import find_spec
 
-        from strobe.record.finding import MISSING, NOTE, OK, Finding, installed
+        from strobe.record.doctor.finding import MISSING, NOTE, OK, Finding, installed
 
         version = installed("torch")
         spec = find_spec("torch") if version else None

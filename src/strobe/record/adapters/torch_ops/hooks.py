@@ -14,10 +14,10 @@ import os
 import sys
 
 from strobe.native import core, library
-from strobe.record import threads
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
-from strobe.record.imports import after_import
+from strobe.record.options.session_settings import Session
+from strobe.record.program import threads
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:

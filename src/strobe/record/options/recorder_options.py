@@ -2,7 +2,7 @@
 `strobe.record()` are the same option; its value travels as text, so that it fits everywhere.
 
 An option that a part of the recorder needs is a row here, one of an adapter is in its description, and nothing else:
-the command line, the environment, files, `strobe config`, job.json and docs/reference follow. `option_table.py` puts
+the command line, the environment, files, `strobe config`, job.json and docs/reference follow. `all_options.py` puts
 them together. In the program an adapter reads `settings.options["name"]`.
 Imports nothing that the measured program would not import itself.
 """
@@ -14,7 +14,7 @@ import os
 from strobe.model.durations import EXAMPLES, duration_ns
 from strobe.model.option import Option
 from strobe.record.adapter import described
-from strobe.record.filters import filter_file
+from strobe.record.options.filters import filter_file
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ OWN_OPTIONS = (
         "adds levels of one adapter; graph keeps no iteration in detail.",
         default="",
         group="what",
-        parse=words,  # and adapters, in option_table.py
+        parse=words,  # and adapters, in all_options.py
         metavar="LIST",
         also=("-t",),
     ),

@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 
-from strobe.record.config import SESSION_VARIABLE, Session, disabled
+from strobe.record.options.session_settings import SESSION_VARIABLE, Session, disabled
 
 # The trace folder is gone, full or read-only: all processes of the program meet that, and one says so. Or it is another
 # user's than this process': who started it has noted that.
@@ -24,7 +24,7 @@ def start_from_environment() -> str:
     main = False
     try:
         from strobe.native import core
-        from strobe.record import session, windows
+        from strobe.record.program import session, windows
 
         settings = Session.from_text(text)
         main = os.getppid() == settings.supervisor

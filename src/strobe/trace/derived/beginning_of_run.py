@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 
 from strobe.model.units import format_count, format_ns
-from strobe.trace.part import PartReader
-from strobe.trace.process import ProcessReader
+from strobe.trace.processes.process_part import PartReader
+from strobe.trace.processes.process_reader import ProcessReader
 from strobe.trace.trace import Trace
 
 _AnyTrace = TypeVar("_AnyTrace", bound=Trace)

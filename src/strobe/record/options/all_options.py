@@ -10,7 +10,7 @@ import os
 from strobe import registry
 from strobe.model.option import Option
 from strobe.record.adapter import described
-from strobe.record.options import OWN_OPTIONS, PRESETS, Setting, moment, preset, words
+from strobe.record.options.recorder_options import OWN_OPTIONS, PRESETS, Setting, moment, preset, words
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strobe.trace.facts import LocationFacts, MetricReadings, ProcessFacts
 from strobe.trace.folded import no_iterations
-from strobe.trace.process import ALWAYS, ProcessReader
+from strobe.trace.processes.process_facts import LocationFacts, MetricReadings, ProcessFacts
+from strobe.trace.processes.process_reader import ALWAYS, ProcessReader
 
 _Array = npt.NDArray[Any]
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from strobe.errors import TraceError
 from strobe.tables.table import Table
-from strobe.trace import archive, gpu_readings
+from strobe.trace import archive
 from strobe.trace.after_run import process_starts
 from strobe.trace.after_run.endings import endings
 from strobe.trace.clocks import node_clocks
-from strobe.trace.facts import ProcessFacts
 from strobe.trace.info import Info
-from strobe.trace.process import ProcessReader, open_process
+from strobe.trace.metrics import gpu_readings
+from strobe.trace.processes.process_facts import ProcessFacts
+from strobe.trace.processes.process_reader import ProcessReader, open_process
 from strobe.trace.quality import quality_table
 
 

@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from strobe.errors import RecordError
-from strobe.record import clock_server, ranks
-from strobe.record.config import SESSION_VARIABLE, Session, disabled
-from strobe.record.filters import anchored_options
-from strobe.record.folder import create, default_name, finish
-from strobe.record.option_table import ADAPTERS, job_settings, levels
-from strobe.record.options import Setting
+from strobe.record.launch import clock_server, parallel_jobs
+from strobe.record.launch.trace_folder import create, default_name, finish
+from strobe.record.options.all_options import ADAPTERS, job_settings, levels
+from strobe.record.options.filters import anchored_options
+from strobe.record.options.recorder_options import Setting
+from strobe.record.options.session_settings import SESSION_VARIABLE, Session, disabled
 
 # Sent by a person or a scheduler to the one process they know; the terminal's own go to the whole group already.
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -70,7 +70,7 @@ def run(
 ) -> RunResult:
     """Run a program under the recorder and wait for its end.
 
-    `words` is what followed `strobe run`, `output` names the trace folder, `options` are all of record/options.py.
+    `words` is what followed `strobe run`, `output` names the trace folder, `options` are all those of recording.
     Raises RecordError when the folder cannot be made (125) or the program cannot be started (126, 127).
     """
     command = python_command(words)
@@ -83,12 +83,12 @@ def run(
         raise RecordError(f"'{command[0]}' {reason}", exit_code=126 if known else 127)
     if disabled():
         return RunResult(None, *wait_for(executable, command, dict(os.environ)))
-    rank = ranks.rank_of(os.environ)
+    rank = parallel_jobs.rank_of(os.environ)
     wanted = output or default_name(command)
-    shared = ranks.join(wanted, rank) if rank is not None and rank.number > 0 else None
+    shared = parallel_jobs.join(wanted, rank) if rank is not None and rank.number > 0 else None
     made_with = {"adapters": list(adapters), "job": rank.job if rank else "", "options": job_settings(options)}
     folder = shared or create(wanted, command, made_with)
-    leads = rank is not None and rank.number == 0 and ranks.sign_in(folder, rank)
+    leads = rank is not None and rank.number == 0 and parallel_jobs.sign_in(folder, rank)
     from strobe.native import library
 
     clock = ""
@@ -102,7 +102,7 @@ def run(
         supervisor=os.getpid(),
         strings=len(command) > 1 and command[1] == "-c",
         began_ns=time.clock_gettime_ns(time.CLOCK_MONOTONIC),
-        inject=os.path.join(os.path.dirname(__file__), "inject"),
+        inject=os.path.join(os.path.dirname(os.path.dirname(__file__)), "inject"),
         library=library(),
         clock=clock,
         levels=levels(options["trace"].text),
@@ -124,11 +124,11 @@ def run(
         for companion in companions:
             companion.stop()
         if shared is not None and rank is not None:
-            ranks.sign_out(shared, rank)
+            parallel_jobs.sign_out(shared, rank)
     if shared is not None:
         return RunResult(None, exit_code, number)
     if leads and rank is not None:
-        ranks.wait_for_others(folder, rank)
+        parallel_jobs.wait_for_others(folder, rank)
     _remove_windows(folder)
     clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
@@ -136,7 +136,7 @@ def run(
 
 
 def _remove_windows(folder: str) -> None:
-    """Remove what record/windows.py shares with children: a process that was killed leaves it behind."""
+    """Remove what record/program/windows.py shares with children: a process that was killed leaves it behind."""
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             if name.startswith("window-"):
@@ -222,7 +222,7 @@ def end_as(result: RunResult) -> int:
     From here on the trace is complete, and the other ranks of a job may end, too.
     """
     if result.folder is not None:
-        ranks.release_others(result.folder)
+        parallel_jobs.release_others(result.folder)
     if result.signal is not None:
         import resource
 

@@ -11,8 +11,8 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping
 
-from strobe.record.finding import LIMITED, MISSING, NOTE, OK, Finding
-from strobe.record.option_table import ADAPTERS
+from strobe.record.doctor.finding import LIMITED, MISSING, NOTE, OK, Finding
+from strobe.record.options.all_options import ADAPTERS
 
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "lustre", "gpfs", "beegfs", "afs", "ceph")
 _HARDWARE = ("instructions", "cycles", "cache-misses", "branch-misses")

@@ -7,11 +7,11 @@ import os
 import sys
 
 from strobe.native import core
-from strobe.record import imports, processes, threads
 from strobe.record.adapter import described
-from strobe.record.config import Session, json_text, switch
-from strobe.record.options import core_settings
-from strobe.record.worker_rank import worker_rank
+from strobe.record.options.recorder_options import core_settings
+from strobe.record.options.session_settings import Session, json_text, switch
+from strobe.record.program import child_processes, import_hooks, threads
+from strobe.record.program.worker_rank import worker_rank
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
 def _start_adapters(settings: Session) -> None:
     switch.core = core
     threads.start()
-    processes.start(settings)
+    child_processes.start(settings)
     for name, hooks in _hooks(settings).items():
         if hooks.available():
             core.count(f"not_recorded_{name}", 1)
@@ -88,8 +88,8 @@ def _stop_adapters() -> None:
     switch.core = None
     while _running:
         _running.pop().stop()
-    imports.cancel_all()
-    processes.stop()
+    import_hooks.cancel_all()
+    child_processes.stop()
     threads.stop()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from strobe.native import core
-from strobe.record.imports import after_import
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:

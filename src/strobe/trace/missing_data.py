@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from strobe.model.kinds import RECORDED_WITH
 from strobe.trace.definitions import RegionRow
-from strobe.trace.process import ProcessReader
+from strobe.trace.processes.process_reader import ProcessReader
 
 
 def first_missing(

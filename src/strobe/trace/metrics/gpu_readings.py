@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.trace.archive import sound_text
-from strobe.trace.facts import MetricReadings
+from strobe.trace.processes.process_facts import MetricReadings
 
 _HEADER = struct.Struct("<4sHHIII")
 _GROUP = struct.Struct("<qII")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from strobe.errors import RecordError, UsageError
-from strobe.record.config import json_text
+from strobe.record.options.session_settings import json_text
 
 SUFFIX = ".strobe"
 FORMAT_VERSION = 1

@@ -33,6 +33,6 @@ def hire(jobs: int | None, scheduler: str, cluster: str, options: Mapping[str, s
         from strobe.workers.dask_cluster import of_slurm
 
         return of_slurm(jobs or 1, options)
-    from strobe.workers.pool import LEAST_SPANS, Pool, default_jobs
+    from strobe.workers.process_pool import LEAST_SPANS, Pool, default_jobs
 
     return Pool(default_jobs(), least_spans=LEAST_SPANS) if jobs is None else Pool(jobs)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from strobe.record.folder import SUFFIX, job_of
+from strobe.record.launch.trace_folder import SUFFIX, job_of
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun")
 # Number of the rank, number of ranks, and what all ranks of the job (and no other job) have in common.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from strobe.errors import TraceError
 from strobe.trace.after_run import symbols
 from strobe.trace.archive import ProcessFiles, sound_text
-from strobe.trace.facts import LocationFacts, MetricReadings, ProcessFacts
-from strobe.trace.gpu_readings import NodeGpus
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.processes.process_facts import LocationFacts, MetricReadings, ProcessFacts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class ProcessReader(Protocol):
     """What `strobe._native.ProcessReader` offers. Tests put hand-made processes behind the same seam."""
 
     gpus: NodeGpus | None
-    """The GPUs of its node (trace/gpu_readings.py)."""
+    """The GPUs of its node (trace/metrics/gpu_readings.py)."""
     has_gpus: bool
     """Whether they are shown with this process."""
 
@@ -135,7 +135,7 @@ class RecordedProcess:
 
         self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
         self.window = ALWAYS
-        self.gpus: NodeGpus | None = None  # trace/gpu_readings.py: of its node
+        self.gpus: NodeGpus | None = None  # trace/metrics/gpu_readings.py: of its node
         self.has_gpus = False  # whether it is the process that they are shown with
         self._folder = files.blocks.parent
         raw = self.core.process()

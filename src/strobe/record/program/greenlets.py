@@ -7,8 +7,8 @@ starts later; `greenlet.settrace` then keeps the program's own behind it.
 from __future__ import annotations
 
 from strobe.native import core
-from strobe.record import threads
-from strobe.record.imports import after_import
+from strobe.record.program import threads
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:

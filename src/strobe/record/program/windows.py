@@ -21,16 +21,16 @@ import sys
 import time
 
 from strobe.native import core
-from strobe.record import call_watch, imports, session
-from strobe.record.config import SESSION_VARIABLE, Session, switch
-from strobe.record.options import length, moment
+from strobe.record.options.recorder_options import length, moment
+from strobe.record.options.session_settings import SESSION_VARIABLE, Session, switch
+from strobe.record.program import call_watch, import_hooks, session
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from strobe.record.options import Moment
+    from strobe.record.options.recorder_options import Moment
 
 CLOSED, OPEN = 0, 1  # the shared word
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
@@ -173,7 +173,7 @@ class Windows:
                 due_ns.append(self.settings.began_ns + awaited.number)
             elif awaited.kind == "step":
                 switch.on_step = self._step
-                imports.after_import("torch.optim.optimizer", self._optimizers)
+                import_hooks.after_import("torch.optim.optimizer", self._optimizers)
                 if self._due(awaited):  # both at the same step, or in the past
                     self._turn()
                     return

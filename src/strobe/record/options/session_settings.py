@@ -27,7 +27,7 @@ class Switch:
 
     core: Any = None
     counted: tuple[str, ...] = ()  # patterns of regions whose counters are recorded
-    on_step: Any = None  # who counts steps: record/windows.py while it waits for one
+    on_step: Any = None  # who counts steps: record/program/windows.py while it waits for one
 
 
 switch = Switch()
@@ -36,7 +36,7 @@ switch = Switch()
 class Session:
     """Settings of a recording, as text in the environment: `key=value` lines (JSON would import json at start-up).
 
-    `options` has the text of every option of record/options.py by name.
+    `options` has the text of every option of record/options/recorder_options.py by name.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Session:
         self.inject = inject
         self.library = library  # path of libstrobe, for programs that are no Python
         self.began_ns = began_ns  # of the job, CLOCK_MONOTONIC
-        self.leader = leader  # record/windows.py
+        self.leader = leader  # record/program/windows.py
         self.levels = levels  # that adapters are asked for: cuda+memory
-        self.clock = clock  # record/clock_server.py: who tells the time to other nodes
+        self.clock = clock  # record/launch/clock_server.py: who tells the time to other nodes
 
     def to_text(self) -> str:
         """The value of SESSION_VARIABLE."""
-        from strobe.record.options import core_settings
+        from strobe.record.options.recorder_options import core_settings
 
         own = {
             "folder": self.folder,

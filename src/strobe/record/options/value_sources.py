@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 
 from strobe.model.option import Option
-from strobe.record.filters import anchored, in_folder
-from strobe.record.option_table import OPTIONS, combined, given_in_environment, text_of
-from strobe.record.options import Setting
+from strobe.record.options.all_options import OPTIONS, combined, given_in_environment, text_of
+from strobe.record.options.filters import anchored, in_folder
+from strobe.record.options.recorder_options import Setting
 
 
 def settle(given: Mapping[str, str], environment: Mapping[str, str], folder: str) -> dict[str, Setting]:

@@ -10,9 +10,9 @@ import os
 import sys
 
 from strobe.native import core
-from strobe.record import threads
-from strobe.record.config import Session
-from strobe.record.imports import after_import
+from strobe.record.options.session_settings import Session
+from strobe.record.program import threads
+from strobe.record.program.import_hooks import after_import
 
 # Started by multiprocessing with `-c` and a line of code that begins like this.
 _HELPERS = {

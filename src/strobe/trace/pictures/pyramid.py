@@ -19,8 +19,8 @@ from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
 from strobe.trace.archive import ProcessFiles
 from strobe.trace.definitions import Definitions
-from strobe.trace.places import Place
-from strobe.trace.process import ALWAYS, NO_REGION, ProcessReader
+from strobe.trace.pictures.matching_locations import Place
+from strobe.trace.processes.process_reader import ALWAYS, NO_REGION, ProcessReader
 
 Regions = npt.NDArray[np.uint32]
 Shares = npt.NDArray[np.uint8]
