@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from strobe.tables.rows import rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 
 class Process(NamedTuple):
@@ -53,19 +54,22 @@ class Region(NamedTuple):
     module: str
 
 
+@cached_on_trace
 def process_rows(trace: Trace) -> list[Process]:
     """Return the processes of a trace, by number."""
-    return trace.once("rows of processes", lambda: rows(trace.processes, Process))
+    return rows(trace.processes, Process)
 
 
+@cached_on_trace
 def location_rows(trace: Trace) -> list[Location]:
     """Return the locations of a trace, by number."""
-    return trace.once("rows of locations", lambda: rows(trace.locations, Location))
+    return rows(trace.locations, Location)
 
 
+@cached_on_trace
 def region_rows(trace: Trace) -> list[Region]:
     """Return the regions of a trace, by number."""
-    return trace.once("rows of regions", lambda: rows(trace.regions, Region))
+    return rows(trace.regions, Region)
 
 
 def ranks_of(trace: Trace) -> list[int | None]:

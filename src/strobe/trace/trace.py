@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, cast
@@ -34,7 +34,7 @@ from strobe.trace.pictures.pyramid import Pyramid
 from strobe.trace.processes.process_reader import NO_REGION, ProcessReader, RecordedProcess
 from strobe.trace.processes.recorded_processes import RecordedProcesses, open_processes
 from strobe.trace.spans import PathSums, SpanArrays, Stretches, record_batch, sums_by_path, those, with_global_paths
-from strobe.trace.trace_cache import Results
+from strobe.trace.trace_cache import Results, cached_on_trace
 
 _FOREVER = (-(2**63), 2**63 - 1)
 
@@ -67,8 +67,7 @@ class Trace:
         self.readers, self.files = self._recorded.readers, self._recorded.files
         self.zero_of = self._recorded.zero_of
         self._define = define
-        self._results = Results()
-        self.once = self._results.once
+        self.results: Results = {}
 
     @classmethod
     def read(cls, folder: Path, workers: Closable | None = None) -> Self:
@@ -320,16 +319,18 @@ class Trace:
         if reader.tables().get(name):
             yield from side_tables.raw_batches(name, reader, home.local_id)
 
+    @cached_on_trace
     def texts(self, process: int) -> list[str]:
         """Return the texts of a process that `raw_side_batches` refers to."""
-        return self.once(("list of texts", process), self.readers[process].texts)
+        return self.readers[process].texts()
 
     def _side_rows(self, name: str, process: int, raw: Mapping[str, Any]) -> pa.Table:
-        def texts() -> pa.Array:
-            return self.once(("texts", process), lambda: pa.array(self.readers[process].texts(), type=pa.string()))
-
-        paths = self.definitions.path_maps[process]
+        paths, texts = self.definitions.path_maps[process], partial(self._text_array, process)
         return side_tables.read(name, raw, self._local_locations[process], self.zero_of(process), paths, texts)
+
+    @cached_on_trace
+    def _text_array(self, process: int) -> pa.Array:
+        return pa.array(self.readers[process].texts(), type=pa.string())
 
     # Iterations that were folded while the program ran
 
@@ -350,9 +351,10 @@ class Trace:
                 by_process[process] = statistics
         return by_process
 
+    @cached_on_trace
     def iterations(self, process: int) -> Iterations:
         """Return the records of a process's iterations; none where no loop was accepted while it ran."""
-        return self.once(("iterations", process), lambda: read_iterations(self.readers[process], self.zero_of(process)))
+        return read_iterations(self.readers[process], self.zero_of(process))
 
     def __repr__(self) -> str:
         return f"<strobe.Trace {self.path}: {len(self.readers)} processes, {self.span_count} spans>"
@@ -363,6 +365,6 @@ class Trace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._results.clear()
+        self.results.clear()
         if self.workers is not None:
             self.workers.close()

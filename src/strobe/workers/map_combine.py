@@ -25,6 +25,7 @@ from strobe.trace.definitions import Definitions
 from strobe.trace.processes.process_part import PartReader
 from strobe.trace.processes.process_reader import NO_REGION, open_process
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import KnownResult, cached_on_trace
 
 Value = TypeVar("Value")
 Numbers = npt.NDArray[np.uint32]
@@ -126,11 +127,8 @@ class OfProcess(Protocol):
         """Return what concerns a process, which has number 0 there."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a process need not find by itself: results of `Trace.once`, by their keys."""
-
-    of_process: Callable[[int], Mapping[object, object]]
+# By process, what it need not find by itself.
+Known = Callable[[int], Sequence[KnownResult]]
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Task:
     job: Job
     files: tuple[ProcessFiles, ...]
     options: tuple[Mapping[str, object], ...]
-    known: tuple[Mapping[object, object], ...]
+    known: tuple[Sequence[KnownResult], ...]
 
     def run(self) -> Partial:
         """Open the files, and answer."""
@@ -263,13 +261,14 @@ def _in_one_loop(
 ) -> Value:
     values = []
     for process in range(len(trace.readers)):
-        part, ids = trace.once(("process alone", process), lambda process=process: _alone(trace, process))  # type: ignore[misc]
+        part, ids = _alone(trace, process)
         own = {name: _of(value, process) for name, value in options.items()}
-        value = _ask(part, question, own, known.of_process(process) if known else {})
+        value = _ask(part, question, own, known(process) if known else ())
         values.append(question.rule.renumbered(value, ids))
     return cast(Value, question.rule.combined(values))
 
 
+@cached_on_trace
 def _alone(trace: Trace, process: int) -> tuple[Trace, Ids]:
     """Return one process as a trace of its own, and what its ids are in the whole."""
     files = trace.files[process : process + 1]
@@ -285,10 +284,10 @@ def _alone(trace: Trace, process: int) -> tuple[Trace, Ids]:
 
 
 def _ask(
-    part: Trace, question: MapCombine[Value], options: Mapping[str, object], known: Mapping[object, object]
+    part: Trace, question: MapCombine[Value], options: Mapping[str, object], known: Sequence[KnownResult]
 ) -> Value:
-    for key, value in known.items():
-        part.once(key, lambda value=value: value)  # type: ignore[misc]
+    for result in known:
+        result.give_to(part)
     return question.map(part, **options)
 
 
@@ -301,7 +300,7 @@ def _task(
     }
     job = replace(trace.job, zero_ns=trace.zero_ns, processes=notes, imported={}, settings={})
     own = tuple({name: _of(value, process) for name, value in options.items()} for process in part)
-    knows = tuple(known.of_process(process) if known else {} for process in part)
+    knows = tuple(known(process) if known else () for process in part)
     return Task(question, trace.path.absolute(), job, files, own, knows)
 
 
