@@ -730,7 +730,7 @@ class Analyses:
             kept_steps (int64): steps whose spans are in the trace; statistics hold the others
             start_ns (int64, ns): when its first step begins
             end_ns (int64, ns): when its last step ends
-            accepted_step (int64): first step after the loop was found while the program ran, null if later
+            accepted_step (int64): first step after the loop was found during the run, or null
             confidence (string): how sure we are that this is the loop that matters: high, medium, low
             reason (string): how it was found
 
@@ -1107,8 +1107,7 @@ class Analyses:
             min_ns (int64, ns): shortest, 0 where the count is 0
             max_ns (int64, ns): longest
             sum_squares (float64, ns2): sum of the squares of the durations
-            histogram (list<uint32>): executions by duration in 64 buckets, two an octave: from 2^(i/2) ns
-                on
+            histogram (list<uint32>): executions by duration: 64 buckets, bucket i from 2^(i/2) ns on
             short (bool): left out of steps in detail, by --min-duration; else the whole step was folded
 
         Needs:
@@ -1261,13 +1260,11 @@ class Analyses:
             cause (string): of a slow step: the part that exceeds its median the most (its column without
                 _ns)
             loop (uint32): main loop that it is an iteration of, see `loops`: the phase of the run
-            detail (string): all (its spans are there), part (some are, those of its end), none (folded into
+            detail (string): all (with its spans), part (with the spans of its end), none (folded into
                 statistics)
-            drift (float64): by how much its class has changed for good by then, as a part of what it began
-                with
-            events (uint32): events in it that loops are looked for in, null where it was not recorded as a
-                step
-            path_hash (uint64): equal where the same events came in the same order, null where `events` is
+            drift (float64): lasting change of its class until then, as a share of its first duration
+            events (uint32): events in which loops are searched, null if it was not recorded as a step
+            path_hash (uint64): equal for the same events in the same order, null if `events` is
 
         Needs:
             spans: strobe run --preset auto

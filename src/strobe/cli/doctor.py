@@ -29,7 +29,7 @@ def run(words: list[str]) -> int:
     if arguments.json:
         import json
 
-        print(json.dumps({"findings": [each.as_row() for each in findings]}, indent=2))
+        print(json.dumps({"findings": [vars(each) for each in findings]}, indent=2))
         return 0
     from strobe.present.text import aligned_rows
 

@@ -28,8 +28,8 @@ class Option:
     returns a value, or raises ValueError with a sentence. With `unit` (ns, us, ms, s) the value is a duration: text may
     have any unit, Python gets a number in this one, and the command line leaves the unit out of the name. `least` and
     `most` bound numbers; `most` also bounds the characters of a text. `of` names the things of a trace that the option
-    numbers; with `items` it takes up to so many numbers with commas between them. There is no answer without a
-    `required` option. `argument` is the name in Python where it is not `name`.
+    numbers; with `items` it takes up to so many numbers with commas between them. A
+    `required` option must be given. `argument` is the name in Python where it is not `name`.
 
     On the command line, `also` are other spellings, and with `flags` each choice is an option of its own: `--tree` for
     `--form tree`. `many` stands between several values in one text, and the option may be given several times.

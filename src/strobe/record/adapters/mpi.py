@@ -26,9 +26,7 @@ _KINDS = (
 )
 
 
-class Mpi(Adapter):
-    """The adapter."""
-
+class _Mpi(Adapter):
     def available(self) -> str:
         """Only `strobe run` can preload a library."""
         preloaded = LIBRARY in os.environ.get("LD_PRELOAD", "")
@@ -63,4 +61,4 @@ class Mpi(Adapter):
             yield Finding("mpi", "mpi4py", OK, version)
 
 
-ADAPTER = Mpi("mpi", has_ranks=True)
+ADAPTER = _Mpi("mpi", has_ranks=True)

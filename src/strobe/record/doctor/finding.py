@@ -1,8 +1,8 @@
-"""What `strobe doctor` says: one finding for each thing that was looked at."""
+"""What `strobe doctor` finds out: one finding for each thing that it looks at."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 
 OK, LIMITED, MISSING, NOTE = "ok", "limited", "missing", "note"
@@ -10,7 +10,7 @@ OK, LIMITED, MISSING, NOTE = "ok", "limited", "missing", "note"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: `state` is ok, limited, missing or note; `mend` a command, or empty."""
+    """The result of one check: `state` is ok, limited, missing or note; `mend` a command that repairs it, or empty."""
 
     area: str
     name: str
@@ -18,13 +18,9 @@ class Finding:
     found: str
     mend: str = ""
 
-    def as_row(self) -> dict[str, str]:
-        """The finding as JSON has it."""
-        return asdict(self)
-
 
 def installed(package: str) -> str:
-    """Return the version of an installed package; empty: there is none."""
+    """Return the version of an installed package; empty if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
-"""Tells the time of the trace to processes of other nodes: a thread of `strobe run`, beside the measured program.
+"""Gives the time of the trace to processes of other nodes: a thread of `strobe run`, beside the measured program.
 
-Who asks (native/core/system/node_clock.cpp) sends a datagram of 32 bytes; the answer is as long: when the question
+A process (native/core/system/node_clock.cpp) sends a datagram of 32 bytes. The answer is as long: when the question
 came and when the answer left, on the clock of this node. Questions without the 16 characters of the run get no answer.
 """
 
@@ -12,19 +12,21 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 _FILE = "clock-server"
 _QUESTION = struct.Struct("<4sI16sQ")
 _ANSWER = struct.Struct("<4sIqqQ")
-# Of a network that does not exist: nothing is sent, the kernel only says from which address it would be.
+# In a network that does not exist: nothing is sent, but the kernel chooses the address to send from.
 _ELSEWHERE = ("192.0.2.1", 9)
 
 
 def start(folder: str) -> str:
-    """Answer questions until this process ends; return who is to be asked, as `Session.clock` has it.
+    """Answer questions until this process ends; return the server's address, as in `Session.clock`.
 
-    Ranks that have a `strobe run` of their own find it in the folder. "" where there is no network.
+    Ranks that have a `strobe run` of their own find it in the folder. "" without a network.
     """
     from strobe.native import core
 
@@ -34,12 +36,7 @@ def start(folder: str) -> str:
     except OSError:
         return ""
     proof = os.urandom(8).hex()
-    # A signal to this process is for its main thread, which waits for it: threads inherit what is blocked.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        threading.Thread(target=_serve, args=(link, proof.encode()), name="strobe clock", daemon=True).start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    start_thread(partial(_serve, link, proof.encode()), "strobe clock")
     host = os.uname().nodename
     server = " ".join([str(link.getsockname()[1]), proof, core.node_name(), *_own_addresses(host)])
     path = os.path.join(folder, _FILE)
@@ -50,7 +47,7 @@ def start(folder: str) -> str:
 
 
 def of(folder: str) -> str:
-    """Return who is to be asked, as the `strobe run` of the first rank wrote it down; "" where it did not."""
+    """Return the server's address as the `strobe run` of the first rank wrote it; "" if it did not."""
     for _ in range(100):  # the first rank makes the folder, and then starts
         try:
             with open(os.path.join(folder, _FILE), encoding="ascii") as file:
@@ -66,9 +63,20 @@ def of(folder: str) -> str:
 
 
 def stop(folder: str) -> None:
-    """Nobody will ask any more."""
+    """Remove the address: the program has ended."""
     with suppress(OSError):
         os.unlink(os.path.join(folder, _FILE))
+
+
+def start_thread(run: Callable[[], None], name: str) -> threading.Thread:
+    """Start a thread beside the one that waits for the program, and let that one have all signals."""
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # threads inherit what is blocked
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return thread
 
 
 def _serve(link: socket.socket, proof: bytes) -> None:
@@ -96,7 +104,7 @@ def _own_addresses(host: str) -> list[str]:
 
 
 def _named(host: str) -> list[str]:
-    """What the name of a host stands for, without its own loop: to another node that is somebody else."""
+    """Return the addresses of a host, without 127.*: those mean another host elsewhere."""
     try:
         addresses = socket.gethostbyname_ex(host)[2]
     except OSError:

@@ -1,4 +1,4 @@
-"""What `strobe doctor` says about NVIDIA GPUs: driver, libcupti, NVML, rights, other tools.
+"""What `strobe doctor` finds out about NVIDIA GPUs: driver, libcupti, NVML, rights, other tools.
 
 Reads files and names only, and loads nothing of NVIDIA's. Sources: /proc/driver/nvidia of the driver (its README,
 chapter "Configuring and using the proc file system"), and what cupti_libraries.py finds.
@@ -67,7 +67,7 @@ def _gpus(root: Path) -> Iterator[Finding]:
     for number, file in enumerate(folders):
         pairs = (line.partition(":") for line in _text(file).splitlines())
         facts = {name.strip(): value.strip() for name, _, value in pairs}
-        # What does not say its minor number is named in order of the bus, as NVML counts.
+        # Without a minor number they are numbered in order of the bus, as NVML does.
         minor = facts.get("Device Minor", str(number))
         divided = any((root / f"proc/driver/nvidia/capabilities/gpu{minor}/mig").glob("gi*"))
         words = f"{facts.get('Model', 'of unknown model')}, {facts.get('GPU UUID', 'no uuid')}"
@@ -93,7 +93,7 @@ def _cupti(packages: Iterable[Path], environment: Mapping[str, str], root: Path,
     chosen = environment.get(cupti_libraries.VARIABLE, "")
     if chosen and not os.path.isfile(chosen):
         yield Finding(
-            "gpu", cupti_libraries.VARIABLE, MISSING, f"{chosen} is no file", f"unset {cupti_libraries.VARIABLE}"
+            "gpu", cupti_libraries.VARIABLE, MISSING, f"{chosen} is not a file", f"unset {cupti_libraries.VARIABLE}"
         )
     found = cupti_libraries.candidates(packages, environment, root / "usr/local")
     fitting = [each for each in found if cuda is None or each.major is None or each.major <= cuda]

@@ -1,4 +1,4 @@
-"""What the GPUs of this node say of themselves, through nvidia-ml-py (its module `pynvml` over libnvidia-ml).
+"""Values that the GPUs of this node report, through nvidia-ml-py (its module `pynvml` over libnvidia-ml).
 
 Asked by the launcher, never by the measured program: NVML opened in a process that forks has broken its children. CUDA
 is not initialised. Every metric is asked for once when a GPU is opened; what it refuses then is left out.
@@ -30,7 +30,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Metrics that a GPU, its driver or nvidia-ml-py does not give, and why in NVML's words."""
+    """Metrics that a GPU, its driver or nvidia-ml-py does not give, and the reason in NVML's words."""
 
     names: tuple[str, ...]
     why: str
@@ -195,7 +195,7 @@ def open_gpus(nvml: ModuleType) -> list[Gpu]:
 
 
 def memory_by_process(nvml: ModuleType, gpu: Gpu) -> list[tuple[int, int]]:
-    """Return pid and bytes of every process that computes on a GPU, where NVML tells. Never raises."""
+    """Return pid and bytes of every process that computes on a GPU, if NVML knows them. Never raises."""
     try:
         running = nvml.nvmlDeviceGetComputeRunningProcesses(gpu.handle)
         return [(int(each.pid), int(each.usedGpuMemory)) for each in running if each.usedGpuMemory is not None]
@@ -215,7 +215,7 @@ def _facts(nvml: ModuleType, handle: object, index: int) -> dict[str, object]:
     for name, ask in asked:
         try:
             facts[name] = ask()
-        except Exception:  # what it does not say is not known
+        except Exception:  # not known of this GPU
             continue
     return facts
 
@@ -273,12 +273,10 @@ def _simple(nvml: ModuleType, handle: object) -> Iterator[tuple[tuple[Quantity, 
 
 def _given_fields(nvml: ModuleType, handle: object) -> tuple[list[tuple[_Field, int]], list[Refusal]]:
     """Return the fields that a GPU has, with their numbers, and those that it refuses."""
-    known = [(field, int(number)) for field in _FIELDS if (number := getattr(nvml, field.constant, None)) is not None]
-    refused = [
-        Refusal((field.quantity.name,), "nvidia-ml-py does not know it")
-        for field in _FIELDS
-        if getattr(nvml, field.constant, None) is None
-    ]
+    numbers = [(field, getattr(nvml, field.constant, None)) for field in _FIELDS]
+    known = [(field, int(number)) for field, number in numbers if number is not None]
+    unknown = [field.quantity.name for field, number in numbers if number is None]
+    refused = [Refusal((name,), "nvidia-ml-py does not know it") for name in unknown]
     try:
         _, states = _field_values(nvml, handle, known)
     except Exception as error:
