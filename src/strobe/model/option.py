@@ -34,8 +34,8 @@ class Option:
     On the command line, `also` are other spellings, and with `flags` each choice is an option of its own: `--tree` for
     `--form tree`. `many` stands between several values in one text, and the option may be given several times.
 
-    Of options of recording: the heading (`group`) that they are shown under, whether they name `paths`, which files
-    give relative to their own folder, and whether a value `asks` for the adapter that the option belongs to.
+    Options of recording have a `group`, the heading that they are shown under; their default is a text. `paths`: the
+    value names files, in an options file relative to its folder. `asks`: a value switches on the option's adapter.
     """
 
     __slots__ = (
@@ -67,7 +67,8 @@ class Option:
         paths: bool = False,
         asks: bool = False,
     ) -> None:
-        self.name, self.help, self.type, self.default, self.choices = name, help, type, default, choices
+        self.name, self.help, self.type, self.choices = name, help, type, choices
+        self.default = "" if default is None and group else default
         self.parse, self.unit, self.of, self.items, self.required = parse, unit, of, items, required
         self.least = -LARGEST if least is None else least
         self.most = most if most is not None else MOST_CHARACTERS if type is str else LARGEST

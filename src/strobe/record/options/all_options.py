@@ -63,6 +63,16 @@ def text_of(option: Option, value: object) -> str:
     raise ValueError(f"{type(value).__name__} is not a value of '{option.name}'")
 
 
+def checked(option: Option, value: object, origin: str, where: str) -> Setting:
+    """Return a value from Python, TOML or text as a setting. Raises ValueError, with the place, if it is wrong."""
+    try:
+        text = text_of(option, value)
+        option.read(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    return Setting(text, origin)
+
+
 def given_in_python(keywords: Mapping[str, object]) -> dict[str, Setting]:
     """Return the options that are given as keywords; those that are None are not given.
 
@@ -76,12 +86,7 @@ def given_in_python(keywords: Mapping[str, object]) -> dict[str, Setting]:
         if value is None:
             continue
         option = by_keyword[keyword]
-        try:
-            text = text_of(option, value)
-            option.read(text)
-        except ValueError as error:
-            raise ValueError(f"{keyword}: {error}") from None
-        settings[option.name] = Setting(text, "the program")
+        settings[option.name] = checked(option, value, "the program", keyword)
     return settings
 
 
@@ -89,14 +94,8 @@ def given_in_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
     """Return the options that the environment sets. Raises ValueError for a wrong value."""
     settings = {}
     for name, option in OPTIONS.items():
-        text = environment.get(option.variable, "")
-        if not text:
-            continue
-        try:
-            option.read(text)
-        except ValueError as error:
-            raise ValueError(f"{option.variable}: {error}") from None
-        settings[name] = Setting(text, f"{option.variable} in the environment")
+        if text := environment.get(option.variable, ""):
+            settings[name] = checked(option, text, f"{option.variable} in the environment", option.variable)
     return settings
 
 

@@ -1,4 +1,4 @@
-"""Rules that say which functions are recorded: `--include`, `--exclude`, and filter files in Score-P's syntax.
+"""Rules by which functions are recorded or not: `--include`, `--exclude`, and filter files in Score-P's syntax.
 
 The core asks them once per function, never per call. Imports nothing that the measured program would not import itself.
 """
@@ -118,7 +118,7 @@ def _words(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def filter_file(text: str) -> str:
-    """Read the option `filter`. Raises ValueError for a file that is no filter."""
+    """Read the option `filter`. Raises ValueError for a file that is not a filter."""
     if text:
         read_filter_file(text)
     return text

@@ -1,9 +1,9 @@
 """The options of recording, in one table. `--name`, `STROBE_NAME`, `name = ` in a file and a keyword of
 `strobe.record()` are the same option; its value travels as text, so that it fits everywhere.
 
-An option that a part of the recorder needs is a row here, one of an adapter is in its description, and nothing else:
-the command line, the environment, files, `strobe config`, job.json and docs/reference follow. `all_options.py` puts
-them together. In the program an adapter reads `settings.options["name"]`.
+An option of the recorder is a row here, an option of an adapter is in its description. The command line, the
+environment, files, `strobe config`, job.json and docs/reference follow. `all_options.py` puts them together. In the
+program an adapter reads `settings.options["name"]`.
 Imports nothing that the measured program would not import itself.
 """
 
@@ -38,7 +38,7 @@ GROUPS = {
     "what": "what to record",
     "how much": "how much to record",
     "where": "where to save it",
-    "say": "messages at the end",
+    "messages": "messages at the end",
 }
 # Sets of options and of adapters; each adapter names those that it belongs to.
 PRESETS = ("auto", "light", "sampling")
@@ -54,11 +54,15 @@ class Setting:
         self.origin = origin
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def kept_iterations(text: str) -> int | None:
     """Return how many iterations `--keep TEXT` keeps in detail: a number, or None for `all`. Raises ValueError."""
     if text == "all":
         return None
-    if not text.isascii() or not text.isdigit() or int(text) >= 2**31:
+    if not _is_whole(text) or int(text) >= 2**31:
         raise ValueError(f"'{text}' is not a number of iterations. Use a whole number, or all.")
     return int(text)
 
@@ -68,7 +72,7 @@ def throttle(text: str) -> tuple[int, int]:
     if text.strip().lower() in ("off", "no", "0"):
         return 0, 0
     calls, _, time = text.partition(":")
-    if not calls.isascii() or not calls.isdigit() or not 0 < int(calls) < 2**62:
+    if not _is_whole(calls) or not 0 < int(calls) < 2**62:
         raise ValueError(f"'{text}' is neither CALLS:TIME, such as 100000:2us, nor off")
     return int(calls), duration_ns(time or "2us")
 
@@ -119,10 +123,10 @@ def moment(text: str) -> Moment:
         return Moment("paused")
     if kind == "sec" or (not colon and text[:1] in "0123456789."):
         return Moment("sec", duration_ns(rest if colon else text, "s"))
-    if kind == "step" and rest.isascii() and rest.isdigit():
+    if kind == "step" and _is_whole(rest):
         return Moment("step", int(rest))
     name, _, times = rest.partition(":")
-    if kind == "call" and name and (not times or (times.isascii() and times.isdigit() and int(times) > 0)):
+    if kind == "call" and name and (not times or (_is_whole(times) and int(times) > 0)):
         return Moment("call", int(times or 1), name if "." in name else f"__main__.{name}")
     raise ValueError(f"'{text}' is not a moment. Use step:100, sec:30 (or 30s), call:module.function, or paused.")
 
@@ -201,7 +205,6 @@ OWN_OPTIONS = (
         "trace",
         "Adapters to record with. +python,-torch changes the preset; python,torch replaces it; +cuda+memory+events "
         "adds levels of one adapter; graph keeps no iteration in detail.",
-        default="",
         group="what",
         parse=words,  # and adapters, in all_options.py
         metavar="LIST",
@@ -211,7 +214,6 @@ OWN_OPTIONS = (
         "include",
         "Record these functions as well: a folder or file (with a slash) or a dotted name, wildcards allowed. "
         "Can be repeated.",
-        default="",
         group="what",
         parse=separated(os.pathsep),
         metavar="PATTERN",
@@ -221,7 +223,6 @@ OWN_OPTIONS = (
     Option(
         "exclude",
         "Do not record these functions: numpy.linalg, *.helper, ./tests. Can be repeated.",
-        default="",
         group="what",
         parse=separated(os.pathsep),
         metavar="PATTERN",
@@ -231,18 +232,13 @@ OWN_OPTIONS = (
     Option(
         "filter",
         "Read a Score-P filter file with SCOREP_FILE_NAMES and SCOREP_REGION_NAMES blocks.",
-        default="",
         group="what",
         parse=filter_file,
         metavar="FILE",
         paths=True,
     ),
     Option(
-        "include-imports",
-        "Also record code that runs because of an import.",
-        default="no",
-        group="what",
-        type=bool,
+        "include-imports", "Also record code that runs because of an import.", default="no", group="what", type=bool
     ),
     Option(
         "throttle",
@@ -255,7 +251,6 @@ OWN_OPTIONS = (
     Option(
         "min-duration",
         "Count and sum up calls shorter than TIME instead of keeping them in detail: 10us, 1ms.",
-        default="",
         group="how much",
         parse=duration_ns,
         metavar="TIME",
@@ -264,7 +259,6 @@ OWN_OPTIONS = (
         "counters",
         f"Record only these groups of counters of each process: {', '.join(COUNTER_GROUPS)}. By default all but the "
         "last three.",
-        default="",
         group="what",
         parse=counters,
         metavar="LIST",
@@ -273,7 +267,6 @@ OWN_OPTIONS = (
         "counters-per-region",
         "Record CPU time, page faults and context switches of each execution of these strobe.region() names: "
         "load,step-*.",
-        default="",
         group="what",
         parse=separated(","),
         metavar="GLOBS",
@@ -291,7 +284,6 @@ OWN_OPTIONS = (
         "start",
         "Start recording at this moment: step:100, sec:30 (or 30s), call:module.function, or paused (until a signal "
         "or strobe.start()).",
-        default="",
         group="how much",
         parse=moment,
         metavar="WHEN",
@@ -300,23 +292,14 @@ OWN_OPTIONS = (
         "stop",
         "Stop recording at this moment: step:110 (before that step), sec:60, or call:module.function (after that "
         "call).",
-        default="",
         group="how much",
         parse=moment,
         metavar="WHEN",
     ),
-    Option(
-        "for",
-        "Stop recording after this time: 60s, 5min.",
-        default="",
-        group="how much",
-        parse=length,
-        metavar="TIME",
-    ),
+    Option("for", "Stop recording after this time: 60s, 5min.", group="how much", parse=length, metavar="TIME"),
     Option(
         "signal",
         "Let this signal to the program pause and resume recording: USR1, USR2.",
-        default="",
         group="how much",
         choices=("USR1", "USR2"),
         metavar="SIGNAL",
@@ -324,7 +307,6 @@ OWN_OPTIONS = (
     Option(
         "max-size",
         "Largest size of the trace: 2G, 500M. Detail is dropped to stay below it; the summary reports that.",
-        default="",
         group="how much",
         parse=size,
         metavar="SIZE",
@@ -333,7 +315,6 @@ OWN_OPTIONS = (
         "max-overhead",
         "Largest CPU time of the recorder, as a share of the program's: 5%. Detail is dropped to stay below it; the "
         "summary reports that.",
-        default="",
         group="how much",
         parse=share,
         metavar="SHARE",
@@ -342,7 +323,6 @@ OWN_OPTIONS = (
         "output",
         "Name of the trace: %n is the program, %p the process id of strobe, %t the time. -2, -3, ... is appended if "
         "the name is taken.",
-        default="",
         group="where",
         metavar="PATTERN",
         also=("-o",),
@@ -351,25 +331,12 @@ OWN_OPTIONS = (
         "summary",
         "Summary at the end, on stderr: short, none.",
         default="short",
-        group="say",
+        group="messages",
         choices=("short", "none"),
         metavar="KIND",
     ),
-    Option(
-        "json",
-        "Print the summary as JSON, on stderr.",
-        default="no",
-        group="say",
-        type=bool,
-    ),
-    Option(
-        "quiet",
-        "Print neither a summary nor messages.",
-        default="no",
-        group="say",
-        type=bool,
-        also=("-q",),
-    ),
+    Option("json", "Print the summary as JSON, on stderr.", default="no", group="messages", type=bool),
+    Option("quiet", "Print neither a summary nor messages.", default="no", group="messages", type=bool, also=("-q",)),
 )
 
 

@@ -1,4 +1,4 @@
-"""What is to be recorded, and how that travels to every process of a job: one environment variable.
+"""What is recorded, and how every process of a job gets to know it: from one environment variable.
 
 Runs inside the measured program at its very start, so it imports nothing that the program would not import itself.
 """
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 SESSION_VARIABLE = "STROBE_SESSION"
 KILL_SWITCH = "STROBE_DISABLE"
 _OPTION = "--"  # before the name of an option in the text of a session
-_CORE = "core."  # before what the core itself keeps to
+_CORE = "core."  # before the name of a setting of the core
 
 
 def disabled() -> bool:
-    """Whether the kill switch is on: then nothing is recorded, anywhere."""
+    """Return whether the kill switch is on: then nothing is recorded, anywhere."""
     return os.environ.get(KILL_SWITCH, "") not in ("", "0")
 
 
 class Switch:
-    """Where `strobe.region` looks: the core while this process is recorded, else None."""
+    """Tells `strobe.region` whether to record."""
 
-    core: Any = None
+    core: Any = None  # while this process is recorded
     counted: tuple[str, ...] = ()  # patterns of regions whose counters are recorded
-    on_step: Any = None  # who counts steps: record/program/windows.py while it waits for one
+    on_step: Any = None  # called by `strobe.step` while record/program/windows.py waits for a step
 
 
 switch = Switch()
@@ -36,7 +36,7 @@ switch = Switch()
 class Session:
     """Settings of a recording, as text in the environment: `key=value` lines (JSON would import json at start-up).
 
-    `options` has the text of every option of record/options/recorder_options.py by name.
+    `options` has the text of every option by name.
     """
 
     def __init__(
@@ -60,28 +60,17 @@ class Session:
         self.supervisor = supervisor
         self.strings = strings
         self.inject = inject
-        self.library = library  # path of libstrobe, for programs that are no Python
+        self.library = library  # path of libstrobe, for programs without Python
         self.began_ns = began_ns  # of the job, CLOCK_MONOTONIC
         self.leader = leader  # record/program/windows.py
-        self.levels = levels  # that adapters are asked for: cuda+memory
-        self.clock = clock  # record/launch/clock_server.py: who tells the time to other nodes
+        self.levels = levels  # requested of adapters: cuda+memory
+        self.clock = clock  # record/launch/clock_server.py: address of the clock for other nodes
 
     def to_text(self) -> str:
         """The value of SESSION_VARIABLE."""
         from strobe.record.options.recorder_options import core_settings
 
-        own = {
-            "folder": self.folder,
-            "adapters": ",".join(self.adapters),
-            "levels": ",".join(self.levels),
-            "supervisor": str(self.supervisor),
-            "strings": str(int(self.strings)),
-            "inject": self.inject,
-            "library": self.library,
-            "began_ns": str(self.began_ns),
-            "leader": self.leader,
-            "clock": self.clock,
-        }
+        own = {name: _as_text(value) for name, value in vars(self).items() if name != "options"}
         # For processes without Python: they read numbers, not options (native/core/session/from_environment.cpp).
         core = {_CORE + name: str(value) for name, value in core_settings(self.options, self.adapters).items()}
         options = {_OPTION + name: _one_line(text) for name, text in self.options.items()}
@@ -89,23 +78,31 @@ class Session:
 
     @classmethod
     def from_text(cls, text: str) -> Session:
-        """Inverse of to_text. Raises ValueError when the text is no session."""
+        """Inverse of to_text. Raises ValueError when the text does not describe a session."""
         fields = dict(line.partition("=")[::2] for line in text.split("\n"))
         if "folder" not in fields:
             raise ValueError(f"{SESSION_VARIABLE} does not describe a recording")
-        return cls(
-            folder=fields["folder"],
-            adapters=tuple(filter(None, fields.get("adapters", "").split(","))),
-            options={key[len(_OPTION) :]: _lines(value) for key, value in fields.items() if key.startswith(_OPTION)},
-            supervisor=int(fields.get("supervisor", "0")),
-            strings=fields.get("strings") == "1",
-            inject=fields.get("inject", ""),
-            library=fields.get("library", ""),
-            began_ns=int(fields.get("began_ns", "0")),
-            leader=fields.get("leader", ""),
-            clock=fields.get("clock", ""),
-            levels=tuple(filter(None, fields.get("levels", "").split(","))),
-        )
+        options = {key[len(_OPTION) :]: _lines(value) for key, value in fields.items() if key.startswith(_OPTION)}
+        session = cls(fields["folder"], (), options)
+        for name, default in vars(session).items():
+            if name in fields:
+                setattr(session, name, _from_text(fields[name], default))
+        return session
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _from_text(text: str, default: object) -> object:
+    """Return a value of the type of the default."""
+    if isinstance(default, tuple):
+        return tuple(filter(None, text.split(",")))
+    if isinstance(default, bool):
+        return text == "1"
+    return int(text) if isinstance(default, int) else text
 
 
 def _one_line(text: str) -> str:

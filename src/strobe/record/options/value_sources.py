@@ -1,6 +1,6 @@
 """Where the values of the options come from: command line, environment, project, user, preset, default.
 
-Only whoever starts a program comes here: files are read before the measured program begins, never inside of it.
+Files are read before the measured program begins, never in the program.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 from strobe.model.option import Option
-from strobe.record.options.all_options import OPTIONS, combined, given_in_environment, text_of
+from strobe.record.options.all_options import OPTIONS, checked, combined, given_in_environment, text_of
 from strobe.record.options.filters import anchored, in_folder
 from strobe.record.options.recorder_options import Setting
 
@@ -20,15 +20,10 @@ def settle(given: Mapping[str, str], environment: Mapping[str, str], folder: str
     `given` is the command line: text by name. Raises ValueError with the place of a wrong value or an unknown
     name.
     """
-    for name, text in given.items():
-        try:
-            OPTIONS[name].read(text)
-        except ValueError as error:
-            raise ValueError(f"--{name}: {error}") from None
     user = user_file(environment)
     return combined(
         [
-            {name: Setting(text, "command line") for name, text in given.items()},
+            {name: checked(OPTIONS[name], text, "command line", f"--{name}") for name, text in given.items()},
             given_in_environment(environment),
             _of_file(project_file(folder)),
             _of_file(user if os.path.isfile(user) else ""),
@@ -93,19 +88,19 @@ def _of_file(path: str) -> dict[str, Setting]:
         name = key.replace("_", "-")
         if name not in OPTIONS:
             raise ValueError(f"{path}: '{key}' is not an option. Options: {', '.join(OPTIONS)}.")
-        option = OPTIONS[name]
-        try:
-            text = _from_folder(option, text_of(option, value), os.path.dirname(path))
-            option.read(text)
-        except ValueError as error:
-            raise ValueError(f"{path}: {key}: {error}") from None
-        found[name] = Setting(text, path)
+        value = _from_folder(OPTIONS[name], value, os.path.dirname(path))
+        found[name] = checked(OPTIONS[name], value, path, f"{path}: {key}")
     return found
 
 
-def _from_folder(option: Option, text: str, folder: str) -> str:
+def _from_folder(option: Option, value: object, folder: str) -> object:
+    """Let the paths of an option begin in a folder."""
     if not option.paths:
-        return text
+        return value
+    try:
+        text = text_of(option, value)
+    except ValueError:
+        return value  # not a value of the option
     parts = text.split(option.many) if option.many else [text]
     return option.many.join(
         anchored(part, folder) if option.many else in_folder(part, folder) for part in parts if part

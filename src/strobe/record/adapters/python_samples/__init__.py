@@ -28,7 +28,6 @@ ADAPTER = _PythonSamples(
         Option(
             "sample",
             "Sample every Python thread HZ times per second (0 disables sampling).",
-            default="",
             group="what",
             parse=per_second,
             metavar="HZ",

@@ -14,7 +14,6 @@ ADAPTER = Adapter(
             "lines",
             "Count how often each line of these functions runs: module.function, Class.method, file.py, with the "
             "wildcards * and ?.",
-            default="",
             group="what",
             parse=separated(","),
             metavar="PATTERN",
