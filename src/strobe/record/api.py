@@ -93,13 +93,13 @@ _USAGE = (
     ("branch-misses", "1"),
 )
 _counted: dict[str, bool] = {}
-_counted_for: tuple[str, ...] = ()  # the patterns that these are answers to
+_counted_for: tuple[str, ...] = ()  # the patterns that `_counted` was made for
 _metrics: dict[tuple[str, str], int] = {}
 _with_hardware: bool | None = None
 
 
 def _region(core: Any, name: object, role: int) -> int:
-    """Number of a region, whatever it is called: what records never raises where nothing is recorded does not."""
+    """Return the number of a region. Any name is accepted: a program must run recorded as it does unrecorded."""
     try:
         return int(core.region(name, USER, role))
     except (TypeError, UnicodeError):
@@ -107,7 +107,7 @@ def _region(core: Any, name: object, role: int) -> int:
 
 
 def _readable(name: object) -> str:
-    """A name that is no text as text; lone surrogates as escapes."""
+    """Return any name as text; lone surrogates become escapes."""
     return str(name).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -171,7 +171,7 @@ _step_id = 0
 
 
 def step() -> None:
-    """Say that a step ends here. A hint for programs whose loop is hard to find; never needed."""
+    """Mark the end of a step. A hint for programs whose loop is hard to find; never needed."""
     global _step_id
     if switch.core is not None:
         _step_id = _step_id or switch.core.region("strobe.step", USER, LOOP)
@@ -186,12 +186,12 @@ class record:  # noqa: N801
 
     `path` is the folder (default: the script's name, `-2`, `-3`, ... appended instead of overwriting). `options` are
     those of `strobe run`, by the same names (`keep=10`, `trace="+python,-torch"`, `preset="light"`); the environment
-    counts, too. Unlike there, everything is kept in detail unless `keep` says otherwise: whoever brackets a piece of
-    code wants that piece. After the block `record.path` names the trace; open it with `strobe.open`.
-    Under `strobe run` the block is a region `strobe.record` of that trace, which `record.path` then names; path and
-    options do not count, and one sentence on stderr says so.
-    Raises ValueError for a value that is none, TypeError for an option that does not exist, strobe.StrobeError when
-    the folder cannot be made, or when the program is recording itself already.
+    counts, too. But by default everything is kept in detail (`keep`): the whole block is of interest. After the block
+    `record.path` is the path of the trace; open it with `strobe.open`.
+    Under `strobe run` the block is a region `strobe.record` of that trace, and `record.path` is its path; path and
+    options are ignored, with one message on stderr.
+    Raises ValueError for a wrong value, TypeError for an option that does not exist, strobe.StrobeError when the
+    folder cannot be made, or when the program is recording itself already.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, **options: object) -> None:
@@ -212,7 +212,7 @@ class record:  # noqa: N801
         if _under_strobe_run():
             self.path = _windows().settings.folder
             self._within = region("strobe.record").__enter__()
-            _say_where_it_is()
+            _note_ignored()
             return self
         from strobe.errors import RecordError
         from strobe.record.launch.trace_folder import create, default_name, expand, remove
@@ -279,15 +279,18 @@ def _under_strobe_run() -> bool:
     return windows is not None and bool(windows.settings.supervisor)
 
 
-_said = False
+_noted = False
 
 
-def _say_where_it_is() -> None:
-    global _said
-    if not _said:
-        _said = True
-        sentence = "`strobe run` records this program already; what it records itself is in that trace"
-        print(f"strobe: {sentence}", file=sys.stderr)
+def _note_ignored() -> None:
+    """Print once that path and options are ignored."""
+    global _noted
+    if not _noted:
+        _noted = True
+        print(
+            "strobe: `strobe run` records this program already; what it records itself is in that trace",
+            file=sys.stderr,
+        )
 
 
 class Recorder:
@@ -310,15 +313,15 @@ _started: record | None = None
 def start(path: str | os.PathLike[str] | None = None, **options: object) -> Recorder | None:
     """Begin to record, as `with strobe.record(path, **options)` does, until `strobe.stop()`.
 
-    Under `strobe run` it opens the recording window (`--start paused`); path and options do not count, which is said
-    once on stderr. Returns what `current` returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
+    Under `strobe run` it opens the recording window (`--start paused`); path and options are ignored, with one message
+    on stderr. Returns what `current` returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
     """
     global _started
     given = path is not None or bool(options)
     if _windows() is not None and (not given or _under_strobe_run()):
         if given:
-            record(path, **options)  # options that are none are refused as without `strobe run`
-            _say_where_it_is()
+            record(path, **options)  # wrong options are refused as without `strobe run`
+            _note_ignored()
         resume()
     else:
         begun = record(path, **options)

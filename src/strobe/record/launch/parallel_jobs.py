@@ -1,4 +1,4 @@
-"""Parallel launches: whether a program will call MPI, which rank we are, and how the ranks of a job share one trace.
+"""Parallel jobs: whether a program will call MPI, our rank, and how the ranks of a job share one trace.
 
 `strobe run -- mpirun -n 4 ./solver` has one `strobe run`, whose session all ranks inherit. In `mpirun -n 4 strobe run
 solver.py` there are four: the first rank makes the trace folder, the others find it by the name of the job, and the
@@ -44,7 +44,7 @@ class Rank:
 
 
 def rank_of(environment: Mapping[str, str]) -> Rank | None:
-    """Return which rank the environment says that we are; None where no launcher of ranks started us."""
+    """Return our rank by the variables of launchers; None if no launcher of ranks started us."""
     rank = _rank_of_mpi(environment)
     if rank is not None or _TORCHRUN[2] not in environment:
         return rank
@@ -79,9 +79,9 @@ def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
 
 
 def join(wanted: str, rank: Rank) -> str | None:
-    """Find the folder that the first rank of our job makes beside `wanted`, and say there that we run.
+    """Find the folder that the first rank of our job makes beside `wanted`, and sign in there.
 
-    Returns None where it does not come: then the rank is recorded into a folder of its own.
+    Returns None if it does not appear: then the rank is recorded into a folder of its own.
     """
     parent = os.path.dirname(os.path.abspath(wanted))
     strangers: set[str] = set()
@@ -99,7 +99,7 @@ def join(wanted: str, rank: Rank) -> str | None:
 
 
 def sign_in(folder: str, rank: Rank) -> bool:
-    """Say that we run; False where somebody has done so already (an earlier job of the same name)."""
+    """Note in the folder that this rank runs; False if it is noted already (by an earlier job of the same name)."""
     try:
         with open(_sign(folder, rank.number, "runs"), "x", encoding="ascii") as sign:
             sign.write(f"{os.uname().nodename} {os.getpid()}")
@@ -109,7 +109,7 @@ def sign_in(folder: str, rank: Rank) -> bool:
 
 
 def sign_out(folder: str, rank: Rank) -> None:
-    """Say that our program has ended, and wait until the first rank has completed the trace.
+    """Note that our program has ended, and wait until the first rank has completed the trace.
 
     Some launchers kill all other ranks as soon as one has ended with an exit code that is not 0.
     """
@@ -121,7 +121,7 @@ def sign_out(folder: str, rank: Rank) -> None:
 
 
 def wait_for_others(folder: str, rank: Rank) -> None:
-    """The first rank: wait until all others have ended, so that the trace can be completed."""
+    """In the first rank: wait until all others have ended, so that the trace can be completed."""
     began = time.monotonic()
     while (waited := time.monotonic() - began) < _ENDS_S:
         states = [_state(folder, number) for number in range(1, rank.size)]
@@ -131,7 +131,7 @@ def wait_for_others(folder: str, rank: Rank) -> None:
 
 
 def release_others(folder: str) -> None:
-    """The first rank: say that the trace is complete."""
+    """In the first rank: let the others end, now that the trace is complete."""
     for sign in glob.glob(os.path.join(glob.escape(folder), "rank-*.*")):
         with suppress(OSError):
             os.unlink(sign)

@@ -1,9 +1,8 @@
-"""`strobe run`: starts the program exactly as the user would have, waits for it, and says how it ended.
+"""`strobe run`: starts the program exactly as the user would have, waits for it, and ends as it ended.
 
-The program is our child, started with the environment that makes its Pythons record themselves. We stay its parent so
-that whatever ends
-it, its trace is completed and its summary printed; signals sent to us reach it; our end is its end (same exit code,
-same signal).
+The program is our child, started with the environment that makes its Pythons record themselves. We stay its parent, so
+that its trace is completed and its summary printed however it ends. Signals sent to us reach it, and we end with its
+exit code or signal.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class RunResult:
 def python_command(words: Sequence[str]) -> list[str]:
     """Return the command behind `strobe run WORDS`: a script, `-m` or `-c` for this Python, or what follows `--`.
 
-    A name that is no file here, but a command (mpirun, torchrun), is that command.
+    A name without a file here that is a command (mpirun, torchrun) is that command.
     """
     if words and words[0] == "--":
         return list(words[1:])
@@ -57,7 +56,7 @@ def python_command(words: Sequence[str]) -> list[str]:
 
 
 def is_command(word: str) -> bool:
-    """Whether the first word of a program means a command on the path: no option, no path, no file of that name."""
+    """Return whether the first word is a command on the path, and not an option, a path or the name of a file here."""
     return not word.startswith("-") and "/" not in word and not os.path.exists(word) and shutil.which(word) is not None
 
 

@@ -33,28 +33,20 @@ def expand(pattern: str, command: Sequence[str]) -> str:
         "n": default_name(command).removesuffix(SUFFIX),
         "p": str(os.getpid()),
         "t": time.strftime("%Y%m%d-%H%M%S"),
-        "%": "%",
+        "\0": "%",
     }
-    parts, at = [], 0
-    while at < len(pattern):
-        if pattern[at] != "%":
-            parts.append(pattern[at])
-            at += 1
-            continue
-        letter = pattern[at + 1 : at + 2]
-        if letter not in values or not letter:
+    text, *parts = pattern.replace("%%", "%\0").split("%")
+    for part in parts:
+        if part[:1] not in values:
             raise UsageError(
-                f"'%{letter}' means nothing in '{pattern}'", do="There are %n %p %t, and %% for a percent sign."
+                f"'%{part[:1]}' means nothing in '{pattern}'", do="There are %n %p %t, and %% for a percent sign."
             )
-        parts.append(values[letter])
-        at += 2
-    return "".join(parts)
+        text += values[part[:1]] + part[1:]
+    return text
 
 
 def job_of(folder: str) -> str | None:
-    """Return the name of the parallel job whose ranks may still come to a trace, "" for none (more); None while there
-    is no manifest.
-    """
+    """Return the name of the parallel job whose ranks may still join a trace, or ""; None while it has no manifest."""
     try:
         with open(os.path.join(folder, "job.json"), encoding="utf-8") as stream:
             text = stream.read()
@@ -88,7 +80,7 @@ def create(path: str | os.PathLike[str], command: Sequence[str], settings: Mappi
         except FileExistsError:
             if not os.path.isdir(os.path.dirname(folder)):
                 raise RecordError(
-                    f"cannot make '{folder}': '{os.path.dirname(folder)}' is no folder",
+                    f"cannot make '{folder}': '{os.path.dirname(folder)}' is not a folder",
                     do="Name another place with -o.",
                 ) from None
             number += 1

@@ -1,6 +1,6 @@
 """First code of the recorder in a measured process: reads the session from the environment and starts recording.
 
-Never raises into the program: what goes wrong is one sentence on stderr, and in the trace this process is missing.
+Never raises into the program: an error is one sentence on stderr, and the trace is without this process.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import sys
 
 from strobe.record.options.session_settings import SESSION_VARIABLE, Session, disabled
 
-# The trace folder is gone, full or read-only: all processes of the program meet that, and one says so. Or it is another
-# user's than this process': who started it has noted that.
+# The trace folder is gone, full or read-only: all processes of the program meet that, and only the main one reports it.
+# Or it belongs to another user: the process that started this one has noted that.
 _OF_THE_FOLDER = (errno.ENOENT, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
 
 
 def start_from_environment() -> str:
-    """Record this process as the environment says, until it ends. Returns what the trace alone is to say, or ""."""
+    """Record this process until it ends, if the environment asks for it. Returns a note for the trace, or ""."""
     text = os.environ.get(SESSION_VARIABLE, "")
     if not text or disabled():
         return ""
@@ -44,9 +44,9 @@ def start_from_environment() -> str:
 
 
 def _another_interpreter(error: Exception) -> bool:
-    """Whether this is a sub-interpreter, or one inside of a C program that is recorded: the session is another's.
+    """Whether this is a sub-interpreter, or one inside of a C program that is recorded: it has no session of its own.
 
-    The core says so itself, or (CPython 3.12 and later, with a GIL of its own) is not let in.
+    The core reports that, or (CPython 3.12 and later, with a GIL of its own) cannot be imported.
     """
     busy = isinstance(error, OSError) and error.errno == errno.EBUSY
     return busy or "subinterpreters" in str(error)

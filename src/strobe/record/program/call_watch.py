@@ -21,7 +21,7 @@ _tool: int | None = None
 def start(name: str, at_begin: Callable[[], None] | None, at_end: Callable[[], None] | None) -> None:
     """Call `at_begin` before and `at_end` after each call of MODULE.QUALNAME, until stop.
 
-    Raises RuntimeError where no room is left beside other tools.
+    Raises RuntimeError if other tools have taken all places.
     """
     stop()
     if sys.version_info < (3, 12):
@@ -50,7 +50,9 @@ if sys.version_info >= (3, 12):
         # 0 to 2 and 5 have owners by convention: debugger, coverage, profiler, optimizer.
         free = [tool for tool in (4, 3, 5, 2, 1, 0) if monitoring.get_tool(tool) is None]
         if not free:
-            raise RuntimeError("other tools watch this program: there is no room to wait for a call")
+            raise RuntimeError(
+                "other tools watch this program: all places for tools are taken, so calls cannot be waited for"
+            )
         _tool = free[0]
         monitoring.use_tool_id(_tool, "strobe windows")
 

@@ -1,7 +1,7 @@
-"""The processes that a program starts: what each is called, and which of them cannot be recorded.
+"""The processes that a program starts: their names, and a note of each start.
 
 Every start is a line in the trace (`started-HOST.jsonl`), written by functions of the core behind those of the
-standard library. Whoever reads the trace compares them with the processes that are in it (trace/process_starts.py).
+standard library. A reader compares them with the processes that are in the trace (trace/after_run/process_starts.py).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def stop() -> None:
 
 
 def _name_worker() -> None:
-    """Name a worker of multiprocessing: its main thread is "started" once its name is known."""
+    """Name a worker of multiprocessing: its main thread begins when its name is known."""
     global _named
     multiprocessing = sys.modules.get("multiprocessing.process")
     if multiprocessing is None or getattr(multiprocessing, "_parent_process", None) is None:

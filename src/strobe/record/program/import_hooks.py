@@ -1,6 +1,6 @@
-"""Runs a callback right after a module has been imported, whoever imports it and whenever.
+"""Runs a callback right after a module has been imported.
 
-A finder in front of `sys.meta_path` that answers only for the awaited names, and takes itself off when none is left.
+A finder in front of `sys.meta_path` that answers only for the awaited names, and removes itself after the last one.
 """
 
 from __future__ import annotations

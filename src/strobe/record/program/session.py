@@ -23,17 +23,17 @@ _settings: Session | None = None  # while there is a session
 
 
 def active() -> bool:
-    """Whether this process has a session: it is recorded, or will be in a window."""
+    """Return whether this process has a session: it is recorded, or will be in a window."""
     return _settings is not None or bool(core.active())
 
 
 def begun() -> bool:
-    """Whether this interpreter has begun the session that there is."""
+    """Return whether this interpreter has begun the session."""
     return _settings is not None
 
 
 def start(settings: Session, main: bool, *, recording: bool = True) -> None:
-    """Record this process into `settings.folder`, which must exist; with `recording` False, from `resume` on.
+    """Record this process into `settings.folder`, which must exist; without `recording`, from `resume` on.
 
     Raises OSError when its files cannot be made.
     """
@@ -54,7 +54,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
     )
     _settings = settings
     if (rank := worker_rank(os.environ, main)) is not None:
-        core.note_rank(*rank)  # MPI and torch.distributed may say better, when they begin
+        core.note_rank(*rank)  # MPI and torch.distributed may correct it when they begin
     switch.counted = tuple(filter(None, (name.strip() for name in options["counters-per-region"].split(","))))
     for hooks in _hooks(settings).values():
         hooks.session_begins()

@@ -22,7 +22,7 @@ _original: Any = None
 
 
 def start() -> None:
-    """Wrap threads as soon as `threading` is there."""
+    """Wrap threads as soon as `threading` is imported."""
     after_import("threading", _patch)
 
 

@@ -4,12 +4,12 @@
 program's own `strobe.pause()`, `strobe.resume()` open and close windows, too. While none is open the session keeps its
 files, its adapters are off, and the core drops what comes all the same.
 
-A process that counts (one that `strobe run` or a launcher of ranks started) leads: its children follow it through a
-word of shared memory, so that workers that were forked before the window record in it. Steps are calls of
-`strobe.step()`; in a program that never calls it, steps of its first optimizer of PyTorch.
+A process that `strobe run` or a launcher of ranks started leads: its children follow it through a word of shared
+memory, so that workers that were forked before the window record in it. Steps are calls of `strobe.step()`; in a
+program that never calls it, steps of its first optimizer of PyTorch.
 
-A window is turned by one at a time: whoever wants it otherwise meanwhile (a signal, a moment, another thread) only says
-so, and whoever is turning it does that next.
+Only one thread opens or closes a window at a time. A request that comes meanwhile (from a signal, a timer, another
+thread) is noted, and carried out by that thread next.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Windows:
         self.stop = moment(options["stop"]) if options["stop"] else None
         self.duration_ns = length(options["for"]) if options["for"] else 0
         self.signal = options["signal"]
-        # Whether the options say anything about windows.
+        # Whether any option is about windows.
         self.asked = bool(self.start or self.stop or self.duration_ns or self.signal)
         self.open = False
         self._wanted = False  # what `open` is to be
@@ -62,7 +62,7 @@ class Windows:
         self._before: Any = None  # the program's own handler of the signal
 
     def begin(self) -> None:
-        """The session has begun, closed where a start is awaited. Raises OSError where windows that were asked for
+        """The session has begun, closed if a start is awaited. Raises OSError if windows that the user has asked for
         cannot be shared with our children.
         """
         self.open = self._wanted = self.start is None
@@ -96,7 +96,7 @@ class Windows:
             self._await()
 
     def _follow(self, file: str) -> None:
-        """Follow who leads. Where it has ended, nothing opens a window that was asked for; without one, we lead."""
+        """Follow the leader. If it has ended, a window that was asked for stays closed; without one, we lead."""
         try:
             core.watch_begin(file, self.changed, leads=False)
         except OSError:
@@ -110,11 +110,11 @@ class Windows:
         self.changed()
 
     def resume(self) -> None:
-        """Open a window, or do nothing in one."""
+        """Open a window, if none is open."""
         self._turn_to(True)
 
     def close(self) -> None:
-        """Close the window that is open."""
+        """Close the window, if one is open."""
         self._turn_to(False)
 
     def _turn_to(self, wanted: bool) -> None:
@@ -149,7 +149,7 @@ class Windows:
                 pass  # the folder is gone
 
     def forked(self) -> None:
-        """This process is a child that was forked: it follows its parent."""
+        """This process was forked: it follows its parent."""
         self._turning = _thread.allocate_lock()
         self._forget()
         self.leads = False
@@ -193,7 +193,7 @@ class Windows:
         call_watch.stop()
 
     def _turn(self) -> None:
-        """What was awaited has come: it is awaited no more."""
+        """Open or close the window: what was awaited has come."""
         if self.open:
             self.stop = None
             self.close()
@@ -267,8 +267,8 @@ _current: Windows | None = None
 
 
 def begin(settings: Session, main: bool) -> None:
-    """Record this process, in the windows that the options say. Raises OSError when its files cannot be made; then
-    nothing is recorded.
+    """Record this process in the windows of the options. Raises OSError, and records nothing, if its files cannot be
+    made.
     """
     global _current
     windows = Windows(settings)
@@ -299,7 +299,7 @@ def current() -> Windows | None:
 
 
 def end_at_exit() -> None:
-    """Before the core ends at the exit: no thread waits, and no file of ours stays."""
+    """End windows at the exit, before the core: no thread waits, and no file of ours stays."""
     if _current is not None:
         atexit.register(_current.end)
 
@@ -313,7 +313,7 @@ def _rank() -> str:
 
 
 def _signals() -> Any:
-    """The C part of `signal`: the rest would import `enum` into programs that have not."""
+    """Return the C part of `signal`: the rest would import `enum`, which the program may not have imported."""
     import _signal  # type: ignore[import-not-found]
 
     return _signal

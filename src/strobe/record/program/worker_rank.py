@@ -1,4 +1,4 @@
-"""Which rank this process is where its launcher says so in the environment: torchrun, or a script in its place."""
+"""The rank of this process, if its launcher (torchrun, or a script like it) has set RANK in the environment."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _RANK = "RANK"
 
 
 def worker_rank(environment: Mapping[str, str], main: bool) -> tuple[int, int] | None:
-    """Return number of the rank and number of ranks, None where RANK, WORLD_SIZE and LOCAL_RANK do not say them.
+    """Return number of the rank and number of ranks, by RANK, WORLD_SIZE and LOCAL_RANK; None without them.
 
-    Also for children of a rank (data loaders, compilers), which inherit the variables. `main`: `strobe run` started us,
-    and has the variables itself where it was started as a rank.
+    None also for children of a rank (data loaders, compilers), which inherit the variables. `main`: `strobe run` is our
+    parent, which has the variables itself if it was started as a rank.
     """
     try:
         rank, ranks, local = (int(environment[name]) for name in (_RANK, "WORLD_SIZE", "LOCAL_RANK"))
