@@ -57,7 +57,7 @@ def filter_rows(table: pa.Table, condition: str) -> pa.Table:
 
     kept = query(f"select ({condition}\n) as kept from t", {"t": lambda: table}).column(0)
     if not pa.types.is_boolean(kept.type) or len(kept) != table.num_rows:
-        raise QueryError(f"'{condition}' is no condition on a row", do="Example: calls > 10 and name like 'aten::%'")
+        raise QueryError(f"'{condition}' is not a condition on a row", do="Example: calls > 10 and name like 'aten::%'")
     return table.filter(kept)
 
 

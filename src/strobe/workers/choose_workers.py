@@ -1,4 +1,4 @@
-"""Who answers questions to all processes of a trace: a pool of processes, or a cluster."""
+"""The choice of workers for a trace: a pool of processes, or a cluster."""
 
 from __future__ import annotations
 

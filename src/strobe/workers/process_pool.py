@@ -1,4 +1,4 @@
-"""A pool of processes on this computer that answer questions to big traces."""
+"""A pool of processes on this computer that answer questions about big traces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from strobe.errors import StrobeError
 from strobe.workers.map_combine import Partial, Task, balanced, combined
@@ -19,7 +19,7 @@ from strobe.workers.map_combine import Partial, Task, balanced, combined
 if TYPE_CHECKING:
     from strobe.trace.trace import Trace
 
-# Below so many spans the processes cost more (for their imports) than they save: see docs/how-to/cluster.md.
+# With fewer spans the processes cost more (for their imports) than they save: see docs/how-to/cluster.md.
 LEAST_SPANS = 20_000_000
 # Parts for each process: the last ones to be done should not be long.
 _PARTS_EACH = 4
@@ -29,7 +29,7 @@ _LENGTH = struct.Struct("<Q")
 class Pool:
     """Runs `strobe.workers.pool_worker` so many times, for as long as a question lasts.
 
-    These are no children of `multiprocessing`: those would run the user's script anew, or fork a process with threads.
+    Not by `multiprocessing`: its processes would run the user's script anew, or be forks of a process with threads.
     """
 
     def __init__(self, jobs: int, *, least_spans: int = 0) -> None:
@@ -37,7 +37,7 @@ class Pool:
         self.threads = jobs
 
     def wanted(self, trace: Trace) -> bool:
-        """Whether a question to this trace takes longer than starting the processes."""
+        """Return whether a question about this trace takes longer than starting the processes."""
         return self._jobs > 1 and trace.span_count >= self._least_spans
 
     def parts(self, spans: Sequence[int]) -> list[range]:
@@ -61,7 +61,7 @@ class Pool:
         return combined([found[number] for number in range(len(tasks))])
 
     def close(self) -> None:
-        """Let go of what is held: nothing."""
+        """Release nothing: processes end with the question."""
 
 
 def default_jobs() -> int:
@@ -73,9 +73,9 @@ class _Worker:
     """One process. It ignores Ctrl-C (which reaches it, too): we end it."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "strobe.workers.pool_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        command = [sys.executable, "-m", "strobe.workers.pool_worker"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._pipes = [pipe for pipe in (self._process.stdin, self._process.stdout) if pipe]
 
     def __enter__(self) -> _Worker:
         return self
@@ -83,17 +83,18 @@ class _Worker:
     def __exit__(self, *_: object) -> None:
         self.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in self._pipes:
             with contextlib.suppress(OSError):
-                cast("IO[bytes]", pipe).close()
+                pipe.close()
 
     def kill(self) -> None:
         self._process.kill()
 
     def ask(self, task: Task) -> Partial:
         try:
-            send(cast("IO[bytes]", self._process.stdin), task)
-            answer = receive(cast("IO[bytes]", self._process.stdout))
+            tasks, answers = self._pipes
+            send(tasks, task)
+            answer: Partial | BaseException = receive(answers)
         except (OSError, EOFError):
             code = self._process.wait()
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
@@ -103,11 +104,11 @@ class _Worker:
             ) from None
         if isinstance(answer, BaseException):
             raise answer
-        return cast(Partial, answer)
+        return answer
 
 
 def _serve(worker: _Worker, waiting: deque[tuple[int, Task]], found: dict[int, Partial]) -> None:
-    """Let a process run tasks until there are none."""
+    """Let a process run the waiting tasks."""
     while True:
         try:
             number, task = waiting.popleft()
@@ -124,7 +125,7 @@ def send(pipe: IO[bytes], what: object) -> None:
     pipe.flush()
 
 
-def receive(pipe: IO[bytes]) -> object:
+def receive(pipe: IO[bytes]) -> Any:
     """Read an object from a pipe. Raises EOFError at its end."""
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:

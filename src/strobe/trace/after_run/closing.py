@@ -14,10 +14,9 @@ from strobe.trace.trace import Trace
 
 
 def close_trace(folder: Path) -> None:
-    """Do once what every later reader would otherwise do: recover dead processes' rings, build tiles.
+    """Do the work that the first reader would otherwise do: recover the rings of dead processes, build tiles.
 
-    What cannot be done (a full disk, a file that is no block file) is left undone: the trace reads without it, and
-    whoever opens it is told what is wrong with it.
+    Errors (a full disk, a file that is not a block file) are passed over: a reader gets them when it opens the trace.
     """
     for files in process_files(folder):
         with suppress(TraceError, OSError):

@@ -1,8 +1,8 @@
 """Names, files and lines of C and C++ functions, found after the run from the files that held them.
 
-The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) says what it is
-called and where it stands; without it the file's own table of symbols gives the names. What was found is kept in
-`symbols.json` of the trace, because the program may be built anew tomorrow.
+The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) finds its name and
+source line; without it the file's own table of symbols has the names. They are kept in `symbols.json` of the trace,
+because the program may be built anew later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_address(region: Region) -> bool:
 
 
 def resolve(folder: Path, regions: Iterable[Region]) -> None:
-    """Find out what addresses are called, and keep it beside the trace. Raises OSError where that cannot be written."""
+    """Find the names of addresses, and keep them beside the trace. Raises OSError if they cannot be written."""
     wanted: dict[str, set[str]] = {}
     for region in regions:
         if is_address(region):

@@ -1,4 +1,4 @@
-"""Traces of any size for tests and benchmarks: what real processes did, again and again, never twice the same."""
+"""Traces of any size for tests and benchmarks: real processes repeated with varied times."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ import numpy as np
 
 from strobe.errors import StrobeError, TraceError, UsageError
 from strobe.trace.archive import FORMAT_VERSION
+from strobe.trace.definition_rows import ranks_of
+from strobe.trace.trace import Trace
 
 if TYPE_CHECKING:
     from strobe.native import TraceTemplate
-    from strobe.trace.trace import Trace
 
 # Every stretch between two events takes longer or shorter by a factor with a log-normal distribution; so do ranks as a
 # whole, and repetitions (all ranks the same, as they compute together).
@@ -62,11 +63,11 @@ class Plan:
 def generate(
     templates: Sequence[Trace], folder: Path, plan: Plan, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> int:
-    """Write a trace whose ranks do again and again what the processes of `templates` did; return its number of spans.
+    """Write a trace whose ranks repeat the processes of `templates`; return its number of spans.
 
     Rank r repeats the process r of the templates (modulo their number; see `_processes`). The order of everything that
     begins and ends in a process stays, whatever its thread or stream, so calls nest and kernels follow their launches.
-    `progress` is told the ranks that are done, and of how many. Raises TraceError where the folder is there already.
+    `progress` gets the number of ranks that are done, and of all. Raises TraceError if the folder exists.
     """
     if folder.exists():
         raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
@@ -117,17 +118,14 @@ def generate(
 
 
 def _processes(trace: Trace, attributes: bool) -> list[TraceTemplate]:
-    """Return what can be repeated of a trace: its ranks; of one without ranks, its first process with spans."""
+    """Return the processes of a trace that can be repeated: its ranks; without ranks, its first process with spans."""
     from strobe import native
 
     found = []
-    ranks = list(trace.processes.column("rank"))
-    of_process = [0] * len(ranks)
-    for process, spans in zip(trace.locations.column("process"), trace.locations.column("span_count"), strict=True):
-        of_process[int(str(process))] += int(str(spans))
+    ranks = ranks_of(trace)
     ranked = any(rank is not None for rank in ranks)
     for process, files in enumerate(trace.files):
-        if not of_process[process] or (ranked and ranks[process] is None):
+        if not trace.spans_of_processes[process] or (ranked and ranks[process] is None):
             continue
         try:
             rings = str(files.rings) if files.rings else None

@@ -1,6 +1,6 @@
-"""Reads `gpus-<node>.metrics`: what the GPUs of a node said of themselves (docs/format/gpus.md).
+"""Reads `gpus-<node>.metrics`: load, memory, power and other values of the GPUs of a node (docs/format/gpus.md).
 
-A file is sound up to where its writer was killed; what is damaged is skipped alone.
+A file is sound up to where its writer was killed; damaged chunks are skipped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ABOUT, _COLUMN, _READINGS, _NOTE = 1, 2, 3, 4
 _MOST_COLUMNS = 1 << 16
 _FARTHEST_NS = 1 << 61
 
-# Why clocks are not at their highest: bits of nvmlClocksEventReasons (NVML API reference). The user or the lack of work
-# is behind the first group; the second is called throttling.
+# Why clocks are not at their highest: bits of nvmlClocksEventReasons (NVML API reference). Reasons of the first group
+# are the user's choice or a lack of work; the second is called throttling.
 CHOSEN = {0x1: "idle", 0x2: "application clocks", 0x10: "sync boost", 0x100: "display clocks"}
 THROTTLED = {
     0x4: "power cap",
@@ -78,7 +78,7 @@ class _Content:
 
 
 class NodeGpus:
-    """The GPUs of one node: who they are is read at once, their readings when they are asked for."""
+    """The GPUs of one node; the file is read when it is needed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -93,8 +93,8 @@ class NodeGpus:
             return _Content(missing=[f"'{self.path.name}' cannot be read: {error.strerror}"])
 
     def metrics(self, pid: int, first: bool) -> list[MetricReadings]:
-        """Return the metrics of a process, as readers of block files do: its memory on GPUs, and for the `first`
-        process of the node the GPUs' own.
+        """Return the metrics of a process, as readers of block files do: its memory on GPUs, and those of the GPUs
+        themselves for the `first` process of the node.
         """
         shown = (each for each in self.content.series if (each.pid == pid if each.pid is not None else first))
         return [readings for each in shown for readings in _metrics_of(each)]
@@ -106,7 +106,7 @@ def files(folder: Path) -> list[NodeGpus]:
 
 
 def _metrics_of(series: GpuSeries) -> Iterator[MetricReadings]:
-    """Yield a series as it is; of bits whether the GPU was throttled, and each bit that was ever set, as 0 and 1."""
+    """Yield a series; one of bits as several of 0 and 1: whether the GPU was throttled, each bit that was ever set."""
 
     def metric(name: str, values: Floats) -> MetricReadings:
         label = f"GPU {series.gpu}: {name}"
@@ -251,7 +251,7 @@ def _note(facts: Mapping[str, Any], found: _Content) -> None:
     if gpu is None:
         sentences, sentence = found.missing, f"GPUs were not read: {why}"
     else:
-        sentences, sentence = found.refused, f"GPU {gpu} does not tell: {names} ({why})"
+        sentences, sentence = found.refused, f"GPU {gpu} does not report: {names} ({why})"
     if sentence not in sentences:
         sentences.append(sentence)
 

@@ -1,4 +1,4 @@
-"""Places: what has the same part in every process (main thread, `stream 7`): what lets ranks lie side by side."""
+"""Places: locations with the same part in every process (main threads, `stream 7`), shown side by side by rank."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 _KINDS = ("thread", "stream", "task")
 _GPU = re.compile(r"^GPU (\d+) ")
@@ -14,35 +15,32 @@ _MAIN = "main thread"
 
 @dataclass(frozen=True)
 class Place:
-    """One place of a program: `title` says which, `kind` is that of its locations, which are in order of rank."""
+    """One place of a program: its title, the kind of its locations, and these in order of rank."""
 
     title: str
     kind: str
     locations: tuple[int, ...]
 
 
-def find_places(processes: Sequence[Mapping[str, object]], locations: Sequence[Mapping[str, object]]) -> list[Place]:
+def find_places(processes: Sequence[Mapping[str, Any]], locations: Sequence[Mapping[str, Any]]) -> list[Place]:
     """Return the places of a run, in the order in which they are shown: main threads, other threads, streams, tasks.
 
     Takes the rows of the tables `processes` and `locations`. Locations of several processes are of one place where
-    they are called the same without what numbers the process: the id of the thread, the number of the GPU. A process
-    that has several GPUs has a place for each, in order of their numbers.
+    their names are equal but for the id of the thread and the number of the GPU. A process with several GPUs has a
+    place for each, in order of their numbers.
     """
     titles: dict[int, tuple[str, str]] = {}
-    devices: dict[int, list[int]] = {}
+    devices: dict[int, set[int]] = {}
     seen: Counter[tuple[int, str, str]] = Counter()
     for row in locations:
-        process, device = _number(row["process"]), row["device"]
-        if device is not None:
-            known = devices.setdefault(process, [])
-            if _number(device) not in known:
-                known.append(_number(device))
+        if row["device"] is not None:
+            devices.setdefault(row["process"], set()).add(row["device"])
     for row in locations:
-        process, kind, name = _number(row["process"]), str(row["kind"]), str(row["name"])
+        process, kind, name = row["process"], str(row["kind"]), str(row["name"])
         if kind == "thread" and (name == _MAIN or row["thread_id"] == processes[process]["pid"]):
             title = _MAIN
         elif row["device"] is not None:
-            nth = sorted(devices[process]).index(_number(row["device"]))
+            nth = sorted(devices[process]).index(row["device"])
             title = _GPU.sub("", name) + (f" (GPU {nth + 1} of {len(devices[process])})" if nth else "")
         else:
             title = re.sub(rf"\s*\b{row['thread_id']}\b", "", name).strip() or kind
@@ -50,7 +48,7 @@ def find_places(processes: Sequence[Mapping[str, object]], locations: Sequence[M
         seen[process, kind, title] += 1
         if (again := seen[process, kind, title]) > 1:
             title = f"{title} #{again}"
-        titles[_number(row["location"])] = kind, title
+        titles[row["location"]] = kind, title
     members: dict[tuple[str, str], list[int]] = {}
     for location in sorted(titles, key=lambda at: _rank(processes, locations[at])):
         members.setdefault(titles[location], []).append(location)
@@ -58,17 +56,13 @@ def find_places(processes: Sequence[Mapping[str, object]], locations: Sequence[M
     return [Place(title, kind, tuple(members[kind, title])) for kind, title in order]
 
 
-def _rank(processes: Sequence[Mapping[str, object]], location: Mapping[str, object]) -> tuple[int, int, int]:
+def _rank(processes: Sequence[Mapping[str, Any]], location: Mapping[str, Any]) -> tuple[int, int, int]:
     """Processes without a rank come behind all others, in their own order."""
-    process = _number(location["process"])
+    process = location["process"]
     rank = processes[process]["rank"]
-    return (len(processes) if rank is None else _number(rank)), process, _number(location["location"])
+    return (len(processes) if rank is None else rank), process, location["location"]
 
 
 def _natural(title: str) -> tuple[tuple[int, str], ...]:
     """`stream 7` before `stream 23`."""
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", title))
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0

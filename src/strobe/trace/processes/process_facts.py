@@ -1,16 +1,16 @@
-"""What is known of a process, a location and a metric before any span is read."""
+"""Facts about a process, a location and a metric that are known before any span is read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 
 class ProcessFacts(TypedDict, total=False):
-    """What is known of a process; times in ns on its own clock."""
+    """Facts about a process; times in ns on its own clock."""
 
     pid: int
     parent_pid: int
@@ -26,8 +26,8 @@ class ProcessFacts(TypedDict, total=False):
     ranks: int | None
     name: str
     node: str
-    wall: Any  # a reading of the trace's clock, and clock_readings: see trace/clocks/node_clocks.py
-    clock_readings: Any
+    wall: tuple[int, int, int] | None  # a reading of the time of day, and those of the trace's clock:
+    clock_readings: list[tuple[int, int, int]]  # see trace/clocks/node_clocks.py
     gpu: Mapping[str, str]
     device_properties: list[dict[str, object]]
     failure: str  # why recording had to stop while the process went on, and when
@@ -35,7 +35,7 @@ class ProcessFacts(TypedDict, total=False):
 
 
 class LocationFacts(TypedDict, total=False):
-    """What is known of a location before its spans are read; times in ns on the clock of its process."""
+    """Facts about a location; times in ns on the clock of its process."""
 
     id: int
     location: int  # this one and the next: in the trace as a whole
@@ -51,7 +51,7 @@ class LocationFacts(TypedDict, total=False):
 
 
 class MetricReadings(TypedDict):
-    """The readings of one metric; `location` is -1 where it is of the process."""
+    """The readings of one metric; `location` is -1 for a metric of the process."""
 
     name: str
     unit: str

@@ -1,4 +1,4 @@
-"""A part of a process, behind the seam of whole processes: everything above works on it."""
+"""A part of a process, with the interface of the reader of a whole one."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class PartReader:
         left = len(self._whole.statistics()["count"])
         return {**self._whole.quality(), "spans_cut": cut, **({"statistics_left_out": left} if left else {})}
 
-    def loops(self) -> list[dict[str, object]]:
+    def loops(self) -> list[dict[str, Any]]:
         """Return nothing: loops are looked for in the spans that are there."""
         return []
 

@@ -1,4 +1,4 @@
-"""The only door to the native reader of block files. What comes out is local to one process."""
+"""The reader of the files of one process, with ids and times of the process; the only user of the native reader."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from strobe import native
 
-    Array = np.ndarray[tuple[int], np.dtype[np.generic]]
+    Array = npt.NDArray[Any]
     Image = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
 
-# From here on reading a block file from its begin to its end takes longer than everything else about opening it.
-_WORTH_AN_INDEX = 1 << 20
+# From this size on, reading a block file from begin to end takes longer than everything else about opening it.
+_WORTH_AN_INDEX = 1 << 20  # bytes
 NO_REGION = 0xFFFFFFFF  # a pixel in which nothing ran; also the parent of a root call path
 GAP = 0xFFFFFFFE  # a mark: time between two spans in which nothing ran
 
@@ -33,10 +33,10 @@ ALWAYS = (-(1 << 61), 1 << 61)  # beyond every clock
 
 
 class ProcessReader(Protocol):
-    """What `strobe._native.ProcessReader` offers. Tests put hand-made processes behind the same seam."""
+    """The reader of a process, or of a part of one. Tests have hand-made ones."""
 
     gpus: NodeGpus | None
-    """The GPUs of its node (trace/metrics/gpu_readings.py)."""
+    """The GPUs of its node."""
     has_gpus: bool
     """Whether they are shown with this process."""
 
@@ -75,7 +75,7 @@ class ProcessReader(Protocol):
     def quality(self) -> dict[str, int]:
         """Return what was lost, cut, or spent, by name."""
 
-    def loops(self) -> list[dict[str, object]]:
+    def loops(self) -> list[dict[str, Any]]:
         """Return the loops that were found while the program ran.
 
         loop (number), kind (hint, range, optimizer, zero_grad, data_wait, structure), name of the region that marks an
@@ -114,8 +114,8 @@ class ProcessReader(Protocol):
         """Return the side tables that are there, and how many rows each has."""
 
     def table(self, name: str, location: int = -1, first: int = 0, most: int = 1 << 60) -> dict[str, Any]:
-        """Return location, row (of the span, -1 where rows are no spans), columns (name: type, values, valid), damaged,
-        and how many chunks there are; of one location and some of its chunks only where asked for.
+        """Return location, row (of the span, or -1), columns (name: type, values, valid), damaged, number of chunks;
+        on request only those of one location, and some of its chunks.
 
         Types: integer; real (values are the bits of a double); text (values are numbers of `texts`).
         """
@@ -128,15 +128,15 @@ class ProcessReader(Protocol):
 
 
 class RecordedProcess:
-    """The files of one process, with what the recorder wrote as JSON text made into facts."""
+    """The files of one process; the JSON texts of the recorder become facts."""
 
     def __init__(self, files: ProcessFiles) -> None:
         from strobe import native
 
         self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
         self.window = ALWAYS
-        self.gpus: NodeGpus | None = None  # trace/metrics/gpu_readings.py: of its node
-        self.has_gpus = False  # whether it is the process that they are shown with
+        self.gpus: NodeGpus | None = None
+        self.has_gpus = False
         self._folder = files.blocks.parent
         raw = self.core.process()
         # A process that records, stops, and records again writes one pair of chunks each time.
@@ -164,6 +164,8 @@ class RecordedProcess:
         last = self._ended[-1] if finished else unfinished
         exit_code = last.get("exit_code", -1)
         argv = description.get("argv", [])
+        listed = self._notes.get("deviceProperties")
+        devices = listed if isinstance(listed, list) else []
         return {
             "pid": first["pid"],
             "parent_pid": first["parent_pid"],
@@ -182,7 +184,7 @@ class RecordedProcess:
             "wall": _reading(first["wall"]) if "wall" in first else None,
             "clock_readings": self._readings,
             "gpu": _sentences(self._notes.get("gpu")),
-            "device_properties": _properties(self._notes.get("deviceProperties")),
+            "device_properties": [each for each in devices if isinstance(each, dict)],
             "failure": sound_text(last.get("failure", self._failure)),
             "failed_ns": self._clock(last.get("failed_ns", self._failed_ns)),
         }
@@ -232,34 +234,29 @@ class RecordedProcess:
 
 
 def _sentences(value: object) -> dict[str, str]:
-    """Return what the recorder said of recording GPUs: what it is about, and a sentence."""
-    said = value if isinstance(value, dict) else {}
-    return {sound_text(what): sound_text(text) for what, text in said.items() if isinstance(text, str)}
-
-
-def _properties(value: object) -> list[dict[str, object]]:
-    """Return what is known of each GPU, by the names that PyTorch's profiles have for it."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    """Return the recorder's notes about GPUs: a sentence by subject."""
+    notes = value if isinstance(value, dict) else {}
+    return {sound_text(subject): sound_text(text) for subject, text in notes.items() if isinstance(text, str)}
 
 
 def _reading(value: object) -> tuple[int, int, int]:
-    """Return three numbers that fit. Raises ValueError where it is something else."""
+    """Return a reading of a clock: three numbers in range. Raises ValueError for anything else."""
     if isinstance(value, list) and len(value) == 3:
         first, second, third = value
         if all(isinstance(each, int) and abs(each) < 1 << 61 for each in value):
             return first, second, third
-    raise ValueError("what it says of its clock are no numbers that fit")
+    raise ValueError("a reading of its clock is not three numbers in range")
 
 
 _EXITING = 0x4  # PF_EXITING of the kernel's flags of a process
-# What is calculated with: numbers that fit.
-_WHOLE = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
+# Numbers that are calculated with.
+_NUMBERS = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
 
 
 def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
-    """Parse one of the JSON texts of a block file. Raises ValueError where it is not what the recorder writes."""
+    """Parse one of the JSON texts of a block file. Raises ValueError if it is not a text of the recorder."""
     try:
-        facts = json.loads(text)
+        facts: dict[str, Any] = json.loads(text)
     except RecursionError as error:
         raise ValueError("a description in it is nested too deeply") from error
     sound = isinstance(facts, dict) and all(
@@ -267,11 +264,11 @@ def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
     )
     if not sound or any(name not in facts for name in needs):
         raise ValueError("a description in it is incomplete")
-    numbers = {name: facts[name] for name in _WHOLE if name in facts} | facts.get("counters", {})
+    numbers = {name: facts[name] for name in _NUMBERS if name in facts} | facts.get("counters", {})
     for name, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= 1 << 62:
-            raise ValueError(f"'{name[:40]}' is no number that fits")
-    return cast("dict[str, Any]", facts)
+            raise ValueError(f"'{name[:40]}' is not a number in range")
+    return facts
 
 
 def open_process(files: ProcessFiles) -> ProcessReader:
@@ -286,16 +283,16 @@ def open_process(files: ProcessFiles) -> ProcessReader:
         raise TraceError(f"cannot read '{files.blocks.name}': {reason}", where=str(files.blocks.parent)) from error
     except ValueError as error:
         raise TraceError(
-            f"'{files.blocks.name}' is no sound block file: {error}",
+            f"'{files.blocks.name}' is not a sound block file: {error}",
             where=str(files.blocks.parent),
             do="Everything else in the folder may still be readable: move this file away and open the trace again.",
         ) from error
 
 
 def recover(files: ProcessFiles) -> int:
-    """Move what the rings of a dead process still hold into its block file; return how many records that were.
+    """Move the records in the rings of a dead process into its block file; return how many they were.
 
-    Rings of one that had written its end are only removed.
+    Rings of a process that had written its end are only removed.
     """
     from strobe import native
 
@@ -303,7 +300,7 @@ def recover(files: ProcessFiles) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process still runs: one that was killed has its number until somebody has waited for it."""
+    """Return whether a process still runs: a killed one keeps its number until its parent has waited for it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
