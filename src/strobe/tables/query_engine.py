@@ -37,10 +37,8 @@ def query(
     connection = _connect()
     try:
         statements = connection.extract_statements(text)
-        if len(statements) != 1 or statements[0].type not in (
-            duckdb.StatementType.SELECT,
-            duckdb.StatementType.EXPLAIN,
-        ):
+        allowed = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+        if len(statements) != 1 or statements[0].type not in allowed:
             raise QueryError("only one SELECT (or EXPLAIN) can be asked", do="A trace is read-only.")
         _provide(connection, text, tables, views or {})
         connection.execute("set lock_configuration = true")
@@ -80,10 +78,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 
 def _provide(
-    connection: duckdb.DuckDBPyConnection,
-    text: str,
-    tables: Mapping[str, TableSource],
-    views: Mapping[str, str],
+    connection: duckdb.DuckDBPyConnection, text: str, tables: Mapping[str, TableSource], views: Mapping[str, str]
 ) -> None:
     """Register every table and view that the text mentions, and those that these views mention in turn.
 
@@ -124,13 +119,11 @@ def _run(connection: duckdb.DuckDBPyConnection, text: str, timeout_s: float | No
 
 
 def _sentence(error: duckdb.Error) -> str:
-    """Return the first paragraph of DuckDB's message, without the name of its class: it is clear enough on its own."""
-    text = str(error).split("\n\nLINE")[0].strip()
-    return " ".join(text.split())
+    """Return the first paragraph of DuckDB's message, in one line."""
+    return " ".join(str(error).split("\n\nLINE")[0].split())
 
 
 def _hint(message: str, tables: Mapping[str, TableSource], views: Mapping[str, str]) -> str:
-    if "Catalog Error" in message and "Table" in message:
-        names = sorted({*tables, *views})
-        return "Tables: " + ", ".join(name for name in names if not name.startswith("_"))
-    return ""
+    if "Catalog Error" not in message or "Table" not in message:
+        return ""
+    return "Tables: " + ", ".join(name for name in sorted({*tables, *views}) if not name.startswith("_"))

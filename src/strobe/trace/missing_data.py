@@ -1,4 +1,4 @@
-"""What a trace lacks for a question, and which option of `strobe run` would have recorded it."""
+"""Data that a question needs and a trace lacks, and the option of `strobe run` that would have recorded them."""
 
 from __future__ import annotations
 

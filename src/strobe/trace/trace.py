@@ -19,12 +19,7 @@ from strobe.tables.table import Table, arrow_schema, make_table
 from strobe.trace import archive, side_tables
 from strobe.trace.clocks import node_clocks
 from strobe.trace.definitions import Definitions, LocalLocation, locations_table, merge, processes_table
-from strobe.trace.folded import (
-    Folded,
-    Iterations,
-    read_iterations,
-    read_statistics,
-)
+from strobe.trace.folded import Folded, Iterations, read_iterations, read_statistics
 from strobe.trace.info import Info
 from strobe.trace.metrics.gpu_readings import NodeGpus
 from strobe.trace.metrics.readings import Readings, metrics_table

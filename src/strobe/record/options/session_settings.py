@@ -23,7 +23,7 @@ def disabled() -> bool:
 
 
 class Switch:
-    """Tells `strobe.region` whether to record."""
+    """The switch of `strobe.region`."""
 
     core: Any = None  # while this process is recorded
     counted: tuple[str, ...] = ()  # patterns of regions whose counters are recorded

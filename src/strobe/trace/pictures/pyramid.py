@@ -1,7 +1,7 @@
 """The pyramid of a trace: pictures of any window at the cost of their pixels.
 
-Tiles are built at the end of a run, or by the first picture; nothing is wrong without them, only slower. What they
-hold: docs/format/tiles.md.
+Tiles are built at the end of a run, or by the first picture; without them everything works, only slower. Their
+contents: docs/format/tiles.md.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +30,10 @@ _BUILDERS = 2  # building one needs a core, and memory for a few thousand spans
 
 
 def has_tiles(files: Sequence[ProcessFiles], places: Sequence[Place] = ()) -> bool:
-    """Return whether tiles lie beside all block files, in the form of this version: else a picture builds some.
+    """Return whether all block files have tiles in the form of this version; a picture builds missing ones.
 
-    With `places`, also those of rows that stand for many. Only where each file begins is read: one that was made from
-    something else is found when it is opened.
+    With `places`, also tiles of rows that stand for many locations. Only the begin of each file is read: tiles of other
+    blocks are noticed when they are opened.
     """
     from strobe.native import Pyramid
 
@@ -45,7 +46,7 @@ def has_tiles(files: Sequence[ProcessFiles], places: Sequence[Place] = ()) -> bo
 class Pyramid:
     """All processes of a trace behind one native call for each picture. Threads may share it.
 
-    `zeros` is the trace's zero on the clock of each process; `files` may be empty: then there are no tiles.
+    `zeros` is the trace's zero on the clock of each process; without `files` nothing is built.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Pyramid:
         self._open_places()
 
     def has_tiles(self, *, of_rows: bool = False) -> bool:
-        """Return whether all tiles are there, with `of_rows` also those of `row_cells`: else a picture builds some."""
+        """Return whether all tiles exist, with `of_rows` also those of `row_cells`; a picture builds missing ones."""
         return has_tiles(self._files, self._places if of_rows else ())
 
     def cells(
@@ -182,7 +183,7 @@ class Pyramid:
             members = np.array([location for place in self._places for location in place.locations], dtype=np.intp)
             bounds = np.cumsum([0, *(len(place.locations) for place in self._places)], dtype=np.uint32)
             self._core.set_places(self._process[members], self._local[members], bounds)
-            # A part of a run has no rows of its own, and one place is no row of several.
+            # A part of a run has no overview, nor has a run whose places have one location each.
             if self._whole and any(len(place.locations) > 1 for place in self._places):
                 path = self._files[0].blocks.parent / OVERVIEW
                 self._open_or_build(path, self._core.open_places, self._core.build_places)
@@ -190,11 +191,8 @@ class Pyramid:
 
     def _open_one(self, process: int) -> None:
         files = self._files[process]
-        if files.rings is not None:  # what a process that still writes has written is read as it is
-            return
-        self._open_or_build(
-            files.tiles, lambda path: self._core.open(process, path), lambda path: self._core.build(process, path)
-        )
+        if files.rings is None:  # a process that still writes has no tiles
+            self._open_or_build(files.tiles, partial(self._core.open, process), partial(self._core.build, process))
 
     @staticmethod
     def _open_or_build(path: Path, open_it: Callable[[str], bool], build: Callable[[str], None]) -> None:

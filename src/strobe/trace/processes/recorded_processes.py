@@ -1,4 +1,4 @@
-"""The recorded processes of a trace: their readers in order, one clock for all, and what became of each."""
+"""The recorded processes of a trace: their readers in order, one clock for all, and how each ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from strobe.trace.quality import quality_table
 
 @dataclass(frozen=True)
 class Opened:
-    """What opening a trace folder found; `unreadable`: pid and reason of processes whose file is beyond repair."""
+    """The processes of a trace folder; `unreadable`: pid and reason of those whose file is beyond repair."""
 
     job: archive.Job
     readers: list[ProcessReader]
@@ -33,7 +33,7 @@ class Opened:
 
 
 def open_processes(folder: Path) -> Opened:
-    """Open the processes of a trace folder. Raises TraceError where none was recorded, or none can be read."""
+    """Open the processes of a trace folder. Raises TraceError if none was recorded, or none can be read."""
     job = archive.read_job(folder)
     files = recorded_files(folder, job)
     readers, readable, failures = [], [], []
@@ -51,7 +51,7 @@ def open_processes(folder: Path) -> Opened:
 
 
 def recorded_files(folder: Path, job: archive.Job) -> list[archive.ProcessFiles]:
-    """Return the files of the processes of a trace. Raises TraceError where no process was recorded."""
+    """Return the files of the processes of a trace. Raises TraceError if no process was recorded."""
     files = archive.process_files(folder)
     if files:
         return files
@@ -62,9 +62,9 @@ def recorded_files(folder: Path, job: archive.Job) -> list[archive.ProcessFiles]
 
 
 def attach_gpus(folder: Path, readers: Iterable[ProcessReader], node: str) -> None:
-    """Give the readers of a trace the GPUs of their nodes; `node` is that of processes that do not name theirs.
+    """Give the readers of a trace the GPUs of their nodes; `node` is that of processes without one.
 
-    Readings of the GPUs themselves are shown with the first process of the node: the main one, or of the lowest rank.
+    Readings of whole GPUs are shown with the first process of the node: the main one, or that of the lowest rank.
     """
     by_node = {each.node: each for each in gpu_readings.files(folder)}
     if not by_node:
@@ -109,7 +109,7 @@ class RecordedProcesses:
     ) -> None:
         facts: list[ProcessFacts] = [{**reader.process()} for reader in readers]
         notes = [job.processes.get(each.blocks.stem, {}) for each in files] or [{}] * len(readers)
-        # What is known beside the block files: clocks that do not count from the same moment, ranks by file name.
+        # Notes beside the block files: offsets of clocks, ranks by file name.
         offsets = [_offset(note, each) for note, each in zip(notes, facts, strict=True)]
         for each, note, offset in zip(facts, notes, offsets, strict=True):
             each["started_ns"] += offset
@@ -137,7 +137,7 @@ class RecordedProcesses:
         return self.zero_ns - self._offsets[process]
 
     def info(self, location_count: int, span_count: int, folded_count: int) -> Info:
-        """Return what was run, where, for how long, and how it ended."""
+        """Return facts about the run: the command, the host, the duration, the end."""
         main: ProcessFacts = self.facts[0] if self.facts else {}
         argv = main.get("argv") or ()
         return Info(
@@ -181,7 +181,7 @@ class RecordedProcesses:
 
 
 def _offset(note: Mapping[str, object], process: ProcessFacts) -> int:
-    """Return how far a clock is to be moved; not at all where that leads beyond what can be subtracted."""
+    """Return the offset of a clock; 0 if times would become too large for sums."""
     offset = archive.whole_number(note.get("clock_offset_ns")) or 0
     moved = (process["started_ns"] + offset, process["ended_ns"] + offset)
     return offset if all(archive.whole_number(each) is not None for each in moved) else 0
