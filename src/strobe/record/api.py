@@ -214,6 +214,8 @@ class record:  # noqa: N801
             self._within = region("strobe.record").__enter__()
             _note_ignored()
             return self
+        import time
+
         from strobe.errors import RecordError
         from strobe.record.launch.trace_folder import create, default_name, expand, remove
         from strobe.record.options.all_options import job_settings, levels
@@ -234,7 +236,8 @@ class record:  # noqa: N801
         try:
             options = anchored_options({name: setting.text for name, setting in self._settings.items()}, os.getcwd())
             asked = levels(self._settings["trace"].text)
-            windows.begin(Session(self.path, self._adapters, options, began_ns=_now_ns(), levels=asked), main=True)
+            began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            windows.begin(Session(self.path, self._adapters, options, began_ns=began_ns, levels=asked), main=True)
         except Exception as error:
             remove(self.path)
             self.path = None
@@ -374,9 +377,3 @@ def current() -> Recorder | None:
 def _windows() -> Any:
     module = sys.modules.get("strobe.record.program.windows")
     return module.current() if module is not None else None
-
-
-def _now_ns() -> int:
-    import time
-
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -44,7 +44,9 @@ def query(
         connection.execute("set lock_configuration = true")
         return _run(connection, text, timeout_s)
     except duckdb.Error as error:
-        raise QueryError(_sentence(error), do=_hint(str(error), tables, views or {})) from error
+        # The first paragraph of DuckDB's message, in one line.
+        sentence = " ".join(str(error).split("\n\nLINE")[0].split())
+        raise QueryError(sentence, do=_hint(str(error), tables, views or {})) from error
     finally:
         connection.close()
 
@@ -116,11 +118,6 @@ def _run(connection: duckdb.DuckDBPyConnection, text: str, timeout_s: float | No
     finally:
         if alarm:
             alarm.cancel()
-
-
-def _sentence(error: duckdb.Error) -> str:
-    """Return the first paragraph of DuckDB's message, in one line."""
-    return " ".join(str(error).split("\n\nLINE")[0].split())
 
 
 def _hint(message: str, tables: Mapping[str, TableSource], views: Mapping[str, str]) -> str:

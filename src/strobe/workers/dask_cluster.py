@@ -80,13 +80,10 @@ def run_task(task: Runs, version: str) -> Partial:
         raise
     except Exception as error:
         # In words: an exception that cannot be sent would leave the client waiting.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{place.filename}:{place.lineno}"
         what = f"a worker on {socket.gethostname()} failed with {type(error).__name__}: {error}"
-        raise StrobeError(what, do="This is a mistake of strobe: please report it.", where=_place(error)) from None
-
-
-def _place(error: BaseException) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{place.filename}:{place.lineno}"
+        raise StrobeError(what, do="This is a mistake of strobe: please report it.", where=where) from None
 
 
 def of_scheduler(address: str) -> DaskWorkers:

@@ -1,4 +1,4 @@
-"""What can be recorded on this machine, with this Python, into this folder; and what would mend what cannot.
+"""What can be recorded on this machine, with this Python, into this folder; and how to repair what cannot.
 
 Reads only: nothing is started, changed or written. Sources: proc(5), perf_event_open(2), cgroups(7), statfs(2).
 """
@@ -30,14 +30,14 @@ _HOOKS = {
 
 
 def examine(folder: str, environment: Mapping[str, str]) -> list[Finding]:
-    """Look at everything; `folder` is where traces would go."""
+    """Run all checks; `folder` is where traces would go."""
     parts = (
         _python(),
         *(adapter.findings(environment) for adapter in ADAPTERS.values()),
         _kernel(),
         _clock(),
         _limits(),
-        _cgroup(),
+        (Finding("cgroup", name, NOTE, value) for name, value in cgroup_limits().items()),
         _place(folder),
         _conflicts(environment),
     )
@@ -46,10 +46,7 @@ def examine(folder: str, environment: Mapping[str, str]) -> list[Finding]:
 
 def _python() -> Iterator[Finding]:
     version = platform.python_version()
-    if sys.version_info >= (3, 12):
-        how = "sys.monitoring (PEP 669)"
-    else:
-        how = "a frame evaluation function (PEP 523)"
+    how = "sys.monitoring (PEP 669)" if sys.version_info >= (3, 12) else "a frame evaluation function (PEP 523)"
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         mend = "PYTHON_GIL=1 strobe run ..."
         yield Finding("python", "calls", MISSING, f"Python {version} without a GIL: no Python calls", mend)
@@ -72,9 +69,8 @@ def _python() -> Iterator[Finding]:
 
 def _number(path: str) -> int | None:
     try:
-        with open(path, encoding="ascii") as file:
-            return int(file.read())
-    except (OSError, ValueError):
+        return int(_text(path))
+    except ValueError:
         return None
 
 
@@ -102,12 +98,7 @@ def _kernel() -> Iterator[Finding]:
 
 
 def _clock() -> Iterator[Finding]:
-    flags = ""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            flags = next((line for line in file if line.startswith("flags")), "")
-    except OSError:
-        pass
+    flags = next((line for line in _text("/proc/cpuinfo").splitlines() if line.startswith("flags")), "")
     if platform.machine() == "aarch64" or ("constant_tsc" in flags and "nonstop_tsc" in flags):
         yield Finding("clock", "ticks", OK, "the CPU's counter is invariant: a time stamp costs one instruction")
     else:
@@ -135,13 +126,8 @@ def _limits() -> Iterator[Finding]:
         yield Finding("limits", "file size", LIMITED, found, "ulimit -f unlimited")
 
 
-def _cgroup() -> Iterator[Finding]:
-    for name, value in cgroup_limits().items():
-        yield Finding("cgroup", name, NOTE, value)
-
-
 def cgroup_limits() -> dict[str, str]:
-    """Return the limits that the cgroups (v1 or v2) of this process set, in words; nothing where there are none."""
+    """Return the limits of the cgroups (v1 or v2) of this process, in words."""
     found = {}
     for folder in cgroup_folders("cpu"):
         text = _text(os.path.join(folder, "cpu.max")).split()
@@ -206,11 +192,9 @@ def _place(folder: str) -> Iterator[Finding]:
         yield Finding("disk", "/dev/shm", NOTE, "not there: programs that share memory (DataLoader, MPI) may fail")
         return
     size = shared.f_bavail * shared.f_frsize
-    state = OK if size >= 256 << 20 else LIMITED
-    mend = "" if state == OK else "docker run --shm-size=1g ..."
-    yield Finding(
-        "disk", "/dev/shm", state, f"{size / 2**30:.2f} GiB free (used by DataLoader and MPI, not by us)", mend
-    )
+    state, mend = (OK, "") if size >= 256 << 20 else (LIMITED, "docker run --shm-size=1g ...")
+    words = f"{size / 2**30:.2f} GiB free (used by DataLoader and MPI, not by us)"
+    yield Finding("disk", "/dev/shm", state, words, mend)
 
 
 def file_system(path: str) -> str:

@@ -8,6 +8,7 @@ exit code or signal.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -128,18 +129,13 @@ def run(
         return RunResult(None, exit_code, number)
     if leads and rank is not None:
         parallel_jobs.wait_for_others(folder, rank)
-    _remove_windows(folder)
+    # A process that was killed leaves behind what record/program/windows.py shares with children.
+    for name in glob.glob(os.path.join(glob.escape(folder), "window-*")):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
     clock_server.stop(folder)
     finish(folder, {"exit_code": exit_code} if number is None else {"signal": number})
     return RunResult(folder, exit_code, number)
-
-
-def _remove_windows(folder: str) -> None:
-    """Remove what record/program/windows.py shares with children: a process that was killed leaves it behind."""
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            if name.startswith("window-"):
-                os.unlink(os.path.join(folder, name))
 
 
 def child_environment(environment: Mapping[str, str], settings: Session) -> dict[str, str]:
@@ -169,8 +165,7 @@ def wait_for(
 ) -> tuple[int | None, int | None]:
     """Start the command, call `started`, and wait for the end: (exit code, None) or (None, signal).
 
-    Signals are waited for by this thread; where the process has others, which may take one, `look_every_s` has it look
-    without.
+    This thread waits for signals. Another thread may take one; then `look_every_s` makes this one look regularly.
     """
     watched = {signal.SIGCHLD, *_FORWARDED}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
@@ -226,7 +221,8 @@ def end_as(result: RunResult) -> int:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core file, the program's, is enough
-        signal.signal(result.signal, signal.SIG_DFL) if result.signal not in (signal.SIGKILL, signal.SIGSTOP) else None
+        if result.signal not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(result.signal, signal.SIG_DFL)
         os.kill(os.getpid(), result.signal)
         return 128 + result.signal
     return result.exit_code or 0

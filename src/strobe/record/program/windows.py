@@ -66,7 +66,7 @@ class Windows:
         cannot be shared with our children.
         """
         self.open = self._wanted = self.start is None
-        rank = _rank()
+        rank = next((f"{name}={os.environ[name]}" for name in _RANKS if name in os.environ), "")
         file, _, leader_rank = self.settings.leader.partition("|")
         own = f"window-{os.uname().nodename}-{os.getpid()}"
         # A program that becomes another one is the same process, and leads.
@@ -91,7 +91,9 @@ class Windows:
                 os.environ[SESSION_VARIABLE] = self.settings.to_text()
             core.watch_tell(OPEN if self.open else CLOSED)
         if self.signal:
-            self._listen()
+            number = _number(self.signal)
+            self._before = _signals().getsignal(number)
+            _signals().signal(number, self._signalled)
         if self.asked:
             self._await()
 
@@ -239,11 +241,6 @@ class Windows:
         begins = not self.open
         call_watch.start(awaited.name, came if begins else None, None if begins else came)
 
-    def _listen(self) -> None:
-        number = _number(self.signal)
-        self._before = _signals().getsignal(number)
-        _signals().signal(number, self._signalled)
-
     def _signalled(self, number: int, frame: object) -> None:
         self._turn_to(not self._wanted)
         if callable(self._before):
@@ -306,10 +303,6 @@ def end_at_exit() -> None:
 
 def _now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-
-
-def _rank() -> str:
-    return next((f"{name}={os.environ[name]}" for name in _RANKS if name in os.environ), "")
 
 
 def _signals() -> Any:

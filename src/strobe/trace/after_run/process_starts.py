@@ -17,6 +17,8 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 # They start what follows with an environment of their own.
 _OTHER_ENVIRONMENT = ("env", "sudo", "doas", "runuser", "pkexec")
 _MOST_BYTES = 64 << 20
+# Options with which a Python runs no program.
+_INFORMATION = ("V", "h", "?", "--version", "--help", "--help-env", "--help-xoptions", "--help-all")
 # Of several commands only so many are named, each so long.
 _MOST_NAMES, _MOST_LETTERS = 5, 80
 
@@ -135,7 +137,7 @@ def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes:
         python = start.python
         if python is None or (python is not start and (start.host, start.pid) in parents):
             missing.others[Path(start.executable).name or start.executable] += 1
-        elif start.pid in noted or _shows_only(python.argv):
+        elif start.pid in noted or any(option in _INFORMATION for option in _options(python.argv)):
             continue
         elif start.records is None:
             missing.left_out[start.command] += 1
@@ -189,13 +191,6 @@ def _options(argv: tuple[str, ...]) -> Iterator[str]:
                 if position == len(word) - 1:
                     next(words, "")
                 break
-
-
-def _shows_only(argv: tuple[str, ...]) -> bool:
-    return any(
-        option in ("V", "h", "?", "--version", "--help", "--help-env", "--help-xoptions", "--help-all")
-        for option in _options(argv)
-    )
 
 
 def _reason(start: Start) -> str:

@@ -56,7 +56,7 @@ class _Cuda(Hooks):
         after_import("torch", self._torch_imported)
 
     def stop(self) -> None:
-        """Give PyTorch its own functions back. Without a session the core takes no records."""
+        """Give PyTorch its own functions back. Without a session the core ignores records."""
         self._on = False
         self._replacements.undo()
 
@@ -85,7 +85,9 @@ class _Cuda(Hooks):
             try:
                 return original(config, activities, *args, **kwargs)
             except BaseException:
-                self._profiler_failed()
+                if self._profiling is not None:
+                    self._profiling = None
+                    self._take_back()
                 raise
 
         return call
@@ -123,11 +125,6 @@ class _Cuda(Hooks):
                 core.gpu_yield("torch.profiler")
             self._profiling = begun
         return activities
-
-    def _profiler_failed(self) -> None:
-        if self._profiling is not None:
-            self._profiling = None
-            self._take_back()
 
     def _profiler_ended(self, result: Any, device_type: Any) -> None:
         begun, self._profiling = self._profiling, None

@@ -43,7 +43,8 @@ class _TorchOps(Hooks):
         """Switch on as soon as torch is imported."""
         # torch makes its ITT domain, and so loads the collector, during its import. If it found none, it gets ours now.
         late = "torch" in sys.modules and os.environ.get("INTEL_LIBITTNOTIFY64") != library()
-        if late and not self._attached(sys.modules["torch"]):
+        folder = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", None) or "")
+        if late and not core.attach_torch(os.path.join(folder, "lib", "libtorch_cpu.so")):
             raise RuntimeError(
                 "torch was imported before the recording; use `strobe run`, or import torch inside strobe.record()"
             )
@@ -57,10 +58,6 @@ class _TorchOps(Hooks):
         if self._state is not None:
             self._observer().close()
         self._replacements.undo()
-
-    def _attached(self, torch: ModuleType) -> bool:
-        folder = os.path.dirname(getattr(torch, "__file__", None) or "")
-        return bool(core.attach_torch(os.path.join(folder, "lib", "libtorch_cpu.so")))
 
     def _torch_imported(self, torch: ModuleType) -> None:
         if not self._on or not hasattr(torch, "_C"):
