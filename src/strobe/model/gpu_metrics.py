@@ -333,7 +333,7 @@ def counters(names: Iterable[str], chip: str = "") -> list[str]:
 
 
 def value(name: str, measured: Mapping[str, float | None], chip: str = "") -> float | None:
-    """Return the value of a metric, in its unit, from measured counters; None where one of them is unknown."""
+    """Return the value of a metric, in its unit, from measured counters; None if one of them is unknown."""
     sums = []
     for side in formula(name, chip).split(" / "):
         total = 0.0

@@ -104,7 +104,7 @@ class Option:
 
     @property
     def default_text(self) -> str:
-        """The default as users write it, empty where there is none."""
+        """The default as users write it, empty if there is none."""
         if isinstance(self.default, bool):
             return "yes" if self.default else "no"
         if self.default is None:

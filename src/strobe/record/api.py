@@ -369,7 +369,7 @@ def resume() -> None:
 
 
 def current() -> Recorder | None:
-    """Return the recording of this process, None where there is none."""
+    """Return the recording of this process, None if there is none."""
     windows = _windows()
     return None if windows is None else Recorder(windows.settings.folder)
 

@@ -81,7 +81,7 @@ def region_rows(trace: Trace) -> list[Region]:
 
 
 def ranks_of(trace: Trace) -> list[int | None]:
-    """Return the rank of each process, None where it has none."""
+    """Return the rank of each process, None if it has none."""
     return [process.rank for process in process_rows(trace)]
 
 

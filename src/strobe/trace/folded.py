@@ -190,7 +190,7 @@ class RecordedGraph:
 
 
 def read_graph(reader: ProcessReader, local_id: int, region_map: npt.NDArray[np.uint32]) -> RecordedGraph | None:
-    """Return the graph of a location by its id in the process, None where none was recorded."""
+    """Return the graph of a location by its id in the process, None if none was recorded."""
     raw = reader.graph(local_id)
     if raw is None:
         return None

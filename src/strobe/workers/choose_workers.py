@@ -14,7 +14,7 @@ CLUSTERS = ("slurm",)
 
 
 def hire(jobs: int | None, scheduler: str, cluster: str, options: Mapping[str, str | int]) -> Workers:
-    """Return the workers that `strobe.open` is asked for: see there. Raises UsageError where that makes no sense."""
+    """Return the workers that `strobe.open` is asked for: see there. Raises UsageError if that makes no sense."""
     if scheduler and cluster:
         raise UsageError("workers come from a scheduler or from a cluster, not from both", do="Leave one of them out.")
     if options and not cluster:

@@ -87,7 +87,7 @@ def run_task(task: Runs, version: str) -> Partial:
 
 
 def of_scheduler(address: str) -> DaskWorkers:
-    """Return the workers of a scheduler. Raises StrobeError where none answers, or it has no workers."""
+    """Return the workers of a scheduler. Raises StrobeError if none answers, or it has no workers."""
     distributed = _imported("distributed")
     try:
         client = distributed.Client(address, timeout=_CONNECT_S)

@@ -45,7 +45,7 @@ class Pool:
         return balanced(spans, self._jobs * _PARTS_EACH, len(spans))
 
     def answer(self, tasks: Sequence[Any]) -> Partial:
-        """Run all tasks, and combine what they return. Raises StrobeError where a process dies."""
+        """Run all tasks, and combine what they return. Raises StrobeError if a process dies."""
         waiting, found = deque(enumerate(tasks)), dict[int, Partial]()
         with contextlib.ExitStack() as stack:
             workers = [stack.enter_context(_Worker()) for _ in range(min(self._jobs, len(tasks)))]

@@ -35,7 +35,7 @@ _GRACE_S = 0.1
 class RunResult:
     """How the program ended: `exit_code`, or the number of the `signal` that killed it.
 
-    `folder` is None where nothing is left to do: with the kill switch on, and in a rank whose trace the first rank of
+    `folder` is None if nothing is left to do: with the kill switch on, and in a rank whose trace the first rank of
     the job completes.
     """
 

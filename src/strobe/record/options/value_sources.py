@@ -39,7 +39,7 @@ def user_file(environment: Mapping[str, str]) -> str:
 
 
 def project_file(folder: str) -> str:
-    """Return the nearest file with options of strobe in or above a folder, "" where there is none.
+    """Return the nearest file with options of strobe in or above a folder, "" if there is none.
 
     That is strobe.toml, or a pyproject.toml with a table [tool.strobe]. Raises ValueError for a file that is not TOML.
     """

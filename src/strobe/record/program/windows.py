@@ -291,7 +291,7 @@ def end() -> None:
 
 
 def current() -> Windows | None:
-    """Return the windows of this process; None where it is not recorded."""
+    """Return the windows of this process; None if it is not recorded."""
     return _current
 
 

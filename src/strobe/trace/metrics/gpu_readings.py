@@ -86,7 +86,7 @@ class NodeGpus:
 
     @cached_property
     def content(self) -> _Content:
-        """Everything in the file; nothing where it cannot be read."""
+        """Everything in the file; nothing if it cannot be read."""
         try:
             return _content(self.path.read_bytes())
         except OSError as error:

@@ -103,7 +103,7 @@ class ProcessReader(Protocol):
         """
 
     def graph(self, location: int) -> dict[str, Any] | None:
-        """Return the event flow graph of a location, or None where there is none.
+        """Return the event flow graph of a location, or None if there is none.
 
         payload (bytes, for the kernels that read graphs: see docs/format/graph.md), and what its nodes are called, as
         arrays: region, caller (region, 0: no part of the name), call_path (0xFFFFFFFF: no part of the name). Node 0

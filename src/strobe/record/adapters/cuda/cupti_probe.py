@@ -27,7 +27,7 @@ _LONGEST_S = 20.0
 
 
 def start(path: str, environment: Mapping[str, str]) -> threading.Thread:
-    """Begin to find out; the verdict is written to `path` when it is known: one sentence, nothing where all is well."""
+    """Begin to find out; the verdict is written to `path` when it is known: one sentence, nothing if all is well."""
     thread = threading.Thread(target=_judge, args=(path, environment), name="strobe probe", daemon=True)
     thread.start()
     return thread

@@ -65,7 +65,7 @@ class Sampler:
             self._note("everything", f"reading GPUs failed: {error!r}")
 
     def _lock(self) -> bool:
-        """Wait until we are who reads on this node; False where the program ended before."""
+        """Wait until we are who reads on this node; False if the program ended before."""
         path = os.path.join(self._folder, f"gpus-{self._node}.metrics")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
@@ -196,7 +196,7 @@ class Sampler:
 
 
 def start(folder: str, period_ns: int) -> list[Sampler]:
-    """Begin to read the GPUs of this node every `period_ns`; nothing where no thread is to be had."""
+    """Begin to read the GPUs of this node every `period_ns`; nothing if no thread is to be had."""
     from strobe.native import core
 
     try:
