@@ -148,13 +148,13 @@ class Adapter(Hooks):
     # --- in the program
 
     def available(self) -> str:
-        """Also not if the user has named another tool to be injected: that stays."""
+        """Another tool that the user has named for injection stays."""
         from strobe.native import library
 
         other = os.environ.get(self.injection, "") if self.injection else ""
-        return super().available() or (
-            f"{self.injection} names another tool: {other}" if other not in ("", library()) else ""
-        )
+        if other in ("", library()):
+            return super().available()
+        return f"{self.injection} names another tool: {other}"
 
     def start(self, settings: Session) -> None:
         """Set the variable of the injection library. Without a session its functions return at once."""

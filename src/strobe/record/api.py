@@ -82,15 +82,9 @@ class region:  # noqa: N801 - used like a function, in `with` and as a decorator
 
 # What core.thread_usage gives: name and unit.
 _USAGE = (
-    ("cpu time", "ns"),
-    ("minor page faults", "1"),
-    ("major page faults", "1"),
-    ("voluntary switches", "1"),
-    ("involuntary switches", "1"),
-    ("instructions", "1"),
-    ("cycles", "1"),
-    ("cache-misses", "1"),
-    ("branch-misses", "1"),
+    *(("cpu time", "ns"), ("minor page faults", "1"), ("major page faults", "1")),
+    *(("voluntary switches", "1"), ("involuntary switches", "1"), ("instructions", "1"), ("cycles", "1")),
+    *(("cache-misses", "1"), ("branch-misses", "1")),
 )
 _counted: dict[str, bool] = {}
 _counted_for: tuple[str, ...] = ()  # the patterns that `_counted` was made for

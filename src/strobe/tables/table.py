@@ -237,7 +237,7 @@ def _column_of(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
 def _arrow_type(name: str) -> pa.DataType:
     if name.startswith("list<"):
         return pa.list_(_arrow_type(name.removeprefix("list<").removesuffix(">")))
-    return pa.bool_() if name == "bool" else getattr(pa, name)()
+    return pa.type_for_alias(name)
 
 
 def _meta(field: pa.Field, key: bytes) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strobe.errors import TraceError
 from strobe.trace.archive import Job, ProcessFiles
@@ -328,32 +329,20 @@ def _files_are_all(trace: Trace) -> bool:
 
 
 def _renumbered(table: pa.Table, ids: Ids) -> pa.Table:
-    for name in table.column_names:
-        if name not in ("region", "call_path", "process", "location"):
-            continue
-        at, column = table.column_names.index(name), table.column(name)
-        known = column.is_valid().to_numpy()
-        old = column.fill_null(0).to_numpy()
-        how = getattr(ids, name)
-        if isinstance(how, int):
-            new = old + np.where(known, how, 0)
-        elif len(how):
-            new = np.where(known, how[np.where(known, old, 0)], 0)
-        else:
-            new = old
-        values = pa.array(new.astype(old.dtype), type=column.type, mask=~known)
-        table = table.set_column(at, table.schema.field(name), values)
+    ids_of = {"region": ids.region, "call_path": ids.call_path, "process": ids.process, "location": ids.location}
+    for at, field in enumerate(table.schema):
+        if field.name in ids_of:
+            column, new = table.column(at), ids_of[field.name]
+            moved = pc.add(column, new) if isinstance(new, int) else pc.take(pa.array(new), column)
+            table = table.set_column(at, field, moved.cast(field.type))
     return table
 
 
 def _joined(table: pa.Table, join: Join) -> pa.Table:
     if not join.keys:
         return table
-    how = [
-        (name, "min" if name in join.least else "max" if name in join.most else "sum")
-        for name in table.column_names
-        if name not in join.keys
-    ]
+    others = [name for name in table.column_names if name not in join.keys]
+    how = [(name, "min" if name in join.least else "max" if name in join.most else "sum") for name in others]
     table = table.unify_dictionaries()
     # In one thread, rows are in the order in which their keys were first met.
     found = table.group_by(list(join.keys), use_threads=False).aggregate(how)

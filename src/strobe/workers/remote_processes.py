@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -140,7 +140,10 @@ def definitions(trace: Trace) -> Definitions:
     for each in cast("list[_Locations]", found.value):
         merged.add_locations(each.process, each.rows)
     maps = [_Maps(reader, whole) for reader in trace.readers]
-    merged.region_maps, merged.path_maps = _Later(maps, "regions"), _Later(maps, "paths")
+    merged.region_maps, merged.path_maps = (
+        _Later(maps, lambda each: each.regions),
+        _Later(maps, lambda each: each.paths),
+    )
     return merged
 
 
@@ -171,16 +174,16 @@ class _Maps:
 
 
 class _Later(Sequence[Numbers]):
-    """One kind of the maps of all processes."""
+    """Maps of all processes, each made when it is needed."""
 
-    def __init__(self, maps: Sequence[_Maps], kind: str) -> None:
-        self._maps, self._kind = maps, kind
+    def __init__(self, maps: Sequence[_Maps], one: Callable[[_Maps], Numbers]) -> None:
+        self._maps, self._one = maps, one
 
     def __len__(self) -> int:
         return len(self._maps)
 
     def __getitem__(self, process: Any) -> Any:
-        return getattr(self._maps[process], self._kind)
+        return self._one(self._maps[process])
 
 
 def _locations(part: Trace) -> list[_Locations]:

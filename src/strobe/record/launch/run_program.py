@@ -148,13 +148,6 @@ def child_environment(environment: Mapping[str, str], settings: Session) -> dict
     return made
 
 
-def library_folder() -> str:
-    """Where `libstrobe.so` is, and beside it what other programs are linked with."""
-    from strobe.native import library
-
-    return os.path.dirname(library())
-
-
 def wait_for(
     executable: str,
     command: list[str],

@@ -106,8 +106,7 @@ def combined(layers: Iterable[Mapping[str, Setting]]) -> dict[str, Setting]:
     """
     given: dict[str, Setting] = {}
     for layer in layers:
-        for name, setting in layer.items():
-            given.setdefault(name, setting)
+        given = {**layer, **given}
     chosen = given["preset"].text if "preset" in given else OPTIONS["preset"].default_text
     of_preset = {name: Setting(text, f"preset {chosen}") for name, text in PRESET_OPTIONS[chosen].items()}
     settings = {name: Setting(option.default_text, "default") for name, option in OPTIONS.items()} | of_preset | given

@@ -39,7 +39,7 @@ def start(settings: Session, main: bool, *, recording: bool = True) -> None:
     """
     global _settings
     description = {
-        "argv": list(getattr(sys, "orig_argv", sys.argv)),
+        "argv": list(sys.orig_argv),
         "host": os.uname().nodename,
         "python": sys.version.split()[0],
         "main": main,

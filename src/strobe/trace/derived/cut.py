@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.errors import StrobeError, TraceError
 from strobe.model.kinds import LOCATION_KINDS
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 from strobe.trace.after_run import symbols
-from strobe.trace.archive import FORMAT_VERSION, process_files
+from strobe.trace.archive import process_files
 from strobe.trace.definition_rows import location_rows, process_rows
 from strobe.trace.derived.anonymise import rewrite as rewrite_names
+from strobe.trace.derived.new_folder import new_folder, write_job
 from strobe.trace.processes.process_part import PartReader
 from strobe.trace.trace import Trace
 
@@ -47,13 +46,9 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
     and steps that were folded are left out. The trace's zero becomes the begin of the part.
     `anonymise`: see `trace/derived/anonymise.py`. Raises TraceError if the folder exists.
     """
-    if folder.exists():
-        raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
-    work = folder.with_name(f".{folder.name}.cutting-{os.getpid()}")
     notes: list[str] = []
     beside: dict[str, dict[str, object]] = {}
-    try:
-        work.mkdir(parents=True)
+    with new_folder(folder) as work:
         for process, reader in enumerate(trace.readers):
             name = f"process-{process + 1}"
             files = trace.files[process]
@@ -80,11 +75,6 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
             rewrite_names(work)
         else:
             _copy_beside(trace, work)
-        work.rename(folder)
-    except OSError as error:
-        raise StrobeError(f"cannot write '{error.filename or folder}': {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return notes
 
 
@@ -113,7 +103,6 @@ def _write_job(trace: Trace, work: Path, beside: Mapping[str, object]) -> None:
     begin = min((process.started_ns for process in process_rows(trace)), default=0)
     job = trace.job
     written = {
-        "format_version": FORMAT_VERSION,
         "command": list(job.command),
         "working_directory": job.working_directory,
         "host": job.host,
@@ -123,7 +112,7 @@ def _write_job(trace: Trace, work: Path, beside: Mapping[str, object]) -> None:
         "settings": dict(job.settings),
         "imported": {**job.imported, "stamp": None, "processes": beside},
     }
-    (work / "job.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
+    write_job(work, written)
 
 
 def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strobe.errors import StrobeError, TraceError, UsageError
-from strobe.trace.archive import FORMAT_VERSION
+from strobe.errors import TraceError, UsageError
 from strobe.trace.definition_rows import ranks_of
+from strobe.trace.derived.new_folder import new_folder, write_job
 from strobe.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -69,51 +67,51 @@ def generate(
     begins and ends in a process stays, whatever its thread or stream, so calls nest and kernels follow their launches.
     `progress` gets the number of ranks that are done, and of all. Raises TraceError if the folder exists.
     """
-    if folder.exists():
-        raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
-    sources = [source for trace in templates for source in _processes(trace, plan.attributes)]
-    random = np.random.default_rng(plan.seed)
-    slowness = random.lognormal(0, RANK_SIGMA, plan.ranks)
-    if plan.straggler is not None:
-        slowness[plan.straggler] *= plan.slower
-    repetitions = _repetitions(plan, [sources[rank % len(sources)].spans for rank in range(plan.ranks)])
-    together = random.lognormal(0, REPETITION_SIGMA, max(repetitions))
-    work = folder.with_name(f".{folder.name}.generating-{os.getpid()}")
+    with new_folder(folder) as work:
+        sources = [source for trace in templates for source in _processes(trace, plan.attributes)]
+        random = np.random.default_rng(plan.seed)
+        slowness = random.lognormal(0, RANK_SIGMA, plan.ranks)
+        if plan.straggler is not None:
+            slowness[plan.straggler] *= plan.slower
+        repetitions = _repetitions(plan, [sources[rank % len(sources)].spans for rank in range(plan.ranks)])
+        together = random.lognormal(0, REPETITION_SIGMA, max(repetitions))
 
-    def write(rank: int) -> tuple[int, int, list[dict[str, int]]]:
-        source, count = sources[rank % len(sources)], repetitions[rank]
-        longest = source.length_ns * together[:count] * slowness.max() * _PAUSE
-        begins = _BEGIN_NS + np.concatenate([[0.0], np.cumsum(longest)])[:count].astype(np.int64)
-        own = np.random.default_rng([plan.seed, rank])
-        stalls = [(int(own.integers(count)), float(own.random()), plan.stall_ns) for _ in range(plan.stalls)]
-        spans, _, last_ns, stalled = source.write(
-            str(work / f"process-{rank + 1}.blocks"),
-            10_000 + rank,
-            json.dumps({"argv": ["generated"], "host": f"node{rank // _RANKS_A_HOST:04d}", "main": rank == 0}),
-            json.dumps({"rank": rank, "ranks": plan.ranks}),
-            int(own.integers(1 << 63)),
-            GAP_SIGMA,
-            begins.tolist(),
-            (slowness[rank] * together[:count]).tolist(),
-            stalls,
-        )
-        found = [{"rank": rank, "time_ns": at - _BEGIN_NS, "duration_ns": plan.stall_ns} for at in sorted(stalled)]
-        return spans, last_ns, found
+        def write(rank: int) -> tuple[int, int, list[dict[str, int]]]:
+            source, count = sources[rank % len(sources)], repetitions[rank]
+            longest = source.length_ns * together[:count] * slowness.max() * _PAUSE
+            begins = _BEGIN_NS + np.concatenate([[0.0], np.cumsum(longest)])[:count].astype(np.int64)
+            own = np.random.default_rng([plan.seed, rank])
+            stalls = [(int(own.integers(count)), float(own.random()), plan.stall_ns) for _ in range(plan.stalls)]
+            spans, _, last_ns, stalled = source.write(
+                str(work / f"process-{rank + 1}.blocks"),
+                10_000 + rank,
+                json.dumps({"argv": ["generated"], "host": f"node{rank // _RANKS_A_HOST:04d}", "main": rank == 0}),
+                json.dumps({"rank": rank, "ranks": plan.ranks}),
+                int(own.integers(1 << 63)),
+                GAP_SIGMA,
+                begins.tolist(),
+                (slowness[rank] * together[:count]).tolist(),
+                stalls,
+            )
+            found = [{"rank": rank, "time_ns": at - _BEGIN_NS, "duration_ns": plan.stall_ns} for at in sorted(stalled)]
+            return spans, last_ns, found
 
-    try:
-        work.mkdir(parents=True)
         spans, last_ns, stalls = 0, 0, []
         with ThreadPoolExecutor(_THREADS) as pool:
             for done, (of_rank, end_ns, stalled) in enumerate(pool.map(write, range(plan.ranks)), 1):
                 spans, last_ns = spans + of_rank, max(last_ns, end_ns)
                 stalls += stalled
                 progress(done, plan.ranks)
-        _write_job(templates, work, plan, last_ns, stalls)
-        work.rename(folder)
-    except OSError as error:
-        raise StrobeError(f"cannot write '{error.filename or folder}': {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        job = {
+            "command": ["strobe", "generate", *(trace.path.name for trace in templates)],
+            "working_directory": "",
+            "host": "",
+            "zero_ns": _BEGIN_NS,
+            "started_unix_ns": 0,
+            "ended": {"exit_code": 0, "ended_ns": last_ns},
+            "settings": {"generated": {**vars(plan), "stalls": stalls}},
+        }
+        write_job(work, job)
     return spans
 
 
@@ -154,19 +152,3 @@ def _repetitions(plan: Plan, spans_of_rank: Sequence[int]) -> list[int]:
         found.append(max(1, round(share / spans)))
         written += found[-1] * spans
     return found
-
-
-def _write_job(
-    templates: Sequence[Trace], work: Path, plan: Plan, last_ns: int, stalls: Sequence[dict[str, int]]
-) -> None:
-    written = {
-        "format_version": FORMAT_VERSION,
-        "command": ["strobe", "generate", *(trace.path.name for trace in templates)],
-        "working_directory": "",
-        "host": "",
-        "zero_ns": _BEGIN_NS,
-        "started_unix_ns": 0,
-        "ended": {"exit_code": 0, "ended_ns": last_ns},
-        "settings": {"generated": {**vars(plan), "stalls": list(stalls)}},
-    }
-    (work / "job.json").write_text(json.dumps(written, indent=1), encoding="utf-8")

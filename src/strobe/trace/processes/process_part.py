@@ -111,10 +111,7 @@ class PartReader:
             for each in np.unique(of):
                 known = self._known_rows(int(each))
                 at = np.flatnonzero(of == each)
-                place = np.searchsorted(known, row[at])
-                there = place < len(known)
-                there[there] = known[place[there]] == row[at][there]
-                kept[at], row[at] = there, place
+                kept[at], row[at] = np.isin(row[at], known), np.searchsorted(known, row[at])
         columns = {key: (kind, values[kept], valid[kept]) for key, (kind, values, valid) in raw["columns"].items()}
         return {**raw, "location": of[kept], "row": row[kept], "columns": columns}
 

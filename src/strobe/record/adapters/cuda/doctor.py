@@ -99,17 +99,16 @@ def _cupti(packages: Iterable[Path], environment: Mapping[str, str], root: Path,
     fitting = [each for each in found if cuda is None or each.major is None or each.major <= cuda]
     if not found:
         yield Finding("gpu", "libcupti", MISSING, "not found: kernels and copies cannot be recorded", install)
-    elif not fitting:
-        each = found[0]
-        words = f"{each.path} is {each.version}, newer than the driver, which knows CUDA {cuda}: it will not work"
+        return
+    first = (fitting or found)[0]
+    if not fitting:
+        words = f"{first.path} is {first.version}, newer than the driver, which knows CUDA {cuda}: it will not work"
         yield Finding("gpu", "libcupti", MISSING, words, install)
-    elif fitting[0].may_crash:
-        each = fitting[0]
-        words = f"{each.path} is {each.version}: 13.2 crashes programs in which the driver does not work"
+    elif first.may_crash:
+        words = f"{first.path} is {first.version}: 13.2 crashes programs in which the driver does not work"
         yield Finding("gpu", "libcupti", LIMITED, words, 'pip install "nvidia-cuda-cupti!=13.2.*"')
     else:
-        each = fitting[0]
-        yield Finding("gpu", "libcupti", OK, f"{each.version or 'of unknown version'}: {each.path}")
+        yield Finding("gpu", "libcupti", OK, f"{first.version or 'of unknown version'}: {first.path}")
 
 
 def _rights(root: Path) -> Iterator[Finding]:
