@@ -22,7 +22,7 @@ import numpy.typing as npt
 from measure import table
 
 from strobe.native import core
-from strobe.steps.loops.temporal import order_bytes
+from strobe.steps.loops.encoded_sizes import order_bytes
 
 Ids = npt.NDArray[np.int64]
 ROUNDS = 5

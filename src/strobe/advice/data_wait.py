@@ -10,8 +10,8 @@ from strobe.answers import sql
 from strobe.breakdown.data_pipeline import pipelines
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
-from strobe.steps.activities import DATA_WAIT
-from strobe.steps.typical import evidence, usual_steps
+from strobe.steps.training_activities import DATA_WAIT
+from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
 
 # Waiting this part of a step is worth a finding; torch_tb_profiler's rule fires at 5 %, too.

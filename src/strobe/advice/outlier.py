@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from strobe.model.plugins import Evidence, Finding, Rule
 from strobe.model.units import format_ns
-from strobe.steps.activities import PARTS
 from strobe.steps.thread_spans import Bools, Ints
-from strobe.steps.typical import evidence, usual_steps
+from strobe.steps.training_activities import PARTS
+from strobe.steps.usual_steps import evidence, usual_steps
 from strobe.trace.trace import Trace
 
 Reals = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from strobe.gpu.launches import with_calls
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.selection import Windows, select_steps
-from strobe.steps.typical import usual_steps
+from strobe.steps.usual_steps import usual_steps
 from strobe.sums.path_statistics import path_statistics
 from strobe.trace.trace import Trace
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans, step_spans
 from strobe.breakdown.step_time import ROLES, Kinds, divide_steps, roles
-from strobe.steps.activities import DATA_LOADER
 from strobe.steps.thread_spans import Ints, main_location
+from strobe.steps.training_activities import DATA_LOADER
 from strobe.trace.definition_rows import location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from strobe.gpu.devices import devices
 from strobe.gpu.launches import launches
-from strobe.steps.activities import PROFILER_STEP
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, main_location
-from strobe.steps.typical import KEPT_AS_SLOW
+from strobe.steps.training_activities import PROFILER_STEP
+from strobe.steps.usual_steps import KEPT_AS_SLOW
 from strobe.trace.definition_rows import ranks_of, region_rows
 from strobe.trace.trace import Trace
 

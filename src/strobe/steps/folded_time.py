@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.activities import PARTS
 from strobe.steps.thread_spans import Bools, Ints
+from strobe.steps.training_activities import PARTS
 from strobe.trace.folded import ALL, PART, Iterations
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace

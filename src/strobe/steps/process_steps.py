@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from strobe.steps.outliers import Drift
+from strobe.steps.finding.outliers import Drift
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.tables.columns import Columns
 from strobe.trace.folded import ALL

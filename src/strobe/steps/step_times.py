@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.process_steps import ProcessSteps, Steps
-from strobe.steps.requested import Asked
 from strobe.steps.steps import find_steps
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import Known

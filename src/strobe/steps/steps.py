@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.steps.finding.offline_search import steps_of, steps_of_loop
+from strobe.steps.finding.recorded_steps import with_records
+from strobe.steps.finding.requested_steps import Asked, levels_to_ask_for, not_there
 from strobe.steps.folded_time import folded_time
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
 from strobe.steps.loop_choice.main_loop import find_loop_of, find_loops
-from strobe.steps.offline_search import steps_of, steps_of_loop
 from strobe.steps.process_steps import ProcessSteps, Steps
-from strobe.steps.records import with_records
-from strobe.steps.requested import Asked, levels_to_ask_for, not_there
 from strobe.steps.thread_spans import read_streams
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.folded import read_extras

@@ -9,7 +9,7 @@ from strobe.analyses.program.info import ANALYSIS
 from strobe.model.losses import loss_sentences
 from strobe.model.units import format_bytes, format_ns
 from strobe.steps.steps import find_steps
-from strobe.steps.typical import representativeness, usual_steps
+from strobe.steps.usual_steps import representativeness, usual_steps
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strobe.analyses.steps.steps import ANALYSIS
 from strobe.errors import UsageError
-from strobe.steps.requested import Asked
+from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.steps import find_steps
 from strobe.steps.steps_table import steps_columns
 from strobe.tables.table import Table, make_table

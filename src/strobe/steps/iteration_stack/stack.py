@@ -22,13 +22,13 @@ import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.schema import Column
-from strobe.steps.activities import REST
-from strobe.steps.classes import PARTIAL
-from strobe.steps.iteration_stack.positions import Aligned, align_steps
+from strobe.steps.finding.classes import PARTIAL
+from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.iteration_stack.alignment import Aligned, align_steps
 from strobe.steps.process_steps import ProcessSteps, Steps
-from strobe.steps.requested import Asked
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
+from strobe.steps.training_activities import REST
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 

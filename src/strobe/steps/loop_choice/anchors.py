@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_STEP, STEP_HINT, ZERO_GRAD
 from strobe.steps.loop_choice.events import Events
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.thread_spans import Ints, Stream, outermost
+from strobe.steps.training_activities import DATA_LOADER, OPTIMIZER_STEP, PROFILER_STEP, STEP_HINT, ZERO_GRAD
 
 
 @dataclass(frozen=True)

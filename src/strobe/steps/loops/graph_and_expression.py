@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from strobe.model.kinds import GPU_PARADIGMS, group_of
-from strobe.steps.activities import activities
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.events import CALLS, OPERATORS, Events, events_of
 from strobe.steps.loops.expression import Expression
@@ -16,6 +15,7 @@ from strobe.steps.loops.flow_graph import build_graph, decode_graph
 from strobe.steps.loops.folded_graph import OTHER, Graph, Labels, fold
 from strobe.steps.loops.loop_tree import TreeLevel
 from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.training_activities import activities
 from strobe.trace.folded import read_graph
 from strobe.trace.trace import Trace
 

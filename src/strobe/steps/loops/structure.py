@@ -9,15 +9,15 @@ from typing import TypedDict
 
 from strobe.errors import UsageError
 from strobe.model.kinds import Group
+from strobe.steps.finding.offline_search import steps_of
+from strobe.steps.finding.requested_steps import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.folded_time import FoldedTime, folded_time
 from strobe.steps.loop_choice.events import KINDS, OPERATORS, events_of
 from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
 from strobe.steps.loops.folded_graph import Graph, GraphEdge, GraphLoop, GraphNode
 from strobe.steps.loops.graph_and_expression import draw, draw_opened, draw_recorded
 from strobe.steps.loops.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
-from strobe.steps.offline_search import steps_of
 from strobe.steps.process_steps import ProcessSteps
-from strobe.steps.requested import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Ints, Stream, main_location, read_streams
 from strobe.trace.trace import Trace

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.steps.activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
 
 # An operator belongs to the usual forward pass if it runs there in this share of the steps ...
 _USUAL = 0.9

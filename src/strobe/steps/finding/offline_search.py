@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from strobe.steps.activities import PARTS, activities
-from strobe.steps.classes import classify
-from strobe.steps.cuts import cut
+from strobe.steps.finding.classes import classify
+from strobe.steps.finding.cuts import cut
+from strobe.steps.finding.outliers import find_outliers
+from strobe.steps.finding.requested_steps import Asked, asked_loops
+from strobe.steps.finding.step_parts import split
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
-from strobe.steps.outliers import find_outliers
-from strobe.steps.parts import split
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
-from strobe.steps.requested import Asked, asked_loops
 from strobe.steps.thread_spans import Stream
+from strobe.steps.training_activities import PARTS, activities
 from strobe.trace.folded import ALL, PART
 
 

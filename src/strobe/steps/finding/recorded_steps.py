@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strobe.steps.activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
-from strobe.steps.classes import PARTIAL, label, recurs
+from strobe.steps.finding.classes import PARTIAL, label, recurs
+from strobe.steps.finding.offline_search import steps_of
+from strobe.steps.finding.outliers import find_outliers
 from strobe.steps.loop_choice.anchors import MARKS
-from strobe.steps.offline_search import steps_of
-from strobe.steps.outliers import find_outliers
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
 from strobe.trace.folded import OTHER, VALIDATION, Iterations, RecordedLoop, read_extras, read_loops
 from strobe.trace.trace import Trace
 

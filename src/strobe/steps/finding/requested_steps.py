@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.errors import UsageError
-from strobe.steps.activities import activities
-from strobe.steps.cuts import cut
+from strobe.steps.finding.cuts import cut
 from strobe.steps.loop_choice.events import events_of
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.loops.loop_tree import TreeLevel, loop_tree
 from strobe.steps.thread_spans import Stream, outermost
+from strobe.steps.training_activities import activities
 
 _RELATIVE = re.compile(r"[+-]\d+")
 

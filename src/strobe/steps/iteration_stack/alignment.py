@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.activities import FORWARD, OPTIMIZER, OPTIMIZER_STEP, PROFILER_STEP, REST, part_of_regions
 from strobe.steps.thread_spans import Bools, Ints, Stream, outermost
+from strobe.steps.training_activities import FORWARD, OPTIMIZER, OPTIMIZER_STEP, PROFILER_STEP, REST, part_of_regions
 
 # What would need more columns than a screen shows well stays closed.
 MOST_POSITIONS = 600

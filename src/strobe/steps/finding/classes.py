@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from strobe.steps.activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, Activities
-from strobe.steps.cuts import Cuts
+from strobe.steps.finding.cuts import Cuts
 from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, Activities
 
 PARTIAL = "partial"
 # When something that not all steps do begins (ns), by the number of the step.
