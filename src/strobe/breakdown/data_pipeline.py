@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans, step_spans
 from strobe.breakdown.step_time import ROLES, Kinds, divide_steps, roles
-from strobe.steps.thread_spans import Ints, main_location
+from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import DATA_LOADER
 from strobe.trace.definition_rows import location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
@@ -169,7 +168,7 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
     )
 
 
-def _asked(trace: Trace, location: int, asks: npt.NDArray[np.bool_], names: list[str]) -> tuple[Ints, Ints, bool]:
+def _asked(trace: Trace, location: int, asks: Bools, names: list[str]) -> tuple[Ints, Ints, bool]:
     """Return when the main thread asked for each batch and had it, and whether it fetched them all itself."""
     starts, ends, regions = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], set[int]()
     for spans in trace.span_batches(location):

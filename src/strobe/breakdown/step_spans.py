@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class StepSpans:
     They follow each other and never overlap. host_start_ns, host_end_ns: the same on the host alone, where launching
     runs ahead. counted: those that enter an average: complete, with their work on the GPU recorded to its end, and,
     where most steps are statistics only, standing for those.
-    said: what bounds a step.
+    bounds: a phrase for what bounds a step.
     """
 
     process: int
@@ -42,7 +43,7 @@ class StepSpans:
     host_end_ns: Ints
     classes: tuple[str, ...]
     counted: Bools
-    said: str
+    bounds: str
 
     def __len__(self) -> int:
         return len(self.number)
@@ -60,14 +61,40 @@ def step_spans(trace: Trace) -> list[StepSpans]:
     return trace.once("step spans", lambda: [_of_process(trace, each) for each in find_steps(trace).processes])
 
 
+def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[Mapping[str, object]]:
+    """Yield the rows of a process: a row per `step`, or the means over the steps that count, by `class` or of all.
+
+    A row has `duration_ns`, and of each of `parts` (nanoseconds of every step) `NAME_ns` and `NAME_share`.
+    """
+    who = {"rank": steps.rank, "process": steps.process}
+    times = np.column_stack((steps.end_ns - steps.start_ns, *parts.values()))
+
+    def cells(duration: int, *of_parts: int) -> dict[str, object]:
+        named = dict(zip(parts, of_parts, strict=True))
+        shares = {f"{name}_share": part / duration if duration else None for name, part in named.items()}
+        return {"duration_ns": duration, **{f"{name}_ns": part for name, part in named.items()}, **shares}
+
+    if by == "step":
+        columns = (steps.number.tolist(), steps.classes, steps.start_ns.tolist(), steps.counted.tolist())
+        for number, name, start, counted, row in zip(*columns, times.tolist(), strict=True):
+            yield {**who, "step": number, "class": name, "start_ns": start, **cells(*row), "counted": counted}
+        return
+    classes = np.array(steps.classes, dtype=object)
+    for name in dict.fromkeys(steps.classes) if by == "class" else (None,):
+        chosen = steps.counted if name is None else steps.counted & (classes == name)
+        if count := int(chosen.sum()):
+            means = [round(int(total) / count) for total in times[chosen].sum(axis=0)]
+            yield {**who, "class": name, "steps": count, **cells(*means)}
+
+
 def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
-    start, end, said = steps.start_ns.copy(), steps.start_ns + steps.duration_ns, _FOUND
+    start, end, bounds = steps.start_ns.copy(), steps.start_ns + steps.duration_ns, _FOUND
     if any(loop.kind == "range" for loop in steps.loops):
-        end, said = _ends_of_marks(trace, steps.process, start, end), _MARKED
+        end, bounds = _ends_of_marks(trace, steps.process, start, end), _MARKED
     complete = steps.complete & (steps.kept.all() | _stands_for_all(steps))
     before_ns, device_end, launched = _device_ends(trace, steps.process, start, end)
     if launched.any():
-        said += _DEVICE
+        bounds += _DEVICE
         complete &= _with_all_work(launched)
         done = np.maximum.accumulate(np.maximum(end, device_end))
         begun = np.maximum(start, np.concatenate(([before_ns], done[:-1])))
@@ -86,7 +113,7 @@ def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
         host_end_ns=end[kept],
         classes=tuple(steps.classes[k] for k in kept.tolist()),
         counted=complete[kept],
-        said=said,
+        bounds=bounds,
     )
 
 

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.steps import find_steps
+from strobe.steps.thread_spans import Ints
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import Known
 
-Ints = npt.NDArray[np.int64]
 Times = tuple[Ints, Ints, Ints]  # number, begin and end of steps, in order; ns since the trace's zero
 
 

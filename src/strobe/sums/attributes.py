@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from strobe.steps.thread_spans import Ints
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 
 class Attributes:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
+from strobe.steps.thread_spans import Ints
+
 Floats = npt.NDArray[np.float64]
 
 # Pairs of group and value that are held; beyond that, values keep their 12 highest bits (error below 0.03 %) for the

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from strobe.analyses.gpu.kernels import ANALYSIS
+from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.capabilities import GpuModel, gpu_model
 from strobe.gpu.counters import measured_means, same_name
 from strobe.gpu.devices import Device, devices, no_device
@@ -24,7 +25,6 @@ from strobe.sums.groups import Groups, Spread, Texts, Weighted
 from strobe.sums.path_statistics import path_tree
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import rows_of_processes
 
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _COLUMNS = (*_SHAPE, "registers_per_thread", "shared_memory_bytes", "blocks_per_sm", "occupancy_percent")
@@ -53,7 +53,10 @@ def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.kernels`."""
     there = devices(trace)
     models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
-    rows = rows_of_processes(trace, _of_process, by=by, models=models)
+    own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
+    # What priorities are made of.
+    score_column = Column("score", "float64", "ns", "time weighted with the unused share")
+    rows = rows_of_gpus(trace, _of_device, [*own, score_column], by=by, models=models)
     score = rows.column("score").to_numpy()
     highest = score.max(initial=0.0) or 1.0
     columns: dict[str, object] = {name: rows.column(name) for name in rows.column_names}
@@ -100,17 +103,12 @@ def _column_of(metric: str) -> Column:
     return Column(f"measured_{metric.replace('.', '_')}", "float64", unit, f"{meaning} (strobe metrics)", extra=True)
 
 
-def _of_process(part: Trace, by: str, models: Mapping[int | None, GpuModel | None]) -> pa.Table:
-    """Return the rows of one process; `score` is what priorities are made of: nanoseconds times unused share."""
-    # What the process itself knows of its GPU comes first: others may mean another one by the same number.
-    of = {device: gpu_model(part, device.number) or models[device.number] for device in devices(part)}
-    rows = [row for device, model in of.items() for row in _of_device(part, device, by, model)]
-    own = [column for column in ANALYSIS.columns_with(by=by) if column.name not in ("measured_*", "priority")]
-    return make_table([*own, Column("score", "float64", "", "time that is not used")], rows).to_arrow()
-
-
-def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) -> Iterator[Mapping[str, object]]:
+def _of_device(
+    trace: Trace, device: Device, by: str, models: Mapping[int | None, GpuModel | None]
+) -> Iterator[Mapping[str, object]]:
     """Yield the rows of a GPU."""
+    # What the process itself knows of its GPU comes first: others may mean another one by the same number.
+    model = gpu_model(trace, device.number) or models[device.number]
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}
     collectives = {at: Attributes(trace, "collective_spans", at, ("collective", "dtype")) for at in device.locations}
     function_of = _function_of_path(trace)

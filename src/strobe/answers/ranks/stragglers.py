@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.analyses.ranks.stragglers import ANALYSIS
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.ranks.collectives import Collectives, collectives
+from strobe.steps.thread_spans import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 _ONE_RANK = (
     "this trace has one rank: who is late can be told from two ranks on;"

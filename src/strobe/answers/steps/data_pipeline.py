@@ -14,7 +14,7 @@ def run(trace: Trace, *, form: str) -> Table:
     """Return the answer; see `strobe.analyses.steps.data_pipeline`."""
     found = pipelines(trace)
     rows = [row for each in found for row in ((_verdict(each),) if form == "verdict" else _stages(each))]
-    about = "; ".join(dict.fromkeys(each.steps.said for each in found))
+    about = "; ".join(dict.fromkeys(each.steps.bounds for each in found))
     return make_table(
         ANALYSIS.columns_with(form=form), rows, name="data_pipeline", about=about, note="" if rows else _NOTHING
     )
