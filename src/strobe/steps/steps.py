@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.steps.finding.loop_steps import joined_steps
 from strobe.steps.finding.offline_search import steps_of, steps_of_loop
 from strobe.steps.finding.recorded_steps import with_records
 from strobe.steps.finding.requested_steps import Asked, levels_to_ask_for, not_there
@@ -62,7 +63,7 @@ def _steps_alone(part: Trace) -> list[ProcessSteps]:
 def _steps_of_count(part: Trace, count: int, wanted: bool) -> list[ProcessSteps]:
     streams = read_streams(part) if wanted else ()
     found = ((stream, process, find_loop_of(stream, count)) for process, stream in streams)
-    return [steps_of_loop(stream, loop, process) for stream, process, loop in found if loop is not None]
+    return [joined_steps(process, [steps_of_loop(stream, loop)]) for stream, process, loop in found if loop is not None]
 
 
 @dataclass(frozen=True)

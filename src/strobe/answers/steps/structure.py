@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from strobe.analyses.steps.structure import ANALYSIS
-from strobe.steps.loops.structure import structure_asked
+from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.loops.structure import find_structure
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -19,7 +20,7 @@ def run(
     step_at: str | None,
 ) -> Table:
     """Return the answer; see `strobe.analyses.steps.structure`."""
-    structure = structure_asked(trace, process, stream, step_level=step_level, step_at=step_at)
+    structure = find_structure(trace, process, stream, Asked(step_level, step_at))
     depths: list[int] = []
     rows: list[Mapping[str, object]] = []
     for number, level in enumerate(structure.levels):

@@ -9,6 +9,7 @@ import numpy as np
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups
 from strobe.steps.training_activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
+from strobe.tables.columns import Columns
 
 # An operator belongs to the usual forward pass if it runs there in this share of the steps ...
 _USUAL = 0.9
@@ -20,7 +21,7 @@ _MOST_UPDATES = 8
 
 
 @dataclass(frozen=True)
-class Cuts:
+class Cuts(Columns):
     """The steps of a stream. Nanoseconds; a step is [start_ns[i], end_ns[i]).
 
     `fed_ns` is when the data of a step had come: what lies before belongs to getting them. `complete` is false for a
@@ -31,13 +32,6 @@ class Cuts:
     end_ns: Ints
     fed_ns: Ints
     complete: Bools
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    def without_last(self) -> Cuts:
-        """Return all steps but the last."""
-        return Cuts(self.start_ns[:-1], self.end_ns[:-1], self.fed_ns[:-1], self.complete[:-1])
 
 
 def cut(stream: Stream, loop: MainLoop, acts: Activities) -> Cuts:
@@ -92,7 +86,7 @@ def _cut_at_waits(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
     updated = np.searchsorted(mark_end, acts.start_ns[asking], side="right") - 1
     asked_again = asking[updated == len(marks) - 1]
     if (acts.start_ns[asking] < end[updated])[(updated >= 0) & (updated < len(marks) - 1)].any():
-        asked_again = asked_again[:0]  # a validation asks at the same place: no telling what such a wait begins
+        asked_again = asked_again[:0]  # a validation asks at the same place: it is unknown what such a wait begins
     stop = int(acts.start_ns[asked_again[0]]) if len(asked_again) else None
     end[-1] = _end_of_last(stream, int(mark_end[-1]), np.unique(stream.call_path[tails]), stop)
     return _with_unfinished(Cuts(start, end, fed, complete), stream, acts, usual, asked_again)

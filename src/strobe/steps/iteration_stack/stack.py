@@ -5,7 +5,7 @@
     stack.outliers()                      # the cells that stand out, the costliest first
 
 A *position* is one of the outermost events of the path that most steps take, counted from the step's cut. Functions are
-looked into where that tells where their time goes, so that the events are operators, waits, kernels of a solver. Each
+looked into where that shows where their time goes, so that the events are operators, waits, kernels of a solver. Each
 column is compared with its own median: absolute times would only show which operators are long.
 """
 
@@ -29,6 +29,7 @@ from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
 from strobe.steps.training_activities import REST
+from strobe.tables.columns import Columns
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -63,7 +64,7 @@ _OUTLIER_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Extras:
+class Extras(Columns):
     """Events that have no position in the usual path: `row` of the stack, region, time, and what follows them."""
 
     row: Ints
@@ -82,8 +83,8 @@ class Stack:
     usual one, numbered by how many steps share it. names: of the positions; the last, `end of the step`, has a gap
     only. regions, parts: of the positions, numbers of regions (-1 for the last) and of PARTS. durations_ns, gaps_ns:
     float32 arrays (rows, positions), NaN where a step lacks a position. offsets_ns: where it begins, since the step's
-    start. folded: steps that are no rows, because only statistics of them were kept; thinned: those left out because
-    there are too many. metric: what `to_numpy` and `values` return unless told otherwise.
+    start. folded: steps without a row, because only statistics of them were kept; thinned: those left out because
+    there are too many. metric: what `to_numpy` and `values` return by default.
     """
 
     process: int
@@ -270,7 +271,6 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
 def _empty(metric: str, reason: str) -> Stack:
     none, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
     nothing = np.empty((0, 0), dtype=np.float32)
-    extras = Extras(none, none, none, none, none, none)
     return Stack(
         process=0,
         metric=metric,
@@ -287,7 +287,7 @@ def _empty(metric: str, reason: str) -> Stack:
         durations_ns=nothing,
         gaps_ns=nothing,
         offsets_ns=nothing,
-        extras=extras,
+        extras=Extras.joined(()),
         folded=0,
         thinned=0,
         reason=reason,

@@ -36,10 +36,9 @@ class Events:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def part(self, low: int, high: int) -> Events:
-        """Return the events from index `low` up to `high`."""
-        at = slice(low, high)
-        return Events(self.kind, self.rows[at], self.ids[at], self.starts_ns[at], self.times_ns[at])
+    def chosen(self, which: Bools | slice) -> Events:
+        """Return some of the events."""
+        return Events(self.kind, self.rows[which], self.ids[which], self.starts_ns[which], self.times_ns[which])
 
     def levels(self, *, min_count: int = 3, most: int = 64) -> list[Level]:
         """Loop levels of the sequence, or of the middle of a long one; their positions are indices of events here."""
@@ -114,7 +113,7 @@ def _call_signatures(stream: Stream) -> Ints:
 
 
 def _recursive(stream: Stream) -> Bools:
-    """Which call paths end in a region that also lies above: a recursion repeats itself, but it is no loop."""
+    """Which call paths end in a region that also lies above: a recursion repeats itself, but it is not a loop."""
     found = np.zeros(len(stream.path_region), dtype=bool)
     above = stream.path_parent
     for _ in range(_RECURSION_DEPTH):
@@ -126,6 +125,6 @@ def _recursive(stream: Stream) -> Bools:
 
 
 def without_silence(times_ns: Ints) -> Ints:
-    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events, and are no loop's."""
+    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events, and no loop has them."""
     pauses = np.diff(times_ns, prepend=times_ns[:1])
     return np.cumsum(np.minimum(pauses, pauses.sum() // 100))

@@ -100,7 +100,7 @@ def _within(sequences: dict[str, Events], low_row: int, high_row: int) -> dict[s
     for kind, events in sequences.items():
         low, high = np.searchsorted(events.rows, [low_row, high_row])
         if high > low:
-            cut[kind] = events.part(int(low), int(high))
+            cut[kind] = events.chosen(slice(low, high))
     return cut
 
 

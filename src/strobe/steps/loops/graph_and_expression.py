@@ -64,7 +64,7 @@ def draw_opened(
         shown |= new
     inside = above[events.rows]
     holds = frozenset(stream.names[region] for region in np.unique(stream.region[inside[inside >= 0]]).tolist())
-    events = _some(events, shown[events.rows])
+    events = events.chosen(shown[events.rows])
     clock = events.starts_ns if folded is None else events.starts_ns - folded.stretches.before(events.starts_ns)
     return _graph_of(stream, events, levels, clock)[0], holds
 
@@ -125,12 +125,7 @@ def draw_recorded(trace: Trace, location: int, stream: Stream, levels: Sequence[
 
 def _outermost(stream: Stream, events: Events) -> Events:
     kept = np.isin(events.rows, activities(stream).row)
-    return _some(events, kept) if kept.any() else events
-
-
-def _some(events: Events, kept: Bools) -> Events:
-    rows, ids, starts, times = (each[kept] for each in (events.rows, events.ids, events.starts_ns, events.times_ns))
-    return Events(events.kind, rows, ids, starts, times)
+    return events.chosen(kept) if kept.any() else events
 
 
 def _name(stream: Stream, events: Events, at: int) -> str:

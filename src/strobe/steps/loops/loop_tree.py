@@ -170,8 +170,8 @@ def _add_inside(tree: list[TreeLevel], stream: Stream, events: Events, parent: i
     if depth > _DEEPEST or not len(begin):
         return
     typical = _typical(high - low, end - begin)
-    iteration = events.part(int(low[typical]), int(high[typical]))
-    # A stall in this one iteration is no reason to overlook its loops.
+    iteration = events.chosen(slice(low[typical], high[typical]))
+    # A stall in this one iteration must not hide its loops.
     for level in _loops_in(replace(iteration, times_ns=without_silence(iteration.starts_ns))):
         rows = events.rows[events.occurrences(level)]
         tree.append(_measured(tree, parent, stream, rows, level, run_ns))
@@ -193,7 +193,7 @@ def _loops_in(events: Events) -> list[Level]:
         low, high = spans.pop(0)
         if high - low < max(_FEWEST_EVENTS, len(events) // 10):
             continue
-        levels = events.part(low, high).levels(most=1)
+        levels = events.chosen(slice(low, high)).levels(most=1)
         if not levels or levels[0].score < _INSIDE_SCORE or levels[0].spine < _INSIDE_SPINE:
             continue
         level = levels[0]
