@@ -24,7 +24,7 @@ FETCH = "DataLoader.fetch"
 def run(trace: Trace) -> Iterator[Finding]:
     """Yield one finding if waiting is at least 5 % of the usual step, in at least 20 % of the usual steps.
 
-    Only time in which the GPU, where there is one, has nothing to do counts: what it computes meanwhile is no loss.
+    Only time in which the GPU, where there is one, has nothing to do counts: what it computes meanwhile is not lost.
     Without worker processes, the wait is the fetch itself. Workers do it beside the step, so at most the shorter of
     fetch and rest of the step is saved; at least half of that, as long as a core is free. With workers, the wait is
     what they fall short by: more of them save it all (upper bound) unless the machine has no core left (lower bound:

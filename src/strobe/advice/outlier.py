@@ -16,7 +16,7 @@ from strobe.trace.trace import Trace
 
 Reals = npt.NDArray[np.float64]
 
-# Fewer slow steps are listed, but are no pattern that a fix is promised for.
+# Fewer slow steps are listed, but no fix is promised for them: that is not a pattern.
 LEAST_TIMES = 3
 # So many of the steps that a rhythm would have must be slow.
 LEAST_PRESENT = 0.75

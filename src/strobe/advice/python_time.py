@@ -22,7 +22,7 @@ BEST, WORST = 0.9, 0.5
 
 _DO = "loops in Python, files, printing, sleeping? vectorise it, or do it less often"
 # Another tool has CUPTI's callbacks: what a function waits for GPUs is not taken out of its own time.
-_BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls says how long they took"
+_BESIDE = "waiting for the GPU? calls of CUDA are beside the thread in this run: strobe calls has their times"
 
 
 def run(trace: Trace) -> Iterator[Finding]:

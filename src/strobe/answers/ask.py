@@ -14,8 +14,8 @@ from strobe.trace.trace import Trace
 def ask(trace: Trace, name: str, **options: object) -> Table:
     """Run an analysis; options that are left out have their defaults.
 
-    An empty answer explains itself: its note names what was not recorded. Raises UsageError where there is no such
-    analysis or option, or the option has no such choice.
+    An empty answer explains itself: its note names what was not recorded. Raises UsageError for an analysis,
+    an option or a choice that does not exist.
     """
     if name not in registry.names("analyses"):
         raise UsageError(f"no analysis '{name}'", do=f"Analyses: {', '.join(registry.names('analyses'))}")

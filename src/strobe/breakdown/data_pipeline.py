@@ -76,9 +76,9 @@ class Pipeline:
         """What holds the step up: `data processing`, `data transmission`, or `neither`.
 
         MindInsight's order: processing if the queue of batches is empty in more than 30 % of the steps; else
-        transmission if the GPU lacks data all the same. Where the queue is unknown, the wait itself tells: a batch
+        transmission if the GPU lacks data all the same. Where the queue is unknown, the wait itself decides: a batch
         that is ready is not waited for. Only what takes 5 % of the step is worth a verdict: an empty queue that costs
-        nothing is no bottleneck.
+        nothing is not a bottleneck.
         """
         ready = self.asked is not None and self.empty is not None and self.empty <= _OFTEN_EMPTY * self.asked
         if self.wait_share >= MODERATE:

@@ -58,7 +58,7 @@ class ProcessSteps:
     whose rows sum to the durations exactly. warm_up: slow steps at the very beginning. outlier: much slower than its
     class. cause: for slow steps the part with the largest excess over the median of the class, else "". anchored:
     whether a framework or the program itself marks the steps. confidence: `high`, `medium`, `low`, or `none` where
-    no loop was found; reason says how it was found (of the loop that takes most time, if there are several). loops:
+    no loop was found; reason: how it was found (of the loop that takes most time, if there are several). loops:
     those that run one after the other; they are the phases of the run. first_number: what the first step is called, so
     that ranks give steps that they run together the same number. recorded: None where all steps were found
     afterwards, and are in the trace in detail.

@@ -23,7 +23,7 @@ def step_times(trace: Trace, process: int) -> Times:
     if not by_process:
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
-    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    # A process without steps of its own (a worker of the loader) lives in those of the first that has some.
     return by_process.get(process, by_process[min(by_process)])
 
 

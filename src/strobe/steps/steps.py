@@ -42,7 +42,7 @@ def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
 def class_labels(trace: Trace, process: int) -> list[str]:
     """Return the name of every class of a process's iterations, in the words of its steps.
 
-    A process whose iterations are no steps (a loader's worker) has none; its classes are then called by their number.
+    A process whose iterations are not steps (a loader's worker) has none; its classes are then called by their number.
     """
     extras = read_extras(trace.readers[process], trace.definitions.region_maps[process])
     names = [f"class {number}" for number in range(len(extras))]

@@ -33,7 +33,7 @@ class Usual:
     loop: int
     class_name: str
     members: Bools  # of the class and steady, outliers included
-    usual: Bools  # members that are no outliers
+    usual: Bools  # members that are not outliers
     median_ns: float
     parts_ns: dict[str, float]
 

@@ -112,7 +112,7 @@ class Spread:
     def pairs(self, most: int, bits: int = _BITS) -> tuple[Ints, Ints, Ints]:
         """Return the different pairs of group and value, in order, and how often each is there.
 
-        Where these are more than `most`, values are told by so many of their highest bits.
+        Where these are more than `most`, values keep so many of their highest bits.
         """
         self._merge()
         if len(self._group) <= most:

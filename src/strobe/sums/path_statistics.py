@@ -199,7 +199,7 @@ def merged_paths(parent: Ints, region: Ints, region_of: Ints) -> Ints:
 
 
 def outermost(parent: Ints, key: Ints) -> Bools:
-    """Return for each call path whether its key (say, its last region) occurs nowhere above it."""
+    """Return for each call path whether its key (its last region, for example) occurs nowhere above it."""
     result = np.ones(len(parent), dtype=bool)
     above = parent.copy()
     # All paths climb one level at a time: as many rounds as the deepest path is deep.

@@ -39,13 +39,13 @@ _SPLIT = {
 }
 # Counters that are above 0 where tensor cores are at work; the last one that was measured counts.
 _TENSOR_METRICS = ("tensor_precision_fu_utilization", "tensor_active", "tensor_throughput")
-# Statistics of folded steps tell kernels by name and stream.
+# Statistics of folded steps are by name and stream.
 _OF_STATISTICS = ("name", "stream")
 _MISSING = {
-    "shape": "no kernel says how it was launched",
+    "shape": "the launch shapes of kernels are not in this trace",
     "operator": "no kernel was launched by an operator; profiles of PyTorch hold operators",
     "function": "no kernel was launched by a recorded function of the program",
-    "collective": "no kernel says which collective it is; profiles of PyTorch 2 with NCCL do",
+    "collective": "no kernel is marked as a collective; profiles of PyTorch 2 with NCCL have that",
 }
 
 
@@ -80,7 +80,7 @@ def run(trace: Trace, *, by: str) -> Table:
 
 
 def _on_tensor_cores(by_name: list[bool], metrics: Mapping[str, list[float | None]]) -> list[bool]:
-    """Return which kernels compute on tensor cores: as counters say, of those that were measured; else their names."""
+    """Return which kernels compute on tensor cores: by counters where they were measured, else by their names."""
     found = by_name
     for metric in _TENSOR_METRICS:
         values = metrics.get(metric, [None] * len(found))

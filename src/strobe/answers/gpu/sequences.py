@@ -28,7 +28,7 @@ def run(trace: Trace, *, operator: str, least: int) -> Table:
     named = f" with '{operator}' in its name" if operator else ""
     nothing = (
         f"no operator{named} launched {least} kernels, copies or memory sets, as far as launching calls are recorded;"
-        " --operator and --least say what is looked for"
+        " change --operator or --least to look for others"
     )
     note = gpu_note(trace, rows, nothing)
     rows.sort(key=lambda row: (-row["count"], -row["device_ns"]))

@@ -19,7 +19,7 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
 
-_NO_MODEL = "the trace does not say what the GPUs are: only the time in which kernels ran is known"
+_NO_MODEL = "the models of the GPUs are not in this trace: only the time in which kernels ran is known"
 # So much of the time of kernels may be unknown in what it fills.
 _UNKNOWN = 0.01
 _SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")

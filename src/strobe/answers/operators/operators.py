@@ -24,10 +24,10 @@ _LABELS = {
 }
 _OF_GPUS = ("device_total_ns", "device_self_ns", "kernels")
 _MISSING = {
-    "shape": "no operator says what its inputs are: profile with torch.profiler.profile(record_shapes=True)",
-    "module": "nothing says which module an operator is in: record with strobe run --trace +python, "
+    "shape": "the inputs of operators are not in this trace: profile with torch.profiler.profile(record_shapes=True)",
+    "module": "the modules of operators are not in this trace: record with strobe run --trace +python, "
     "or profile with torch.profiler.profile(with_stack=True)",
-    "line": "nothing says which Python an operator is called from: record with strobe run --trace +python, "
+    "line": "the Python code that calls operators is not in this trace: record with strobe run --trace +python, "
     "or profile with torch.profiler.profile(with_stack=True)",
 }
 _SPLIT = {"run": "", "rank": "process", "step": "step"}

@@ -56,7 +56,7 @@ def _density(size_bytes: int, spans: int, folded: int) -> str:
 
 
 def _folded(trace: Trace) -> list[tuple[str, str]]:
-    """Say how much was folded into statistics, if anything was, and whether what was kept stands for it."""
+    """Return how much was folded into statistics, if anything was, and whether what was kept stands for it."""
     if not trace.folded:
         return []
     steps = find_steps(trace).processes

@@ -14,7 +14,7 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 _ONE_RANK = (
-    "this trace has one rank: who is late can be told from two ranks on;"
+    "this trace has one rank: which rank is late is known from two ranks on;"
     " strobe import takes the files of all ranks, or a folder"
 )
 _NO_COLLECTIVE = (
@@ -60,7 +60,7 @@ class _Arrivals:
         self._found = found
 
     def verdict(self) -> str:
-        """Say in a sentence who is late."""
+        """Return a sentence about who is late."""
 
         found, party = self._found, self._found.party[self.at]
         last = party[self.last][self.counts]

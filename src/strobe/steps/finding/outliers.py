@@ -29,7 +29,7 @@ MOST_WARM_UP = 10
 # The steps of a class are divided into so many windows of as many steps each, if that makes so many a window.
 _WINDOWS = 16
 _LEAST_STEPS = 10
-# So many windows must lie before the change, and as many after it: what comes back is no drift.
+# So many windows must lie before the change, and as many after it: what comes back is not a drift.
 _LEAST_WINDOWS = 2
 # The medians before and after differ by this part at least.
 _LEAST_CHANGE = 0.1

@@ -23,8 +23,8 @@ from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, PARTS
 from strobe.trace.folded import OTHER, VALIDATION, Iterations, RecordedLoop, read_extras, read_loops
 from strobe.trace.trace import Trace
 
-# What is found outside of the records and is no part of a recorded loop is a phase of its own if it lasts this share of
-# the process's time (the reference's rule for phases).
+# Steps that are found outside of the records and are not those of a recorded loop are a phase of their own if they last
+# this share of the process's time (the reference's rule for phases).
 _LEAST_PHASE = 0.1
 
 

@@ -19,7 +19,7 @@ WORTH_OPENING = 0.5
 # So many events are compared with the usual path exactly, those of frequent paths first; the paths after them only at
 # their beginning and their end.
 MOST_ALIGNED = 2_000_000
-# With so small a share of the steps, the most frequent path is no usual one: one of middle length is.
+# With so small a share of the steps, the most frequent path is not usual: one of middle length is taken.
 LEAST_USUAL = 0.05
 
 _OPENABLE_PARADIGMS = ("python", "user", "nvtx", "itt", "strobe")

@@ -22,7 +22,7 @@ class Anchor:
     matches: Callable[[str, str], bool]  # (name, paradigm)
 
 
-# In order of authority. Operators are no anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
+# In order of authority. Operators are not anchors: `aten::_fused_adam_` runs once per parameter group, not per step.
 ANCHORS = (
     Anchor("hint", 2, lambda name, paradigm: name == STEP_HINT and paradigm in ("user", "strobe")),
     Anchor("range", 2, lambda name, paradigm: name.startswith(PROFILER_STEP)),
@@ -30,7 +30,7 @@ ANCHORS = (
     Anchor("zero_grad", 3, lambda name, paradigm: name.startswith(ZERO_GRAD) and paradigm == "torch"),
     Anchor("data_wait", 3, lambda name, paradigm: name.startswith(DATA_LOADER) and paradigm == "torch"),
 )
-MARKS = ("hint", "range")  # what the program itself says
+MARKS = ("hint", "range")  # ranges of the program itself
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,6 @@ def _recursive(stream: Stream) -> Bools:
 
 
 def without_silence(times_ns: Ints) -> Ints:
-    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events, and no loop has them."""
+    """Times in which a pause counts as a hundredth of the whole at most: imports leave no events in any loop."""
     pauses = np.diff(times_ns, prepend=times_ns[:1])
     return np.cumsum(np.minimum(pauses, pauses.sum() // 100))

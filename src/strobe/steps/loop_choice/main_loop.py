@@ -1,6 +1,6 @@
 """The main loop of a stream: which loop level is "the step", where its iterations are marked, and how sure that is.
 
-What frameworks say of themselves (anchors) decides where there is any; otherwise the structure of the sequences does.
+Ranges of frameworks (anchors) decide where there are any; otherwise the structure of the sequences does.
 The structure is searched in every sequence of the stream, blind to anchors: only where two sequences agree is a step
 certain.
 """
@@ -123,7 +123,7 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     reason = f"one step per {found.name}; {found.level.spine:.0f} other events and transitions repeat with it"
     others = [choice.events.kind for choice in same if choice.events.kind != OPERATORS and not choice.below]
     if others:
-        return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone say the same")
+        return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone have the same steps")
     return replace(loop, reason=reason)
 
 
@@ -173,7 +173,7 @@ def _by_structure(stream: Stream, sequences: dict[str, Events]) -> MainLoop | No
     if best.promotion:
         reason += f" ({best.promotion})"
     if disagreeing := len(choices) - len(agreeing):
-        reason += "; another sequence of events says otherwise" if disagreeing else ""
+        reason += "; another sequence of events has other steps"
     confidence = "low" if disagreeing else best.confidence
     return MainLoop("structure", rows, confidence, reason, name, best.events, best.levels, level, agreeing)
 

@@ -33,8 +33,8 @@ _VARYING_TRIPS = 0.15
 _FEWEST_CALLS = 20
 _ENCLOSED = 0.9
 
-# On the other hand, what is done every so often (output, statistics, a new list of neighbours) is no step, but the loop
-# inside of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
+# On the other hand, what is done every so often (output, statistics, new neighbours) is not a step, but the loop inside
+# of it is. The same call of a function must hold both, and its own work takes less than this share of the time.
 _MOST_OF_THE_TIME = 0.5
 # It comes once in so many inner iterations, or in so many where functions are unknown; fewer are parts of a step.
 _EVERY_SO_OFTEN = 5
@@ -148,7 +148,7 @@ def is_every_so_often(stream: Stream, events: Events, inner: Level, outer: Level
 
 
 def leaves_some_over(inner: Level, outer: Level) -> bool:
-    """Whether the inner iterations before the first mark of the outer level and behind the last one are no whole loop.
+    """Whether the inner iterations before the first outer mark and behind the last one are less than a whole loop.
 
     Those of a function that is called before and after what marks the outer level are one together. Something done
     first after one of many is done where a counter that began at zero is a multiple.

@@ -86,7 +86,7 @@ def fold(ids: npt.NDArray[np.integer]) -> Expression:
     """Fold the repetitions of a sequence into loops; `ids` are any integers.
 
     What repeats at once, twice or more, becomes a loop; two iterations are equal if they differ in nothing but the trip
-    counts of loops inside. Loops that run once or not at all are no loops. About 20 ns per event with repetitions,
+    counts of loops inside. A loop that runs once or not at all is not a loop. About 20 ns per event with repetitions,
     100 ns without.
     """
     values, codes = np.unique(np.asarray(ids), return_inverse=True)

@@ -1,7 +1,7 @@
 """Loops and chains of a flow graph.
 
 Loops are those of T. Wei, J. Mao, W. Zou, Y. Chen: A New Algorithm for Identifying Loops in Decompilation (SAS 2007):
-one depth-first search from the first event. They say how the graph is built; the main loop of a program is found by
+one depth-first search from the first event. They follow from the graph alone; the main loop of a program is found by
 strobe.steps.loop_choice.levels, because operators that are used at many places weld many loops of the graph into one.
 """
 
