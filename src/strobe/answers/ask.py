@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from strobe import registry
 from strobe.errors import UsageError
 from strobe.model.plugins import Analysis
@@ -19,7 +17,8 @@ def ask(trace: Trace, name: str, **options: object) -> Table:
     """
     if name not in registry.names("analyses"):
         raise UsageError(f"no analysis '{name}'", do=f"Analyses: {', '.join(registry.names('analyses'))}")
-    analysis = cast(Analysis, registry.load("analyses", name))
+    analysis = registry.load("analyses", name)
+    assert isinstance(analysis, Analysis)
     values: dict[str, object] = {option.name: option.default for option in analysis.options}
     if unknown := set(options) - set(values):
         raise UsageError(f"{name} has no option '{sorted(unknown)[0]}'", do=f"Options: {', '.join(values) or 'none'}")

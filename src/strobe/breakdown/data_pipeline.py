@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -121,7 +122,9 @@ def pipelines(trace: Trace) -> list[Pipeline]:
     found = []
     for steps in step_spans(trace):
         if steps.counted.any() and (location := main_location(trace, steps.process)) is not None:
-            begin, end, in_loop = _asked(trace, location, asks, names)
+            # When the main thread asked for each batch and had it, and whether it fetched them all itself.
+            begin, end, regions, _ = _spans_in(trace, [location], asks)
+            in_loop = all(_IN_THE_LOOP in names[region] for region in np.unique(regions).tolist())
             if len(begin):
                 found.append(_pipeline(trace, steps, begin, end, in_loop))
     return found
@@ -168,15 +171,15 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
     )
 
 
-def _asked(trace: Trace, location: int, asks: Bools, names: list[str]) -> tuple[Ints, Ints, bool]:
-    """Return when the main thread asked for each batch and had it, and whether it fetched them all itself."""
-    starts, ends, regions = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], set[int]()
-    for spans in trace.span_batches(location):
-        chosen = asks[spans["region"]]
-        starts.append(spans["start_ns"][chosen])
-        ends.append((spans["start_ns"] + spans["duration_ns"])[chosen])
-        regions.update(np.unique(spans["region"][chosen]).tolist())
-    return np.concatenate(starts), np.concatenate(ends), all(_IN_THE_LOOP in names[each] for each in regions)
+def _spans_in(trace: Trace, locations: Iterable[int], regions: Bools) -> Ints:
+    """Return start, end, region and location (a row each) of the spans in some regions."""
+    parts = [np.zeros((4, 0), dtype=np.int64)]
+    for location in locations:
+        for spans in trace.span_batches(location):
+            (at,) = np.nonzero(regions[spans["region"]])
+            start, region = spans["start_ns"][at], spans["region"][at].astype(np.int64)
+            parts.append(np.stack((start, start + spans["duration_ns"][at], region, np.full(len(at), location))))
+    return np.concatenate(parts, axis=1)
 
 
 def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
@@ -185,15 +188,10 @@ def _fetched(trace: Trace, process: int) -> tuple[set[int], Ints, Ints]:
     pid = next(each.pid for each in processes if each.process == process)
     children = {each.process for each in processes if each.process != process and each.parent_pid == pid}
     fetches = np.array([name == FETCH for name in trace.regions.column("name")], dtype=bool)
-    starts, ends, workers = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], set[int]()
-    for at in location_rows(trace):
-        for spans in trace.span_batches(at.location) if at.process in children and at.span_count else ():
-            chosen = fetches[spans["region"]]
-            if chosen.any():
-                workers.add(at.process)
-                starts.append(spans["start_ns"][chosen])
-                ends.append((spans["start_ns"] + spans["duration_ns"])[chosen])
-    return workers, np.concatenate(starts), np.concatenate(ends)
+    locations = location_rows(trace)
+    of_children = [at.location for at in locations if at.process in children and at.span_count]
+    starts, ends, _, where = _spans_in(trace, of_children, fetches)
+    return {locations[location].process for location in np.unique(where).tolist()}, starts, ends
 
 
 def _fetching(trace: Trace, process: int, begin: Ints, end: Ints) -> _Fetching:

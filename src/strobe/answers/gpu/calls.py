@@ -25,11 +25,10 @@ def run(trace: Trace, *, by: str) -> Table:
     """Return the answer; see `strobe.analyses.gpu.calls`."""
     rows = rows_of_processes(trace, _of_process, by=by)
     about = "calls of CUDA or HIP of all processes"
-    return Table(rows, name="calls", about=about, note="" if len(rows) else _NOTHING).sort("total_ns")
+    return Table(rows, about=about, note="" if len(rows) else _NOTHING).sort("total_ns")
 
 
 def _of_process(part: Trace, by: str) -> pa.Table:
-    """Return the rows of one process."""
     regions = part.regions.to_arrow().to_pylist()
     wanted = np.array(
         [r["paradigm"] in GPU_PARADIGMS and r["role"] not in ("kernel", "copy") for r in regions], dtype=bool

@@ -29,7 +29,7 @@ def run(trace: Trace, *, by: str, points: int) -> Table:
     else:
         rows = rows_of_gpus(trace, _of_device, columns)
     note = gpu_note(trace, rows, "no GPU copied or set memory in this trace")
-    table = Table(rows, name="copies", about="copies and memory sets of all GPUs", note=note)
+    table = Table(rows, about="copies and memory sets of all GPUs", note=note)
     return table if by == "time" else table.sort("total_ns")
 
 

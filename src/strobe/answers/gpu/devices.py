@@ -17,7 +17,7 @@ def run(trace: Trace) -> Table:
     per_step = step_energy(trace, gpus)
     rows = [_row(gpu, per_step.get(place)) for place, gpu in enumerate(gpus)]
     note = "" if any(gpu.series for gpu in gpus) else _NO_READINGS if gpus else _not_read(trace)
-    return make_table(ANALYSIS.columns, rows, name="devices", about="GPUs over the whole run", note=note)
+    return make_table(ANALYSIS.columns, rows, about="GPUs over the whole run", note=note)
 
 
 def _not_read(trace: Trace) -> str:

@@ -44,7 +44,7 @@ def run(trace: Trace, *, limit: int) -> Table:
     listed = len(found) if found else 0
     shown = f"the first {listed} of {whole}: --limit 0 lists all" if listed < whole else ""
     note = "; ".join(filter(None, (shown, folded_note(trace, there)))) if there else no_device(trace)
-    table = make_table(ANALYSIS.columns, rows, name="gpu_trace", about="all that ran on GPUs", note=note)
+    table = make_table(ANALYSIS.columns, rows, about="all that ran on GPUs", note=note)
     return table if len(there) < 2 else table.sort("start_ns", descending=False)
 
 
@@ -62,7 +62,6 @@ class _Attributes:
         )
 
     def rows(self, found: Work) -> pa.Table:
-        """Return the rows of some activities."""
         order = np.argsort(found.location, kind="stable")
         where = found.location[order]
         kernels, copies = (

@@ -36,7 +36,7 @@ def run(trace: Trace, *, by: str, kernel_gap_ns: int) -> Table:
     rows = rows_of_gpus(trace, _of_device, columns, per_stream=per_stream, kernel_gap_ns=kernel_gap_ns)
     note = gpu_note(trace, rows, "no GPU has two activities with time in between")
     about = f"gaps of each {'stream' if per_stream else 'GPU'} from its first to its last activity"
-    return Table(rows, name="idle", about=about, note=note)
+    return Table(rows, about=about, note=note)
 
 
 def _of_device(trace: Trace, device: Device, per_stream: bool, kernel_gap_ns: int) -> Iterator[Mapping[str, object]]:

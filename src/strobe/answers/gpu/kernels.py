@@ -75,7 +75,7 @@ def run(trace: Trace, *, by: str) -> Table:
         for column in ANALYSIS.columns_with(by=by)
         for each in (map(_column_of, metrics) if column.name == "measured_*" else (column,))
     ]
-    table = make_table(described, columns, name="kernels", about="kernels of all GPUs", note=note)
+    table = make_table(described, columns, about="kernels of all GPUs", note=note)
     return table.sort("total_ns")
 
 
@@ -106,7 +106,6 @@ def _column_of(metric: str) -> Column:
 def _of_device(
     trace: Trace, device: Device, by: str, models: Mapping[int | None, GpuModel | None]
 ) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a GPU."""
     # What the process itself knows of its GPU comes first: others may mean another one by the same number.
     model = gpu_model(trace, device.number) or models[device.number]
     kernels = {at: Attributes(trace, "kernel_spans", at, _COLUMNS) for at in device.locations}

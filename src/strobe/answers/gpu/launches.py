@@ -32,7 +32,7 @@ def run(trace: Trace, *, by: str, long_call_us: int, late_us: int, full_queue: i
         rows = rows_of_gpus(trace, _executions, columns, long_ns=long_call_us * 1000, late_ns=late_us * 1000)
         about = "what all GPUs ran, and the calls that launched it"
     note = gpu_note(trace, rows, _NO_CALLS)
-    return Table(rows, name="launches", about=about, note=note).sort("launches")
+    return Table(rows, about=about, note=note).sort("launches")
 
 
 def _executions(trace: Trace, device: Device, long_ns: int, late_ns: int) -> Iterator[Mapping[str, object]]:

@@ -27,11 +27,10 @@ def run(trace: Trace, *, by: str) -> Table:
     rows = rows_of_gpus(trace, _of_device, ANALYSIS.columns_with(by=by), known=known, per_step=per_step)
     about = "steps of each GPU" if per_step else "the whole run of each GPU"
     note = no_device(trace) if not len(rows) else _FOLDED if folded_note(trace, devices(trace)) else ""
-    return Table(rows, name="overlap", about=about, note=note)
+    return Table(rows, about=about, note=note)
 
 
 def _of_device(trace: Trace, device: Device, per_step: bool) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a GPU."""
     for step, sums in _of_steps(trace, device) if per_step else [(None, divided(trace, device))]:
         if sums.any():
             yield {**device.cells, "step": step, **_cells(sums)}

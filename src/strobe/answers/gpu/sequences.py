@@ -32,7 +32,7 @@ def run(trace: Trace, *, operator: str, least: int) -> Table:
     )
     note = gpu_note(trace, rows, nothing)
     rows.sort(key=lambda row: (-row["count"], -row["device_ns"]))
-    return make_table(ANALYSIS.columns, rows, name="sequences", about="what operators launch on all GPUs", note=note)
+    return make_table(ANALYSIS.columns, rows, about="what operators launch on all GPUs", note=note)
 
 
 def _of_device(trace: Trace, device: Device, operator: str, least: int) -> Iterator[dict[str, Any]]:

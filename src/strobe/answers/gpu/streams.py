@@ -21,7 +21,7 @@ def run(trace: Trace) -> Table:
     """Return the answer; see `strobe.analyses.gpu.streams`."""
     rows = rows_of_gpus(trace, _of_device, ANALYSIS.columns)
     note = gpu_note(trace, rows, no_device(trace))
-    return Table(rows, name="streams", about="streams of all GPUs", note=note)
+    return Table(rows, about="streams of all GPUs", note=note)
 
 
 def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:

@@ -32,14 +32,12 @@ def run(trace: Trace) -> Table:
     models = {number: gpu_model(trace, number) for number in {device.number for device in there}}
     rows = rows_of_processes(trace, _of_process, models=models, means=measured_means(trace.path))
     note = no_device(trace) if not len(rows) else "" if any(models.values()) else _NO_MODEL
-    return Table(rows, name="utilisation", about="GPUs from first to last work", note=note)
+    return Table(rows, about="GPUs from first to last work", note=note)
 
 
 def _of_process(
     part: Trace, models: Mapping[int | None, GpuModel | None], means: Mapping[str, Mapping[str, float]]
 ) -> pa.Table:
-    """Return the rows of one process."""
-
     there = devices(part)
     work = Work(part, means) if there else None
     # What the process itself knows of its GPU comes first: others may mean another one by the same number.

@@ -92,9 +92,7 @@ def run(
         notes.append(note)
     if rows and by in _MISSING and not sums.known:
         rows, notes = [], [_MISSING[by]]
-    table = make_table(
-        columns, rows, name="operators", about=selection.about, note="; ".join(notes), source=selection.source
-    )
+    table = make_table(columns, rows, about=selection.about, note="; ".join(notes), source=selection.source)
     return table.sort("self_ns")
 
 

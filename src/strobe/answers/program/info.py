@@ -47,7 +47,7 @@ def run(trace: Trace) -> Table:
         ("lost", "; ".join(loss_sentences(counted)) or "nothing"),
         ("format_version", str(info.format_version)),
     ]
-    return make_table(ANALYSIS.columns, rows, name="info")
+    return make_table(ANALYSIS.columns, rows)
 
 
 def _density(size_bytes: int, spans: int, folded: int) -> str:

@@ -46,7 +46,7 @@ def run(trace: Trace, *, rank: int | None) -> Table:
     note = _NO_SIZE.format(without, calls) if without else "" if len(rows) else _NOTHING
     if handed_over:
         note = "; ".join(filter(None, (_HANDED_OVER.format(handed_over), note)))
-    table = Table(rows.drop_columns(_NOTED), name="collectives", about=f"{calls} collectives", note=note)
+    table = Table(rows.drop_columns(_NOTED), about=f"{calls} collectives", note=note)
     return table.sort("total_ns")
 
 

@@ -38,9 +38,7 @@ def run(trace: Trace, *, by: str, rank: str, step: str, what_if: str) -> Table:
         sentences.append(text if own is None else f"rank {own}, {text}")
         rows += _segments(trace, found, after) if by == "segment" else _sums(trace, by, own, found, after)
     note = "" if rows else "no thread and no GPU did anything in this trace that has a duration"
-    return make_table(
-        ANALYSIS.columns_with(by=by, what_if=what_if), rows, name="critical_path", about="; ".join(sentences), note=note
-    )
+    return make_table(ANALYSIS.columns_with(by=by, what_if=what_if), rows, about="; ".join(sentences), note=note)
 
 
 def _segments(trace: Trace, found: Parts, after: Parts | None) -> list[Mapping[str, object]]:

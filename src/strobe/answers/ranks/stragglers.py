@@ -32,9 +32,7 @@ def run(trace: Trace, *, by: str) -> Table:
     rows = {"rank": _by_rank, "kind": _by_kind, "collective": _by_collective}[by](found, arrivals)
     several = len(found.parties) > 1 or len({*trace.processes.column("rank")} - {None}) > 1
     note = arrivals.verdict() if arrivals.count else _NO_COLLECTIVE if several else _ONE_RANK
-    return make_table(
-        ANALYSIS.columns_with(by=by), rows, name="stragglers", about=f"{arrivals.count} collectives", note=note
-    )
+    return make_table(ANALYSIS.columns_with(by=by), rows, about=f"{arrivals.count} collectives", note=note)
 
 
 class _Arrivals:

@@ -23,18 +23,15 @@ def run(trace: Trace) -> Table:
             first = end - loop.step_count
             rows.append(
                 {
+                    **vars(loop),
                     "process": each.process,
                     "loop": number,
-                    "kind": loop.kind,
-                    "name": loop.name,
                     "steps": loop.step_count,
                     "kept_steps": int(each.kept[first:end].sum()),
                     "start_ns": int(each.start_ns[first]),
                     "end_ns": int(ends_ns[end - 1]),
                     "accepted_step": None if loop.accepted_step is None else loop.accepted_step + each.first_number,
-                    "confidence": loop.confidence,
-                    "reason": loop.reason,
                 }
             )
     note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not rows else ""
-    return make_table(ANALYSIS.columns, rows, name="loops", note=note)
+    return make_table(ANALYSIS.columns, rows, note=note)

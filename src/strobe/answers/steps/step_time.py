@@ -19,7 +19,7 @@ def run(trace: Trace, *, by: str) -> Table:
     rows = rows_of_processes(trace, _of_process, known=known_steps(trace), by=by)
     about = "; ".join(dict.fromkeys(rows.column("bounds").to_pylist()))
     note = "" if len(rows) else "no steps were found in this trace, so there is nothing to divide; see `strobe steps`"
-    return Table(rows.drop_columns("bounds"), name="step_time", about=about, note=note)
+    return Table(rows.drop_columns("bounds"), about=about, note=note)
 
 
 def _of_process(part: Trace, by: str) -> pa.Table:

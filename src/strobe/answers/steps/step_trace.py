@@ -18,9 +18,9 @@ def run(trace: Trace, *, by: str) -> Table:
     columns = ANALYSIS.columns_with(by=by)
     if by == "collective":
         lines = [row for each in found for row in _lines(trace, each)]
-        return make_table(columns, lines, name="step_trace", about=about, note="" if lines else _NO_LINES)
+        return make_table(columns, lines, about=about, note="" if lines else _NO_LINES)
     rows = [row for each in found for row in _rows(each, by)]
-    return make_table(columns, rows, name="step_trace", about=about, note="" if rows else _NO_STEPS)
+    return make_table(columns, rows, about=about, note="" if rows else _NO_STEPS)
 
 
 _CLOCK = {True: "passes by their kernels on the GPU", False: "passes by their operators on the host"}
@@ -30,7 +30,6 @@ _PARTS = ("interval", "forward_backward", "tail")
 
 
 def _rows(found: Phases, by: str) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of one process."""
     steps = found.steps
     parts = {
         "interval": found.forward_ns - steps.start_ns,

@@ -31,4 +31,4 @@ def run(
     note = f"no steps found: {steps.reason}" if not trace.missing(("spans",)) and not total else ""
     source = "spans" if kept == total else "spans and statistics"
     values = steps_columns(steps, step_class, only)
-    return make_table(ANALYSIS.columns, values, name="steps", about=about, note=note, source=source)
+    return make_table(ANALYSIS.columns, values, about=about, note=note, source=source)

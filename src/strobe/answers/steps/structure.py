@@ -28,25 +28,15 @@ def run(
         trips = level.trips or (None, None, None)
         rows.append(
             {
+                **vars(level),
                 "loop": level.name,
                 "depth": depths[-1],
-                "marker": level.marker,
-                "count": level.count,
-                "min_trips": trips[0],
-                "median_trips": trips[1],
-                "max_trips": trips[2],
+                **dict(zip(("min_trips", "median_trips", "max_trips"), trips, strict=True)),
                 "total_ns": level.time_ns,
-                "share": level.share,
-                "first_ns": level.first_ns,
-                "last_ns": level.last_ns,
                 "step": level.is_step,
-                "spine": level.spine,
-                "coverage": level.coverage,
-                "cvn": level.cvn,
-                "score": level.score,
                 "id": number,
             }
         )
     about = f"{structure.confidence}: {structure.reason}"
     note = "" if structure.levels or not trace.span_count else f"no loops: {structure.reason}"
-    return make_table(ANALYSIS.columns, rows, name="structure", about=about, note=note)
+    return make_table(ANALYSIS.columns, rows, about=about, note=note)

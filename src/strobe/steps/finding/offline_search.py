@@ -13,7 +13,7 @@ from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.requested_steps import Asked, asked_loops
 from strobe.steps.finding.step_parts import split
 from strobe.steps.folded_time import FoldedTime
-from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
+from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Stream
 from strobe.steps.training_activities import PARTS, activities
@@ -30,10 +30,8 @@ def steps_of(
     pieces = steps_by_loop(stream, asked=asked, folded=folded)
     if not pieces:
         nothing, no = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
-        parts, reason = np.empty((0, len(PARTS)), dtype=np.int64), "nothing repeats often and regularly enough"
-        return ProcessSteps(
-            process, nothing, nothing, (), parts, no, no, no, (), False, "none", f"no loop stands out: {reason}"
-        )
+        parts = np.empty((0, len(PARTS)), dtype=np.int64)
+        return ProcessSteps(process, nothing, nothing, (), parts, no, no, no, (), False, "none", NO_LOOP)
     found = joined_steps(process, pieces)
     if len(pieces) == 1:
         return found

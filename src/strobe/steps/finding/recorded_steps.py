@@ -55,7 +55,6 @@ def _labels(regions: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
 def _pieces(
     stream: Stream, records: Iterations, loops: Sequence[RecordedLoop], known: Collection[str]
 ) -> Iterator[LoopSteps]:
-    """Yield all pieces in order of time."""
     end_ns = records.start_ns + records.duration_ns
     breaks = np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
     since_ns, before = np.iinfo(np.int64).min, None
@@ -204,7 +203,6 @@ def _base(piece: LoopSteps) -> str:
 
 
 def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list[LoopSteps]:
-    """Name the classes of all pieces alike."""
     recurring = _recurring(pieces, extras)
     bases = {piece.recorded_loop: _base(piece) for piece in pieces if piece.recorded is not None}
     named = []

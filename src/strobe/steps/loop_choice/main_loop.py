@@ -26,6 +26,7 @@ _WORTH_A_LOOP = 0.1
 _FEWEST_ITERATIONS = 8
 _AS_MUCH_OF_A_LOOP = 0.25
 _MOST_LOOPS = 8
+NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from strobe.steps.finding.offline_search import steps_of
 from strobe.steps.finding.requested_steps import Asked, asked_loops, levels_to_ask_for, not_there
 from strobe.steps.folded_time import FoldedTime, folded_time
 from strobe.steps.loop_choice.events import KINDS, OPERATORS, events_of
-from strobe.steps.loop_choice.main_loop import MainLoop, find_loops
+from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops
 from strobe.steps.loops.folded_graph import FlowEdge, FlowLoop, FlowNode, Graph
 from strobe.steps.loops.graph_and_expression import draw, draw_opened, draw_recorded
 from strobe.steps.loops.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
@@ -265,9 +265,6 @@ def _times(steps: ProcessSteps) -> list[tuple[Ints, Ints]]:
     ends_ns = steps.start_ns + steps.duration_ns
     numbers = range(len(steps.loops))
     return [(steps.start_ns[steps.loop == number], ends_ns[steps.loop == number]) for number in numbers]
-
-
-NO_LOOP = "no loop stands out: nothing repeats often and regularly enough"
 
 
 def _deciding(kind: str, loops: Sequence[MainLoop], sequences: Mapping[str, object]) -> str:
