@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from strobe.answers import sql
-from strobe.breakdown.data_pipeline import pipelines
+from strobe.breakdown.data_pipeline import FETCH, pipelines
 from strobe.model.plugins import Finding, Rule
 from strobe.model.units import format_ns, format_share
 from strobe.steps.training_activities import DATA_WAIT
@@ -18,7 +18,6 @@ from strobe.trace.trace import Trace
 LEAST_SHARE = 0.05
 # It must not be the business of a few slow steps: those are outliers (rule `outlier`).
 LEAST_STEPS = 0.2
-FETCH = "DataLoader.fetch"
 
 
 def run(trace: Trace) -> Iterator[Finding]:

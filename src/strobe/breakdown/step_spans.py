@@ -152,8 +152,7 @@ def _device_ends(trace: Trace, process: int, start: Ints, end: Ints) -> tuple[in
     lowest = np.iinfo(np.int64).min
     first_work, device_end = np.iinfo(np.int64).max, np.full(len(start), lowest)
     count = np.zeros(len(start), dtype=np.int64)
-    foreign_start = np.full(0, lowest)
-    foreign_end = foreign_start
+    foreign_end = np.full(0, lowest)
     for device in devices(trace):
         for found, by in launches(trace, device) if device.process == process else ():
             step = np.searchsorted(start, by.call_start_ns, side="right") - 1
@@ -164,7 +163,6 @@ def _device_ends(trace: Trace, process: int, start: Ints, end: Ints) -> tuple[in
             first = found.start_ns[inside & (step == 0)]
             first_work = min(first_work, int(first.min()) if len(first) else first_work)
             foreign = ~inside & (found.start_ns < end[0])
-            foreign_start = np.concatenate((foreign_start, found.start_ns[foreign]))
             foreign_end = np.concatenate((foreign_end, found.end_ns[foreign]))
     earlier = foreign_end[foreign_end < first_work] if count[0] else foreign_end[:0]
     return max(int(start[0]), int(earlier.max()) if len(earlier) else lowest), device_end, count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strobe.model.schema import Column
+from strobe.model.schema import Column as Column
 
 # In `when`: the option has a value, whichever (not "", 0, False or None).
 GIVEN = "given"

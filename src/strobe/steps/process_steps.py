@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from strobe.errors import UsageError
 from strobe.steps.finding.outliers import Drift
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.tables.columns import Columns
@@ -123,3 +126,10 @@ class Steps:
 
     def __len__(self) -> int:
         return sum(map(len, self.processes))
+
+
+def unknown_class(name: str, processes: Iterable[ProcessSteps]) -> UsageError:
+    """Return the error for a class that no step of these processes has, with those that they have."""
+    counted = Counter(each for steps in processes for each in steps.classes)
+    known = ", ".join(f"{each} ({count})" for each, count in counted.most_common())
+    return UsageError(f"no class of steps '{name}'", do=f"Classes: {known}")

@@ -8,7 +8,6 @@ record remains are left out, with a note.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,11 +15,10 @@ import numpy as np
 
 from strobe.errors import UsageError
 from strobe.model.units import format_count
+from strobe.steps.process_steps import unknown_class
 from strobe.steps.step_times import step_at, step_times
 from strobe.steps.steps import find_steps
-from strobe.steps.steps_table import steps_columns
 from strobe.steps.thread_spans import Bools, Ints
-from strobe.tables.table import make_table
 from strobe.trace.definition_rows import processes_of_locations
 from strobe.trace.folded import ALL, NONE, Iterations
 from strobe.trace.trace import Trace
@@ -118,25 +116,26 @@ def select(trace: Trace, step: str = "auto", step_class: str | None = None) -> S
     low, high = (0, 2**62) if step in ("auto", "all", "steady") else _range_of(step)
     if step == "all" and step_class is None:
         return _whole_run(trace)
-    steps = make_table("steps", steps_columns(find_steps(trace))).to_arrow()
-    if not steps.num_rows and step == "auto" and step_class is None:
+    processes = sorted(find_steps(trace).processes, key=lambda steps: steps.process)
+    if not processes and step == "auto" and step_class is None:
         return _whole_run(trace)
-    if not steps.num_rows:
+    if not processes:
         raise UsageError("no steps were found in this trace, so none can be selected", do="Ask without step and class.")
+    if step_class is not None and all(step_class not in each.classes for each in processes):
+        raise unknown_class(step_class, processes)
     if step == "auto":
         step = "all" if step_class else "steady"
-    number, process = (steps.column(name).to_numpy().astype(np.int64) for name in ("step", "process"))
-    wanted = (number >= low) & (number <= high)
-    if step == "steady":
-        wanted &= steps.column("steady").to_numpy()
-    if step_class is not None:
-        classes = steps.column("class").to_pylist()
-        if step_class not in classes:
-            known = ", ".join(f"{name} ({count})" for name, count in Counter(classes).most_common())
-            raise UsageError(f"no class of steps '{step_class}'", do=f"Classes: {known}")
-        wanted &= np.array([name == step_class for name in classes], dtype=bool)
+    chosen = {}
+    for each in processes:
+        number = np.arange(len(each)) + each.first_number
+        wanted = (number >= low) & (number <= high)
+        if step == "steady":
+            wanted &= each.steady
+        if step_class is not None:
+            wanted &= np.array([name == step_class for name in each.classes], dtype=bool)
+        chosen[each.process] = number[wanted]
     kind = " ".join(filter(None, ["steady" if step == "steady" else "", step_class]))
-    return select_steps(trace, {int(each): number[wanted & (process == each)] for each in np.unique(process)}, kind)
+    return select_steps(trace, chosen, kind)
 
 
 def select_steps(trace: Trace, chosen: Mapping[int, Ints], kind: str = "") -> Selection:

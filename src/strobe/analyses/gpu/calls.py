@@ -7,10 +7,9 @@ counts in both. stddev is that of a sample, 0 for one call. A call that waits la
 work, is done: kernels that ran meanwhile are in its time.
 """
 
-from strobe.model.columns import RANK, durations, when
+from strobe.model.columns import RANK, Column, durations, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

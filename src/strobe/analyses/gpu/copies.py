@@ -11,10 +11,9 @@ something is copied; 0: from change to change, the sum of what runs at once (HTA
 copy counts as equally fast all along; those without length or size are left out.
 """
 
-from strobe.model.columns import OF_GPU, durations, when
+from strobe.model.columns import OF_GPU, Column, durations, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _OF_KINDS = (
     Column("source", "string", "", "memory copied from: Pageable, Pinned, Device, ..., null where unknown", extra=True),

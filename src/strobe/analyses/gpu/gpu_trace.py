@@ -7,10 +7,9 @@ Z; what a file does not hold is null. throughput is that of the file, else size 
 per ns). Raises UsageError where `limit` is negative.
 """
 
-from strobe.model.columns import DEVICE, PROCESS
+from strobe.model.columns import DEVICE, PROCESS, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -10,10 +10,9 @@ The sum of the first four is the `host_wait` of Holistic Trace Analysis, kernel 
 `other`, without its rounding to microseconds.
 """
 
-from strobe.model.columns import OF_GPU, when
+from strobe.model.columns import OF_GPU, Column, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -17,10 +17,9 @@ stream, where their medians are estimates and all means but that of the duration
 they do not.
 """
 
-from strobe.model.columns import OF_GPU, durations, when
+from strobe.model.columns import OF_GPU, Column, durations, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _DURATIONS = durations(shown=("avg_ns",))
 _SPLITS = ("name", "shape", "stream", "operator", "function", "collective")

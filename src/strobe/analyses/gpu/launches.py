@@ -12,10 +12,9 @@ start of what it launched (HTA: queue length). An empty queue means that the GPU
 `full_queue` launches wait, the host does: the next call does not return (HTA: time blocked on a full queue).
 """
 
-from strobe.model.columns import OF_GPU, when
+from strobe.model.columns import OF_GPU, Column, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 # Parts of an execution; `all` is from the start of the call to the end on the GPU.
 _PARTS = {

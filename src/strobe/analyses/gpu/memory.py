@@ -10,10 +10,9 @@ its end, with what was in use when it began. by time: a row is what was in use f
 `points` equal parts of the time, 0: every change.
 """
 
-from strobe.model.columns import RANK, STEP, when
+from strobe.model.columns import RANK, STEP, Column, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _PEAK = Column("peak_bytes", "int64", "bytes", "most that was in use at once")
 _PEAK_TIME = Column("peak_time_ns", "int64", "ns", "when it was, for the first time")

@@ -12,10 +12,9 @@ steps count by the sums of what they launched, of which as much runs at the same
 have no rows.
 """
 
-from strobe.model.columns import OF_GPU, STEP, when
+from strobe.model.columns import OF_GPU, STEP, Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 # Sets of kinds of work that may run at once, by number in binary: see `strobe.gpu.work.KINDS`.
 _SETS = (

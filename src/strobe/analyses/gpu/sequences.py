@@ -11,10 +11,9 @@ those as deep as the one that is the least deep in the whole file). `least`: act
 share = part of the time of all activities of the GPU, summed.
 """
 
-from strobe.model.columns import OF_GPU
+from strobe.model.columns import OF_GPU, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -8,9 +8,8 @@ lessen. Kernels and copies of a stream follow each other but for some that a GPU
 may add up to more than busy. priority: lower numbers run first; null where it is not known.
 """
 
-from strobe.model.columns import OF_GPU
+from strobe.model.columns import OF_GPU, Column
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -23,9 +23,8 @@ estimate is about, and roofline is a lower bound where that is below 1. Null whe
 be near the roofline with few warps, so that this rung may be above the one of warps.
 """
 
-from strobe.model.columns import OF_GPU
+from strobe.model.columns import OF_GPU, Column
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -12,10 +12,9 @@ Peaks are as stated in the options, else those of the GPU's data sheet, where it
 against TF32 where tensor cores computed it, by the names of the kernels.
 """
 
-from strobe.model.columns import RANK
+from strobe.model.columns import RANK, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

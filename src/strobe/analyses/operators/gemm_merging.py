@@ -14,10 +14,9 @@ roofline allows, min(peak, intensity of the merged product x bandwidth), which i
 gain_ns = device_ns - predicted_ns; products for which that is not above 0 have no row.
 """
 
-from strobe.model.columns import RANK
+from strobe.model.columns import RANK, Column
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

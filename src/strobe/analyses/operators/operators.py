@@ -22,10 +22,9 @@ Waits for data and communication are not operators; what a collective launches b
 
 from dataclasses import replace
 
-from strobe.model.columns import RANK, when
+from strobe.model.columns import RANK, Column, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _TYPE = Column("type", "string", "", "type of the operator: its name without name space, in-place mark and variant")
 

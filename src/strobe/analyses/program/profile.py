@@ -8,10 +8,9 @@ share: self time (in the tree: total time) as a part of the self time of everyth
 times of all locations. Rows with a share (of total time) below `min_share` are left out.
 """
 
-from strobe.model.columns import when
+from strobe.model.columns import Column, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -10,10 +10,9 @@ python + native as a part of that of everything. By line: the line of the innerm
 kept. Imported samples without a time count as 1 ns each.
 """
 
-from strobe.model.columns import when
+from strobe.model.columns import Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

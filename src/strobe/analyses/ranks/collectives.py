@@ -17,10 +17,9 @@ all-to-all, gather and scatter, 1 for broadcast, reduce, send and receive; n is 
 what is done in place comes out too low by (n-1)/n.
 """
 
-from strobe.model.columns import RANK, durations
+from strobe.model.columns import RANK, Column, durations
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -20,10 +20,9 @@ computation, communication, copy, sync (from the end of what was waited for).
 --what-if multiplies the time of a kind, or of what runs in regions of a name, and finds the longest path anew.
 """
 
-from strobe.model.columns import GIVEN, when
+from strobe.model.columns import GIVEN, Column, when
 from strobe.model.option import Option, one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

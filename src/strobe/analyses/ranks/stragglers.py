@@ -14,10 +14,9 @@ put together; 0 on one machine. The sentence below the table names the late rank
 overlaps.
 """
 
-from strobe.model.columns import RANK, when
+from strobe.model.columns import RANK, Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -15,10 +15,9 @@ the loop: two published pairs of profiles (ResNet-50 with 0 and 4 workers, sampl
 62 % and 34 % of that. So `predicted_step_ns` is half-way from the step to the best.
 """
 
-from strobe.model.columns import RANK, when
+from strobe.model.columns import RANK, Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 ANALYSIS = Analysis(
     __name__,

@@ -10,10 +10,9 @@ are recognised by their own names. A step lasts until the work that it launched 
 marked steps, its marks are the steps. The rows of ranks and classes are means over steps that are complete.
 """
 
-from strobe.model.columns import RANK, STEP, when
+from strobe.model.columns import RANK, STEP, Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 # In the order of their priority: see `strobe.breakdown.step_time`.
 _ROLES = {

@@ -12,10 +12,9 @@ line `stream_<number>_<k>` of MindSpore is: the k-th collective of a step on a s
 Source: MindSpore 2.0.0 (mindspore/profiler/parser/step_trace_parser.py).
 """
 
-from strobe.model.columns import RANK, STEP, when
+from strobe.model.columns import RANK, STEP, Column, when
 from strobe.model.option import one_of
 from strobe.model.plugins import Analysis
-from strobe.model.schema import Column
 
 _ROWS = ("rank", "class", "step", "collective")
 

@@ -25,7 +25,7 @@ from strobe.model.schema import Column
 from strobe.steps.finding.classes import PARTIAL
 from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.iteration_stack.alignment import Aligned, align_steps
-from strobe.steps.process_steps import ProcessSteps, Steps
+from strobe.steps.process_steps import ProcessSteps, Steps, unknown_class
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
 from strobe.steps.training_activities import REST
@@ -300,8 +300,7 @@ def _chosen(steps: ProcessSteps, class_name: str | None) -> Ints:
         return np.arange(len(steps))
     chosen = np.flatnonzero([name == class_name for name in steps.classes])
     if not len(chosen):
-        known = ", ".join(f"{name} ({count})" for name, count in Counter(steps.classes).most_common())
-        raise UsageError(f"no class of steps '{class_name}'", do=f"Classes: {known}")
+        raise unknown_class(class_name, [steps])
     return chosen
 
 
