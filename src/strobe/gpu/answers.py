@@ -16,20 +16,20 @@ from strobe.workers.map_combine import Known, rows_of_processes
 
 def rows_of_gpus(
     trace: Trace,
-    function: Callable[..., Iterable[Mapping[str, object]]],
+    of_device: Callable[..., Iterable[Mapping[str, object]]],
     columns: Sequence[Column],
     *,
     known: Known | None = None,
     **options: object,
 ) -> pa.Table:
-    """Return the rows that `function(part, device, **options)` yields for each GPU: see `rows_of_processes`."""
-    return rows_of_processes(trace, _of_process, known=known, function=function, columns=columns, **options)
+    """Return the rows that `of_device(part, device, **options)` yields for each GPU: see `rows_of_processes`."""
+    return rows_of_processes(trace, _of_process, known=known, of_device=of_device, columns=columns, **options)
 
 
 def _of_process(
-    part: Trace, function: Callable[..., Iterable[Mapping[str, object]]], columns: Sequence[Column], **options: object
+    part: Trace, of_device: Callable[..., Iterable[Mapping[str, object]]], columns: Sequence[Column], **options: object
 ) -> pa.Table:
-    rows = [row for device in devices(part) for row in function(part, device, **options)]
+    rows = [row for device in devices(part) for row in of_device(part, device, **options)]
     return make_table(columns, rows).to_arrow()
 
 

@@ -25,7 +25,7 @@ _MOST_BESIDE = 4
 _FEWEST_EVENTS = 9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TreeLevel:
     """One loop of the tree. Nanoseconds since the trace's zero.
 
@@ -42,11 +42,11 @@ class TreeLevel:
     count: int
     parent: int
     trips: tuple[int, float, int] | None
-    spine: float
+    spine: float = 0.0
     coverage: float
-    cvn: float
-    score: float
-    is_step: bool
+    cvn: float = 0.0
+    score: float = 0.0
+    is_step: bool = False
     time_ns: int
     share: float
     first_ns: int
@@ -97,10 +97,7 @@ def add_recorded(
         count=len(begins),
         parent=-1,
         trips=None,
-        spine=0.0,
         coverage=share,
-        cvn=0.0,
-        score=0.0,
         is_step=True,
         time_ns=took,
         share=share,
@@ -256,7 +253,6 @@ def _measured(
         coverage=level.coverage if level else share,
         cvn=level.cvn if level else 0.0,
         score=level.score if level else 0.0,
-        is_step=False,
         time_ns=took,
         share=share,
         first_ns=int(passes[0, 0]) if len(passes) else 0,
