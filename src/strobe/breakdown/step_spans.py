@@ -88,7 +88,7 @@ def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[
 
 
 def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
-    start, end, bounds = steps.start_ns.copy(), steps.start_ns + steps.duration_ns, _FOUND
+    start, end, bounds = steps.start_ns.copy(), steps.end_ns, _FOUND
     if any(loop.kind == "range" for loop in steps.loops):
         end, bounds = _ends_of_marks(trace, steps.process, start, end), _MARKED
     complete = steps.complete & (steps.kept.all() | _stands_for_all(steps))

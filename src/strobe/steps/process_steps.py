@@ -88,9 +88,20 @@ class ProcessSteps:
         return len(self.start_ns)
 
     @property
+    def end_ns(self) -> Ints:
+        """End of every step."""
+        return self.start_ns + self.duration_ns
+
+    @property
     def loop(self) -> Ints:
         """Number of the loop (index into `loops`) that each step is an iteration of."""
         return np.repeat(np.arange(len(self.loops)), np.array([loop.step_count for loop in self.loops], dtype=np.int64))
+
+    @property
+    def rows_of_loops(self) -> list[slice]:
+        """The steps that are the iterations of each loop."""
+        ends = np.cumsum([loop.step_count for loop in self.loops], dtype=np.int64).tolist()
+        return [slice(end - loop.step_count, end) for loop, end in zip(self.loops, ends, strict=True)]
 
     @cached_property
     def class_names(self) -> tuple[str, ...]:

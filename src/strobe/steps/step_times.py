@@ -55,4 +55,4 @@ def known_steps(trace: Trace) -> Known:
 def _times(steps: ProcessSteps) -> Times:
     order = np.argsort(steps.start_ns, kind="stable")
     number = np.arange(len(steps), dtype=np.int64) + steps.first_number
-    return number[order], steps.start_ns[order], (steps.start_ns + steps.duration_ns)[order]
+    return number[order], steps.start_ns[order], steps.end_ns[order]

@@ -235,7 +235,7 @@ def stack_of(stream: Stream, steps: ProcessSteps, metric: str = "duration", clas
     # A step of which only the end was kept lacks positions that the program did not: it can be compared with nothing.
     rows = chosen[steps.kept[chosen]]
     many, rows = len(rows), _thinned(steps, rows, len(stream) // max(1, len(steps)))
-    aligned = align_steps(stream, steps.start_ns[rows], (steps.start_ns + steps.duration_ns)[rows], _usual(steps, rows))
+    aligned = align_steps(stream, steps.start_ns[rows], steps.end_ns[rows], _usual(steps, rows))
     detailed = aligned.path >= 0
     kept = rows[detailed]
     line = np.cumsum(detailed) - 1  # row of the stack, by number in `rows`

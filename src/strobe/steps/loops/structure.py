@@ -194,10 +194,8 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
     sequences = events_of(stream)
     events = sequences.get(OPERATORS) or next(iter(sequences.values()))
     tree: list[TreeLevel] = []
-    for number, loop in enumerate(steps.loops):
-        of_loop = steps.loop == number
-        times = steps.start_ns[of_loop], (steps.start_ns + steps.duration_ns)[of_loop]
-        add_recorded(tree, stream, events, loop.name, times, steps.kept[of_loop], run_ns)
+    for loop, times, rows in zip(steps.loops, _times(steps), steps.rows_of_loops, strict=True):
+        add_recorded(tree, stream, events, loop.name, times, steps.kept[rows], run_ns)
     location = main_location(trace, steps.process)
     drawn = draw_recorded(trace, location, stream, tree) if location is not None else None
     graph, expression = drawn or draw(stream, events, tree)
@@ -262,9 +260,7 @@ def structure_of(
 
 def _times(steps: ProcessSteps) -> list[tuple[Ints, Ints]]:
     """When the steps of each loop began and ended."""
-    ends_ns = steps.start_ns + steps.duration_ns
-    numbers = range(len(steps.loops))
-    return [(steps.start_ns[steps.loop == number], ends_ns[steps.loop == number]) for number in numbers]
+    return [(steps.start_ns[rows], steps.end_ns[rows]) for rows in steps.rows_of_loops]
 
 
 def _deciding(kind: str, loops: Sequence[MainLoop], sequences: Mapping[str, object]) -> str:
