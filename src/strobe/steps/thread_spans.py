@@ -12,6 +12,9 @@ from strobe.native import core
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.trace import Trace
 
+# What reports the program's own functions and ranges.
+FUNCTION_PARADIGMS = ("python", "user", "nvtx", "itt")
+
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 

@@ -16,13 +16,9 @@ def run(trace: Trace) -> Table:
     gpus = gpu_readings(trace)
     per_step = step_energy(trace, gpus)
     rows = [_row(gpu, per_step.get(place)) for place, gpu in enumerate(gpus)]
-    note = "" if any(gpu.series for gpu in gpus) else _NO_READINGS if gpus else _not_read(trace)
-    return make_table(ANALYSIS.columns, rows, about="GPUs over the whole run", note=note)
-
-
-def _not_read(trace: Trace) -> str:
     reasons = (str(row["text"]) for row in trace.quality.to_pylist() if row["what"] == "gpus_not_read")
-    return next(reasons, _NOTHING)
+    note = "" if any(gpu.series for gpu in gpus) else _NO_READINGS if gpus else next(reasons, _NOTHING)
+    return make_table(ANALYSIS.columns, rows, about="GPUs over the whole run", note=note)
 
 
 def _row(gpu: GpuReadings, step_j: float | None) -> dict[str, object]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from strobe.steps.finding.classes import PARTIAL, label, recurs
+from strobe.steps.finding.classes import PARTIAL, base_class, label, recurs
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.offline_search import steps_by_loop, steps_of
 from strobe.steps.loop_choice.anchors import MARKS
@@ -195,16 +195,13 @@ def _recurring(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> 
     return {name for name, where in steps.items() if recurs(name, where)}
 
 
-def _base(piece: LoopSteps) -> str:
-    work = piece.parts_ns.sum(axis=0)
-    if work[BACKWARD] or work[OPTIMIZER]:
-        return "train"
-    return "inference" if work[FORWARD] else "step"
-
-
 def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list[LoopSteps]:
     recurring = _recurring(pieces, extras)
-    bases = {piece.recorded_loop: _base(piece) for piece in pieces if piece.recorded is not None}
+    bases = {}
+    for piece in pieces:
+        if piece.recorded is not None:
+            work = piece.parts_ns.sum(axis=0)
+            bases[piece.recorded_loop] = base_class(bool(work[BACKWARD] or work[OPTIMIZER]), bool(work[FORWARD]))
     named = []
     for piece in pieces:
         base = bases.get(piece.recorded_loop)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strobe.steps.thread_spans import Bools, Ints, Stream, outermost
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream, outermost
 from strobe.steps.training_activities import FORWARD, OPTIMIZER, OPTIMIZER_STEP, PROFILER_STEP, REST, part_of_regions
 
 # What would need more columns than a screen shows well stays closed.
@@ -22,7 +22,7 @@ MOST_ALIGNED = 2_000_000
 # With so small a share of the steps, the most frequent path is not usual: one of middle length is taken.
 LEAST_USUAL = 0.05
 
-_OPENABLE_PARADIGMS = ("python", "user", "nvtx", "itt", "strobe")
+_OPENABLE_PARADIGMS = (*FUNCTION_PARADIGMS, "strobe")
 _OPENABLE_RANGES = (OPTIMIZER_STEP, PROFILER_STEP)
 
 

@@ -91,7 +91,11 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
                 return outer, f"each holds {mean:.0f} equal iterations of a loop, and work around them", False
             if events.kind != CALLS and _does_something_else(events, inner, outer):
                 return outer, f"each ends {mean:.0f} equal iterations with work of its own", False
-        elif _varies(inside) and outer.count >= _FEWEST_CALLS and _encloses(stream, events, inner, outer):
+        elif (
+            inside.std() > _VARYING_TRIPS * mean
+            and outer.count >= _FEWEST_CALLS
+            and _encloses(stream, events, inner, outer)
+        ):
             return outer, f"a function that holds {inside.min()} to {inside.max()} iterations of a loop", True
     return None
 
@@ -162,10 +166,6 @@ def leaves_some_over(inner: Level, outer: Level) -> bool:
     if max(before, behind) > usual:
         return False  # it runs elsewhere, too
     return (before + behind) % usual != 0 or (before == 1 and usual >= _FROM_ZERO)
-
-
-def _varies(inside: Ints) -> bool:
-    return bool(inside.std() > _VARYING_TRIPS * inside.mean())
 
 
 def _side_by_side(stream: Stream, events: Events, inner: Level, outer: Level) -> bool:

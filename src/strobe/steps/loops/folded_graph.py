@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.model.kinds import Group
 from strobe.steps.loops.flow_graph import FlowGraph
-from strobe.steps.loops.loops import Loop, chains_of, loops_of
+from strobe.steps.loops.loops import chains_of, loops_of
 from strobe.steps.thread_spans import Ints
 
 # More nodes are not looked at: the rest, which takes the least time, is drawn as one.
@@ -99,7 +99,10 @@ def fold(flow: FlowGraph, labels: Labels) -> Graph:
     of_node = (
         np.append(np.where(chains.chain_of >= 0, place[chains.chain_of], -1), -1) if len(place) else np.array([-1])
     )
-    loops = tuple(_loop(loop, of_node) for loop in loops_of(flow))
+    loops = tuple(
+        FlowLoop(int(of_node[loop.header]), loop.parent, len(loop.nodes), loop.irreducible, loop.iterations)
+        for loop in loops_of(flow)
+    )
     overflow = bool(flow.lost_transitions) or (len(flow.nodes) > 0 and int(flow.nodes.count[0]) > 0)
     return Graph(tuple(nodes), edges, loops, overflow)
 
@@ -147,7 +150,3 @@ def _edges(source: Ints, target: Ints, count: Ints, sum_ns: Ints) -> tuple[FlowE
     np.add.at(times, number.ravel(), sum_ns)
     rows = zip(*pairs.tolist(), counts.tolist(), times.tolist(), strict=True) if pairs.size else ()
     return tuple(FlowEdge(a, b, how_often, took, b <= a) for a, b, how_often, took in rows)
-
-
-def _loop(loop: Loop, of_node: Ints) -> FlowLoop:
-    return FlowLoop(int(of_node[loop.header]), loop.parent, len(loop.nodes), loop.irreducible, loop.iterations)

@@ -11,7 +11,7 @@ from strobe.steps.loop_choice.events import Events, without_silence
 from strobe.steps.loop_choice.levels import Level
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.loop_choice.promotion import trips
-from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.thread_spans import FUNCTION_PARADIGMS, Bools, Ints, Stream
 
 # A level around the step belongs to the tree if it spans this share of what the step spans ...
 _AROUND = 0.8
@@ -295,7 +295,7 @@ def _name(stream: Stream, rows: Ints) -> str:
         path = int(paths[0])
     while path >= 0:
         region = stream.path_region[path]
-        if stream.paradigms[region] in ("python", "user", "nvtx", "itt"):
+        if stream.paradigms[region] in FUNCTION_PARADIGMS:
             return f"loop in {stream.names[region]}"
         path = int(stream.path_parent[path])
     return stream.names[stream.region[rows[0]]] if len(rows) else ""

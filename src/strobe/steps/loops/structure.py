@@ -172,7 +172,8 @@ def find_structure(
 def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Structure:
     streams = dict(read_streams(trace))
     if process is None:
-        process = _first_with_steps(trace, streams)
+        having = find_steps(trace).processes
+        process = having[0].process if having else next(iter(streams), 0)
     if process not in streams:
         recorded = ", ".join(map(str, streams)) or "none"
         raise UsageError(f"process {process} recorded no spans", do=f"Processes with spans: {recorded}")
@@ -216,11 +217,6 @@ def _of_records(trace: Trace, stream: Stream, steps: ProcessSteps, run_ns: int) 
 def _kept(steps: ProcessSteps) -> int | None:
     kept = int(steps.kept.sum())
     return kept if kept < len(steps) else None
-
-
-def _first_with_steps(trace: Trace, streams: Mapping[int, Stream]) -> int:
-    having = find_steps(trace).processes
-    return having[0].process if having else next(iter(streams), 0)
 
 
 def structure_of(
