@@ -77,7 +77,7 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
         if not least <= outer.count < inner.count or outer.coverage < _AS_LONG * inner.coverage:
             continue
         inside = trips(inner.positions, outer.positions)
-        mean = float(inside.mean())
+        mean, varies = float(inside.mean()), inside.std() > _VARYING_TRIPS * inside.mean()
         if mean < 2:
             continue
         if usual_trips(inner, outer):
@@ -91,9 +91,8 @@ def promoted(stream: Stream, events: Events, inner: Level, levels: Sequence[Leve
                 return outer, f"each holds {mean:.0f} equal iterations of a loop, and work around them", False
             if events.kind != CALLS and _does_something_else(events, inner, outer):
                 return outer, f"each ends {mean:.0f} equal iterations with work of its own", False
-        elif inside.std() > _VARYING_TRIPS * mean and outer.count >= _FEWEST_CALLS:
-            if _encloses(stream, events, inner, outer):
-                return outer, f"a function that holds {inside.min()} to {inside.max()} iterations of a loop", True
+        elif varies and outer.count >= _FEWEST_CALLS and _encloses(stream, events, inner, outer):
+            return outer, f"a function that holds {inside.min()} to {inside.max()} iterations of a loop", True
     return None
 
 
