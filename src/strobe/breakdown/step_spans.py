@@ -1,4 +1,4 @@
-"""Steps as somebody who waits for them sees them: from mark to mark, and until the work on the GPU is done."""
+"""Steps from mark to mark, each until the work that it launched on the GPU is done."""
 
 from __future__ import annotations
 

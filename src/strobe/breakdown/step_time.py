@@ -1,4 +1,4 @@
-"""The time of a step, each nanosecond once: to what comes first in a fixed order of the kinds of work that run."""
+"""The time of a step by kind of work: each nanosecond goes to the first kind, in a fixed order, that runs then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the iterations of a process ran that were folded into statistics: nothing else is known of that time.
+"""When those iterations of a process ran that were folded into statistics: nothing else is known of that time.
 
 What is looked for in spans alone (another level of the loops) sees gaps there.
 """

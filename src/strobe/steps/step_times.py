@@ -1,4 +1,4 @@
-"""When the steps of each process were: for moments and rows that belong to one of them, and for processes alone."""
+"""When the steps of each process began and ended, and the step that a moment lies in."""
 
 from __future__ import annotations
 

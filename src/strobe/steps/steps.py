@@ -1,4 +1,4 @@
-"""Steps: the iterations of the main loop, cut where a person would; class, split, and what made the slow ones slow."""
+"""Finds the steps of a trace: the iterations of the main loop of every process, on which the ranks of a job agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stream: the spans of one thread as arrays, with the names of what they are. Steps are found in it."""
+"""Stream: the spans of one thread as arrays, with the names of their regions; steps are found in it."""
 
 from __future__ import annotations
 

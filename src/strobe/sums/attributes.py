@@ -1,4 +1,4 @@
-"""Attributes that only some spans have (the side tables), for spans that are asked for in order of their rows."""
+"""Attributes that only some spans have (the side tables), read in the order of the spans."""
 
 from __future__ import annotations
 

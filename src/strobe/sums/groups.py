@@ -1,4 +1,4 @@
-"""Sums by group over columns that come stretch by stretch: groups are numbered as they are met, medians are exact."""
+"""Sums by group over columns that come in pieces: groups are numbered as they are met, medians are exact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counted source lines, put together over threads and processes; and the text of the lines, while it is the same."""
+"""Counted source lines, summed over threads and processes; and their text, where the file is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cuts: where one step ends and the next begins. Marks count the steps; a person cuts where the loop asks for data."""
+"""Cuts: where one step ends and the next begins. Marks count the steps; a step begins where the loop asks for data."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from strobe.steps.finding.classes import classify
 from strobe.steps.finding.cuts import cut
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.requested_steps import Asked, asked_loops
+from strobe.steps.finding.step_classes import classify
 from strobe.steps.finding.step_parts import split
 from strobe.steps.folded_time import FoldedTime
 from strobe.steps.loop_choice.main_loop import NO_LOOP, MainLoop, find_loops

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from strobe.steps.finding.classes import PARTIAL
+from strobe.steps.finding.step_classes import PARTIAL
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
 

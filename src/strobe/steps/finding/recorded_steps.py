@@ -1,4 +1,4 @@
-"""Steps of a process that recorded its iterations: its records, and what is found offline before, between, after them.
+"""Steps of a process that recorded its iterations: from its records, and from a search before, between and after them.
 
 While a program runs, the recorder keeps everything until it has found the main loop; from then on it writes one record
 per iteration and folds most of them. Where there are records they are the steps. Everywhere else the spans are there,
@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from strobe.steps.finding.classes import PARTIAL, base_class, label, recurs
 from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
 from strobe.steps.finding.offline_search import steps_by_loop, steps_of
+from strobe.steps.finding.step_classes import PARTIAL, base_class, label, recurs
 from strobe.steps.loop_choice.anchors import MARKS
 from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
 from strobe.steps.thread_spans import Ints, Stream

@@ -1,4 +1,4 @@
-"""Positions: the events of every step, aligned to the path that most steps take. What iteration stacks are made of."""
+"""Alignment: the events of every step, placed on the path that most steps take; the basis of iteration stacks."""
 
 from __future__ import annotations
 

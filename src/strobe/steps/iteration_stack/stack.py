@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.schema import Column
-from strobe.steps.finding.classes import PARTIAL
 from strobe.steps.finding.requested_steps import Asked
+from strobe.steps.finding.step_classes import PARTIAL
 from strobe.steps.iteration_stack.alignment import Aligned, align_steps
 from strobe.steps.process_steps import ProcessSteps, Steps, unknown_class
 from strobe.steps.steps import find_steps

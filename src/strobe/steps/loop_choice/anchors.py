@@ -1,4 +1,4 @@
-"""Anchors: ranges that frameworks, or the program itself, put around what a step is; and the loops that they mark."""
+"""Anchors: ranges that mark steps, put there by a framework or by the program; and the loops that they mark."""
 
 from __future__ import annotations
 

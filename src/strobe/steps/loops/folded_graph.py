@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.model.kinds import Group
 from strobe.steps.loops.flow_graph import FlowGraph
-from strobe.steps.loops.loops import chains_of, loops_of
+from strobe.steps.loops.flow_graph_loops import chains_of, loops_of
 from strobe.steps.thread_spans import Ints
 
 # More nodes are not looked at: the rest, which takes the least time, is drawn as one.
