@@ -63,22 +63,15 @@ def events_of(stream: Stream) -> dict[str, Events]:
     calls of MPI, by call path (their peers are regions). calls: everything but operators and kernels; functions are
     called by name and caller, so that a function used at two places is two events; all else by call path.
     """
-    kinds = [_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms]
-    of_path = np.array([KINDS.index(kind) for kind in kinds], dtype=np.int64)[stream.path_region]
-    of_row = of_path[stream.call_path]
-    found = {
-        OPERATORS: _events(stream, OPERATORS, of_row == KINDS.index(OPERATORS), stream.path_region),
-        KERNELS: _events(stream, KERNELS, of_row == KINDS.index(KERNELS), stream.path_region),
-    }
-    calls = (of_path == KINDS.index(CALLS)) | (of_path == KINDS.index(MPI))
-    unlike_itself = calls & ~_recursive(stream)
+    kinds = np.array([_KIND_OF_PARADIGM.get(paradigm, CALLS) for paradigm in stream.paradigms], dtype=object)
     by_call = _call_signatures(stream)
-    mpi = of_row == KINDS.index(MPI)
-    if (of_row == KINDS.index(CALLS)).any():
-        found[CALLS] = _events(stream, CALLS, unlike_itself[stream.call_path], by_call)
-    if mpi.any():
-        found[MPI] = _events(stream, MPI, mpi, by_call)
-    return {kind: found[kind] for kind in KINDS if kind in found and len(found[kind])}
+    signatures = {CALLS: by_call, OPERATORS: stream.path_region, KERNELS: stream.path_region, MPI: by_call}
+    paths = {kind: kinds[stream.path_region] == kind for kind in KINDS}
+    # Calls of MPI are also among those of functions, where functions were recorded.
+    if paths[CALLS][stream.call_path].any():
+        paths[CALLS] = (paths[CALLS] | paths[MPI]) & ~_recursive(stream)
+    found = {kind: _events(stream, kind, paths[kind][stream.call_path], signatures[kind]) for kind in KINDS}
+    return {kind: events for kind, events in found.items() if len(events)}
 
 
 def without_peers(stream: Stream, events: Events) -> Events | None:
