@@ -80,11 +80,11 @@ def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[
             yield {**who, "step": number, "class": name, "start_ns": start, **cells(*row), "counted": counted}
         return
     classes = np.array(steps.classes, dtype=object)
-    for name in dict.fromkeys(steps.classes) if by == "class" else (None,):
-        chosen = steps.counted if name is None else steps.counted & (classes == name)
+    for class_name in dict.fromkeys(steps.classes) if by == "class" else (None,):
+        chosen = steps.counted if class_name is None else steps.counted & (classes == class_name)
         if count := int(chosen.sum()):
             means = [round(int(total) / count) for total in times[chosen].sum(axis=0)]
-            yield {**who, "class": name, "steps": count, **cells(*means)}
+            yield {**who, "class": class_name, "steps": count, **cells(*means)}
 
 
 def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:
