@@ -46,7 +46,7 @@ ANALYSIS = Analysis(
         *when(Column("name", "string", "", "name of the operator"), by=("name", "shape")),
         *when(Column("shapes", "string", "", "shapes of its inputs, as JSON; null where not recorded"), by="shape"),
         *when(_TYPE, by="type"),
-        *when(Column("module", "string", "", "innermost module around the operators, or null"), by="module"),
+        *when(Column("module", "string", "", "innermost module around them, null: none"), by="module"),
         *when(
             Column("line", "string", "", "file:line of the user's innermost function around them, null where unknown"),
             Column("function", "string", "", "name of that function"),
@@ -62,7 +62,7 @@ ANALYSIS = Analysis(
         Column("max_ns", "int64", "ns", "longest call", extra=True),
         Column("calls_per_step", "float64", "", "executions per step", extra=True),
         Column("self_per_step_ns", "float64", "ns", "self time per step"),
-        Column("device_total_ns", "int64", "ns", "time of GPUs in what was launched or captured inside, or null"),
+        Column("device_total_ns", "int64", "ns", "time of GPUs in what was launched or captured inside, null: no GPU"),
         Column("device_self_ns", "int64", "ns", "the same without what operators inside launched"),
         Column("kernels", "int64", "", "kernels, copies and sets that were launched or captured inside"),
         *when(replace(_TYPE, extra=True), by=("name", "shape")),

@@ -29,7 +29,11 @@ _ROLES = {
 ANALYSIS = Analysis(
     __name__,
     "What does the time of a step go into: kernels, copies, communication, launching, waiting for data, the host?",
-    options=(one_of("by", "One row per rank or class (the mean of its steps), or per step.", "rank", "class", "step"),),
+    options=(
+        one_of(
+            "by", "One row per rank, per rank and class (means of their steps), or per step.", "rank", "class", "step"
+        ),
+    ),
     columns=(
         RANK,
         Column("process", "uint32", "", "process that runs the steps", extra=True),

@@ -22,7 +22,7 @@ ANALYSIS = Analysis(
     __name__,
     "How long is a step before, in and after its forward and backward pass, and when are its collectives?",
     options=(
-        one_of("by", "One row per rank or class (the mean of its steps), step, or collective of a step.", *_ROWS),
+        one_of("by", "One row per rank, rank and class (means of their steps), step, or collective of a step.", *_ROWS),
     ),
     columns=(
         RANK,
