@@ -558,8 +558,8 @@ class Analyses:
             grid (string): blocks of the launch [by=shape]
             block (string): threads of a block [by=shape]
             stream (string): stream that it ran on [by=stream]
-            operator (string): innermost operator at its launch, or capture in a graph [by=operator]
-            function (string): innermost function at its launch, or capture in a graph [by=function]
+            operator (string): innermost operator at its launch or graph capture [by=operator]
+            function (string): innermost function at its launch or graph capture [by=function]
             collective (string): which collective it is [by=collective]
             dtype (string): type of its elements [by=collective]
             share (float64): part of the time of all kernels of the GPU, 0 to 1
@@ -571,7 +571,7 @@ class Analyses:
             min_ns (int64, ns): shortest
             max_ns (int64, ns): longest
             stddev_ns (float64, ns): standard deviation of the durations
-            launch_delay_avg_ns (float64, ns): mean, call's start to kernel's start, null: unknown
+            launch_delay_avg_ns (float64, ns): call's start to kernel's start, mean; null: unknown
             queue_avg_ns (float64, ns): mean, call's end to kernel's start, of the `queued`
             queued (int64): kernels that start after the end of their call, null where unknown
             kind (string): computation or communication

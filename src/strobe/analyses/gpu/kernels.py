@@ -37,12 +37,8 @@ ANALYSIS = Analysis(
             by="shape",
         ),
         *when(Column("stream", "string", "", "stream that it ran on"), by="stream"),
-        *when(
-            Column("operator", "string", "", "innermost operator at its launch, or capture in a graph"), by="operator"
-        ),
-        *when(
-            Column("function", "string", "", "innermost function at its launch, or capture in a graph"), by="function"
-        ),
+        *when(Column("operator", "string", "", "innermost operator at its launch or graph capture"), by="operator"),
+        *when(Column("function", "string", "", "innermost function at its launch or graph capture"), by="function"),
         *when(
             Column("collective", "string", "", "which collective it is"),
             Column("dtype", "string", "", "type of its elements"),
@@ -53,7 +49,7 @@ ANALYSIS = Analysis(
         Column("measured_*", "float64", "", "mean of a hardware metric, in its unit (strobe metrics)", extra=True),
         *_DURATIONS[3:],
         Column(
-            "launch_delay_avg_ns", "float64", "ns", "mean, call's start to kernel's start, null: unknown", extra=True
+            "launch_delay_avg_ns", "float64", "ns", "call's start to kernel's start, mean; null: unknown", extra=True
         ),
         Column("queue_avg_ns", "float64", "ns", "mean, call's end to kernel's start, of the `queued`", extra=True),
         Column("queued", "int64", "", "kernels that start after the end of their call, null where unknown", extra=True),
