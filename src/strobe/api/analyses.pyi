@@ -571,8 +571,8 @@ class Analyses:
             min_ns (int64, ns): shortest
             max_ns (int64, ns): longest
             stddev_ns (float64, ns): standard deviation of the durations
-            launch_delay_avg_ns (float64, ns): mean from the call's start to its own; null: unknown
-            queue_avg_ns (float64, ns): mean from the call's end to its start, of the `queued`
+            launch_delay_avg_ns (float64, ns): mean from call's start to its own; null: unknown
+            queue_avg_ns (float64, ns): mean from call's end to its start, of the `queued`
             queued (int64): kernels that start after the end of their call, null where unknown
             kind (string): computation or communication
             tensor_cores (bool): whether tensor cores compute it: as measured, else by name

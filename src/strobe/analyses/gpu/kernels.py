@@ -48,10 +48,8 @@ ANALYSIS = Analysis(
         *_DURATIONS[:3],
         Column("measured_*", "float64", "", "mean of a hardware metric, in its unit (strobe metrics)", extra=True),
         *_DURATIONS[3:],
-        Column(
-            "launch_delay_avg_ns", "float64", "ns", "mean from the call's start to its own; null: unknown", extra=True
-        ),
-        Column("queue_avg_ns", "float64", "ns", "mean from the call's end to its start, of the `queued`", extra=True),
+        Column("launch_delay_avg_ns", "float64", "ns", "mean from call's start to its own; null: unknown", extra=True),
+        Column("queue_avg_ns", "float64", "ns", "mean from call's end to its start, of the `queued`", extra=True),
         Column("queued", "int64", "", "kernels that start after the end of their call, null where unknown", extra=True),
         Column("kind", "string", "", "computation or communication", extra=True),
         Column("tensor_cores", "bool", "", "whether tensor cores compute it: as measured, else by name", extra=True),
