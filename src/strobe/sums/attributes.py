@@ -57,6 +57,12 @@ def integers(column: pa.ChunkedArray, missing: int = -1) -> Ints:
     return values
 
 
+def product(table: pa.Table, columns: Sequence[str]) -> Ints:
+    """Return the product of columns of whole numbers, 0 where one is null."""
+    values: Ints = np.prod([integers(table.column(name), 0) for name in columns], axis=0, dtype=np.int64)
+    return values
+
+
 def reals(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     """Return a column of numbers as numpy has them, NaN for null."""
     values: npt.NDArray[np.float64] = column.cast(pa.float64()).fill_null(float("nan")).to_numpy()

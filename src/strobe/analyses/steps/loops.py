@@ -6,9 +6,4 @@ List the loops whose iterations are the steps, by process and in order of time; 
 from strobe.model.plugins import Analysis
 from strobe.model.schema import LOOPS
 
-ANALYSIS = Analysis(
-    __name__,
-    "Which loops dominate the run, one after the other?",
-    needs=("spans",),
-    columns=LOOPS,
-)
+ANALYSIS = Analysis(__name__, "Which loops dominate the run, one after the other?", needs=("spans",), columns=LOOPS)

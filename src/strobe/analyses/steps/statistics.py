@@ -8,9 +8,4 @@ Spans and statistics together are everything that ran: `strobe sql` sees both as
 from strobe.model.plugins import Analysis
 from strobe.model.schema import STATISTICS
 
-ANALYSIS = Analysis(
-    __name__,
-    "What remains of what was not kept in detail?",
-    needs=("spans",),
-    columns=STATISTICS,
-)
+ANALYSIS = Analysis(__name__, "What remains of what was not kept in detail?", needs=("spans",), columns=STATISTICS)

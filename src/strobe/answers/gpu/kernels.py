@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from strobe.analyses.gpu.kernels import ANALYSIS
 from strobe.gpu.answers import rows_of_gpus
@@ -19,7 +18,7 @@ from strobe.gpu.work import COMMUNICATION, COPY, Ints, kind_of_region
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.model.schema import Column
-from strobe.sums.attributes import Attributes, integers, reals
+from strobe.sums.attributes import Attributes, integers, product, reals
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts, Weighted
 from strobe.sums.path_statistics import path_tree
@@ -140,7 +139,7 @@ def _of_device(
             occupancy.add(group, reals(launch.column("occupancy_percent")) / 100, duration)
             blocks = reals(launch.column("blocks_per_sm"))
             if model:
-                grid, block = (_product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
+                grid, block = (product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
                 used = (integers(launch.column(name), 0) for name in ("registers_per_thread", "shared_memory_bytes"))
                 theoretical.add(group, model.occupancy(block, *used), duration)
                 blocks = np.where(np.isnan(blocks) & (grid > 0), grid / model.multiprocessors, blocks)
@@ -205,9 +204,3 @@ def _labels(by: str, key: list[int], names: list[str], streams: list[str], texts
     if by == "shape":
         return tuple("x".join(map(str, part)) if part[0] >= 0 else None for part in (key[:3], key[3:]))
     return tuple((streams if by == "stream" else names)[number] if number >= 0 else None for number in key)
-
-
-def _product(launch: pa.Table, columns: tuple[str, ...]) -> Ints:
-    """Return the product of columns, 0 where one is unknown."""
-    product: Ints = np.prod([integers(launch.column(name), 0) for name in columns], axis=0, dtype=np.int64)
-    return product

@@ -14,7 +14,7 @@ from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_work
 from strobe.gpu.work import KINDS, beginning, divided, kind_of_region, stretches
 from strobe.operators.roofline import Work
-from strobe.sums.attributes import Attributes, integers
+from strobe.sums.attributes import Attributes, integers, product
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes
@@ -65,10 +65,7 @@ def _of_device(
             if not len(at) or model is None:
                 continue
             launch = kernels[location].of(found.row[at])
-            grid, block = (
-                np.prod([integers(launch.column(name), 0) for name in names], axis=0, dtype=np.int64)
-                for names in (_COLUMNS[:3], _COLUMNS[3:6])
-            )
+            grid, block = (product(launch, names) for names in (_SHAPE[:3], _SHAPE[3:]))
             unknown_ns += int(duration[grid == 0].sum())
             possible = model.occupancy(block, *(integers(launch.column(name), 0) for name in _COLUMNS[6:]))
             there = grid * -(-block // 32) / (model.multiprocessors * (model.threads // 32))

@@ -33,15 +33,7 @@ _MISSING = {
 _SPLIT = {"run": "", "rank": "process", "step": "step"}
 
 
-def run(
-    trace: Trace,
-    *,
-    by: str,
-    per: str,
-    search: str,
-    step: str,
-    step_class: str | None,
-) -> Table:
+def run(trace: Trace, *, by: str, per: str, search: str, step: str, step_class: str | None) -> Table:
     """Return the answer; see `strobe.analyses.operators.operators`."""
     # Steps are not looked for where there is nothing to sum over them.
     selection = select(trace, step, step_class) if operators_of(trace).any() else select(trace, "all")

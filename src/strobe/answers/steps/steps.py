@@ -11,14 +11,7 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 
-def run(
-    trace: Trace,
-    *,
-    step_class: str | None,
-    only: str,
-    step_level: str | None,
-    step_at: str | None,
-) -> Table:
+def run(trace: Trace, *, step_class: str | None, only: str, step_level: str | None, step_at: str | None) -> Table:
     """Return the answer; see `strobe.analyses.steps.steps`."""
     steps = find_steps(trace, Asked(step_level, step_at))
     known = dict.fromkeys(name for each in steps.processes for name in each.class_names)

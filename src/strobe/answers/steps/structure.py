@@ -11,14 +11,7 @@ from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
 
-def run(
-    trace: Trace,
-    *,
-    process: int | None,
-    stream: str,
-    step_level: str | None,
-    step_at: str | None,
-) -> Table:
+def run(trace: Trace, *, process: int | None, stream: str, step_level: str | None, step_at: str | None) -> Table:
     """Return the answer; see `strobe.analyses.steps.structure`."""
     structure = find_structure(trace, process, stream, Asked(step_level, step_at))
     depths: list[int] = []
