@@ -82,6 +82,15 @@ def outermost(start_ns: Ints, end_ns: Ints) -> Bools:
     return outer
 
 
+def within(starts_ns: Ints, begins_ns: Ints, ends_ns: Ints) -> Bools:
+    """Return which of some starts, given in order, lie in one of the intervals [begin, end)."""
+    edges = np.zeros(len(starts_ns) + 1, dtype=np.int64)
+    np.add.at(edges, np.searchsorted(starts_ns, begins_ns), 1)
+    np.add.at(edges, np.searchsorted(starts_ns, ends_ns), -1)
+    inside: Bools = np.cumsum(edges[:-1]) > 0
+    return inside
+
+
 def occurrences_in_groups(values: Ints, groups: Ints) -> tuple[Ints, Ints]:
     """Return the distinct values, and in how many groups each occurs. Both are numbered from 0 and of equal length."""
     if not len(values):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strobe.steps.loop_choice.main_loop import MainLoop
-from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups
+from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups, within
 from strobe.steps.training_activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
 from strobe.tables.columns import Columns
 
@@ -81,7 +81,7 @@ def _cut_at_waits(stream: Stream, marks: Ints, acts: Activities) -> Cuts:
     complete[0] = feed[0] >= 0 or not fed_by_waits
 
     end = np.append(start[1:], 0)
-    tails = _between(stream, mark_end[:-1], end[:-1])
+    tails = within(stream.start_ns, mark_end[:-1], end[:-1])
     asking = np.flatnonzero((acts.part == DATA_WAIT) & np.isin(acts.call_path, acts.call_path[feed[feed >= 0]]))
     updated = np.searchsorted(mark_end, acts.start_ns[asking], side="right") - 1
     asked_again = asking[updated == len(marks) - 1]
@@ -143,7 +143,7 @@ def _cut_at_feeds(stream: Stream, loader: Ints, acts: Activities) -> Cuts:
 def _cut_at(stream: Stream, start: Ints, fed: Ints) -> Cuts:
     """Steps that begin at given times."""
     end = np.append(start[1:], 0)
-    inside = _between(stream, start[:-1], start[1:])
+    inside = within(stream.start_ns, start[:-1], start[1:])
     end[-1] = _end_of_last(stream, int(start[-1]), np.unique(stream.call_path[inside]), None)
     end[-1] = max(end[-1], fed[-1])
     return Cuts(start, end, fed, np.ones(len(start), dtype=bool))
@@ -159,7 +159,7 @@ def _cut_at_ranges(stream: Stream, ranges: Ints) -> Cuts:
 def _cut_after(stream: Stream, marks: Ints) -> Cuts:
     """Steps that the program itself ends with a mark. The first begins with the first call that the others make too."""
     end = stream.end_ns[marks]
-    known = set(np.unique(stream.call_path[_between(stream, end[:-1], end[1:])]).tolist())
+    known = set(np.unique(stream.call_path[within(stream.start_ns, end[:-1], end[1:])]).tolist())
     first = int(marks[0])
     while first > 0 and int(stream.call_path[first - 1]) in known:
         first -= 1
@@ -240,15 +240,6 @@ def _first_usual(acts: Activities, backward: int, usual: Ints) -> int:
     ):
         first -= 1
     return first
-
-
-def _between(stream: Stream, low_ns: Ints, high_ns: Ints) -> Bools:
-    """Which spans start in one of the intervals."""
-    edges = np.zeros(len(stream) + 1, dtype=np.int64)
-    np.add.at(edges, np.searchsorted(stream.start_ns, low_ns), 1)
-    np.add.at(edges, np.searchsorted(stream.start_ns, high_ns), -1)
-    inside: Bools = np.cumsum(edges[:-1]) > 0
-    return inside
 
 
 def _end_of_last(stream: Stream, begin_ns: int, usual_paths: Ints, stop_ns: int | None) -> int:

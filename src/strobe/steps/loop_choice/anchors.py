@@ -33,21 +33,6 @@ ANCHORS = (
 MARKS = ("hint", "range")  # ranges of the program itself
 
 
-@dataclass(frozen=True)
-class Anchored:
-    """A loop that an anchor marks: `rows` of the spans that end (`optimizer`) or mark an iteration, by the name `name`.
-
-    level: the innermost loop level around them, None if nothing else repeats with them. several: anchors per iteration
-    of that level, 1 where they are its iterations.
-    """
-
-    kind: str
-    name: str
-    rows: Ints
-    level: Level | None
-    several: float
-
-
 def anchor_rows(stream: Stream, anchor: Anchor) -> dict[str, Ints]:
     """Rows of every anchor name that occurs often enough. Profiler steps carry their number: they are one name."""
     by_name: dict[str, list[int]] = {}
@@ -80,21 +65,27 @@ def one_after_the_other(anchor: Anchor, named: dict[str, Ints]) -> list[tuple[st
     return chosen
 
 
-def anchored_loop(kind: str, name: str, rows: Ints, events: Events | None, levels: Sequence[Level]) -> Anchored:
-    """Find the loop level that goes with the marks of one name."""
+def anchored_loop(
+    kind: str, rows: Ints, events: Events | None, levels: Sequence[Level]
+) -> tuple[Ints, Level | None, float]:
+    """Find the loop that the marks of one name belong to.
+
+    Return the rows of the spans that end (`optimizer`) or mark an iteration; the innermost loop level around them, None
+    if nothing else repeats with them; and the number of anchors per iteration of that level.
+    """
     if kind in MARKS or events is None:
-        return Anchored(kind, name, rows, None, 1.0)
+        return rows, None, 1.0
     level = _innermost_with(rows, events, levels)
     if level is None:
-        return Anchored(kind, name, rows, None, 1.0)
+        return rows, None, 1.0
     marks = events.rows[level.positions]
     seen = int(np.count_nonzero((rows >= marks[0]) & (rows <= marks[-1])))
     if abs(seen - level.count) <= max(1, 0.1 * seen):
-        return Anchored(kind, name, rows, level, 1.0)
+        return rows, level, 1.0
     # The last anchor of each iteration ends it.
     after = np.searchsorted(rows, marks, side="left")
     lasts = rows[np.unique(np.concatenate([after[after > 0] - 1, [len(rows) - 1]]))]
-    return Anchored(kind, name, lasts, level, seen / level.count)
+    return lasts, level, seen / level.count
 
 
 def _innermost_with(anchor: Ints, events: Events, levels: Sequence[Level]) -> Level | None:

@@ -109,19 +109,19 @@ def _anchored(stream: Stream, kind: str, name: str, marks: Ints, sequences: dict
     """A loop that an anchor marks, and how sure it is: whether sequences without the anchor show the same loop."""
     levels = {of: events.levels() for of, events in sequences.items()}
     own = sequences.get(OPERATORS)
-    found = anchored_loop(kind, name, marks, own, levels.get(OPERATORS, ()))
+    rows, level, several = anchored_loop(kind, marks, own, levels.get(OPERATORS, ()))
     choices = _choices(stream, sequences, levels)
-    same = [choice for choice in choices if agree(stream, found.rows, _rows(choice))]
+    same = [choice for choice in choices if agree(stream, rows, _rows(choice))]
     agreeing = tuple(choice.events.kind for choice in same)
-    loop = MainLoop(kind, found.rows, "medium", "", name, own, levels.get(OPERATORS, ()), found.level, agreeing)
-    if found.kind in MARKS:
+    loop = MainLoop(kind, rows, "medium", "", name, own, levels.get(OPERATORS, ()), level, agreeing)
+    if kind in MARKS:
         return _marked(stream, loop, choices)
-    if found.level is None:
-        return replace(loop, reason=f"one step per {found.name}; nothing else repeats with it")
-    if found.several > 1:
-        reason = f"{found.name} runs {found.several:.1f} times in each iteration of the innermost loop around it"
+    if level is None:
+        return replace(loop, reason=f"one step per {name}; nothing else repeats with it")
+    if several > 1:
+        reason = f"{name} runs {several:.1f} times in each iteration of the innermost loop around it"
         return replace(loop, reason=reason)
-    reason = f"one step per {found.name}; {found.level.spine:.0f} other events and transitions repeat with it"
+    reason = f"one step per {name}; {level.spine:.0f} other events and transitions repeat with it"
     others = [choice.events.kind for choice in same if choice.events.kind != OPERATORS and not choice.below]
     if others:
         return replace(loop, confidence="high", reason=f"{reason}, and the {others[0]} alone have the same steps")

@@ -8,7 +8,7 @@ import numpy as np
 
 from strobe.steps.loop_choice.events import CALLS, MPI, Events
 from strobe.steps.loop_choice.levels import Level
-from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.thread_spans import Bools, Ints, Stream, within
 
 # An outer level spans this share of the inner one's time; all its iterations hold the same number of inner ones if that
 # varies so little (coefficient of variation).
@@ -230,10 +230,7 @@ def _does_something_else(events: Events, inner: Level, outer: Level) -> bool:
     marks = inner.positions[(inner.positions >= low) & (inner.positions < high)]
     # An inner iteration is as long as most are; what follows until the next begins is outer.
     ends = np.minimum(marks + int(np.median(np.diff(marks))), np.append(marks[1:], high))
-    edges = np.zeros(len(events) + 1, dtype=np.int64)
-    np.add.at(edges, marks, 1)
-    np.add.at(edges, ends, -1)
-    body = np.cumsum(edges[:-1]) > 0
+    body = within(np.arange(len(events)), marks, ends)
     own = ~body
     own[:low] = own[high:] = False
     known = np.zeros(int(events.ids.max()) + 1, dtype=bool)

@@ -14,7 +14,7 @@ from strobe.steps.loops.expression import fold as fold_order
 from strobe.steps.loops.flow_graph import build_graph, decode_graph
 from strobe.steps.loops.folded_graph import OTHER, Graph, Labels, fold
 from strobe.steps.loops.loop_tree import TreeLevel
-from strobe.steps.thread_spans import Bools, Ints, Stream
+from strobe.steps.thread_spans import Bools, Ints, Stream, within
 from strobe.steps.training_activities import activities
 from strobe.trace.folded import read_graph
 from strobe.trace.trace import Trace
@@ -149,10 +149,7 @@ def _levels_of(ids: Ints, starts_ns: Ints, levels: Sequence[TreeLevel]) -> Ints:
     found = np.full(int(ids.max()) + 1, -1, dtype=np.int64)
     total = np.bincount(ids)
     for number, level in enumerate(levels):  # parents come before their children
-        edges = np.zeros(len(ids) + 1, dtype=np.int64)
-        np.add.at(edges, np.searchsorted(starts_ns, level.passes_ns[:, 0]), 1)
-        np.add.at(edges, np.searchsorted(starts_ns, level.passes_ns[:, 1]), -1)
-        inside = np.bincount(ids, weights=np.cumsum(edges[:-1]) > 0)
+        inside = np.bincount(ids, weights=within(starts_ns, *level.passes_ns.T))
         found[(inside >= _MOSTLY * total) & (total > 0) & (found == level.parent)] = number
     return found
 
