@@ -87,7 +87,7 @@ def analyses() -> str:
                 for option in analysis.options
             ]
             parts.append("")
-        parts += [(analysis.details or "").partition("\n\n")[2].strip(), ""]
+        parts += [analysis.details.partition("\n\n")[2].strip(), ""]
         parts += ["| column | type | unit | with | meaning |", "|---|---|---|---|---|"]
         parts += [
             f"| `{each.name}` | {each.type} | {each.unit} | {code(condition_text(each))} | {each.meaning} |"

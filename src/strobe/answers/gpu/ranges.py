@@ -61,7 +61,7 @@ def run(trace: Trace) -> Table:
         note = f"{no_device(trace)}; so ranges have host times only"
     elif rows:
         note = folded_note(trace, devices(trace))
-    table = make_table(ANALYSIS.columns, rows, name="ranges", about="all executions", note=note)
+    table = make_table(ANALYSIS.columns, rows, about="all executions", note=note)
     return table.sort("projected_ns" if parts else "total_ns")
 
 
