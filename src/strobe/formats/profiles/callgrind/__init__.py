@@ -1,7 +1,7 @@
 """Profiles of Callgrind and Cachegrind (valgrind), and what others write for KCachegrind (Xdebug, ...).
 
 The file knows what each line costs, and who calls whom at which cost, but no call paths: what that means is said in
-formats/callgrind/call_graph.py. The format is described in https://valgrind.org/docs/manual/cl-format.html.
+formats/profiles/callgrind/call_graph.py. The format is described in https://valgrind.org/docs/manual/cl-format.html.
 
 The event that is a time (Xdebug has one) is the time of the tables. Where there is none, the first event (`Ir`,
 instructions) stands in for it, a unit as a nanosecond: shares are right, and it is said. The sums of every event by
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from strobe.formats.callgrind.call_graph import CallGraph, Function
+from strobe.formats.profiles.callgrind.call_graph import CallGraph, Function
 from strobe.formats.reading.profile_import import NANOSECONDS, ProfileProcess, Weight
 from strobe.formats.reading.text_input import lines_of
 from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget

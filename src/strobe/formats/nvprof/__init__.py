@@ -1,0 +1,1 @@
+"""What nvprof leaves: databases, and what it prints."""
