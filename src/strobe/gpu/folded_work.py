@@ -132,6 +132,6 @@ def folded_note(trace: Trace, there: Sequence[Device]) -> str:
         return ""
     whole = missing + sum(device.spans for device in there)
     return (
-        f"of what GPUs ran, {format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded "
-        "steps, which are sums only: what is said of GPUs here is of the others"
+        f"{format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded steps, which are "
+        "sums only: this is about the others"
     )

@@ -326,8 +326,8 @@ def _add_kernels(
         captured = launched.captured
         computes = found.kind == _COMPUTES
         for location, gemms in threads.items():
-            own = computes & (launched.operator_location == location)
-            row = launched.operator_row[own]
+            own = computes & (launched.operator.location == location)
+            row = launched.operator.row[own]
             at = np.searchsorted(gemms.row, row, side="right") - 1
             inside = (at >= 0) & (row <= gemms.last_row[at])
             mine = at[inside]
@@ -339,14 +339,14 @@ def _add_kernels(
             replayed = np.flatnonzero(own)[inside][captured[own][inside]]
             if len(replayed):
                 which = at[inside][captured[own][inside]]
-                launch = np.stack((which, launched.call_location[replayed], launched.call_row[replayed]))
+                launch = np.stack((which, launched.call.location[replayed], launched.call.row[replayed]))
                 there = set(zip(*launch.tolist(), strict=True))
                 for product, *_ in there - before.get(location, set()):
                     gemms.replays[product] += 1
                 before[location] = there
             # Kernels that no operator launched are in the way all the same.
-            bare = computes & (launched.operator_location < 0) & (launched.code_location == location)
-            first = np.searchsorted(gemms.start_ns, launched.code_start_ns[bare], side="right")
+            bare = computes & (launched.operator.location < 0) & (launched.code.location == location)
+            first = np.searchsorted(gemms.start_ns, launched.code.start_ns[bare], side="right")
             following = np.concatenate((at[~inside] + 1, first))
             np.add.at(gemms.others, following[following < len(gemms)], 1)
     for location, products in others.items():

@@ -219,11 +219,11 @@ class _Sums:
         """Add what GPUs did for the operators."""
         for device in devices(self._trace):
             for found, by in launches(self._trace, device, numbering=self._labels.numbering):
-                called = by.call_row >= 0
-                location = np.where(by.code_row >= 0, by.code_location, by.operator_location)
-                location = np.where(called, by.call_location, location)
-                node = np.where(by.code_path >= 0, by.code_path, by.operator_path)
-                start, duration = np.where(called, by.call_start_ns, found.start_ns), found.end_ns - found.start_ns
+                called = by.call.row >= 0
+                location = np.where(by.code.row >= 0, by.code.location, by.operator.location)
+                location = np.where(called, by.call.location, location)
+                node = by.path
+                start, duration = np.where(called, by.call.start_ns, found.start_ns), found.end_ns - found.start_ns
                 for each in np.unique(location[location >= 0]).tolist():
                     (at,) = np.nonzero((location == each) & (node >= 0))
                     mask = self._selection.keep(each, start[at])

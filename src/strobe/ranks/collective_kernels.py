@@ -79,9 +79,9 @@ def _with_own_rows(found: Work, own: dict[int, Attributes]) -> Iterator[Executio
 
 def _launched(found: Work, by: Launches, own: dict[int, Attributes], calls: _Calls) -> Iterator[Executions]:
     (chosen,) = np.nonzero(1 << found.kind == COMMUNICATION)
-    found, unit = found.chosen(chosen), calls.units(by.code_location[chosen], by.code_start_ns[chosen])
+    found, unit = found.chosen(chosen), calls.units(by.code.location[chosen], by.code.start_ns[chosen])
     # Each launch of a graph is an execution of what was captured.
-    launch = np.where(by.captured[chosen], by.call_row[chosen], -1)
+    launch = np.where(by.captured[chosen], by.call.row[chosen], -1)
     keys = zip(found.location.tolist(), found.row.tolist(), strict=True)
     unit_of = dict(zip(keys, zip(unit.tolist(), launch.tolist(), strict=True), strict=True))
     others = []

@@ -50,7 +50,7 @@ def _of_process(part: Trace, by: str, points: int) -> pa.Table:
 def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
     texts, groups, times, sizes = Texts(), Groups(), Spread(), Spread()
     timed, peaks = np.zeros(0, dtype=np.int64), np.zeros(0)
-    for found in copies(trace, device, texts):
+    for _, found in copies(trace, device, texts):
         group = groups.numbers([found.kind, found.source, found.destination])
         duration, size = found.end_ns - found.start_ns, found.size
         times.add(group, duration)

@@ -128,16 +128,16 @@ def _of_device(trace: Trace, device: Device, by: str, model: GpuModel | None) ->
                 split = [integers(launch.column(name)) for name in _SHAPE]
             else:
                 column = {
-                    "operator": by_whom.operator_region,
-                    "function": function_of[by_whom.code_path],
+                    "operator": by_whom.operator.region,
+                    "function": function_of[by_whom.code.path],
                     "stream": found.location.astype(np.int64),
                 }.get(by)
                 split = [] if column is None else [column[at]]
             group = groups.numbers([found.region[at].astype(np.int64), *split])
             start, duration = found.start_ns[at], (found.end_ns - found.start_ns)[at]
             durations.add(group, duration)
-            called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
-            known = by_whom.call_row[at] >= 0
+            called, returned = by_whom.call.start_ns[at], by_whom.call.end_ns[at]
+            known = by_whom.call.row[at] >= 0
             delay.add(group, np.where(known, start - called, np.nan))
             queue.add(group, np.where(known & (start >= returned), start - returned, np.nan))
             occupancy.add(group, reals(launch.column("occupancy_percent")) / 100, duration)

@@ -21,10 +21,10 @@ def chip_here() -> str:
     """Return the chip of the first GPU of this machine, empty where nvidia-smi does not know one."""
     words = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     try:
-        said = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False).stdout
+        output = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.SubprocessError):
         return ""
-    return CHIPS.get(said.strip().partition("\n")[0].strip(), "")
+    return CHIPS.get(output.strip().partition("\n")[0].strip(), "")
 
 
 def check(names: Sequence[str], chip: str = "") -> str:
@@ -39,7 +39,7 @@ def check(names: Sequence[str], chip: str = "") -> str:
         if name in METRICS and not has(chip, name):
             raise UsageError(f"{chip} has no counters for '{name}'", do=f"They would be: {formula(name, chip)}")
         if name not in METRICS and not _own(name) and "." not in name:
-            raise UsageError(f"'{name}' is not said in full", do=f"For example {name}.sum or {name}.avg")
+            raise UsageError(f"'{name}' is incomplete", do=f"For example {name}.sum or {name}.avg")
     unchecked = [name for name in names if name not in METRICS and not _own(name)]
     try:
         library = catalogue.load()
