@@ -1,8 +1,8 @@
 """The critical path: the longest way through a graph of moments, and what it would be if some of them took less time.
 
 An edge leads from a moment to one that had to wait for it; its weight is the time in between. Of all that a moment
-waited for, what came last gets the whole time in between: so the longest way from the begin to the end of a stretch is
-as long as the stretch, and says what each part of it was spent on. What came earlier has the least time that it takes
+waited for, the last to come gets the whole time in between: so the longest way from the begin to the end of a stretch
+is as long as the stretch, and shows how each part of it was spent. What came earlier has the least time that it takes
 for itself, which counts only once other edges become shorter.
 """
 
@@ -163,13 +163,13 @@ _CHANGE = re.compile(r"\s*(\S.*?)\s*=\s*(\d+\.?\d*|\.\d+)\s*(?:,|$)")
 
 
 def changes(text: str) -> list[Change]:
-    """Read what-if: `nccl*=0.5`, `launch=0`, several with commas. Raises UsageError where it is not that."""
+    """Read what-if: `nccl*=0.5`, `launch=0`, several with commas. Raises UsageError for anything else."""
     found, at = [], 0
     while at < len(text):
         match = _CHANGE.match(text, at)
         if match is None:
             raise UsageError(
-                f"--what-if: '{text[at:]}' is no change", do="PATTERN=FACTOR: --what-if 'nccl*=0.5,launch=0'"
+                f"--what-if: '{text[at:]}' is not a change", do="PATTERN=FACTOR: --what-if 'nccl*=0.5,launch=0'"
             )
         found.append(Change(match[1], float(match[2])))
         at = match.end()

@@ -1,4 +1,4 @@
-"""What threads did, as moments and edges of the critical path: where spans begin and end, in the order of a thread."""
+"""The work of threads as moments and edges of the critical path: begins and ends of spans, in order."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Chain:
     def add_edges(self, builder: Builder, kind_of_path: Ints) -> None:
         """Add an edge from each moment to the next, and from all that it waited for.
 
-        What came last has the time until the moment. If that is none of the thread's own, the thread's takes no time.
+        The last to come has the time until the moment. If that is another's, the thread's own edge takes no time.
         """
         before_ns = np.concatenate(([_NEVER], self.time_ns[:-1]))
         path = np.append(self.spans["call_path"].astype(np.int64), -1)[self.span]

@@ -1,9 +1,9 @@
-"""Which stretch the critical path is of: a step of every rank, or the whole run where there are no steps."""
+"""The stretch of a critical path: a step of every rank, or the whole run without steps."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import cast
+from typing import Any
 
 from strobe.errors import UsageError
 from strobe.gpu.devices import devices
@@ -14,14 +14,14 @@ from strobe.tables.table import make_table
 from strobe.trace.definition_rows import location_rows, ranks_of
 from strobe.trace.trace import Trace
 
-# Spans of a run without steps that the path is computed of; of a longer one, so many in its middle.
+# A path is computed of at most so many spans; of a longer run without steps, of those in its middle.
 _MOST = 1 << 19
 
 
 def processes_of(trace: Trace, rank: str) -> list[list[int]]:
     """Return the processes of each path: `all` ranks in one, `each` rank in its own, or one rank by its number.
 
-    Where no process has a rank: those that used a GPU, else the first. Raises UsageError where there is no such rank.
+    If no process has a rank: those that used a GPU, else the first. Raises UsageError for an unknown rank.
     """
     ranks = ranks_of(trace)
     of_rank = {number: process for process, number in reversed(list(enumerate(ranks))) if number is not None}
@@ -36,7 +36,7 @@ def processes_of(trace: Trace, rank: str) -> list[list[int]]:
 
 
 def windows(trace: Trace, processes: list[int], step: str) -> tuple[list[Window], str]:
-    """Return the window of each process, and which one it is in words. Raises UsageError where there is no such step.
+    """Return the window of each process, and its name. Raises UsageError for an unknown step.
 
     `step`: a number, or `all`: the whole run. Without it: the steady step of the most common class whose length (of the
     slowest process) is the median, of those kept in detail; without any steps, the whole run. Processes without the
@@ -44,9 +44,10 @@ def windows(trace: Trace, processes: list[int], step: str) -> tuple[list[Window]
     """
     if step == "all":
         return _whole_run(trace, processes)
+    steps = make_table("steps", steps_columns(find_steps(trace))).to_arrow()
     rows = [
         row
-        for row in make_table("steps", steps_columns(find_steps(trace))).to_arrow().to_pylist()
+        for row in steps.to_pylist()
         if row["process"] in processes and row["detail"] == "all" and row["duration_ns"] > 0
     ]
     chosen = int(step) if step.isdigit() else _usual(rows) if not step else None
@@ -65,14 +66,13 @@ def windows(trace: Trace, processes: list[int], step: str) -> tuple[list[Window]
     return [found.get(process, Window(process, begin, end)) for process in processes], f"step {chosen}"
 
 
-def _usual(rows: list[dict[str, object]]) -> int | None:
-    """Return the number of the step whose length is the median, None where there are none."""
+def _usual(rows: list[dict[str, Any]]) -> int | None:
+    """Return the number of the step whose length is the median, None without steps."""
     rows = [row for row in rows if row["steady"]] or rows
     usual = {name for name, _ in Counter(row["class"] for row in rows).most_common(1)}
     longest: dict[int, int] = {}
     for row in (row for row in rows if row["class"] in usual):
-        number, length = cast(int, row["step"]), cast(int, row["duration_ns"])
-        longest[number] = max(length, longest.get(number, 0))
+        longest[row["step"]] = max(row["duration_ns"], longest.get(row["step"], 0))
     in_order = sorted(longest, key=lambda number: (longest[number], number))
     return in_order[(len(in_order) - 1) // 2] if in_order else None
 
@@ -82,8 +82,8 @@ def _whole_run(trace: Trace, processes: list[int]) -> tuple[list[Window], str]:
     if not locations:
         return [], "the whole run"
     begin, end = min(at.first_ns for at in locations), max(at.last_ns for at in locations)
-    spans, said = sum(at.span_count for at in locations), "the whole run"
+    spans, title = sum(at.span_count for at in locations), "the whole run"
     if spans > _MOST:
         middle, half = (begin + end) // 2, int((end - begin) * (_MOST / spans) / 2) + 1
-        begin, end, said = middle - half, middle + half, f"{2 * half / 1e9:.3g} s in the middle of the run"
-    return [Window(process, begin, end) for process in processes], said
+        begin, end, title = middle - half, middle + half, f"{2 * half / 1e9:.3g} s in the middle of the run"
+    return [Window(process, begin, end) for process in processes], title
