@@ -19,6 +19,7 @@ from strobe import native
 from strobe.formats.otf2.columns import BYTE, U32, U64, Batch, Field, Numbers, Records, Rows, Texts, Whole, carriers
 from strobe.formats.otf2.communicators import Communicator, Communicators
 from strobe.formats.otf2.definitions import EVENT_CHUNK_BYTES, Definitions, GroupType, Type, write_anchor
+from strobe.formats.writing.processes import readings_of
 from strobe.model.schema import SPAN_TABLES
 from strobe.trace.definition_rows import Process, location_rows, process_rows, region_rows
 from strobe.trace.spans import SpanArrays
@@ -245,20 +246,17 @@ class Writer:
 
         Processes without locations get one, too: else they would not be there.
         """
-        metrics = self._trace.readers[process].metrics()
+        metrics = readings_of(self._trace, process, self._zero)
         if not metrics and any(row.process == process for row in self._rows):
             return None
         location = len(self._rows) + process
-        shift = self._zero - self._trace.zero_of(process)
         out, found = self._file(location), _Recorder(location, [])
         for metric in metrics:
             number, self._metric_count = self._metric_count, self._metric_count + 1
-            of = self._trace.location_of(process, int(str(metric["location"])))
-            found.metrics.append((number, str(metric["name"]), str(metric["unit"]), of))
-            times = np.asarray(metric["time_ns"], dtype=np.int64) + shift
-            bits = np.ascontiguousarray(metric["value"], dtype=np.float64).view(np.int64)
+            found.metrics.append((number, metric.name, metric.unit, metric.location))
+            bits = np.ascontiguousarray(metric.value, dtype=np.float64).view(np.int64)
             fields: list[Field] = [(U32, 2 * number + 1), (BYTE, 1), (BYTE, int(Type.REAL)), (U64, bits)]
-            out.points((_METRIC, np.maximum(times, 0), fields, []))
+            out.points((_METRIC, np.maximum(metric.time_ns, 0), fields, []))
         self._close(location, out)
         return found
 

@@ -14,11 +14,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, Any
 
-import numpy as np
 import pyarrow as pa
 
 from strobe.formats.reading import protobuf
-from strobe.formats.writing.process_description import process_facts
+from strobe.formats.writing.processes import process_facts, readings_of
 from strobe.formats.writing.span_rows import SpanRows
 from strobe.model.kinds import PARADIGMS, ROLES
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES, Column
@@ -33,7 +32,6 @@ _COMMON_SEQUENCE = 1  # of what has whole times
 _EARLIEST_NS = 1 << 40  # times are unsigned: our zero lies there at least
 _MOST_FLOWS = 1 << 18  # of a location; further ones are events of their own
 _LARGEST_ID = 1 << 31
-_BATCH = 1 << 16
 _SHORT, _MOST_INTERNED = 32, 64 << 20  # texts that are written where they are; bytes that readers need to keep
 _ROWS = ("allocations", "samples", "messages")  # tables that are instants with nothing but annotations
 _SHOWN = {"allocations": "[memory]", "samples": "sample", "messages": "message", "marks": "mark"}
@@ -260,30 +258,18 @@ class Writer:
         return event, _text(12, b"".join(interned)) if interned else b""
 
     def _counters(self) -> None:
-        number = 0
-        for process, reader in enumerate(self._trace.readers):
-            shift = self._base_ns - self._trace.zero_of(process)
-            for metric in reader.metrics():
-                number += 1
-                uuid = _COUNTER_UUIDS + number
-                location = self._trace.location_of(process, int(str(metric["location"])))
-                parent = _process_uuid(process) if location is None else _location_uuid(location)
-                track = _number(1, uuid) + _number(5, parent) + _text(2, str(metric["name"]))
-                track += _text(8, _text(6, str(metric["unit"])) if metric["unit"] else b"")  # empty: a counter still
-                self._packet(_number(10, _COMMON_SEQUENCE) + _text(60, track))
-                head = _number(10, _COMMON_SEQUENCE)
-                event = _number(9, _COUNTER) + _number(11, uuid)
-                times, values = np.asarray(metric["time_ns"]), np.asarray(metric["value"], dtype=np.float64)
-                for at in range(0, len(times), _BATCH):
-                    pairs = zip(
-                        (times[at : at + _BATCH] + shift).tolist(), values[at : at + _BATCH].tolist(), strict=True
-                    )
-                    self._out.write(
-                        b"".join(
-                            _text(1, _number(8, max(ns, 0)) + head + _text(11, event + protobuf.real(44, value)))
-                            for ns, value in pairs
-                        )
-                    )
+        processes = range(len(self._pids))
+        metrics = (each for process in processes for each in readings_of(self._trace, process, self._base_ns))
+        for uuid, metric in enumerate(metrics, start=_COUNTER_UUIDS + 1):
+            location = metric.location
+            parent = _process_uuid(metric.process) if location is None else _location_uuid(location)
+            track = _number(1, uuid) + _number(5, parent) + _text(2, metric.name)
+            track += _text(8, _text(6, metric.unit) if metric.unit else b"")  # empty: a counter still
+            self._packet(_number(10, _COMMON_SEQUENCE) + _text(60, track))
+            head, event = _number(10, _COMMON_SEQUENCE), _number(9, _COUNTER) + _number(11, uuid)
+            for batch in metric.batches():
+                for ns, value in batch:
+                    self._packet(_number(8, max(ns, 0)) + head + _text(11, event + protobuf.real(44, value)))
 
 
 class _Flows:
