@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.formats.reading.database_tables import as_json_text
-from strobe.formats.reading.import_process import Cells, ImportProcess
+from strobe.formats.reading.import_process import ImportProcess
 from strobe.formats.reading.sqlite_input import BATCH_ROWS
 
 
@@ -16,14 +16,14 @@ from strobe.formats.reading.sqlite_input import BATCH_ROWS
 class _Switch:
     thread: int
     time_ns: int
-    told: Mapping[str, object]
+    state: Mapping[str, object]
 
 
 class Switches:
     """Makes a span of each switch to a processor and the next switch away from it.
 
-    A switch without its other half becomes a mark: the recording began or ended in between, or lost one. `place` says
-    to which process and location the spans of a thread go.
+    A switch without its other half becomes a mark: the recording began or ended in between, or lost one. `place`
+    returns the process and location of the spans of a thread.
     """
 
     def __init__(self, place: Callable[[int], tuple[ImportProcess, int]]) -> None:
@@ -33,10 +33,10 @@ class Switches:
         self._marks: dict[ImportProcess, list[tuple[int, int, int, int]]] = {}
         self._rows = 0
 
-    def add(self, thread: int, time_ns: int, told: Mapping[str, object], *, switched_in: bool) -> None:
+    def add(self, thread: int, time_ns: int, state: Mapping[str, object], *, switched_in: bool) -> None:
         """Add a switch; those of a thread come one after the other, in order of time."""
         before, self._waiting = self._waiting, None
-        now = _Switch(thread, time_ns, told)
+        now = _Switch(thread, time_ns, state)
         if before is not None and (before.thread != thread or switched_in):
             self._mark(before, "switched in")
             before = None
@@ -47,20 +47,20 @@ class Switches:
         else:
             process, location = self._place(thread)
             region = process.region("on a processor", "other", "other")
-            said = process.text(as_json_text({**before.told, **told}))  # why it stopped is told by the switch away
-            self._spans.setdefault(process, []).append((location, before.time_ns, time_ns, region, said))
+            text = process.text(as_json_text({**before.state, **state}))  # the switch away has the reason
+            self._spans.setdefault(process, []).append((location, before.time_ns, time_ns, region, text))
             self._more()
 
     def finish(self) -> None:
-        """Write what waits."""
+        """Write the waiting rows."""
         if self._waiting is not None:
             self._mark(self._waiting, "switched in")
         self._flush()
 
     def _mark(self, switch: _Switch, name: str) -> None:
         process, location = self._place(switch.thread)
-        said = process.text(as_json_text(dict(switch.told)))
-        self._marks.setdefault(process, []).append((location, switch.time_ns, process.text(name), said))
+        text = process.text(as_json_text(dict(switch.state)))
+        self._marks.setdefault(process, []).append((location, switch.time_ns, process.text(name), text))
         self._more()
 
     def _more(self) -> None:
@@ -70,16 +70,13 @@ class Switches:
 
     def _flush(self) -> None:
         for process, rows in self._spans.items():
-            location, start, end, region, said = np.array(rows, dtype=np.int64).T
+            location, start, end, region, text = np.array(rows, dtype=np.int64).T
             process.spans(
-                location.astype(np.uint32), start, end, region.astype(np.uint32), arguments=[("switch", (said, None))]
+                location.astype(np.uint32), start, end, region.astype(np.uint32), arguments=[("switch", (text, None))]
             )
         for process, marks in self._marks.items():
-            location, time, name, said = np.array(marks, dtype=np.int64).T
-            category = np.full(len(marks), process.text("scheduling"), dtype=np.int64)
-            cells: dict[str, Cells] = {"time_ns": (time, None), "name": (name, None)}
-            cells |= {"category": (category, None), "arguments": (said, None)}
-            process.rows("marks", location.astype(np.uint32), cells)
+            location, time, name, state = np.array(marks, dtype=np.int64).T
+            process.marks(location.astype(np.uint32), time, name, "scheduling", state)
         self._spans.clear()
         self._marks.clear()
         self._rows = 0

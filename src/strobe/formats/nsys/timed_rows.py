@@ -1,4 +1,4 @@
-"""What Nsight Systems exports hold beside spans: messages, switches, samples, readings, allocations, and marks."""
+"""Rows of Nsight Systems exports that are not spans: messages, switches, samples, readings, allocations, and marks."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def read_messages(export: Export) -> None:
                         cells[to] = present(values)
                 communicator = part.integers("commHandle")
                 if communicator is not None:
-                    said = {number: str(number) for number in factor(communicator)[0].tolist()}
-                    cells["communicator"] = process.words(communicator, said)
+                    names_of = {number: str(number) for number in factor(communicator)[0].tolist()}
+                    cells["communicator"] = process.words(communicator, names_of)
                 process.rows("messages", export.locations(process, part, ""), cells)
 
 
@@ -87,8 +87,8 @@ def read_samples(export: Export) -> None:
                 cells["call_stack"] = process.words(number, chains)
             state = part.integers("threadState")
             if state is not None:
-                told = export.tables.database.tables["COMPOSITE_EVENTS"].references.get("threadState", "")
-                words = export.tables.enumeration(told) or THREAD_STATES
+                kinds = export.tables.database.tables["COMPOSITE_EVENTS"].references.get("threadState", "")
+                words = export.tables.enumeration(kinds) or THREAD_STATES
                 names = {int(each): words.get(int(each), str(int(each))) for each in factor(state)[0]}
                 cells["state"] = process.words(state, names)
             for column, to in (("cpu", "cpu"), ("cpuCycles", "weight")):

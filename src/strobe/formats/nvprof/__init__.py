@@ -1,1 +1,1 @@
-"""What nvprof leaves: databases, and what it prints."""
+"""Files of nvprof: databases, and printed output."""

@@ -1,4 +1,4 @@
-"""From tables of a database to spans, marks and properties: what importers of SQLite files share."""
+"""From tables of a database to spans, marks and properties: shared by the importers of SQLite files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ON_A_STREAM = {"deviceId", "streamId"}
 
 
 class Dialect(Protocol):
-    """What differs between the tools that write such tables: how rows, processes and locations are numbered."""
+    """The numbering of rows, processes and locations, which differs between the tools that write such tables."""
 
     @property
     def placing(self) -> frozenset[str]:
@@ -43,17 +43,17 @@ class Dialect(Protocol):
         """Return the location of each row; with `row`, one of that name beside it."""
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
-        """Return what the numbers of a column refer to (texts, call chains); None where they refer to nothing."""
+        """Return what the numbers of a column refer to (texts, call chains); None if they are plain numbers."""
 
 
 @dataclass(frozen=True)
 class SpanTable:
-    """How the rows of a table become spans: what names their region, and where their columns go.
+    """How the rows of a table become spans.
 
     names: the columns that `naming` makes a region of. columns: from columns of the table to those of the side table
-    `side`. words: by column, the names of its numbers. row: the name of a location of their own, for what does not nest
-    into the calls of its thread or the work of its stream. repeats: columns that are kept only where they differ from
-    another one.
+    `side`. words: by column, the names of its numbers. row: the name of a location of their own, for rows that do not
+    nest into the calls of their thread or the work of their stream. repeats: columns that are kept only in rows where
+    they differ from another one.
     """
 
     table: str
@@ -127,7 +127,7 @@ class TableImport:
         return {number: labels.get(number, number) for number in numbers}
 
     def enumeration(self, name: str) -> dict[int, str]:
-        """Return the names of numbers in a table of kinds; none where there is no such table."""
+        """Return the names of numbers in a table of kinds; none if the file lacks the table."""
         if name not in self._labels:
             columns = self.database.tables[name].columns if name in self.database.tables else {}
             label = "label" if "label" in columns else "name"
@@ -151,7 +151,7 @@ class TableImport:
         side: dict[str, Cells] = {}
         arguments: list[tuple[str, Cells]] = []
         placed = {*self._dialect.placing, *kind.names}
-        if part.whole.keys() >= _ON_A_STREAM:  # the location says them
+        if part.whole.keys() >= _ON_A_STREAM:  # their place is the location
             placed |= {*_ON_A_STREAM, "contextId"}
         text_columns = {each.name for each in TABLES[kind.side] if each.type == "string"} if kind.side else set()
         for column in part.columns:
@@ -243,13 +243,9 @@ class TableImport:
         for one in rows:
             given = [one.pop(name) for name in names if name in one]
             titles.append(process.text(str(given[0] if given and given[0] is not None else category)))
-        cells: dict[str, Cells] = {
-            "time_ns": (times, None),
-            "name": (np.array(titles, dtype=np.int64), None),
-            "category": (np.full(part.count, process.text(category), dtype=np.int64), None),
-            "arguments": (np.array([process.text(as_json_text(one)) for one in rows], dtype=np.int64), None),
-        }
-        process.rows("marks", self._dialect.locations(process, part, row), cells)
+        arguments = np.array([process.text(as_json_text(one)) for one in rows], dtype=np.int64)
+        names_of_rows = np.array(titles, dtype=np.int64)
+        process.marks(self._dialect.locations(process, part, row), times, names_of_rows, category, arguments)
 
     def property(self, properties: dict[str, object], table: str) -> None:
         """Keep a table without times as it is, up to a bound; the number of rows left out is counted."""
@@ -288,7 +284,7 @@ class TableImport:
         ranks = ranks or {}
         counted = {what: n for what, n in (self.counters + self.database.counters).items() if n}
         first = next(iter(self.processes.values()))
-        for what, n in counted.items():  # shown with the first process: of the file there is no row
+        for what, n in counted.items():  # shown with the first process: the file has no row of its own
             first.count(what, n)
         for key, process in self.processes.items():
             process.finish(name_of(key), self._source.name, main=process is first, rank=ranks.get(key))

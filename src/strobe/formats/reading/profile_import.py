@@ -23,7 +23,7 @@ from strobe.model.units import format_bytes
 ROOT = -1
 # Profiles are small: a larger file is not a profile, or too large to be read at once.
 MOST_BYTES = 512 << 20
-_MOST_PATHS = 1 << 20  # as many as the core tells apart
+_MOST_PATHS = 1 << 20  # as many as the core distinguishes
 _MOST_DEPTH = 4096
 _LARGEST = 1 << 62
 _NO_PATH = 0xFFFFFFFF
@@ -195,7 +195,7 @@ class ProfileProcess:
         }
         note = "" if rank is None else json.dumps({"rank": rank, "ranks": ranks})
         self.core.finish(pid if abs(pid) < _LARGEST else 0, description_json=json.dumps(description), note_json=note)
-        # Without spans and metrics there is no first moment.
+        # A process without spans and metrics has no first moment.
         first_ns = self.core.first_ns if self.core.first_ns <= self.core.last_ns else 0
         last_ns = max(self.core.last_ns, first_ns)
         return Imported(processes=1, first_ns=first_ns, last_ns=last_ns, properties=properties)

@@ -59,7 +59,7 @@ class Batch:
         return self.coded[name] if name in self.coded else np.full(self.count, NONE, dtype=np.int64)
 
     def integers(self, name: str) -> Whole | None:
-        """Return a column as integers, whatever type it was declared with; None where there is no such column."""
+        """Return a column as integers, whatever its declared type; None if the table lacks it."""
         if name in self.whole:
             return self.whole[name]
         if name not in self.coded:
@@ -69,12 +69,12 @@ class Batch:
         return np.where(codes == NONE, NONE, of_code[np.maximum(codes, 0)])
 
     def integers_or(self, name: str, missing: int = NONE) -> Whole:
-        """Return the same, with `missing` in every row where there is no such column."""
+        """Return the same, with `missing` in every row if the table lacks the column."""
         values = self.integers(name)
         return np.full(self.count, missing, dtype=np.int64) if values is None else values
 
     def reals(self, name: str) -> npt.NDArray[np.float64] | None:
-        """Return a column as reals, NaN where a cell is no number; None where there is no such column."""
+        """Return a column as reals, NaN for a cell that is not a number; None if the table lacks it."""
         if name in self.whole:
             values = self.whole[name]
             return np.where(values == NONE, np.nan, values.astype(np.float64))
@@ -97,8 +97,8 @@ class Batch:
 class SqliteInput:
     """A SQLite file, opened read-only and as it is: no extensions, no views, no code of the file's schema.
 
-    `counters`: what was wrong with it: `unreadable_values` (of a type that does not fit), `texts_not_utf8`,
-    `damaged_tables` (read up to the damage), `truncated_files`. Raises ValueError where it is no sound database at all.
+    `counters`: its errors: `unreadable_values` (of a type that does not fit), `texts_not_utf8`,
+    `damaged_tables` (read up to the damage), `truncated_files`. Raises ValueError if the whole database is damaged.
     """
 
     def __init__(self, path: Path) -> None:
