@@ -1,4 +1,4 @@
-"""What operators cost on the host and on GPUs, summed by their labels over all locations, in constant memory."""
+"""The cost of operators on the host and on GPUs, summed by their labels over all locations, in constant memory."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _HIGHEST = np.iinfo(np.int64).max
 class OperatorSums:
     """Sums of each row, in order of labels; columns of equal length.
 
-    label (its cells), split: what it is (`split` is a process, a step, or 0). calls: executions. time_ns: sum of all
-    durations. total_ns: the same with an execution inside of one of the same label counted once. own_ns: without what
-    runs directly inside. device_total_ns, device_own_ns: sum of the durations of what the executions launched on GPUs:
-    anywhere inside, and not inside of an operator inside. activities: how many that were, anywhere inside. known:
-    whether labels are known of any process.
+    label (its cells), split (a process, a step, or 0): the key. calls: executions. time_ns: sum of all durations.
+    total_ns: the same, with an execution inside of one of the same label counted once. own_ns: without the spans
+    directly inside. device_total_ns, device_own_ns: sum of the durations of their launches on GPUs: anywhere inside,
+    and not inside of an inner operator. activities: the number of these launches, anywhere inside. known: whether any
+    process has labels.
     """
 
     label: list[Cells]
@@ -138,7 +138,7 @@ def _finished(found: Mapping[str, pa.Table], cells: Sequence[str], split: str) -
 
 
 class _Growing:
-    """Numbers by row, for as many rows as are met; `add` joins what is there and what comes by a ufunc."""
+    """Numbers by row, for as many rows as are met; `add` combines old and new values by a ufunc."""
 
     def __init__(self, join: np.ufunc = np.add, start: int = 0) -> None:
         self._join, self._start = join, start
@@ -243,8 +243,8 @@ class _Sums:
         label, split = np.array(keys, dtype=np.int64).reshape(-1, 2).T
 
         def named(row: Ints) -> dict[str, object]:
-            told = [self._labels.cells[each] for each in label[row].tolist()]
-            padded = [(*each, *(None,) * (cells - len(each))) for each in told]
+            shown = (self._labels.cells[each] for each in label[row].tolist())
+            padded = [(*each, *(None,) * (cells - len(each))) for each in shown]
             named = {f"cell_{k}": pa.array([each[k] for each in padded], pa.string()) for k in range(cells)}
             coded = {name: column.dictionary_encode() for name, column in named.items()}
             return {**coded, **({self._split: split[row]} if self._split else {})}
@@ -298,7 +298,7 @@ class _Sums:
         return self._rows.numbers([label, split]) if self._split and split is not None else label
 
     def _splits(self, location: int, start_ns: Ints) -> Ints | None:
-        """Return what the rows of executions in a location are split by, None where they are not."""
+        """Return the split of executions in a location, None without a split."""
         if self._split == "step":
             return step_at(self._trace, location, start_ns)
         return np.full(len(start_ns), self._process_of[location], dtype=np.int64) if self._split else None
