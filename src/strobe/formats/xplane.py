@@ -85,10 +85,4 @@ def read(source: ImportSource, target: ImportTarget) -> Imported:
     )
 
 
-FORMAT = Format(
-    "xplane",
-    "XPlane: JAX, TensorFlow",
-    suffixes=(".xplane.pb",),
-    sniff=sniff,
-    read=read,
-)
+FORMAT = Format("xplane", "XPlane: JAX, TensorFlow", suffixes=(".xplane.pb",), sniff=sniff, read=read)

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from strobe.tables.columns import Floats, Ints
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # Blocks that a multiprocessor holds, by compute capability (CUDA C++ Programming Guide, technical specifications).
 _MOST_BLOCKS = {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24}

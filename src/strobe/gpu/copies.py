@@ -7,17 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.devices import Device
 from strobe.gpu.work import COPY, beginning, stretches
 from strobe.sums.attributes import Attributes, integers, reals
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Columns, Floats, Ints
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy HtoD]`; others set memory: `Memset (Device)`.
 _COPY = re.compile(r"memcpy (?P<kind>\w+)(?: \((?P<source>\w+) -> (?P<destination>\w+)\))?", re.IGNORECASE)
@@ -121,7 +117,7 @@ def _pieces(kind: int, start: Ints, end: Ints, speed: Floats, cuts: Ints, stop_n
     count = np.cumsum(np.bincount(begins, minlength=len(times)) - np.bincount(ends, minlength=len(times)))
     change = np.bincount(begins, speed, len(times)) - np.bincount(ends, speed, len(times))
     level = np.cumsum(change)
-    # Sums of real numbers do not come back to 0: each busy stretch counts from where nothing ran.
+    # Sums of real numbers do not come back to 0: each busy stretch counts from if nothing ran.
     idle = np.maximum.accumulate(np.where(count == 0, np.arange(len(times)), 0))
     level -= np.where(idle > 0, level[idle], 0)
     (at,) = np.nonzero(count[:-1])

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.devices import Device, streams_of
 from strobe.gpu.folded_work import known_time
@@ -15,10 +14,9 @@ from strobe.gpu.launches import launches
 from strobe.gpu.work import sweep
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.steps.folded_time import folded_stretches
+from strobe.tables.columns import Bools, Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 # Why a GPU (or a stream) waits for its next activity. The first four: the host had not launched it yet.
 CAUSES = ("data", "sync", "copy", "host", "kernel", "other")
@@ -110,7 +108,7 @@ class HostWork:
     def causes(self, begin: Ints, end: Ints, thread: Ints, called: Ints, kernel_gap_ns: int) -> Ints:
         """Return the parts of gaps [begin, end) that each cause takes: (causes, gaps), by the rule of `gaps`.
 
-        thread, called: on which thread the activity after each gap was launched, and when; NO_CALL where unknown.
+        thread, called: on which thread the activity after each gap was launched, and when; NO_CALL if unknown.
         """
         time = np.zeros((len(CAUSES), len(begin)), dtype=np.int64)
         known = called != NO_CALL
@@ -145,7 +143,7 @@ class HostWork:
         return np.stack(out)
 
 
-def _until(time: Ints, edges: Ints, runs: npt.NDArray[np.bool_], until: Ints) -> Ints:
+def _until(time: Ints, edges: Ints, runs: Bools, until: Ints) -> Ints:
     """Return how long a cause had run by each time; `until`: the same at the edges."""
     at = np.searchsorted(edges, time, side="right") - 1
     inside = np.maximum(at, 0)

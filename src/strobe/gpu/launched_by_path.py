@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.devices import devices
 from strobe.gpu.launches import Launches, launches
 from strobe.gpu.work import Work
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Columns, Ints
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
 # How long each activity counts, ns; negative if it does not count.
 Count = Callable[["Work", "Launches"], Ints]
 

@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.devices import Device
 from strobe.gpu.work import WORK_TABLES, Work, WorkNumbers, beginning
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # Approximate number of spans of a process, on its threads and on the GPU, in one stretch.
 _STRETCH = 1 << 19
@@ -65,7 +61,7 @@ class Calls(Operators):
 
 @dataclass(frozen=True)
 class Launches:
-    """The launch of each activity; columns as long as those of its `Work`, -1 where unknown.
+    """The launch of each activity; columns as long as those of its `Work`, -1 if unknown.
 
     `call` launched it. `code` is the call whose code wants it: the one that was captured into its CUDA graph, if there
     is a graph and the trace has that call, else the launching one. `operator` is the innermost one around `code`.
@@ -292,7 +288,7 @@ def _innermost_at(spans: SpanArrays, times: Ints) -> Ints:
 
 
 def _chosen(location: int, spans: SpanArrays, path: Ints, at: Ints) -> Spans:
-    """Return the spans `at`, unknown where that is -1."""
+    """Return the spans `at`, unknown if that is -1."""
     # Index -1 is the last entry.
     row, region, path = (np.append(values.astype(np.int64), -1)[at] for values in (spans["row"], spans["region"], path))
     return Spans(np.where(at >= 0, location, -1), row, region, path)

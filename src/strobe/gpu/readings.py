@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.capabilities import gpu_memory_bytes, gpu_name
 from strobe.gpu.devices import devices
 from strobe.steps.steps import find_steps
+from strobe.tables.columns import Floats, Ints
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _OF_GPU = re.compile(r"GPU (\d+): (.+)")
 # Names of Nsight Systems for our metrics (`--gpu-metrics-devices`), in percent as ours.

@@ -12,11 +12,9 @@ from strobe.gpu.devices import Device
 from strobe.gpu.folded_work import folded_work
 from strobe.steps.folded_time import folded_stretches
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Columns, Floats, Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 # Kinds of activities. A set of kinds is a mask: bit k stands for KINDS[k].
 KINDS = ("computation", "communication", "copy")
@@ -144,7 +142,7 @@ def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int, most_ns: i
     return share
 
 
-def _folded_sums(trace: Trace, device: Device) -> npt.NDArray[np.float64]:
+def _folded_sums(trace: Trace, device: Device) -> Floats:
     """Return how long each set of kinds ran for all folded iterations: their sums by kind, overlapping as in detail."""
     out = np.zeros(MASKS)
     done = folded_work(trace, device)

@@ -69,11 +69,11 @@ class Inputs:
     values: tuple[object, ...] = ()
 
     def shape(self, at: int) -> Shape:
-        """Return a shape, empty where there is none."""
+        """Return a shape, empty if there is none."""
         return self.shapes[at] if at < len(self.shapes) else ()
 
     def value(self, at: int) -> object:
-        """Return the value of an input, None where it is not known."""
+        """Return the value of an input, None if it is not known."""
         return self.values[at] if at < len(self.values) else None
 
 
@@ -84,7 +84,7 @@ def parsed(shapes: str | None, values: str | None) -> Inputs:
 
 
 def dtype_of(name: str, types: str | None) -> str:
-    """Return the type of the operands of an operator, in short where it is a usual one; "" where unknown."""
+    """Return the type of the operands of an operator, in short if it is a usual one; "" if unknown."""
     formula = _FORMULAS.get(_base(name))
     given = _json_list(types)
     at = formula[0] if formula else 0
@@ -363,7 +363,7 @@ def _with_batch(image: Shape, weight: Shape) -> Shape:
 
 
 def _only(found: set[Shape]) -> Shape | None:
-    """Return the only shape that fits, None where there are none or several."""
+    """Return the only shape that fits, None if there are none or several."""
     return next(iter(found)) if len(found) == 1 else None
 
 

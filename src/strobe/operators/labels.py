@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,12 +19,11 @@ from strobe.gpu.launches import Numbering
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
 from strobe.sums.path_statistics import outermost, path_tree
+from strobe.tables.columns import Bools, Ints
 from strobe.trace.definition_rows import Region, location_rows, processes_of_locations, region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 # The cells of a table for a label, one for each of its columns.
 Cells = tuple[str | None, ...]
 

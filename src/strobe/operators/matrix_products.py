@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.gpu.capabilities import imported_files
@@ -21,12 +20,9 @@ from strobe.gpu.nvidia.peaks import Peak, peak, uses_tf32
 from strobe.gpu.work import KINDS
 from strobe.operators.flops import ITEM_BYTES, Product, convolution_of, dtype_of, is_product, parsed, product
 from strobe.sums.attributes import Attributes
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # Why a table about matrix products has no rows, or lacks columns.
 NO_SHAPES = (
@@ -46,7 +42,7 @@ _COMPUTES = KINDS.index("computation")
 
 @dataclass(frozen=True)
 class Kind:
-    """An operator with certain inputs. `shapes` as recorded; `product` is None where they do not define it."""
+    """An operator with certain inputs. `shapes` as recorded; `product` is None if they do not define it."""
 
     name: str
     shapes: str
@@ -54,7 +50,7 @@ class Kind:
     product: Product | None
 
     def moved_bytes(self, dtype: str) -> int | None:
-        """Bytes of operands and result of a type, each once; None where unknown."""
+        """Bytes of operands and result of a type, each once; None if unknown."""
         size = ITEM_BYTES.get(dtype)
         return None if size is None or self.product is None else size * self.product.elements
 
@@ -64,8 +60,8 @@ class Gemms:
     """The products that one thread called, in order of start; equally long columns.
 
     `kind`, `dtype_kind`: numbers of kinds: the one that it counts as, and the innermost one in it. `device`: index of
-    the GPU in `devices`, -1 where no kernel is known. `device_ns`: sum of the durations of the kernels launched inside.
-    `replays`: launches of the CUDA graph that it was captured into, 0 where it was computed as it was called.
+    the GPU in `devices`, -1 if no kernel is known. `device_ns`: sum of the durations of the kernels launched inside.
+    `replays`: launches of the CUDA graph that it was captured into, 0 if it was computed as it was called.
     `others`: kernels that other operators launched between the product before it and this one.
     """
 
@@ -124,7 +120,7 @@ class Sum:
 
     @property
     def flop(self) -> int | None:
-        """Floating-point operations of one call, None where unknown."""
+        """Floating-point operations of one call, None if unknown."""
         return self.kind.product.flop if self.kind.product else None
 
     def hardware(self, trace: Trace) -> str:
@@ -142,7 +138,7 @@ class Found:
     devices: list[Device]
 
     def dtype(self, kind: int, dtype_kind: int) -> str:
-        """Return the type of the operands of a product, "" where unknown."""
+        """Return the type of the operands of a product, "" if unknown."""
         return self.kinds[dtype_kind].dtype or self.kinds[kind].dtype
 
 
@@ -272,7 +268,7 @@ def _candidates(
 def _numbered(
     attributes: Attributes, rows: Ints, regions: Ints, names: Sequence[str], inputs: dict[_Inputs, int]
 ) -> Ints:
-    """Return the number of the inputs of each operator, -1 where no shapes were recorded."""
+    """Return the number of the inputs of each operator, -1 if no shapes were recorded."""
     if not len(rows):
         return rows
     table = attributes.of(rows)

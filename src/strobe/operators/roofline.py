@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.counters import same_name
 from strobe.gpu.devices import Device
 from strobe.gpu.kernel_names import uses_tensor_cores
 from strobe.gpu.nvidia.peaks import Peak
 from strobe.operators.matrix_products import Found, find, peak_of, sums
+from strobe.tables.columns import Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Metrics = Mapping[str, float]
 
 # Counts by precision, and the type whose peak they are held against: outside of the tensor cores halves are slower than

@@ -16,13 +16,12 @@ from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps, step_at
 from strobe.sums.groups import Groups, Spread
 from strobe.sums.path_statistics import histogram_of, median_of, outermost, path_tree, selected_statistics
+from strobe.tables.columns import Floats, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.folded import BUCKETS
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import Join, MapCombine, Tables, over_processes
-
-Ints = npt.NDArray[np.int64]
 
 # Spans that a stretch holds about.
 _STRETCH = 1 << 18
@@ -53,7 +52,7 @@ class OperatorSums:
     own_ns: Ints
     min_ns: Ints
     max_ns: Ints
-    median_ns: npt.NDArray[np.float64]
+    median_ns: Floats
     device_total_ns: Ints
     device_own_ns: Ints
     activities: Ints

@@ -14,22 +14,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.ranks.collective_kinds import kind_of
 from strobe.ranks.messages import MessageEnds, matched, message_ends, numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Floats, Ints
 from strobe.trace.clocks.node_clocks import Points, Repairs, write_repairs
 from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
-
 _ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier"}
-# Slower by this while a clock goes back to where it was: gamma = 0.99, as Scalasca has it.
+# Slower by this while a clock goes back to if it was: gamma = 0.99, as Scalasca has it.
 _BACK = 0.01
 _ROUNDS = 1000
 _MOST_SHIFTED = 256  # clocks: each is compared with each
@@ -52,8 +49,8 @@ class Meetings:
     clock: Ints
     begin_ns: Ints
     end_ns: Ints
-    begins: npt.NDArray[np.bool_]
-    ends: npt.NDArray[np.bool_]
+    begins: Bools
+    ends: Bools
     messages: int  # the first so many meetings are messages
 
     def early(self, shift: tuple[Ints, Ints] | None = None) -> tuple[Ints, Ints, Ints]:
@@ -245,7 +242,7 @@ def _kinds(texts: Texts, names: Ints) -> Ints:
     return np.where(good[names], names, -1)
 
 
-Knots = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+Knots = tuple[Floats, Floats]
 
 
 def solve(met: Meetings) -> tuple[Ints, dict[int, Knots]]:
@@ -288,7 +285,7 @@ def added(knots: dict[int, Knots], clock: Ints, time: Ints) -> Ints:
 
 
 def _shifts(met: Meetings) -> Ints:
-    """Return the least shifts of whole clocks that repair everything, the first one's 0; all 0 where none do."""
+    """Return the least shifts of whole clocks that repair everything, the first one's 0; all 0 if none do."""
     count = len(met.clocks)
     none = np.zeros(count, dtype=np.int64)
     if not 1 < count <= _MOST_SHIFTED or not len(met.meeting):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.gpu.devices import Device, devices
@@ -17,12 +16,11 @@ from strobe.gpu.work import COMMUNICATION, Work, beginning, stretches
 from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Ints
 from strobe.trace.definition_rows import Location, Region, location_rows, region_rows, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
 
-Ints = npt.NDArray[np.int64]
 Kind = Callable[[str | None], str | None]  # from a name to the kind of collective that it means
 
 _TABLE = "collective_spans"
@@ -158,7 +156,12 @@ class _Calls:
     def __init__(self, trace: Trace, process: int, columns: Sequence[str]) -> None:
         regions = region_rows(trace)
         of_call = np.array([hands_over(region) for region in regions], dtype=bool)
-        marks = np.array([_MARKS.get(region.name, 0) if _of_nccl(region) else 0 for region in regions])
+        marks = np.array(
+            [
+                _MARKS.get(region.name, 0) if (region.paradigm, region.module) == ("nvtx", "NCCL") else 0
+                for region in regions
+            ]
+        )
         self._trace, self._columns = trace, list(columns)
         self._one_gpu = sum(each.process == process for each in devices(trace)) < 2
         self._attributes: list[pa.Table] = []
@@ -187,7 +190,7 @@ class _Calls:
         self._last_launch[units] = launch
         return pa.concat_tables(self._attributes).take(pa.array(units, mask=missing))
 
-    def _read(self, thread: int, of_call: npt.NDArray[np.bool_], marks: Ints) -> None:
+    def _read(self, thread: int, of_call: Bools, marks: Ints) -> None:
         """Read a thread's calls and groups."""
         if next(self._trace.side_batches(_TABLE, thread), None) is None:
             return
@@ -266,7 +269,3 @@ class _Units(Columns):
 
 
 _MARKS = {"ncclGroupStart": 1, "ncclGroupEnd": -1}
-
-
-def _of_nccl(region: Region) -> bool:
-    return region.paradigm == "nvtx" and region.module == "NCCL"

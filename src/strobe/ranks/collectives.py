@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
@@ -21,11 +20,9 @@ from strobe.ranks.collective_kernels import (
 from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Columns, Ints
 from strobe.trace.definition_rows import Region, process_rows, ranks_of
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 # Those in which everybody needs data (or a sign of life) of everybody: whoever comes early waits for the last. Before
 # 2022 kernels of NCCL called an all-to-all SendRecv, too.

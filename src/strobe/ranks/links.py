@@ -6,18 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.ranks.collectives import collectives
 from strobe.ranks.messages import matched, message_ends, numbered
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Ints
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # The tables of what GPUs do; a call shares its correlation with what it started.
 _ON_GPU = ("kernel_spans", "copy_spans", "sync_spans")
@@ -86,11 +82,11 @@ def links_of(trace: Trace, span: Chosen) -> Iterator[Link]:
     if "backward" not in without:
         yield from _backward(trace, process, span)
     if "message" not in without:
-        yield from _messages(trace, span)
+        yield from trace.once("message links", lambda: _matched_messages(trace)).of(span)
     if "collective" not in without and span.communicates and _has_collectives(trace):
         yield from _collectives(trace, span)
     if "flow" not in without:
-        yield from _flows(trace, span)
+        yield from trace.once("flow links", lambda: _matched_flows(trace)).of(span)
 
 
 @dataclass(frozen=True)
@@ -222,10 +218,6 @@ class _Moments:
                 yield Link(self.kind[entry], self.way[entry], where, -1, when)
 
 
-def _messages(trace: Trace, span: Chosen) -> Iterator[Link]:
-    yield from trace.once("message links", lambda: _matched_messages(trace)).of(span)
-
-
 def _matched_messages(trace: Trace) -> _Moments:
     ranks = ranks_of(trace)
     owners = enumerate(processes_of_locations(trace))
@@ -255,10 +247,6 @@ def _has_collectives(trace: Trace) -> bool:
     return trace.once(
         "has collectives", lambda: len(trace.processes) > 1 and "communication" in trace.regions.column("group")
     )
-
-
-def _flows(trace: Trace, span: Chosen) -> Iterator[Link]:
-    yield from trace.once("flow links", lambda: _matched_flows(trace)).of(span)
 
 
 @dataclass(frozen=True)

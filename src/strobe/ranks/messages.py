@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Ints
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

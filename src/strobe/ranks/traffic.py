@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.gpu.devices import devices
@@ -23,11 +22,9 @@ from strobe.ranks.collective_kinds import size_of_buffers, size_of_messages
 from strobe.ranks.collectives import Party
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Columns, Ints
 from strobe.trace.definition_rows import ranks_of, region_rows
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
 
 # Bytes of an element, by the name of its type in PyTorch.
 _ITEM_BYTES = {
@@ -79,7 +76,7 @@ class Traffic:
 def traffic(trace: Trace) -> Traffic:
     """Return the collectives of all ranks. Those that do not block (MPI) count from request to completion, if known.
 
-    Calls that only hand over to the GPU (NCCL) count where no kernels are recorded, which would be the same again.
+    Calls that only hand over to the GPU (NCCL) count if no kernels are recorded, which would be the same again.
     """
     texts, groups = Texts(), Groups()
     parties: list[Party] = []

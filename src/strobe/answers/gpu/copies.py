@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from strobe.analyses.gpu.copies import ANALYSIS
 from strobe.errors import UsageError
-from strobe.gpu.copies import SET, Floats, Ints, copies, speeds
+from strobe.gpu.copies import SET, copies, speeds
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
 from strobe.sums.groups import Groups, Spread, Texts
+from strobe.tables.columns import Floats, Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes

@@ -14,7 +14,7 @@ from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note, folded_rows
 from strobe.gpu.kernel_names import short_name, uses_tensor_cores
 from strobe.gpu.launches import launches
-from strobe.gpu.work import COMMUNICATION, COPY, Ints, kind_of_region
+from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.model.schema import Column
@@ -22,6 +22,7 @@ from strobe.sums.attributes import Attributes, integers, reals
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts, Weighted
 from strobe.sums.path_statistics import path_tree
+from strobe.tables.columns import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from strobe.analyses.gpu.ranges import ANALYSIS
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
-from strobe.gpu.launches import Bools, launches
-from strobe.gpu.work import Ints, Work
+from strobe.gpu.launches import launches
+from strobe.gpu.work import Work
+from strobe.tables.columns import Bools, Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 

@@ -1,4 +1,4 @@
-"""Rows of side tables as arguments of Chrome's events: Kineto's names where it has them, else `table.column`.
+"""Rows of side tables as arguments of Chrome's events: Kineto's names if it has them, else `table.column`.
 
 `native/formats/chrome/chrome_categories.h` is the same list for reading.
 """
@@ -208,7 +208,7 @@ def event_arguments(name: str, row: Mapping[str, Any]) -> str:
 
 
 def allocation_arguments(row: Mapping[str, Any]) -> str:
-    """Return an allocation as Kineto's arguments, and as ours where it has none."""
+    """Return an allocation as Kineto's arguments, and as ours if it has none."""
     columns = [column for column in TABLES["allocations"] if column.name not in ("location", "time_ns")]
     columns.sort(key=lambda column: column.name not in _ALLOCATION_KEYS)  # Kineto's first
     keys = (_ALLOCATION_KEYS.get(column.name, f"allocations.{column.name}") for column in columns)

@@ -98,9 +98,5 @@ def _host(export: Export) -> str:
 
 
 FORMAT = Format(
-    "nsys",
-    "Nsight Systems SQLite (nsys export --type sqlite)",
-    suffixes=(".sqlite", ".db"),
-    sniff=sniff,
-    read=read,
+    "nsys", "Nsight Systems SQLite (nsys export --type sqlite)", suffixes=(".sqlite", ".db"), sniff=sniff, read=read
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
-from strobe.formats.reading.database_tables import Naming, Region, SpanTable
+from strobe.formats.reading.database_tables import Naming, Region, SpanTable, named_by
 from strobe.model.kinds import mpi_role, role_of_cuda_call
 
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -68,14 +68,6 @@ def _copy(values: Mapping[str, object]) -> Region:
     ends = [str(values[side] or "Unknown") for side in ("srcKind", "dstKind") if side in values]
     kind = values.get("copyKind") or "Unknown"
     return f"Memcpy {kind}" + (f" ({' -> '.join(ends)})" if ends else ""), "cuda", "copy", ""
-
-
-def _set(values: Mapping[str, object]) -> Region:
-    return f"Memset ({values.get('memKind') or 'Device'})", "cuda", "copy", ""
-
-
-def _sync(values: Mapping[str, object]) -> Region:
-    return str(values.get("syncType") or "Unknown"), "cuda", "sync", ""
 
 
 def _graph(values: Mapping[str, object]) -> Region:
@@ -150,7 +142,7 @@ KINDS = (
     SpanTable(
         "CUPTI_ACTIVITY_KIND_MEMSET",
         ("memKind",),
-        _set,
+        lambda values: (f"Memset ({values.get('memKind') or 'Device'})", "cuda", "copy", ""),
         "copy_spans",
         {
             **OF_GPU,
@@ -172,7 +164,7 @@ KINDS = (
     SpanTable(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         ("syncType",),
-        _sync,
+        named_by("syncType", "cuda", "sync"),
         "sync_spans",
         {**OF_GPU, "syncType": "sync_kind", "eventId": "wait_on_event"},
         {"syncType": SYNC_KINDS},

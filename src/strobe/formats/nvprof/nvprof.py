@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
-from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport
+from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport, named_by
 from strobe.formats.reading.import_process import ImportProcess
 from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, factor
 from strobe.model.cupti_calls import DRIVER_CALLS, RUNTIME_CALLS
@@ -61,10 +61,6 @@ def _call_of(names: Mapping[int, str], module: str) -> Naming:
     return naming
 
 
-def _named(column: str, paradigm: str, role: str, module: str = "", *, unnamed: str = "Unknown") -> Naming:
-    return lambda values: (str(values.get(column) or unnamed), paradigm, role, module)
-
-
 def _constant(title: str) -> Naming:
     return lambda _: (title, "other", "other", "nvprof")
 
@@ -92,7 +88,7 @@ _KINDS = (
         SpanTable(
             f"CUPTI_ACTIVITY_KIND_{name}",
             ("name",),
-            _named("name", "cuda", "kernel", unnamed="<unnamed kernel>"),
+            named_by("name", "cuda", "kernel", unnamed="<unnamed kernel>"),
             "kernel_spans",
             _OF_KERNEL,
             _KERNEL_WORDS,
@@ -122,7 +118,7 @@ _KINDS = (
     SpanTable(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         ("type",),
-        _named("type", "cuda", "sync"),
+        named_by("type", "cuda", "sync"),
         "sync_spans",
         {**OF_GPU, "type": "sync_kind", "cudaEventId": "wait_on_event"},
         {"type": SYNC_KINDS},
@@ -131,7 +127,7 @@ _KINDS = (
     SpanTable(
         "CUPTI_ACTIVITY_KIND_OVERHEAD",
         ("overheadKind",),
-        _named("overheadKind", "strobe", "other", "nvprof"),
+        named_by("overheadKind", "strobe", "other", "nvprof"),
         words={"overheadKind": _OVERHEADS},
         row="profiler",
     ),
@@ -262,9 +258,5 @@ class _Database:
 
 
 FORMAT = Format(
-    "nvprof",
-    "nvprof SQLite (--export-profile)",
-    suffixes=(".nvvp", ".nvprof", ".sqlite"),
-    sniff=sniff,
-    read=read,
+    "nvprof", "nvprof SQLite (--export-profile)", suffixes=(".nvvp", ".nvprof", ".sqlite"), sniff=sniff, read=read
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strobe.formats.reading.database_tables import as_json_text
-from strobe.formats.reading.import_process import Cells, ImportProcess, present
+from strobe.formats.reading.import_process import Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Whole
 from strobe.formats.reading.text_input import lines_of
 from strobe.model.kinds import role_of_cuda_call
@@ -177,19 +177,12 @@ class _Printed:
             self._of_process()
         for rows in self._rows.values():
             rows.flush()
-        counted = {what: n for what, n in self._counters.items() if n}
-        first = next(iter(self._rows.values()))
-        for what, n in counted.items():
-            first.process.count(what, n)
-        for rows in self._rows.values():
-            rows.process.finish(rows.command, self._source.name, main=rows is first)
-        used = [rows.process for rows in self._rows.values() if rows.process.used]
-        return Imported(
-            processes=len(self._rows),
-            first_ns=min((process.first_ns for process in used), default=0),
-            last_ns=max((process.last_ns for process in used), default=0),
+        return finish_all(
+            {pid: rows.process for pid, rows in self._rows.items()},
+            self._source,
+            lambda pid: self._rows[pid].command,
+            counters=self._counters,
             properties={"devices": self._devices, "messages": self._messages},
-            counters=counted,
         )
 
     def _decoded(self, line: bytes) -> str:

@@ -18,7 +18,7 @@ from strobe.trace.trace import Trace
 Whole = npt.NDArray[np.int64]
 There = npt.NDArray[np.uint8]
 Numbers = Whole | int
-Attribute = tuple[Numbers, Numbers, Numbers, There | None]  # id, type, value, where there is one
+Attribute = tuple[Numbers, Numbers, Numbers, There | None]  # id, type, value, if there is one
 Field = tuple[int, Numbers]
 Records = tuple[int, Whole, list[Field], list[Attribute]]  # type, times or rows of spans, fields, attributes
 BYTE, U32, U64 = 0, 1, 2  # kinds of fields

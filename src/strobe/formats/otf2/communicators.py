@@ -122,7 +122,7 @@ class Communicators:
 
 
 def _distinct(raw: dict[str, Any], names: tuple[str, str, str]) -> list[list[int]]:
-    """Return the distinct rows of three columns, where all of them are there."""
+    """Return the distinct rows of three columns, if all of them are there."""
     columns = [raw["columns"].get(name) for name in names]
     if any(column is None for column in columns):
         return []

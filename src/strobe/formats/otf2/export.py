@@ -472,7 +472,7 @@ class _Collectives:
         return fits
 
     def _looked_up(self, batch: Batch, name: str, what: Callable[[str], int]) -> Whole:
-        """Return what the texts of a column stand for, -1 where there is none."""
+        """Return what the texts of a column stand for, -1 if there is none."""
         values, there = batch.get(name)
         distinct, at = np.unique(np.where(there, values, -1), return_inverse=True)
         known = [what(self._texts.text(value)) if value >= 0 else -1 for value in distinct.tolist()]

@@ -250,7 +250,7 @@ def _members(archive: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
 
 
 def _pieces(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
-    """The bytes of a member in pieces, unpacked where it is a gzip. Raises ValueError where it is too large."""
+    """The bytes of a member in pieces, unpacked if it is a gzip. Raises ValueError if it is too large."""
     stream = archive.extractfile(member)
     assert stream is not None
     unpack = None
@@ -395,7 +395,7 @@ class _Process:
         return own, total
 
     def metric(self, metric: _Metric, matrix: Matrix) -> None:
-        """Write any other metric, where it is not zero."""
+        """Write any other metric, if it is not zero."""
         weight = Weight(metric.name, metric.texts.get("uom", ""))
         extreme = metric.texts.get("dtype") in _EXTREMES
         for column, location in zip(self._columns, self._locations, strict=True):
@@ -413,10 +413,4 @@ class _Process:
         self.process.finish({**properties, **own}, rank=rank if rank >= 0 else None, ranks=ranks)
 
 
-FORMAT = Format(
-    "cube4",
-    "Cube4 profile of Score-P or Scalasca (.cubex)",
-    suffixes=(".cubex",),
-    sniff=sniff,
-    read=read,
-)
+FORMAT = Format("cube4", "Cube4 profile of Score-P or Scalasca (.cubex)", suffixes=(".cubex",), sniff=sniff, read=read)

@@ -44,7 +44,7 @@ def sniff(head: bytes) -> bool:
 
 
 def _is_value_type(body: bytes) -> bool:
-    """Whether a message is two small numbers. Raises ValueError where it is damaged."""
+    """Whether a message is two small numbers. Raises ValueError if it is damaged."""
     return all(each.number in (1, 2) and each.kind == protobuf.VARINT for each in protobuf.fields(body, cut=False))
 
 

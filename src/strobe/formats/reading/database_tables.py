@@ -6,12 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from strobe.formats.reading.import_process import Cells, ImportProcess, present
+from strobe.formats.reading.import_process import Cells, ImportProcess, finish_all, present
 from strobe.formats.reading.sqlite_input import BATCH_ROWS, NONE, Batch, SqliteInput, Texts, Whole, combinations, factor
 from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import TABLES
@@ -34,7 +34,7 @@ class Dialect(Protocol):
         """Columns with the process, the location and the time of a row."""
 
     def process_keys(self, batch: Batch) -> Whole:
-        """Return the key of the process of each row, NONE where it has none."""
+        """Return the key of the process of each row, NONE if it has none."""
 
     def pid(self, key: int) -> int:
         """Return the number that the operating system gave a process."""
@@ -44,6 +44,11 @@ class Dialect(Protocol):
 
     def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
         """Return what the numbers of a column refer to (texts, call chains); None if they are plain numbers."""
+
+
+def named_by(column: str, paradigm: str, role: str, module: str = "", *, unnamed: str = "Unknown") -> Naming:
+    """Name regions by a column."""
+    return lambda values: (str(values.get(column) or unnamed), paradigm, role, module)
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,10 @@ class TableImport:
         for column in part.columns:
             to = kind.columns.get(column)
             if to is not None:
-                side[to] = self._cells(process, part, kind, column, to in text_columns)
+                if to in text_columns:
+                    side[to] = self.texts_of(process, part, kind.table, column, kind.words.get(column))
+                else:
+                    side[to] = present(part.integers_or(column))
             elif column not in placed:
                 codes = part.cells(column)
                 if column in kind.repeats and kind.repeats[column] in part.whole:
@@ -176,11 +184,6 @@ class TableImport:
             tables,
             arguments,
         )
-
-    def _cells(self, process: ImportProcess, part: Batch, kind: SpanTable, column: str, text: bool) -> Cells:
-        if text:
-            return self.texts_of(process, part, kind.table, column, kind.words.get(column))
-        return present(part.integers_or(column))
 
     def texts_of(
         self, process: ImportProcess, part: Batch, table: str, column: str, words: Mapping[int, str] | None = None
@@ -269,37 +272,12 @@ class TableImport:
         elif rows:
             properties[table] = rows
 
-    def finish(
-        self,
-        name_of: Callable[[int], str],
-        *,
-        properties: Mapping[str, object],
-        base_ns: int | None = None,
-        host: str = "",
-        ranks: Mapping[int, int] | None = None,
-    ) -> Imported:
-        """Write every process, and return what is known of the file. `name_of` names a process, `ranks` are by key."""
+    def finish(self, name_of: Callable[[int], str], **facts: Any) -> Imported:
+        """Write every process, and return the facts about the file; see `finish_all`."""
         if not self.processes:
             self.process(self.default_key)
-        ranks = ranks or {}
-        counted = {what: n for what, n in (self.counters + self.database.counters).items() if n}
-        first = next(iter(self.processes.values()))
-        for what, n in counted.items():  # shown with the first process: the file has no row of its own
-            first.count(what, n)
-        for key, process in self.processes.items():
-            process.finish(name_of(key), self._source.name, main=process is first, rank=ranks.get(key))
-        used = [process for process in self.processes.values() if process.used]
-        ranked = [rank for key, rank in ranks.items() if key in self.processes]
-        return Imported(
-            processes=len(self.processes),
-            first_ns=min((process.first_ns for process in used), default=0),
-            last_ns=max((process.last_ns for process in used), default=0),
-            base_ns=base_ns,
-            rank=ranked[0] if len(ranked) == 1 else None,
-            host=host,
-            properties=properties,
-            counters=counted,
-        )
+        counters = self.counters + self.database.counters
+        return finish_all(self.processes, self._source, name_of, counters=counters, **facts)
 
 
 def as_json_text(value: object) -> str:

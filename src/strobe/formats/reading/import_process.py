@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from strobe import native
 from strobe.formats.reading.sqlite_input import NONE, Batch, combinations, factor
 from strobe.model.kinds import PARADIGMS, ROLES
-from strobe.model.plugins import ImportTarget
+from strobe.model.plugins import Imported, ImportSource, ImportTarget
 from strobe.model.schema import EVENT_TABLES, TABLES
 
 Whole = npt.NDArray[np.int64]
@@ -91,7 +91,7 @@ class ImportProcess:
         return known
 
     def streams(self, part: Batch, row: str = "") -> npt.NDArray[np.uint32] | None:
-        """Return the location of each row by its device, stream and context; None where it has no such columns.
+        """Return the location of each row by its device, stream and context; None if it has no such columns.
 
         `row` names a location beside the stream's, for what does not nest into its work.
         """
@@ -221,6 +221,39 @@ class ImportProcess:
             for name, (values, valid) in columns.items()
             if valid is None or valid.any()
         ]
+
+
+def finish_all(
+    processes: Mapping[int, ImportProcess],
+    source: ImportSource,
+    name_of: Callable[[int], str],
+    *,
+    counters: Mapping[str, int],
+    properties: Mapping[str, object],
+    base_ns: int | None = None,
+    host: str = "",
+    ranks: Mapping[int, int] | None = None,
+) -> Imported:
+    """Write the processes of a file, by their keys, and return the facts about it. `counters` are those of the file."""
+    ranks = ranks or {}
+    counted = {what: n for what, n in counters.items() if n}
+    first = next(iter(processes.values()))
+    for what, n in counted.items():  # shown with the first process: the file has no row of its own
+        first.count(what, n)
+    for key, process in processes.items():
+        process.finish(name_of(key), source.name, main=process is first, rank=ranks.get(key))
+    used = [process for process in processes.values() if process.used]
+    ranked = [rank for key, rank in ranks.items() if key in processes]
+    return Imported(
+        processes=len(processes),
+        first_ns=min((process.first_ns for process in used), default=0),
+        last_ns=max((process.last_ns for process in used), default=0),
+        base_ns=base_ns,
+        rank=ranked[0] if len(ranked) == 1 else None,
+        host=host,
+        properties=properties,
+        counters=counted,
+    )
 
 
 def present(values: Whole) -> Cells:

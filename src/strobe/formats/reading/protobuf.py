@@ -53,7 +53,7 @@ def fields(message: bytes, *, cut: bool = True) -> Iterator[Field]:
 
 
 def sound_fields(message: bytes) -> list[Field]:
-    """Return the fields of a message up to where it is damaged."""
+    """Return the fields of a message up to if it is damaged."""
     sound = []
     try:
         for each in fields(message, cut=False):
@@ -64,7 +64,7 @@ def sound_fields(message: bytes) -> list[Field]:
 
 
 def integers(field: Field) -> list[int]:
-    """Return the signed numbers of a repeated field, packed or not. Raises ValueError where they are damaged."""
+    """Return the signed numbers of a repeated field, packed or not. Raises ValueError if they are damaged."""
     if field.kind == VARINT:
         return [signed(field.integer)]
     numbers, at = [], 0

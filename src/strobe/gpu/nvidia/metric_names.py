@@ -28,7 +28,7 @@ def chip_here() -> str:
 
 
 def check(names: Sequence[str], chip: str = "") -> str:
-    """Check names of metrics and counters against NVIDIA's catalogue, for a chip, or for any where it is unknown.
+    """Check names of metrics and counters against NVIDIA's catalogue, for a chip, or for any if it is unknown.
 
     Without NVIDIA's library, names of counters are only looked at. Returns a remark in that case, else an empty text.
     Raises UsageError for the first name that means nothing.
@@ -72,7 +72,7 @@ def _near(there: Sequence[Catalogue], name: str) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """Return the question whether one of these was meant, "" where none is near."""
+    """Return the question whether one of these was meant, "" if none is near."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, list(dict.fromkeys(known)), n=3, cutoff=0.6)

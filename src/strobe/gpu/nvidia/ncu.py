@@ -70,7 +70,7 @@ class Measured:
 
 
 def find_ncu() -> str:
-    """Return the path of ncu. Raises RecordError where there is none."""
+    """Return the path of ncu. Raises RecordError if there is none."""
     folders = [os.environ.get("PATH", os.defpath)]
     folders += [os.path.join(os.environ[name], "bin") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     found = shutil.which("ncu", path=os.pathsep.join(folders))

@@ -36,7 +36,7 @@ _PER_CLOCK: dict[tuple[int, int], dict[str, int]] = {
 }  # fmt: skip
 _ON_TENSOR_CORES = ("tf32", "float16", "bfloat16", "float8", "int8")
 
-# Name, highest clock in MHz (of tensor cores where it is another), bandwidth in GB/s. From the data sheets: these
+# Name, highest clock in MHz (of tensor cores if it is another), bandwidth in GB/s. From the data sheets: these
 # clocks give the peaks stated there. The first that fits counts.
 _BOARDS: tuple[tuple[str, int, int, int], ...] = (
     (r"P100-SXM2", 1480, 1480, 732),
@@ -63,7 +63,7 @@ _TF32 = re.compile(r"tf32|1688|16816|tensorop|wgmma|nvjet", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Peak:
-    """What a GPU does at most with one type; None where unknown."""
+    """What a GPU does at most with one type; None if unknown."""
 
     gflops: float | None = None
     gb_s: float | None = None

@@ -10,20 +10,10 @@ import numpy as np
 from strobe.gpu.devices import Device, beside_streams, streams_of
 from strobe.gpu.work import WorkNumbers, beginning
 from strobe.model.kinds import GPU_PARADIGMS
-from strobe.ranks.critical_path.longest_path import (
-    COMMUNICATION,
-    COMPUTATION,
-    COPY,
-    LAUNCH,
-    QUEUE,
-    SYNC,
-    Bools,
-    Builder,
-    Ints,
-)
+from strobe.ranks.critical_path.longest_path import COMMUNICATION, COMPUTATION, COPY, LAUNCH, QUEUE, SYNC, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 
@@ -49,7 +39,7 @@ class Calls(Columns):
     start_ns: Ints
 
     def find(self, correlation: Ints) -> Ints:
-        """Return the place of the call with each correlation, -1 where there is none."""
+        """Return the place of the call with each correlation, -1 if there is none."""
         if not len(self):
             return np.full(len(correlation), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.correlation, correlation), len(self) - 1)
@@ -121,7 +111,7 @@ def activities_of(
 
 
 def _launched(trace: Trace, device: Device, calls: Calls, start_ns: int, end_ns: int) -> Iterator[_Launched]:
-    """Yield what begins from `start_ns` on, up to where nothing is left that was launched before `end_ns`.
+    """Yield what begins from `start_ns` on, up to if nothing is left that was launched before `end_ns`.
 
     A GPU may be late by any time: so each stretch is as long as all before it, until one holds none of it.
     """
@@ -278,17 +268,17 @@ def _launches(chains: list[Chain], calls: Calls, work: Activities) -> _Launching
 
 
 def _ends(work: Activities, at: Ints) -> Ints:
-    """Return when activities ended; long ago where there is none."""
+    """Return when activities ended; long ago if there is none."""
     return np.where(at >= 0, work.end_ns[at], _NEVER) if len(work) else np.full(len(at), _NEVER)
 
 
 def _nodes(work: Activities, at: Ints) -> Ints:
-    """Return the nodes of the ends of activities, -1 where there is none."""
+    """Return the nodes of the ends of activities, -1 if there is none."""
     return np.where(at >= 0, work.ends[at], -1) if len(work) else np.full(len(at), -1, dtype=np.int64)
 
 
 def _last_ended(work: Activities, time_ns: Ints, among: Ints | None = None) -> Ints:
-    """Return the activity (of those `among`) that ended last until each time, -1 where none did."""
+    """Return the activity (of those `among`) that ended last until each time, -1 if none did."""
     among = np.arange(len(work)) if among is None else among
     order = among[np.argsort(work.end_ns[among], kind="stable")]
     at = np.searchsorted(work.end_ns[order], time_ns, side="right") - 1
@@ -296,7 +286,7 @@ def _last_ended(work: Activities, time_ns: Ints, among: Ints | None = None) -> I
 
 
 def _before_in_stream(work: Activities) -> Ints:
-    """Return the activity that ended last before each began, in its stream; -1 where none did."""
+    """Return the activity that ended last before each began, in its stream; -1 if none did."""
     out = np.full(len(work), -1, dtype=np.int64)
     for stream in np.unique(work.stream).tolist():
         (own,) = np.nonzero(work.stream == stream)

@@ -8,12 +8,12 @@ import numpy as np
 
 from strobe.ranks.collectives import collectives
 from strobe.ranks.critical_path.gpu_edges import Activities, Calls, Syncs
-from strobe.ranks.critical_path.longest_path import COMMUNICATION, Bools, Builder, Ints
+from strobe.ranks.critical_path.longest_path import COMMUNICATION, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.ranks.messages import MessageEnds, matched, message_ends
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Columns
+from strobe.tables.columns import Bools, Columns, Ints
 from strobe.trace.trace import Trace
 
 # Phase of the moments in which all have come to a collective, see Builder.
@@ -164,7 +164,7 @@ def _messages(trace: Trace, parts: list[Part]) -> None:
 
     The call in which one was received waits for the call that sent it (Scalasca: Late Sender), a blocking send for the
     call that receives (Late Receiver), as far as either began after it. The n-th message of a sender, receiver,
-    communicator and tag is the n-th that was received, where there are as many of both.
+    communicator and tag is the n-th that was received, if there are as many of both.
     """
     chains = [(part.rank, chain) for part in parts if part.rank is not None for chain in part.chains]
     if not chains:

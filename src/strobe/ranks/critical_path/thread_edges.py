@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from strobe.native import core
-from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder, Ints
+from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder
+from strobe.tables.columns import Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
@@ -36,7 +37,7 @@ class Chain:
     _waits: list[tuple[Ints, Ints, Ints, int, bool]] = field(default_factory=list)
 
     def last_until(self, time_ns: Ints) -> Ints:
-        """Return the place of the last moment until each time, -1 where there is none."""
+        """Return the place of the last moment until each time, -1 if there is none."""
         found: Ints = np.searchsorted(self.time_ns, time_ns, side="right") - 1
         return found
 

@@ -35,7 +35,7 @@ class CallGraph:
         self._lines: dict[tuple[int, str, int], int] = {}
 
     def add_own(self, function: int, file: str, line: int, values: Sequence[int]) -> None:
-        """Add what a function costs without what it calls. `line` is 0 where it is not known."""
+        """Add what a function costs without what it calls. `line` is 0 if it is not known."""
         _add(self._own, function, values)
         if line:
             key = function, file, line
@@ -123,7 +123,7 @@ class CallGraph:
 def _paths(
     process: ProfileProcess, functions: Sequence[Function], numbers: Iterable[int], callers: Mapping[int, set[int]]
 ) -> dict[int, int]:
-    """Return the call path of every function: below its caller, where there is but one."""
+    """Return the call path of every function: below its caller, if there is but one."""
     above = {number: next(iter(found)) for number, found in callers.items() if len(found) == 1}
     paths: dict[int, int] = {}
     for number in numbers:
