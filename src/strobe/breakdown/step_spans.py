@@ -157,9 +157,9 @@ def _device_ends(trace: Trace, process: int, start: Ints, end: Ints) -> tuple[in
     foreign_end = np.full(0, lowest)
     for device in devices(trace):
         for found, by in launches(trace, device) if device.process == process else ():
-            step = np.searchsorted(start, by.call_start_ns, side="right") - 1
-            inside = (by.call_row >= 0) & (step >= 0)
-            inside &= by.call_end_ns <= end[step]
+            step = np.searchsorted(start, by.call.start_ns, side="right") - 1
+            inside = (by.call.row >= 0) & (step >= 0)
+            inside &= by.call.end_ns <= end[step]
             np.maximum.at(device_end, step[inside], found.end_ns[inside])
             np.add.at(count, step[inside], 1)
             first = found.start_ns[inside & (step == 0)]

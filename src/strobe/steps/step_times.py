@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.process_steps import ProcessSteps, Steps
 from strobe.steps.steps import chosen_steps, find_steps, steps_as_asked
 from strobe.steps.thread_spans import Ints

@@ -25,11 +25,11 @@ from strobe.model.schema import Column
 from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.finding.step_classes import PARTIAL
 from strobe.steps.iteration_stack.alignment import Aligned, align_steps
-from strobe.steps.process_steps import ProcessSteps, Steps, unknown_class
+from strobe.steps.process_steps import ProcessSteps, unknown_class
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
 from strobe.steps.training_activities import REST
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.trace.trace_cache import cached_on_trace

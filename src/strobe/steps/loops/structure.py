@@ -169,6 +169,7 @@ def find_structure(
     return _find(trace, process, stream, asked or chosen_steps(trace))
 
 
+@cached_on_trace
 def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Structure:
     streams = dict(read_streams(trace))
     if process is None:
