@@ -233,7 +233,7 @@ def server() -> str:
         "and `as=csv` or `as=json` gives a file with all rows.",
         "",
     ]
-    for endpoint in ROUTES.values():
+    for _, endpoint in sorted(ROUTES.items()):
         bound = f"At most {size(endpoint.most_bytes)}: {', '.join(f'`{media}`' for media in endpoint.media)}."
         parts += [f"## {endpoint.name}", "", endpoint.question, "", bound, ""]
         if endpoint.parameters:

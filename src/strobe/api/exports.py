@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from strobe import registry
 from strobe.errors import StrobeError, UsageError
 from strobe.model.plugins import Format
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.trace import Trace
 
 
 def writers() -> dict[str, Format]:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,7 @@ from strobe.operators.labels import operators_of, type_of
 from strobe.sums.attributes import Attributes
 from strobe.sums.groups import Texts
 from strobe.sums.path_statistics import outermost, path_tree
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.trace import Trace
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from strobe.gpu.devices import devices
 from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, divided
 from strobe.model.units import format_share
 from strobe.steps.steps import find_steps
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.trace import Trace
 
 # From these shares of the time on, idle GPUs or exposed communication are the main problem. (torch_tb_profiler advises
 # on a utilisation below 50 % and on communication above 10 %.)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from strobe.model.units import format_count, format_ns, format_share
-
-if TYPE_CHECKING:
-    from strobe.steps.loops.loop_tree import TreeLevel
-    from strobe.steps.loops.structure import Structure
+from strobe.steps.loops.loop_tree import TreeLevel
+from strobe.steps.loops.structure import Structure
 
 
 def tree_text(structure: Structure, *, unicode: bool = True) -> str:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
 from strobe.present.snapshot_text import first_steps, sentence, trust
 from strobe.present.summary import Summary, summarise
 from strobe.present.text import people
-
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
-    from strobe.trace.trace import Trace
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
 
 MOST_ROWS = 200
 # Characters of a cell, and of its tooltip.

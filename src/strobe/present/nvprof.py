@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strobe.answers.ask import ask
 from strobe.errors import UsageError
 from strobe.model.gpu_metrics import METRICS
-
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
-    from strobe.trace.trace import Trace
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
 
 _NEEDED = ("calls", "total_ns", "min_ns", "max_ns")
 _ACTIVITIES, _CALLS = "GPU activities", "API calls"

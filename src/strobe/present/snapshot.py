@@ -6,16 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from strobe.answers.ask import ask
 from strobe.model.schema import SCHEMA_VERSION
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present.summary import Summary, summarise
-
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
-    from strobe.trace.trace import Trace
+from strobe.tables.table import Table
+from strobe.trace.trace import Trace
 
 _MOST_TYPES = 5
 # Longest acceptable time before the forward pass of a step; MindInsight advises from there on.

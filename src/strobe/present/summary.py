@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +23,7 @@ from strobe.steps.steps import find_steps
 from strobe.steps.typical import Usual, representativeness, usual_steps
 from strobe.sums.path_statistics import path_statistics
 from strobe.trace.beginning import beginning_of
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.trace import Trace
 
 # Spans read while the user waits: steps and sums of a million spans take about 0.7 s of CPU time.
 SOON_SPANS = 6_000_000

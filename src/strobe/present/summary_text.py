@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from strobe.model.plugins import Finding
 from strobe.model.units import format_bytes, format_count, format_interval_ns, format_ns, format_share
 from strobe.present.gpus import Gpu
 from strobe.present.summary import StepSummary, Summary, summarise
-
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.trace import Trace
 
 WIDTH = 100
 LINES = 40

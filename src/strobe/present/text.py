@@ -9,14 +9,12 @@ import textwrap
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from strobe.errors import visible
 from strobe.model.units import format_bytes, format_count, format_ns, format_share
 from strobe.present import nvprof
-
-if TYPE_CHECKING:
-    from strobe.tables.table import Table
+from strobe.tables.table import Table
 
 _NARROWEST = 12  # characters: narrower columns of text are not folded
 # Tables in which each row has the unit of its values.

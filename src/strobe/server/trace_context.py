@@ -9,13 +9,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from strobe.api.trace import Trace
 from strobe.gpu.memory import allocator_curves, steps_of
 from strobe.present.summary import SOON_SPANS, summarise_part
 from strobe.server.pictures.cell_tiles import RegionNames
@@ -28,11 +28,8 @@ from strobe.steps.requested import Asked
 from strobe.steps.steps import choose_steps, find_steps
 from strobe.sums.path_statistics import merged_paths, one_for_each_name
 from strobe.trace.beginning import beginning_of
-
-if TYPE_CHECKING:
-    from strobe.api.trace import Trace
-    from strobe.trace.metrics import Readings
-    from strobe.trace.spans import SpanArrays
+from strobe.trace.metrics import Readings
+from strobe.trace.spans import SpanArrays
 
 # Whole locations kept decoded for search and statistics: 6 columns of 8 bytes each, so about 200 MB at the most.
 _KEPT_SPANS = 4_000_000

@@ -9,15 +9,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from strobe.api.trace import Trace
 from strobe.errors import StrobeError
 from strobe.server.trace_context import TraceContext
 from strobe.trace import archive
-
-if TYPE_CHECKING:
-    from strobe.api.trace import Trace
 
 # Traces that are held open at once: one that nobody looked at for longest is closed, and opened again when asked for.
 _MOST_OPEN = 8

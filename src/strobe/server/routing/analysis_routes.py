@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TypedDict, cast
 
 from strobe import registry
+from strobe.model.option import Value
+from strobe.model.plugins import Analysis
 from strobe.server.routing.bodies import ARROW_TYPE, JSON_TYPE, Body, arrow_body
 from strobe.server.routing.endpoints import Endpoint, parameter
-
-if TYPE_CHECKING:
-    from strobe.model.option import Value
-    from strobe.model.plugins import Analysis
-    from strobe.server.trace_context import TraceContext
+from strobe.server.trace_context import TraceContext
 
 # Rows for the page, which holds all of them; a file has every row.
 _MOST_ROWS = 100_000

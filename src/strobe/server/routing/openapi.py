@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import strobe
 from strobe.model.option import Option
 from strobe.server.routing.bodies import JSON_TYPE
 from strobe.server.routing.endpoints import Endpoint, highest
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
+from strobe.server.trace_context import TraceContext
 
 _KINDS = {
     "whole": "integer",

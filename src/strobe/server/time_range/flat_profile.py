@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from strobe.model.schema import Column
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, route
 from strobe.server.time_range.range_sums import CUT, MEANWHILE, summed
+from strobe.server.trace_context import TraceContext
 from strobe.tables.table import make_table
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
 
 MOST_ROWS = 5000
 _TITLES = {"data_wait": "data wait", CUT: "steps cut by the edge", MEANWHILE: "other threads and processes"}
@@ -26,11 +23,13 @@ COLUMNS = (
 )
 
 
+@route("window/profile", START_NS, END_NS, columns=COLUMNS, most_bytes=16 * MB)
 def flat_profile(context: TraceContext, start_ns: int, end_ns: int) -> pa.Table:
-    """Return the names with most exclusive time in [start_ns, end_ns), the most first; at most `MOST_ROWS` of them.
+    """The flat profile of a stretch of time: what ran in it, how often, for how long by itself; over all locations.
 
-    Times of folded steps of which it is not known what they called are rows without executions. Metadata: `rows` of the
-    whole table, and `about`.
+    The names with most exclusive time in [start_ns, end_ns) come first; there are at most `MOST_ROWS` of them. Times of
+    folded steps of which it is not known what they called are rows without executions. Metadata: `rows` of the whole
+    table, and `about`.
     """
     sums = summed(context, start_ns, end_ns)
     regions = np.flatnonzero((sums.count > 0) | (sums.own > 0))

@@ -7,16 +7,13 @@ some folded steps only their time is known; what they called is known of all of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches, stretches_of
 from strobe.steps.thread_spans import main_location
 from strobe.trace.folded import NO_CLASS, Folded, Iterations
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +15,18 @@ import pyarrow as pa
 
 from strobe.model.kinds import GROUPS, PARTS
 from strobe.model.schema import Column
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, route
 from strobe.server.spans.span_tables import expected_spans, some_of
 from strobe.server.time_range.folded_steps import FoldedProcess, folded_process
+from strobe.server.trace_context import TraceContext
 from strobe.steps.folded_time import Stretches
 from strobe.tables.table import make_table
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
+from strobe.trace.spans import SpanArrays
 
 # Locations whose profiles are in memory at once: two numbers by region for each.
 _AT_ONCE = 256
 _WORTH_KEEPING = 50_000
+_MOST_NAMES = 14
 # Rows that split the time of folded steps, beside the parts of a step: of those cut by an end of the window, and what
 # other threads did meanwhile, or other processes in iterations of their own.
 CUT, MEANWHILE = "cut", "meanwhile"
@@ -190,9 +189,11 @@ def summed(context: TraceContext, start_ns: int, end_ns: int) -> Sums:
     return sums
 
 
-def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int) -> pa.Table:
-    """Return a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name).
+@route("window", START_NS, END_NS, columns=COLUMNS, most_bytes=MB, slow=True)
+def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int = _MOST_NAMES) -> pa.Table:
+    """Which groups and names take the time of a window, over all locations.
 
+    There is a row for each group, and for each of the `limit` names with most exclusive time (`kind`: group, name).
     `kind` folded: time of steps of which it is not known what they called, by part of a step; `cut`: of steps of which
     only a part is in the window; `meanwhile`: of other threads and processes. Metadata: how many steps these are
     (`folded_steps`), of how many the statistics are in the other rows (`counted_steps`), and how many executions were

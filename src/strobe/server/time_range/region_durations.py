@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
 from strobe.server.spans.span_tables import expected_spans, some_of
-
-if TYPE_CHECKING:
-    from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
+from strobe.server.trace_context import TraceContext
+from strobe.trace.spans import SpanArrays
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,10 +57,20 @@ class Durations(TypedDict):
     spans: list[Execution]
 
 
+@route(
+    "window/durations",
+    START_NS,
+    END_NS,
+    parameter("name", "name of the region", str, most=8192),
+    parameter("low_ns", "list those that last at least so long", default=None),
+    parameter("high_ns", "list those that last at most so long", default=None),
+    most_bytes=MB,
+    slow=True,
+)
 def durations(
     context: TraceContext, name: str, start_ns: int, end_ns: int, low_ns: int | None = None, high_ns: int | None = None
 ) -> Durations:
-    """Return the durations of the executions of a region that begin in [start_ns, end_ns), over all locations.
+    """How long the executions of a region last that begin in a stretch of time, and which of them last how long.
 
     executions: how many there are, exact. edges_ns, counts: a histogram with bins of equal width in log time, from the
     shortest to the longest; durations are whole ones, also of executions that end after the stretch. Where more spans
