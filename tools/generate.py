@@ -58,8 +58,8 @@ def command_line() -> str:
     parts.append(
         "\n".join([*codes[:2], *(f"| {code} | {text} |" for code, text in exit_codes.OF_LAUNCHERS.items()), ""])
     )
-    for name in registry.names("cli"):
-        verb = registry.load("cli", name)
+    for name in registry.names("cli.verbs"):
+        verb = registry.load("cli.verbs", name)
         assert isinstance(verb, Verb)
         parts.append(f"## strobe {verb.name}\n\n```\n{help_of(verb.name)}\n```\n")
     return "\n".join(parts)

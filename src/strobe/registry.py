@@ -11,14 +11,13 @@ KINDS = {
     "analyses": "ANALYSIS",
     "advice": "RULE",
     "formats": "FORMAT",
-    "cli": "VERB",
+    "cli.verbs": "VERB",
     "record.adapters": "ADAPTER",
 }
 # Kinds whose plug-ins lie in folders of their own, one a subject: their names are unique all the same.
 _BY_SUBJECT = {"analyses"}
 # Modules in a plug-in folder that are no plug-ins.
 _SHARED = {
-    "cli": {"main", "forms", "options", "recording_options"},
     "advice": {"rank"},
     "formats": {"reading", "writing"},
 }

@@ -11,9 +11,10 @@ from strobe.api import exports, imports
 from strobe.api.analyses import Analyses
 from strobe.api.parts import part_of
 from strobe.compat.op_analyse import op_analyse
-from strobe.present.drawn_structure import DrawnStructure, drawn_structure
+from strobe.present.drawn_structure import DrawnStructure, drawn
 from strobe.present.notebook import table_card, trace_card
 from strobe.steps.iteration_stack.stack import Stack, build_stack
+from strobe.steps.loops.structure import structure_asked
 from strobe.tables.table import Table
 from strobe.trace import archive, trace
 from strobe.trace.derived.cut import cut
@@ -54,7 +55,7 @@ class Trace(trace.Trace, Analyses):
         `stream`: look at `calls`, `operators`, `kernels`, or `mpi` alone. A step is an iteration of the loop
         `step_level` (`+1`, `-1`, its name), or begins at each event named `step_at`.
         """
-        return drawn_structure(self, process, stream, step_level=step_level, step_at=step_at)
+        return drawn(structure_asked(self, process, stream, step_level=step_level, step_at=step_at))
 
     def op_analyse(self, op_name: str | Sequence[str], device_id: int | None = None) -> str:
         """Return what operators of a type (or name) cost by shapes of their inputs: JSON with MindSpore's keys.

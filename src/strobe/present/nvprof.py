@@ -9,6 +9,7 @@ from typing import Any
 from strobe.answers.ask import ask
 from strobe.errors import UsageError
 from strobe.model.gpu_metrics import METRICS
+from strobe.present.aligned import aligned_rows
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 
@@ -86,7 +87,7 @@ class _Sum:
 
 
 def _by_name(table: Table, rows: Iterable[dict[str, Any]]) -> list[_Sum]:
-    """Sum rows of one name: nvprof tells neither GPUs apart nor kinds of memory."""
+    """Sum rows of one name: nvprof distinguishes neither GPUs nor kinds of memory."""
     sums: dict[str, _Sum] = {}
     for row in rows:
         name = _name(table, row)
@@ -134,11 +135,7 @@ def _block(kind: str, sums: Iterable[_Sum], everything: float) -> list[str]:
 
 def _gpu_trace(table: Table) -> str:
     rows = [_TRACE, *(_trace_cells(row) for row in table.to_arrow().to_pylist())]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_TRACE) - 1)]
-    lines = [
-        "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in rows
-    ]
-    return "\n".join(lines) + "\n" + _LEGEND
+    return "\n".join(aligned_rows(rows, [name != "Name" for name in _TRACE])) + "\n" + _LEGEND
 
 
 def _metrics(table: Table) -> str:

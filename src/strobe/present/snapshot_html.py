@@ -27,7 +27,7 @@ _COLOURS = {"step_trace": "forward", "operators": "compute", "data": "data", "ti
 
 
 def snapshot_html(page: Snapshot) -> str:
-    """Return the whole document. The browser is told to load nothing, whatever names in the trace may say."""
+    """Return the whole document. The browser must load nothing, whatever the names in the trace are."""
     summary = page.summary
     step = _step(summary.step) if summary.step else ""
     cards = "\n".join(_card(card) for card in page.cards)
@@ -56,11 +56,9 @@ def snapshot_html(page: Snapshot) -> str:
 
 
 def _step(step: StepSummary) -> str:
-    parts = [(part.name.replace("_", " "), part.name, part.duration_ns, part.share) for part in step.parts]
-    if len([part for part in parts if part[3] > 0]) < 2:
-        return ""
     title = f"One step, median of {step.class_count}: {format_ns(step.median_ns)}"
-    return f"<section><h2>{escape(title)}</h2>{stacked(parts, title)}</section>"
+    drawn = stacked(step.parts, title)
+    return f"<section><h2>{escape(title)}</h2>{drawn}</section>" if drawn else ""
 
 
 def _card(card: Card) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strobe.cli.options import add_option, emit_from, parser
+from strobe.cli.options import add_option, answering, emit
 from strobe.errors import UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
@@ -19,7 +19,7 @@ TIMEOUT = Option("timeout_s", "Give up after this time.", float, unit="s")
 
 def run(words: list[str]) -> int:
     """Parse the command line, run the query, print the rows."""
-    reader = parser("sql", _DESCRIPTION)
+    reader = answering("sql", _DESCRIPTION)
     reader.add_argument("query", nargs="?", metavar="QUERY", help="The query, if a trace is named first.")
     add_option(reader, TIMEOUT)
     arguments = reader.parse_args(words)
@@ -30,7 +30,9 @@ def run(words: list[str]) -> int:
         raise UsageError(
             "no query given", do='Example: strobe sql last "select name, sum(self_ns) from totals group by 1"'
         )
-    return emit_from(arguments, lambda trace: trace.sql(arguments.query, timeout_s=arguments.timeout_s))
+    from strobe.api.trace import open_trace
+
+    return emit(open_trace(arguments.trace).sql(arguments.query, timeout_s=arguments.timeout_s), arguments)
 
 
 VERB = Verb("sql", "Answer any question in SQL, read-only", run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from strobe.cli.options import add_options, reading
+from strobe.cli.options import reading, talk
 from strobe.errors import UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
@@ -44,9 +44,8 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and generate; the path of the trace goes to stdout."""
-    reader = reading("generate", _DESCRIPTION)
+    reader = reading("generate", _DESCRIPTION, _OPTIONS, trace=False)
     reader.add_argument("templates", nargs="+", metavar="TEMPLATE", help="Traces whose processes the ranks repeat.")
-    add_options(reader, _OPTIONS)
     arguments = reader.parse_args(words)
     if arguments.straggler is not None and arguments.straggler >= arguments.ranks:
         raise UsageError(f"--straggler: there is no rank {arguments.straggler}; ranks count from 0")
@@ -83,8 +82,7 @@ def run(words: list[str]) -> int:
         sys.stderr.write("\r" + " " * 70 + "\r")
     info = open_trace(name).info  # which writes the indices, too
     print(name)
-    shown = f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}"
-    print(f"strobe: {shown}", file=sys.stderr)
+    talk(f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}")
     return 0
 
 

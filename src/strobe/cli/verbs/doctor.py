@@ -31,7 +31,7 @@ def run(words: list[str]) -> int:
 
         print(json.dumps({"findings": [each.as_row() for each in findings]}, indent=2))
         return 0
-    from strobe.present.text import aligned_rows
+    from strobe.present.aligned import aligned_rows
 
     areas, rows = [], []
     for each in findings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import add_gate, add_options, add_trace, gated, reading
+from strobe.cli.options import add_gate, add_options, gated, reading
 from strobe.model import exit_codes
 from strobe.model.option import Option
 from strobe.model.verb import Verb
@@ -18,8 +18,6 @@ Compare the clock of each node with that of the trace, and print how exact the c
 and collectives between nodes that these clocks put in the wrong order: received before they were sent, or left before
 every rank had entered. `strobe run` repairs such clocks at the end of the run.
 """
-
-
 _OPTIONS = (
     Option("repair", "Adjust the clocks so that no message arrives before it was sent.", bool, False),
     Option("as_measured", "Undo the repair.", bool, False),
@@ -29,7 +27,6 @@ _OPTIONS = (
 def run(words: list[str]) -> int:
     """Parse the command line, and print a line for each node."""
     reader = reading("clocks", _DESCRIPTION)
-    add_trace(reader)
     what = reader.add_mutually_exclusive_group()
     add_options(what, _OPTIONS)
     add_gate(reader, "messages or collectives are in the wrong order")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from strobe.cli.options import add_option, add_part, add_trace, part_of, reading
+from strobe.cli.options import add_part, part_of, reading, talk
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
@@ -17,15 +15,16 @@ Replace names, paths, hosts, command lines and texts by function_12, file_3.py, 
 (operators of PyTorch, functions of CUDA, NCCL and MPI, Optimizer.step#, ProfilerStep#, enumerate(DataLoader)#), so that
 steps are still found.
 """
+_OPTIONS = (
+    Option("output", "Name of the trace to make.", also=("-o",), metavar="NAME", required=True),
+    Option("anonymise", _ANONYMISE, bool, False),
+)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line and cut; the path of the new trace goes to stdout."""
-    reader = reading("cut", _DESCRIPTION)
-    add_trace(reader)
-    add_option(reader, Option("output", "Name of the trace to make.", also=("-o",), metavar="NAME", required=True))
+    reader = reading("cut", _DESCRIPTION, _OPTIONS)
     add_part(reader)
-    add_option(reader, Option("anonymise", _ANONYMISE, bool, False))
     arguments = reader.parse_args(words)
 
     from pathlib import Path
@@ -35,7 +34,7 @@ def run(words: list[str]) -> int:
 
     name = arguments.output if arguments.output.endswith(SUFFIX) else arguments.output + SUFFIX
     for note in part_of(open_trace(arguments.trace), arguments).cut(Path(name), anonymise=arguments.anonymise):
-        print(f"strobe: {note}", file=sys.stderr)
+        talk(note)
     print(name)
     return 0
 
