@@ -6,7 +6,7 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from strobe import registry
 from strobe.model.columns import GIVEN
@@ -26,17 +26,20 @@ class AnalysisMethod:
         self._name = name
 
     def __get__(self, instance: object, owner: type) -> Callable[..., Table]:
-        method = method_of(cast(Analysis, registry.load("analyses", self._name)))
+        analysis = registry.load("analyses", self._name)
+        assert isinstance(analysis, Analysis)
+        method = method_of(analysis)
         holder = next(each for each in owner.__mro__ if each.__dict__.get(self._name) is self)
         setattr(holder, self._name, method)
-        return cast("Callable[..., Table]", getattr(owner if instance is None else instance, self._name))
+        return method if instance is None else method.__get__(instance, owner)
 
 
 def method_of(analysis: Analysis) -> Callable[..., Table]:
     """Return the method of an analysis, with the signature and the documentation of its declaration."""
 
     def method(self: Any, **options: object) -> Table:
-        return cast(Table, self.ask(analysis.name, **options))
+        table: Table = self.ask(analysis.name, **options)
+        return table
 
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [
