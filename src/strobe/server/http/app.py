@@ -24,7 +24,8 @@ import strobe
 from strobe.errors import InconclusiveError, StrobeError, UsageError
 from strobe.server.http.access_control import SECURITY, AccessControl, refused
 from strobe.server.http.trace_library import Library, Source
-from strobe.server.http.work_queue import BusyError, KeptBodies, LateError, Limits, WithdrawnError, WorkQueue
+from strobe.server.http.work_queue import BusyError, LateError, Limits, WithdrawnError, WorkQueue
+from strobe.server.recent import Recent
 from strobe.server.routing import routes
 from strobe.server.routing.bodies import CELLS_TYPE, JSON_TYPE, Body
 from strobe.server.routing.endpoints import Endpoint
@@ -81,7 +82,7 @@ class Application:
         limits: Limits | None = None,
     ) -> None:
         self.library, self.queue = Library(sources), WorkQueue(limits)
-        self._kept: KeptBodies[_Packed] = KeptBodies(self.queue.limits.kept_bytes)
+        self._kept = Recent[_Packed](self.queue.limits.kept_bytes)
         static = static or page_folder()
         self._index = static / "index.html"
         assets = static / "assets"
@@ -218,14 +219,11 @@ def _with_refusals(handler: Handler) -> Handler:
     async def answering(request: Request) -> Response:
         try:
             return await handler(request)
-        except UsageError as error:
-            return refused(400, error.what, error.do)
-        except InconclusiveError as error:
-            return refused(422, error.what, error.do)
         except StrobeError as error:
-            return refused(500, error.what, error.do)
+            status = 400 if isinstance(error, UsageError) else 422 if isinstance(error, InconclusiveError) else 500
+            return refused(status, error.what, error.do)
         except _NoTraceError:
-            return refused(404, "there is no trace of this name")
+            return refused(404, "this server shows no trace of that name")
         except WithdrawnError:
             return Response(status_code=_GONE)
         except BusyError:

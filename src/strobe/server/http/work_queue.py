@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import heapq
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -198,33 +197,6 @@ class WorkQueue:
     def _forget(self, key: Hashable, flight: _Flight[Result]) -> None:
         if self._flights.get(key) is flight:
             del self._flights[key]
-
-
-class KeptBodies(Generic[Result]):
-    """The answers that were asked for last, up to a number of bytes."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self.most_bytes, self.bytes = most_bytes, 0
-        self._kept: OrderedDict[Hashable, tuple[Result, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable) -> Result | None:
-        """Return an answer, None where it is not kept."""
-        with self._lock:
-            if key not in self._kept:
-                return None
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
-
-    def put(self, key: Hashable, answer: Result, size: int) -> None:
-        """Keep an answer of `size` bytes, and drop the oldest where room runs out."""
-        if size > self.most_bytes:
-            return
-        with self._lock:
-            self.bytes += size - self._kept.pop(key, (answer, 0))[1]
-            self._kept[key] = answer, size
-            while self.bytes > self.most_bytes:
-                self.bytes -= self._kept.popitem(last=False)[1][1]
 
 
 def _worked(cancellation: Cancellation, make: Callable[[], Result]) -> Result:

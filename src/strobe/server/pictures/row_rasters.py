@@ -43,8 +43,6 @@ MEASURES = "group.NAME, region.NAME or metric.NAME"
 MOST_ROWS = 128
 # 8 to this power are more locations than any machine has.
 MOST_LEVEL = 12
-# Profiles have a column for each region: so many locations at once.
-_PROFILED = 64
 
 
 VALUE_COLUMNS = (
@@ -146,12 +144,8 @@ def values(context: TraceContext, of: str, start_ns: int, end_ns: int) -> pa.Tab
         found = np.array([_means(one, edges)[0] if one else np.nan for one in series])
         return _by_location(found)
     wanted = _regions(context.names.names if kind == "region" else context.names.groups, name)
-    sums = np.zeros(count)
-    for first in range(0, count, _PROFILED):
-        some = range(first, min(first + _PROFILED, count))
-        _, exclusive_ns = context.trace.pyramid.profile(some, start_ns, end_ns)
-        sums[first : first + len(some)] = exclusive_ns[:, wanted].sum(axis=1)
-    return _by_location(sums)
+    profiles = context.profiles(range(count), start_ns, end_ns)
+    return _by_location(np.array([own_ns[wanted].sum() for _, _, own_ns in profiles], dtype=np.float64))
 
 
 def _by_location(values: npt.NDArray[np.float64]) -> pa.Table:

@@ -99,7 +99,7 @@ def _hits(context: TraceContext, query: Query) -> Iterator[tuple[int, SpanArrays
 
 
 @route("search/spans", TEXT, columns=LOCATED_COLUMNS, most_bytes=8 * MB, slow=True)
-def search_spans(context: TraceContext, text: str, limit: int = _MOST_HITS) -> pa.Table:
+def search_spans(context: TraceContext, text: str) -> pa.Table:
     """The longest spans that match a search, with the number of all of them.
 
     The table's metadata has that number and their total time.
@@ -108,14 +108,14 @@ def search_spans(context: TraceContext, text: str, limit: int = _MOST_HITS) -> p
     for location, arrays, rows in _hits(context, parse_query(text)):
         count += len(rows)
         total_ns += int(arrays["duration_ns"][rows].sum())
-        if len(rows) > limit:
-            rows = rows[np.argpartition(-arrays["duration_ns"][rows], limit)[:limit]]
+        if len(rows) > _MOST_HITS:
+            rows = rows[np.argpartition(-arrays["duration_ns"][rows], _MOST_HITS)[:_MOST_HITS]]
         parts.append(located_spans(context, location, some_of(arrays, rows)))
-    return longest_spans(parts, limit).replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
+    return longest_spans(parts, _MOST_HITS).replace_schema_metadata({"count": str(count), "total_ns": str(total_ns)})
 
 
 @route("search/regions", TEXT, columns=REGION_COLUMNS, most_bytes=8 * MB, slow=True)
-def search_regions(context: TraceContext, text: str, limit: int = _MOST_HITS) -> pa.Table:
+def search_regions(context: TraceContext, text: str) -> pa.Table:
     """The regions that match a search.
 
     Each has the number and the summed duration of its matching spans; the longest sum comes first.
@@ -127,7 +127,7 @@ def search_regions(context: TraceContext, text: str, limit: int = _MOST_HITS) ->
         counts += np.bincount(regions, minlength=size)
         sums += np.bincount(regions, weights=arrays["duration_ns"][rows].astype(float), minlength=size)
     used = np.flatnonzero(counts)
-    used = used[np.argsort(-sums[used], kind="stable")][:limit]
+    used = used[np.argsort(-sums[used], kind="stable")][:_MOST_HITS]
     names, groups = context.name_dictionaries
     return pa.table(
         {

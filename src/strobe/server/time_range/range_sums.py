@@ -23,8 +23,6 @@ from strobe.steps.folded_time import Stretches
 from strobe.tables.table import make_table
 from strobe.trace.spans import SpanArrays
 
-# Locations whose profiles are in memory at once: two numbers by region for each.
-_AT_ONCE = 256
 _WORTH_KEEPING = 50_000
 _MOST_NAMES = 14
 # Rows that split the time of folded steps, beside the parts of a step: of those cut by an end of the window, and what
@@ -159,11 +157,9 @@ def process_sums(context: TraceContext, start_ns: int, end_ns: int) -> list[Sums
     running = _running(context)
     owners = context.locations.column("process").to_pylist()
     plain = [location for location, process in enumerate(owners) if running[location] and process not in unknown]
-    for some in (plain[at : at + _AT_ONCE] for at in range(0, len(plain), _AT_ONCE)):
-        counts, own_ns = context.trace.pyramid.profile(some, start_ns, end_ns)
-        for location, count, own in zip(some, counts, own_ns, strict=True):
-            found[owners[location]].count += count
-            found[owners[location]].own += own
+    for location, count, own_ns in context.profiles(plain, start_ns, end_ns):
+        found[owners[location]].count += count
+        found[owners[location]].own += own_ns
     for location, process in enumerate(owners):
         if running[location] and process in unknown:
             around = unknown[process]
@@ -202,7 +198,11 @@ def window_table(context: TraceContext, start_ns: int, end_ns: int, limit: int =
     sums = summed(context, start_ns, end_ns)
     rows = [*_rows(context, sums, limit), *(("folded", name, "", ns, 0) for name, ns in sums.folded.items())]
     table = make_table(COLUMNS, rows).to_arrow()
-    about = {name: str(getattr(sums, name)) for name in ("folded_steps", "counted_steps", "unplaced")}
+    about = {
+        "folded_steps": str(sums.folded_steps),
+        "counted_steps": str(sums.counted_steps),
+        "unplaced": str(sums.unplaced),
+    }
     return table.replace_schema_metadata(about)
 
 

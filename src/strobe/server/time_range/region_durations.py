@@ -23,8 +23,6 @@ _MOST_PIECES = 64
 _PIECE = 8192
 _GOLDEN = 0.6180339887498949
 MOST_SPANS = 200
-# Locations whose profiles are in memory at once.
-_AT_ONCE = 256
 
 
 class _Piece(NamedTuple):
@@ -131,13 +129,9 @@ def histogram(lengths: Ints) -> tuple[npt.NDArray[np.float64], Ints]:
 
 def _executions(context: TraceContext, wanted: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> Ints:
     """Return how many executions of the wanted regions begin in [start_ns, end_ns), by location."""
-    found = np.zeros(len(context.span_counts), dtype=np.int64)
-    if wanted.any():
-        for first in range(0, len(found), _AT_ONCE):
-            some = range(first, min(first + _AT_ONCE, len(found)))
-            counts, _ = context.trace.pyramid.profile(some, start_ns, end_ns)
-            found[first : first + _AT_ONCE] = counts[:, wanted].sum(axis=1)
-    return found
+    locations = range(len(context.span_counts) if wanted.any() else 0)
+    found = [count[wanted].sum() for _, count, _ in context.profiles(locations, start_ns, end_ns)]
+    return np.array(found, dtype=np.int64)
 
 
 def _pieces(context: TraceContext, locations: list[int], start_ns: int, end_ns: int) -> tuple[list[_Piece], float]:
