@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from strobe.model.units import format_count, format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
-from strobe.present.snapshot_text import first_steps, sentence, trust
+from strobe.present.snapshot_text import first_steps, trust
 from strobe.present.summary import Summary, summarise
 from strobe.present.text import people
-from strobe.present.text_page import processes
+from strobe.present.text_page import processes, sentence
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from strobe.model.units import format_ns, format_share
 from strobe.present.html_parts import bar, escape, stacked
 from strobe.present.snapshot import Card, Figure, Snapshot
-from strobe.present.snapshot_text import first_steps, head, sentence, trust
+from strobe.present.snapshot_text import first_steps, head, trust
 from strobe.present.summary import StepSummary
+from strobe.present.text_page import sentence
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --weak: color-mix(in srgb, CanvasText 65%, Canvas); }

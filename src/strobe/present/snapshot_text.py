@@ -10,7 +10,7 @@ from strobe.model.plugins import Finding
 from strobe.model.units import format_interval_ns, format_ns, format_share
 from strobe.present.snapshot import Card, Snapshot
 from strobe.present.summary import Summary
-from strobe.present.text_page import WIDTH, bar, page, processes
+from strobe.present.text_page import WIDTH, bar, page, processes, sentence
 
 MOST_FINDINGS = 3
 _NAME, _BAR = 44, 24
@@ -37,11 +37,6 @@ def head(summary: Summary) -> str:
     """Return the program, its processes and its duration in one line."""
     facts = (summary.program or summary.name, processes(summary.process_count), format_ns(summary.duration_ns))
     return "strobe snapshot · " + " · ".join(facts)
-
-
-def sentence(text: str) -> str:
-    """Return a text as a sentence, with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
 
 def first_steps(summary: Summary) -> Iterable[str]:

@@ -31,6 +31,11 @@ def bar(share: float, width: int) -> str:
     return "█" * int(filled) + ("▌" if filled % 1 >= 0.5 else "")
 
 
+def sentence(text: str) -> str:
+    """Return a text as a sentence, with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+
+
 def processes(count: int) -> str:
     """Return a number of processes in words."""
     return f"{count} process" + ("es" if count != 1 else "")
