@@ -382,7 +382,7 @@ def main() -> None:
 
 
 def is_current(path: Path, text: str, write: bool) -> bool:
-    """Whether a page says what the code says; otherwise write it where asked to."""
+    """Return whether a file is up to date with the code; `write` one that is not."""
     current = path.exists() and path.read_text(encoding="utf-8") == text
     if write and not current:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ def openapi(page: Page) -> dict[str, Any]:
         ("stack?location=%D9%A1&level=1&tile=0", "is not a whole number"),  # an Arabic 1, which Python reads as one
         ("stack?location=&level=1&tile=0", "location: '' is not a whole number"),
         (f"stack?location={'9' * 5000}&level=1&tile=0", "is not a whole number"),
-        ("stack?location=0&level=1&tile=9007199254740992", "there is no tile"),
+        ("stack?location=0&level=1&tile=9007199254740992", "does not exist"),
         ("cells?locations=0,1,&level=1&tile=0", "locations: '' is not a whole number"),
         (f"cells?locations={','.join(['0'] * 2000)}&level=1&tile=0", "2000 numbers at once; at most 1024"),
         ("steps?limit=0", "limit: '0' is not a whole number from 1 to 4000"),

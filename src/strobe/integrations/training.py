@@ -28,7 +28,7 @@ class TrainingRecorder:
     ) -> None:
         first = 0 if start_step is None else start_step
         if first < 0 or (stop_step is not None and stop_step < first):
-            raise ValueError(f"there are no steps {start_step} to {stop_step}")
+            raise ValueError(f"steps {start_step} to {stop_step} do not exist")
         self.start_step, self.stop_step = start_step, stop_step
         self.trace_path: str | None = None
         self._path, self._options = path, options

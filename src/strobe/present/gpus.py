@@ -55,9 +55,8 @@ def gpus(trace: Trace) -> tuple[Gpu, ...]:
 
 def gpu_verdict(found: Sequence[Gpu]) -> tuple[str, str, float]:
     """Return kind, sentence and share of the main activity of the GPUs; `found` must not be empty."""
-    idle, exposed, computing = (
-        sum(getattr(each, name) for each in found) / len(found) for name in ("idle", "communication", "computation")
-    )
+    shares = zip(*((each.idle, each.communication, each.computation) for each in found), strict=True)
+    idle, exposed, computing = (sum(column) / len(found) for column in shares)
     one = len(found) == 1
     who, average = ("the GPU", "") if one else (f"{len(found)} GPUs", " on average")
     if exposed >= EXPOSED and exposed >= idle:

@@ -48,7 +48,7 @@ def run(words: list[str]) -> int:
     reader.add_argument("templates", nargs="+", metavar="TEMPLATE", help="Traces whose processes the ranks repeat.")
     arguments = reader.parse_args(words)
     if arguments.straggler is not None and arguments.straggler >= arguments.ranks:
-        raise UsageError(f"--straggler: there is no rank {arguments.straggler}; ranks count from 0")
+        raise UsageError(f"--straggler: rank {arguments.straggler} does not exist; ranks count from 0")
     if not 0 < arguments.slower < 1e6 or not 0 < arguments.stall_ms < 1e9:
         raise UsageError("--slower and --stall take values above 0")
 

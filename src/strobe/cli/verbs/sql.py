@@ -7,7 +7,6 @@ from strobe.errors import UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
-_EXAMPLE = 'strobe sql last "select name, sum(self_ns) from totals group by 1 order by 2 desc limit 10"'
 _DESCRIPTION = """\
 Answer one SELECT. Tables: spans (with name, paradigm, role, group, process, thread, step), statistics (of folded
 steps), totals (both, summed up by location and call path), regions, call_paths, locations, processes, metrics,

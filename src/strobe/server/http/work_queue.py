@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from strobe.model.cancellation import Cancellation, CancelledWorkError
 
@@ -113,7 +113,7 @@ class WorkQueue:
         self.limits = limits or Limits()
         self._quick = _Lane("quick", self.limits.quick, float("inf"))
         self._slow = _Lane("slow", self.limits.slow, self.limits.slow_s)
-        self._flights: dict[Hashable, _Flight[object]] = {}
+        self._flights: dict[Hashable, _Flight[Any]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -165,14 +165,14 @@ class WorkQueue:
 
     def _join(self, key: Hashable, make: Callable[[], Result], lane: _Lane, rows: int) -> _Flight[Result]:
         with self._lock:
-            flight = cast("_Flight[Result] | None", self._flights.get(key))
+            flight = self._flights.get(key)
             if flight is None:
                 if lane.unfinished >= self.limits.waiting:
                     raise BusyError
                 cancellation = Cancellation(lane.limit_s)
                 lane.unfinished += 1
                 flight = _Flight(lane.submit(partial(_worked, cancellation, make), rows), cancellation)
-                self._flights[key] = cast("_Flight[object]", flight)
+                self._flights[key] = flight
                 # Outside of this block: a future that is done already calls back at once.
             flight.askers += 1
             fresh = flight.askers == 1

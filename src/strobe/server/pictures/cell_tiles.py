@@ -9,8 +9,8 @@ asked for again while panning, and its answer can be cached. A body is
 A third part of the same form, where the header has `"marks": true`, holds the longest exceptional span of each cell
 as its index; its region is GAP where it is a gap.
 
-Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. A picture with more regions
-than a byte can tell apart shows the rarest as one entry per group, with region NOTHING.
+Index 0 is "nothing"; index i > 0 is the header's `palette[i - 1] = [region, name, group]`. If a picture has more
+regions than a byte has values, the rarest are one entry per group, with region NOTHING.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def tile_window(level: int, tile: int) -> tuple[int, int]:
     """Return the [start_ns, end_ns) that a tile covers."""
     width_ns = TILE_CELLS << level
     if not 0 <= level <= MAX_LEVEL or not 0 <= tile * width_ns < LAST_NS:
-        raise UsageError(f"there is no tile {tile} of level {level}", do=f"Tiles begin before {LAST_NS} ns")
+        raise UsageError(f"tile {tile} of level {level} does not exist", do=f"Tiles begin before {LAST_NS} ns")
     return tile * width_ns, (tile + 1) * width_ns
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache, partial
-from typing import TypedDict, cast
+from typing import TypedDict
 
 from strobe import registry
 from strobe.model.option import Value
@@ -36,10 +36,11 @@ def names() -> list[str]:
 
 @cache
 def endpoint(name: str) -> Endpoint | None:
-    """Return the route of an analysis; None where there is no such analysis."""
+    """Return the route of an analysis; None for an unknown name."""
     if name not in names():
         return None
-    analysis = cast("Analysis", registry.load("analyses", name))
+    analysis = registry.load("analyses", name)
+    assert isinstance(analysis, Analysis)
     media = (ARROW_TYPE, *_FILES.values())
     parameters = (*analysis.options, _FILE)
     answer = partial(_analysed, analysis)

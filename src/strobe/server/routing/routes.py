@@ -154,7 +154,7 @@ def readings(context: TraceContext, series: tuple[int, ...] | None, start_ns: in
     slow=True,
 )
 def step_list(context: TraceContext, limit: int, process: int | None, level: str) -> pa.Table:
-    """All steps of a process, or, where there are too many to draw, the most telling one of each stretch."""
+    """All steps of a process, or, where there are too many to draw, the most important one of each stretch."""
     steps = context.chosen(level).steps
     return (steps if process is None else steps.of(process)).table(limit)
 
