@@ -33,7 +33,7 @@ def format_for(path: Path | None, name: str) -> Format:
         return known[name]
     fitting = [each for each in known.values() if path is not None and path.name.endswith(each.suffixes)]
     if not fitting:
-        raise UsageError("which format to export to?", do=f"--to one of: {', '.join(sorted(known))}")
+        raise UsageError("no format to export to was given", do=f"Use --to with one of: {', '.join(sorted(known))}")
     return fitting[0]
 
 

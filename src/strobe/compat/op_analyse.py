@@ -35,7 +35,7 @@ _Sums = dict[tuple[str, str], list[int]]
 
 
 class OperatorNotFoundError(UsageError, RuntimeError):
-    """No operator has this name or type. A RuntimeError, too: that is what scripts for MindSpore catch."""
+    """No operator has this name or type. It is also a RuntimeError, which scripts for MindSpore catch."""
 
 
 @dataclass

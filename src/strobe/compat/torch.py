@@ -33,7 +33,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise ImportError("PyTorch is not installed, which strobe.compat.torch is for: https://pytorch.org") from None
+    raise ImportError("strobe.compat.torch needs PyTorch, which is not installed: https://pytorch.org") from None
 
 if TYPE_CHECKING:
     from strobe.api.trace import Trace

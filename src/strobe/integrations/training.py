@@ -143,4 +143,4 @@ def framework(title: str, package: str, *modules: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
                 raise  # it is there, and lacks something itself
-    raise ImportError(f"{title} is not installed, which this callback is for: pip install {package}")
+    raise ImportError(f"this callback needs {title}, which is not installed: pip install {package}")

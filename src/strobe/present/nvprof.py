@@ -44,7 +44,7 @@ def text(table: Table) -> str:
         return _metrics(table)
     for name in _NEEDED:
         if name not in table.columns:
-            raise UsageError(f"--format nvprof needs the column '{name}', which this table has not")
+            raise UsageError(f"--format nvprof needs the column '{name}', which this table does not have")
     rows = table.to_arrow().to_pylist()
     kind = _TYPES.get(table.name, table.name.capitalize())
     return "\n".join([_HEAD, *_block(kind, _by_name(table, rows), _everything(rows))]) + "\n"

@@ -1,4 +1,4 @@
-"""What the service knows about its trace for as long as it runs: names, bounds, and the recent windows of spans."""
+"""What the server keeps about a trace: names, bounds, steps, and the spans of recent questions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _in_order(parts: Sequence[Readings]) -> tuple[Ints, npt.NDArray[np.float64]]
 
 
 class TraceContext:
-    """One trace, with what every answer needs, read once. Threads of the service share it."""
+    """One trace, with what every answer needs, read once. Threads of the server share it."""
 
     def __init__(self, trace: Trace, path: Path, name: str = "", siblings: Sequence[str] = ()) -> None:
         self.trace, self.path = trace, path

@@ -11,8 +11,8 @@ from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
 Make a trace of any size from real ones. Every rank repeats what a process of a template did, with times that vary.
-The order of all begins and ends in a process stays, so calls nest and kernels follow their launches as before; ranks
-with the same template begin each repetition together.
+The order in which calls begin and end in a process stays the same, so calls nest and kernels follow their launches as
+before; ranks with the same template begin each repetition together.
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from strobe.cli.options import add_option, answering, emit
 from strobe.errors import UsageError
 from strobe.model.option import Option
@@ -25,7 +27,7 @@ def run(words: list[str]) -> int:
     # `strobe sql "select ..."` asks the last run.
     if arguments.query is None:
         arguments.trace, arguments.query = "last", arguments.trace
-    if arguments.query == "last":
+    if arguments.query == "last" or os.path.exists(arguments.query):
         raise UsageError(
             "no query given", do='Example: strobe sql last "select name, sum(self_ns) from totals group by 1"'
         )

@@ -1,4 +1,4 @@
-"""The application: routes, caching, timing, refusals. What the answers hold is made in the other modules here."""
+"""The application: addresses, caching, timing, refusals. Other modules make the answers."""
 
 from __future__ import annotations
 
@@ -229,14 +229,14 @@ def _with_refusals(handler: Handler) -> Handler:
         except BusyError:
             return refused(503, "too many requests wait already", "Ask again in a moment.", {"Retry-After": "1"})
         except LateError:
-            do = "The command line (strobe --help) takes the time that it takes."
+            do = "The command line (strobe --help) has no time limit."
             return refused(504, "the answer took longer than a server may take", do)
         except MemoryError:
-            return refused(400, "the answer would need more memory than there is", "Ask for less at once.")
+            return refused(400, "the answer would need more memory than is available", "Ask for less at once.")
         except Exception as error:
-            # Ours to repair: whoever started the server sees where it happened, whoever asked sees a sentence.
+            # A bug: the terminal of the server shows where it happened, the page a sentence.
             _log.exception("a question was not answered")
-            return refused(500, f"the server could not answer ({type(error).__name__})", "See its terminal.")
+            return refused(500, f"the server could not answer ({type(error).__name__})", "See its terminal window.")
 
     return answering
 

@@ -1,8 +1,8 @@
-"""Who is answered when. Pictures and slow questions wait in different queues, so that no picture waits for an analysis.
+"""The order of answers. Pictures and slow questions wait in different queues, so that no picture waits for an analysis.
 
-In a queue, small questions come before large ones, for a while: see `_Lane`. The same question that several ask at once
-is worked on once. Work that nobody waits for any more is dropped where it has not begun, and ends at its next
-checkpoint where it has.
+In a queue, small questions come before large ones, for a while: see `_Lane`. A question that several clients ask at
+once is answered once. Work that nobody waits for any more is dropped if it has not begun, and ends at its next
+checkpoint if it has.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ROWS_A_TURN = 8
 class Limits:
     """What a server does at once, and for how long.
 
-    `quick` and `slow`: questions of each kind that are worked on at once; more would only make those slower that
-    somebody waits for. `waiting`: questions of a kind that may wait. `slow_s`: seconds that a slow one may take.
-    `kept_bytes`: of finished pictures, kept for who asks for the same.
+    `quick` and `slow`: questions of each kind that are answered at once; more would only slow each other down.
+    `waiting`: questions of a kind that may wait. `slow_s`: seconds that a slow one may take. `kept_bytes`: size of the
+    finished pictures that are kept for the same question.
     """
 
     quick: int = 2
@@ -62,10 +62,10 @@ class _Flight(Generic[Result]):
 
 
 class _Lane:
-    """A queue, and the threads that work it off.
+    """A queue, and the threads that answer its questions.
 
-    Who asks for n rows waits for what came before, and is overtaken by at most n / _ROWS_A_TURN questions that came
-    later: small ones need not wait for the large ones of others, and no large one waits for ever.
+    A question for n rows waits for those before it, and is overtaken by at most n / _ROWS_A_TURN later ones: small
+    questions need not wait for the large ones of others, and no large one waits for ever.
     """
 
     def __init__(self, name: str, threads: int, limit_s: float) -> None:

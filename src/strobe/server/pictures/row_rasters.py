@@ -135,7 +135,7 @@ def heat(context: TraceContext, locations: Sequence[int], of: str, level: int, t
 
 @route("rows/values", MEASURE, START_NS, END_NS, columns=VALUE_COLUMNS, most_bytes=64 * MB, slow=True)
 def values(context: TraceContext, of: str, start_ns: int, end_ns: int) -> pa.Table:
-    """How much of something each thread and stream has in a stretch of time: exclusive ns, or a metric's mean."""
+    """How much of something each thread and stream has in a time range: exclusive ns, or a metric's mean."""
     kind, name = _measure(of)
     count = len(context.span_counts)
     if kind == "metric":

@@ -1,4 +1,4 @@
-"""How a question of the page is described: its parameters, their bounds, what it answers, and how large that gets.
+"""How a question of the page is described: its parameters, their bounds, its answer, and the largest size of that.
 
 From one description are made: the check of every request, `api/openapi.json`, and docs/reference/server.md.
 """
@@ -108,7 +108,7 @@ class Endpoint:
                 values[option.keyword] = option.default
         start_ns, end_ns = values.get("start_ns"), values.get("end_ns")
         if isinstance(start_ns, int) and isinstance(end_ns, int) and end_ns <= start_ns:
-            raise UsageError("the stretch of time ends before it begins")
+            raise UsageError("the time range ends before it begins")
         return values
 
     def rows(self, values: Mapping[str, Value]) -> int:
@@ -122,8 +122,8 @@ class Endpoint:
         body = body_of(self.answer(context, **values))
         if len(body.data) > self.most_bytes:
             raise UsageError(
-                f"the answer of '{self.name}' would have {len(body.data)} bytes, and {self.most_bytes} are the most",
-                do="Ask for less at once; the command line (strobe --help) has no such bound.",
+                f"the answer of '{self.name}' would have {len(body.data)} bytes; the limit is {self.most_bytes}",
+                do="Ask for less at once; the command line (strobe --help) has no such limit.",
             )
         return body
 
@@ -166,11 +166,11 @@ def route(
 
 
 # Parameters of several routes.
-START_NS = parameter("start_ns", "begin of a stretch of time, ns since the trace's zero")
+START_NS = parameter("start_ns", "begin of a time range, ns since the trace's zero")
 END_NS = parameter("end_ns", "its end, ns since the trace's zero")
 LOCATION = parameter("location", "number of a thread or stream", of="location")
 LOCATIONS = parameter("locations", "numbers of threads and streams", of="location", items=MOST_LOCATIONS)
 TILE_LEVEL = parameter("level", "a cell is 2^level ns", most=MAX_LEVEL)
 TILE = parameter("tile", f"number of the tile: {TILE_CELLS} cells, counted from the trace's zero")
-WIDTH = parameter("width", "pixels that the stretch of time has on the screen", least=1, most=MOST_PIXELS)
-LOOP = parameter("level", "a step is an iteration of this loop; without: of the found one", str, "", most=4096)
+WIDTH = parameter("width", "pixels of the time range on the screen", least=1, most=MOST_PIXELS)
+LOOP = parameter("level", "loop whose iterations are the steps; default: the one that was found", str, "", most=4096)

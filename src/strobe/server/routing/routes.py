@@ -146,7 +146,7 @@ def readings(context: TraceContext, series: tuple[int, ...] | None, start_ns: in
 @route(
     "steps",
     parameter("limit", "rows at most", default=_MOST_STEPS, least=1, most=_MOST_STEPS),
-    parameter("process", "those of this process; without: of the one that has most", default=None, of="process"),
+    parameter("process", "steps of this process; default: of the process with most steps", default=None, of="process"),
     LOOP,
     columns=STEP_COLUMNS,
     about=StepsAbout,

@@ -1,4 +1,4 @@
-"""Who calls what and what that costs: one tree of call paths, and below each what it launched on GPUs.
+"""Calls and their costs: one tree of call paths, and below each what it launched on GPUs.
 
 Two measures: host time, of threads, and GPU time, of kernels, copies and memory sets. What a GPU did is below the call
 (or the operator) that launched it; where that is unknown, at the root.
@@ -64,8 +64,8 @@ COLUMNS = (
 
 
 class TreeAbout(TypedDict):
-    """What a tree is of, in words; what cannot be answered (`note`); its number of nodes, whether sent or not; the
-    unit of what stands in for time in a profile without any ("": it is time)."""
+    """The part of the run in words; what is unknown (`note`); the number of nodes, sent or not; the unit of the
+    numbers of a profile without times ("": they are times)."""
 
     about: str
     note: str
@@ -106,9 +106,9 @@ def part_of(
     processes: Collection[int] | None = None,
     level: str = "",
 ) -> Part:
-    """Understand a question: steps as `select` names them; without locations and processes all of them."""
+    """Return the part that a question names: steps as for `select`; by default all locations of all processes."""
     if (start_ns is None) != (end_ns is None):
-        raise UsageError("a stretch of time has a start_ns and an end_ns")
+        raise UsageError("a time range needs both start_ns and end_ns")
     window = None if start_ns is None or end_ns is None else (start_ns, end_ns)
     # Steps are looked for only where somebody asks for some.
     trace = context.trace if window else context.chosen(level).trace if level else context.read
@@ -175,8 +175,8 @@ def call_tree(context: TraceContext, part: Part, most: int = _MOST_NODES) -> pa.
 
 @route(
     "tree/spans",
-    parameter("call_path", "number of the call path; without: of what nobody launched", default=-1),
-    parameter("region", "what it launched, by its region", default=None, of="region"),
+    parameter("call_path", "number of the call path; default: what has no known launch", default=-1),
+    parameter("region", "region that the call path launched; default: the call path itself", default=None, of="region"),
     *PART,
     columns=LOCATED_COLUMNS,
     most_bytes=4 * MB,
@@ -199,7 +199,7 @@ def node_spans(context: TraceContext, call_path: int, region: int | None, **of_r
 
 
 class _HostSums:
-    """Executions, and ns with and without what is called, by call path."""
+    """By call path: executions, and ns with and without callees."""
 
     def __init__(self, paths: int, context: TraceContext) -> None:
         self._facts, self._stands = context, context.alike_paths

@@ -1,4 +1,4 @@
-"""Idle gaps: stretches in which nothing runs on a stream or thread, what ran before and after, and why it was so."""
+"""Idle gaps: times in which nothing runs on a stream or thread, what ran before and after, and the cause."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def gap(
     shortest_ns: int,
     number: int = 0,
 ) -> IdleGap | None:
-    """A gap of a row: around a moment, the next or previous one, or the longest of a stretch of time; or null.
+    """A gap of a row: around a moment, the next or previous one, or the longest of a time range; or null.
 
     way: `at`, the one around `time_ns`; `next` and `previous`, the nearest one that begins after, or ends before, the
     gap or span at `time_ns`, of at least `shortest_ns`; `longest`, the one that is `number`-th in length in

@@ -1,4 +1,4 @@
-"""The links of the selected span: what it started, what started it, who it sent to, and where these run."""
+"""The links of the selected span: what it started, what started it, which spans it sent to, and where these run."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Links(TypedDict):
     most_bytes=4 * MB,
 )
 def links(context: TraceContext, location: int, start_ns: int, depth: int) -> Links:
-    """What a span started, what started it, who it sent to or met.
+    """What a span started, what started it, and which spans it sent to or met.
 
     links: at most `MOST_LINKS`, its own first; each with the span at its other end. count: of all, at most
     10 000. inside: whether those of spans inside of it were looked for, too, which they are not where these are many.

@@ -39,7 +39,7 @@ CELLS = frozenset({"name", "process", "device", "stream", "operator", *_ATTRIBUT
 @route(
     "behind",
     *(parameter(cell, "a cell of the row", str, None, most=16_384) for cell in sorted(CELLS)),
-    parameter("after_ns", "the first one after this moment, ns since the trace's zero", default=-1),
+    parameter("after_ns", "the first span starts after this moment, ns since the trace's zero", default=-1),
     columns=LOCATED_COLUMNS,
     most_bytes=8 * MB,
     slow=True,
@@ -101,7 +101,7 @@ def _labels(context: TraceContext, cells: Mapping[str, str]) -> tuple[Labels, st
         if columns[-1] in cells and (by != "type" or "name" not in cells):
             return labels_by(context.trace, by), by
     if "name" not in cells:
-        raise UsageError("no name is named", do=f"Known: {', '.join(sorted(CELLS))}")
+        raise UsageError("the query has no name", do=f"Known: {', '.join(sorted(CELLS))}")
     return None
 
 

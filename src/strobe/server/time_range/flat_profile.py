@@ -1,4 +1,4 @@
-"""The flat profile of a stretch of time: what ran in it, how often, and for how long by itself; over all locations."""
+"""The flat profile of a time range: what ran in it, how often, and for how long by itself; over all locations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _TITLES = {"data_wait": "data wait", CUT: "steps cut by the edge", MEANWHILE: "o
 COLUMNS = (
     Column("name", "string", "", "name of the region"),
     Column("group", "string", "", "what it is drawn and summed as"),
-    Column("executions", "int64", "", "executions that begin in the stretch of time"),
-    Column("exclusive_ns", "int64", "ns", "time in it without what it called, inside the stretch of time"),
+    Column("executions", "int64", "", "executions that begin in the time range"),
+    Column("exclusive_ns", "int64", "ns", "time in it without what it called, inside the time range"),
     Column("share", "float64", "", "the same as a part of all exclusive time, 0 to 1"),
     Column("mean_ns", "float64", "ns", "exclusive time by executions that begin"),
 )
@@ -25,7 +25,7 @@ COLUMNS = (
 
 @route("window/profile", START_NS, END_NS, columns=COLUMNS, most_bytes=16 * MB)
 def flat_profile(context: TraceContext, start_ns: int, end_ns: int) -> pa.Table:
-    """The flat profile of a stretch of time: what ran in it, how often, for how long by itself; over all locations.
+    """The flat profile of a time range: what ran in it, how often, for how long by itself; over all locations.
 
     The names with most exclusive time in [start_ns, end_ns) come first; there are at most `MOST_ROWS` of them. Times of
     folded steps of which it is not known what they called are rows without executions. Metadata: `rows` of the whole

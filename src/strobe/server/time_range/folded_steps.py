@@ -1,4 +1,4 @@
-"""What a stretch of time holds of steps that were folded into statistics: when they ran, and what is known of them.
+"""What a time range holds of steps that were folded into statistics: when they ran, and what is known of them.
 
 A folded step left a record (its time and its five parts), and a share in sums over all folded steps of its class. So of
 some folded steps only their time is known; what they called is known of all of them together.

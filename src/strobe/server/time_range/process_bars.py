@@ -1,4 +1,4 @@
-"""Where the time of each process went in a stretch of time: a bar for each, and those that are alike as clusters."""
+"""Where the time of each process went in a time range: a bar for each, and those that are alike as clusters."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Bars(TypedDict):
     most_bytes=8 * MB,
 )
 def bars(context: TraceContext, start_ns: int, end_ns: int, by: str = "group", clusters: int = 0) -> Bars:
-    """Where the time of every process went in a stretch of time, and clusters of those that are alike.
+    """Where the time of every process went in a time range, and clusters of those that are alike.
 
     parts: what `ns` of a bar and of a cluster is of, in order. bars: those of at most `MOST_BARS` processes, of more
     those that are farthest from the centres of their clusters, in order of process; `processes` is the number of

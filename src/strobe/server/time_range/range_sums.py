@@ -1,4 +1,4 @@
-"""What happens in a stretch of time: exclusive time by group and by name, over all locations, cut at its ends.
+"""What happens in a time range: exclusive time by group and by name, over all locations, cut at its ends.
 
 Where all folded steps of a process lie in it, their statistics are added: the sums are exact. Where only some do, it is
 not known what these called: their time is a row of its own, split by the parts of their records.

@@ -1,4 +1,4 @@
-"""How long the executions of one region last in a stretch of time: their histogram, and those of a chosen length."""
+"""How long the executions of one region last in a time range: their histogram, and those of a chosen length."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Durations(TypedDict):
 def durations(
     context: TraceContext, name: str, start_ns: int, end_ns: int, low_ns: int | None = None, high_ns: int | None = None
 ) -> Durations:
-    """How long the executions of a region last that begin in a stretch of time, and which of them last how long.
+    """How long the executions of a region last that begin in a time range, and which of them last how long.
 
     executions: how many there are, exact. edges_ns, counts: a histogram with bins of equal width in log time, from the
     shortest to the longest; durations are whole ones, also of executions that end after the stretch. Where more spans

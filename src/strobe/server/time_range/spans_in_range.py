@@ -1,4 +1,4 @@
-"""The spans of a stretch of time as a table to keep: what the page saves as CSV."""
+"""The spans of a time range as a table to keep: what the page saves as CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_READ = 2_000_000
 
 @route("window/spans", LOCATIONS, START_NS, END_NS, columns=COLUMNS, most_bytes=64 * MB, slow=True)
 def visible_spans(context: TraceContext, locations: Sequence[int], start_ns: int, end_ns: int) -> pa.Table:
-    """The spans of some locations in a stretch of time, to keep: by location and start.
+    """The spans of some locations in a time range, to keep: by location and start.
 
     At most the `MOST_ROWS` longest. Metadata: `count`, of all; `skipped`, how many of the locations are too full to
     read while one waits.
