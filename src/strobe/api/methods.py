@@ -92,7 +92,7 @@ def documentation(analysis: Analysis) -> str:
 
 def _sections(analysis: Analysis) -> Iterator[str]:
     if analysis.options:
-        yield _section("Options", (f"{each.keyword}: {_option_text(each)}" for each in analysis.options))
+        yield _section("Options", (_option_text(each) for each in analysis.options))
     yield _section("Columns", map(column_text, analysis.columns))
     if analysis.needs:
         recorded = (RECORDED_WITH[need] for need in analysis.needs)
@@ -104,7 +104,7 @@ def _sections(analysis: Analysis) -> Iterator[str]:
 
 def _option_text(option: Option) -> str:
     unit = f" In {option.unit}." if option.unit else ""
-    return f"{option.help}{unit}"
+    return f"{option.keyword}: {option.help}{unit}"
 
 
 def column_text(column: Column) -> str:

@@ -58,7 +58,8 @@ def aligned(table: Table) -> str:
 
 
 def _lines(table: Table, width: int | None = None) -> list[str]:
-    return aligned_rows([_headings(table), *_cells(table)], _numeric(table), width)
+    headings, numeric, rows = people(table)
+    return aligned_rows([headings, *rows], numeric, width)
 
 
 def tab_separated(table: Table) -> str:
@@ -69,9 +70,10 @@ def tab_separated(table: Table) -> str:
 
 def markdown(table: Table) -> str:
     """Return a table for a ticket or a pull request."""
-    right = [" ---: " if numeric else " --- " for numeric in _numeric(table)]
-    lines = ["| " + " | ".join(_headings(table)) + " |", "|" + "|".join(right) + "|"]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in _cells(table)]
+    headings, numeric, rows = people(table)
+    sides = (" ---: " if right else " --- " for right in numeric)
+    lines = ["| " + " | ".join(headings) + " |", "|" + "|".join(sides) + "|"]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

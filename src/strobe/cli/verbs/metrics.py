@@ -87,7 +87,9 @@ def run(words: list[str]) -> int:
     arguments, program = reader.parse_args(words[:split]), words[split:]
     if arguments.list:
         return emit(_listed(arguments.chip, _words(arguments.metrics)), arguments)
-    folder = _trace_folder(arguments.trace) if arguments.trace else None
+    from strobe.api.trace import open_trace
+
+    folder = open_trace(arguments.trace).path if arguments.trace else None
     if arguments.table:
         if program:
             reader.error("--from reads a file: it cannot be combined with a program to run")
@@ -180,12 +182,6 @@ def _table(launches: Sequence[Launch], names: list[str], chip: str, arguments: a
 
     make = counters.by_launch if arguments.by == "launch" else counters.by_kernel
     return make(launches, names, chip)
-
-
-def _trace_folder(name: str) -> Path:
-    from strobe.api.trace import open_trace
-
-    return open_trace(name).path
 
 
 def _listed(chip: str, asked: list[str]) -> Table:

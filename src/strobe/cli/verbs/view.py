@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from strobe.cli.options import reading, talk
@@ -92,11 +93,9 @@ def sources(names: list[str]) -> list[Source]:
             path = Path(name)  # the page lists it with its error, beside the others
         runs = [] if not path.is_dir() or archive.is_trace(path) else archive.runs(path)
         # A folder with files of other tools is one run, even if some of them were opened individually before.
-        if runs and not imports.knows(path):
+        for each in runs if runs and not imports.knows(path) else [path]:
             # No pool of processes: many viewers ask at once, and the server's threads share the CPUs.
-            found |= {each.resolve(): Source(each, lambda each=each: open_trace(each, jobs=1)) for each in runs}  # type: ignore[misc]
-        else:
-            found[path.resolve()] = Source(path, lambda path=path: open_trace(path, jobs=1))  # type: ignore[misc]
+            found[each.resolve()] = Source(each, partial(open_trace, each, jobs=1))
     return list(found.values())
 
 

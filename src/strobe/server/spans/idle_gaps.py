@@ -218,14 +218,11 @@ def _beside(row: _Row, time_ns: int, shortest_ns: int, *, forward: bool) -> _Gap
             return _Gap(int(begin[at]), int(end[at]))
         # A gap that this piece cuts is looked at as a whole.
         cut = row.at(high if forward else low)
-        if cut and cut.end_ns - cut.start_ns >= shortest_ns and _is_inner(row, cut):
+        inner = cut is not None and row.first_ns <= cut.start_ns and cut.end_ns <= row.last_ns
+        if cut and inner and cut.end_ns - cut.start_ns >= shortest_ns:
             return cut
         place = high if forward else low
     return None
-
-
-def _is_inner(row: _Row, found: _Gap) -> bool:
-    return found.start_ns >= row.first_ns and found.end_ns <= row.last_ns
 
 
 def _described(row: _Row, found: _Gap) -> IdleGap:

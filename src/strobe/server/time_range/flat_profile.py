@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 
@@ -34,14 +36,12 @@ def flat_profile(context: TraceContext, start_ns: int, end_ns: int) -> pa.Table:
     sums = summed(context, start_ns, end_ns)
     regions = np.flatnonzero((sums.count > 0) | (sums.own > 0))
     names, groups = context.names.names, context.names.groups
-    merged: dict[tuple[str, str], tuple[int, int]] = {}
-    for region, count, own in zip(
-        regions.tolist(), sums.count[regions].tolist(), sums.own[regions].tolist(), strict=True
-    ):
+    executions, own_ns = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for region in regions.tolist():
         key = names[region], groups[region]
-        before = merged.get(key, (0, 0))
-        merged[key] = before[0] + count, before[1] + int(own)
-    rows: list[tuple[str, str, int | None, int]] = [(*key, *value) for key, value in merged.items()]
+        executions[key] += int(sums.count[region])
+        own_ns[key] += int(sums.own[region])
+    rows: list[tuple[str, str, int | None, int]] = [(*key, count, own_ns[key]) for key, count in executions.items()]
     rows += [(f"folded steps: {_TITLES.get(name, name)}", "other", None, ns) for name, ns in sums.folded.items()]
     rows.sort(key=lambda row: (-row[3], row[0]))
     whole = max(1, sum(row[3] for row in rows))

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from strobe.model.option import LARGEST
 from strobe.server.routing.endpoints import END_NS, MB, START_NS, parameter, route
 from strobe.server.spans.span_tables import expected_spans, some_of
 from strobe.server.trace_context import TraceContext
@@ -85,12 +86,8 @@ def durations(
     for location, spans in _beginning(context, pieces):
         own = some_of(spans, np.flatnonzero(wanted[spans["region"]]))
         lengths.append(own["duration_ns"])
-        fits = np.ones(len(own["row"]), dtype=bool)
-        if low_ns is not None:
-            fits &= own["duration_ns"] >= low_ns
-        if high_ns is not None:
-            fits &= own["duration_ns"] <= high_ns
-        (at,) = np.nonzero(fits)
+        longest_ns = LARGEST if high_ns is None else high_ns
+        (at,) = np.nonzero((own["duration_ns"] >= (low_ns or 0)) & (own["duration_ns"] <= longest_ns))
         chosen += len(at)
         at = at[np.argsort(-own["duration_ns"][at], kind="stable")[:MOST_SPANS]]
         columns = (own[key][at].tolist() for key in ("start_ns", "duration_ns", "depth"))
