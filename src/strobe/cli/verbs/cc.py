@@ -11,7 +11,7 @@ from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Run a build with compilers that put hooks of the recorder into every C and C++ function (-finstrument-functions -g).
+Run a build with compilers that put a hook of the recorder into every C and C++ function (-finstrument-functions -g).
 The programs run as before, with or without strobe; `strobe run -- ./program` records their functions.
 """
 _EPILOG = """\
@@ -23,12 +23,15 @@ examples:
 _OPTIONS = (
     Option(
         "exclude_file",
-        "No hooks in functions of files whose path contains PART. Can be repeated.",
+        "Put no hooks into functions of files whose path contains PART. Can be repeated.",
         many=",",
         metavar="PART",
     ),
     Option(
-        "exclude_function", "No hooks in functions whose name contains PART. Can be repeated.", many=",", metavar="PART"
+        "exclude_function",
+        "Put no hooks into functions whose name contains PART. Can be repeated.",
+        many=",",
+        metavar="PART",
     ),
     Option("flags", "Print the compiler flags for a program that includes strobe.h.", bool, False),
 )

@@ -7,8 +7,8 @@ from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Keep a part of a trace as a new trace. Spans that cross an edge end there, and are counted (spans_cut).
-Processes that are kept from beginning to end keep the statistics of folded steps; others lose them.
+Keep a part of a trace as a new trace. Spans that cross an edge of the part end there; the quality table counts them
+(spans_cut). Processes that are kept from beginning to end keep the statistics of folded steps; others lose them.
 """
 _ANONYMISE = """\
 Replace names, paths, hosts, command lines and texts by function_12, file_3.py, ... Names given by frameworks stay

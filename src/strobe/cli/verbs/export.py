@@ -6,6 +6,7 @@ from strobe.cli.options import add_options, add_part, part_of, reading, talk
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
+_DESCRIPTION = "Write a trace, or a part of it, as a file for other tools."
 _OPTIONS = (
     Option("to", "Format to write. Default: the format of the suffix of -o.", default="", metavar="FORMAT"),
     Option("output", "File to write. Default: beside the trace.", also=("-o",), metavar="FILE"),
@@ -21,7 +22,7 @@ def run(words: list[str]) -> int:
 
     known = exports.writers()
     formats = "; ".join(f"{each.name}: {each.title}" for each in known.values())
-    reader = reading("export", __doc__, _OPTIONS, epilog=f"Formats: {formats}.")
+    reader = reading("export", _DESCRIPTION, _OPTIONS, epilog=f"Formats: {formats}.")
     add_part(reader)
     options = {option.name: option for plugin in known.values() for option in plugin.options}
     add_options(reader.add_argument_group("options of formats"), list(options.values()))

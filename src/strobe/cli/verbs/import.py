@@ -10,6 +10,7 @@ from strobe.errors import TraceError, UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
+_DESCRIPTION = "Make one trace from files of other tools, for example those of all ranks of a job."
 _OPTIONS = (
     Option("output", "Name of the trace to make. Default: FILE.strobe beside the file.", also=("-o",), metavar="NAME"),
     Option(
@@ -20,7 +21,7 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and import; the path of the trace goes to stdout."""
-    reader = reading("import", __doc__, _OPTIONS, trace=False)
+    reader = reading("import", _DESCRIPTION, _OPTIONS, trace=False)
     reader.add_argument(
         "files", nargs="+", metavar="FILE", help="Files, folders or archives; give the files of all ranks together."
     )

@@ -6,6 +6,7 @@ from strobe.cli.options import OUTPUT, page_form, reading, write
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
+_DESCRIPTION = "Describe the run on one page, in plain sentences: as text, JSON or a single HTML file."
 _OPTIONS = (
     Option("json", "Print the same numbers and sentences as JSON.", bool, False),
     Option("html", "Write a page for the browser to this file: self-contained, without scripts.", metavar="FILE"),
@@ -15,7 +16,7 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and print the page."""
-    arguments = reading("snapshot", __doc__, _OPTIONS).parse_args(words)
+    arguments = reading("snapshot", _DESCRIPTION, _OPTIONS).parse_args(words)
 
     from strobe.api.trace import open_trace
     from strobe.present.snapshot import snapshot

@@ -6,6 +6,7 @@ from strobe.cli.options import add_gate, add_options, answering, chooses_rows, e
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
+_DESCRIPTION = "Show the verdict, one step and its parts, findings, and the quality of the data."
 _OPTIONS = (
     Option(
         "step_level",
@@ -18,7 +19,7 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and print the summary."""
-    reader = answering("summary", __doc__)
+    reader = answering("summary", _DESCRIPTION)
     own = reader.add_argument_group("this verb")
     add_options(own, _OPTIONS)
     add_gate(own, "a finding is worth fixing (those that are only good to know do not count)")
