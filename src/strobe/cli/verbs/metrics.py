@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import Parser, add_options, add_output, arranged, check_script, emit, program_at, verbatim
+from strobe.cli.options import Parser, add_options, add_output, arranged, emit, talk, verbatim
+from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, TraceError, UsageError
 from strobe.model.gpu_metrics import GROUPS
 from strobe.model.option import Option
@@ -24,10 +25,8 @@ Run a program under NVIDIA Nsight Compute (ncu) and show hardware metrics of its
 use of the tensor cores. Each chosen kernel runs several times until all metrics are measured, so choose few, with
 --kernels and --launch-count.
 """
-_WHAT = """\
-program (after the options of strobe):
-  SCRIPT [arguments]      -m MODULE [arguments]      -c CODE [arguments]      -- COMMAND [arguments]
-
+_WHAT = f"""\
+{HELP}
 examples:
   strobe metrics --kernels gemm --metrics achieved_occupancy,ipc,dram_utilization train.py
   strobe metrics --kernels ::gemm:1 --metrics memory,tensor -- python train.py --epochs 1
@@ -36,8 +35,6 @@ examples:
 The table goes to stderr, or to the file of -o, because stdout belongs to the program. Ends as the program ended.
 """
 _LISTED_CHIP = "GH100"
-
-
 _OPTIONS = {
     "what is measured": (
         Option(
@@ -90,15 +87,14 @@ def run(words: list[str]) -> int:
     arguments, program = reader.parse_args(words[:split]), words[split:]
     if arguments.list:
         return emit(_listed(arguments.chip, _words(arguments.metrics)), arguments)
-    folder = _trace_folder(arguments.trace) if arguments.trace else None
+    from strobe.api.trace import open_trace
+
+    folder = open_trace(arguments.trace).path if arguments.trace else None
     if arguments.table:
         if program:
             reader.error("--from reads a file: it cannot be combined with a program to run")
         return _show(_read(arguments.table), [], "", arguments, folder)
-    if not program or program in (["--"], ["-m"], ["-c"]):
-        raise UsageError(
-            "nothing to run", do="strobe metrics [options] SCRIPT [arguments]; more: strobe metrics --help"
-        )
+    require_program("metrics", program)
     check_script("metrics", program)
     return _measure(program, arguments, folder)
 
@@ -124,7 +120,7 @@ def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | N
     if not names:
         raise UsageError("--metrics has no names", do="To list all metrics: strobe metrics --list")
     if remark := check(names, chip):
-        _talk(remark)
+        talk(remark)
     options = [*_launches(arguments), *arguments.ncu_option]
     command = python_command(program)
     # Check the output options now, not after hours, on an empty table with the same columns.
@@ -132,16 +128,16 @@ def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | N
     measured = ncu.measure(command, needed(names, chip), kernels=arguments.kernels, options=options)
     if measured.launches:
         for each in measured.complaints:
-            _talk(f"ncu: {each}")
+            talk(f"ncu: {each}")
         try:
             _show(measured.launches, names, chip, arguments, folder)
         except (StrobeError, OSError) as error:  # print the values anyway, and end as the program ended
-            _talk(str(error))
+            talk(str(error))
             print(text.aligned(_table(measured.launches, names, chip, arguments)), file=sys.stderr)
     else:
-        _talk(ncu.explained(measured.complaints) or "no kernel was measured, because the program launched none")
+        talk(ncu.explained(measured.complaints) or "no kernel was measured, because the program launched none")
         if advice := ncu.what_to_do(measured.complaints):
-            _talk(advice)
+            talk(advice)
     return end_as(measured.ended)
 
 
@@ -177,7 +173,7 @@ def _show(
     code = emit(_table(launches, names, chip, arguments), arguments, None if arguments.table else sys.stderr)
     if folder is not None:
         counters.keep(folder, launches, names, chip)
-        _talk(f"kept beside the trace; to show them: strobe kernels {folder} --columns all")
+        talk(f"kept beside the trace; to show them: strobe kernels {folder} --columns all")
     return code
 
 
@@ -186,12 +182,6 @@ def _table(launches: Sequence[Launch], names: list[str], chip: str, arguments: a
 
     make = counters.by_launch if arguments.by == "launch" else counters.by_kernel
     return make(launches, names, chip)
-
-
-def _trace_folder(name: str) -> Path:
-    from strobe.api.trace import open_trace
-
-    return open_trace(name).path
 
 
 def _listed(chip: str, asked: list[str]) -> Table:
@@ -238,10 +228,6 @@ def _listed(chip: str, asked: list[str]) -> Table:
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _talk(sentence: str) -> None:
-    print(f"strobe: {sentence}", file=sys.stderr)
 
 
 VERB = Verb("metrics", "Measure hardware metrics of chosen GPU kernels", run)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
-from strobe.cli.options import add_options, reading
+from strobe.cli.options import reading, talk
 from strobe.errors import StrobeError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
@@ -20,8 +20,6 @@ _DESCRIPTION = """\
 Open the timeline and the overview of runs in the browser. The page is served from this machine, works offline, and
 only reads the traces. For traces on another machine, --remote prints the command that reaches it.
 """
-
-
 _OPTIONS = (
     Option("port", "Port to listen on (0: any free port).", int, 0, least=0, most=65535, metavar="PORT"),
     Option("host", "Address to listen on. The default serves this machine only.", default="127.0.0.1", metavar="HOST"),
@@ -37,27 +35,22 @@ _OPTIONS = (
 )
 
 
-def _arguments(words: list[str]) -> argparse.Namespace:
-    parser = reading("view", _DESCRIPTION)
-    parser.add_argument(
-        "traces", nargs="*", metavar="TRACE", help="Paths, folders of runs, or last (default), last~1, ..."
-    )
-    add_options(parser, _OPTIONS)
-    return parser.parse_args(words)
-
-
 def run(words: list[str]) -> int:
     """Parse the command line, serve until Ctrl-C. The address is the one line on stdout."""
-    arguments = _arguments(words)
+    reader = reading("view", _DESCRIPTION, _OPTIONS, trace=False)
+    reader.add_argument(
+        "traces", nargs="*", metavar="TRACE", help="Paths, folders of runs, or last (default), last~1, ..."
+    )
+    arguments = reader.parse_args(words)
     # Imported here, so that `--help` does not import a web server.
     from strobe.server.http.serve import serve
 
     def started(address: str, port: int) -> None:
         print(address, flush=True)
         if arguments.remote:
-            print(f"strobe: on your machine: {ssh_line(arguments.host, port)}", file=sys.stderr)
-            print("strobe: then open the address above there", file=sys.stderr)
-        print("strobe: serving until Ctrl-C", file=sys.stderr)
+            talk(f"on your machine: {ssh_line(arguments.host, port)}")
+            talk("then open the address above there")
+        talk("serving until Ctrl-C")
         if not arguments.no_browser and not arguments.remote and _has_browser():
             import webbrowser
 
@@ -100,11 +93,9 @@ def sources(names: list[str]) -> list[Source]:
             path = Path(name)  # the page lists it with its error, beside the others
         runs = [] if not path.is_dir() or archive.is_trace(path) else archive.runs(path)
         # A folder with files of other tools is one run, even if some of them were opened individually before.
-        if runs and not imports.knows(path):
+        for each in runs if runs and not imports.knows(path) else [path]:
             # No pool of processes: many viewers ask at once, and the server's threads share the CPUs.
-            found |= {each.resolve(): Source(each, lambda each=each: open_trace(each, jobs=1)) for each in runs}  # type: ignore[misc]
-        else:
-            found[path.resolve()] = Source(path, lambda path=path: open_trace(path, jobs=1))  # type: ignore[misc]
+            found[each.resolve()] = Source(each, partial(open_trace, each, jobs=1))
     return list(found.values())
 
 

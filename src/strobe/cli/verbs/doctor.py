@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import groupby
 
 from strobe.cli.options import add_option, verbatim
 from strobe.model.option import Option
@@ -31,21 +32,16 @@ def run(words: list[str]) -> int:
 
         print(json.dumps({"findings": [vars(each) for each in findings]}, indent=2))
         return 0
-    from strobe.present.text import aligned_rows
+    from strobe.present.aligned import aligned_rows
 
-    areas, rows = [], []
+    rows = []
     for each in findings:
-        areas.append(each.area)
-        rows.append((_MARKS[each.state], each.name, each.found))
+        rows.append((each.area, (_MARKS[each.state], each.name, each.found)))
         if each.mend:
-            areas.append(each.area)
-            rows.append(("", "", f"mend: {each.mend}"))
-    area = ""
-    for of, line in zip(areas, aligned_rows(rows), strict=True):
-        if of != area:
-            print(of)
-        area = of
-        print(f"  {line}")
+            rows.append((each.area, ("", "", f"mend: {each.mend}")))
+    lines = iter(aligned_rows([cells for _, cells in rows]))
+    for area, of_area in groupby(area for area, _ in rows):
+        print(area, *(f"  {next(lines)}" for _ in of_area), sep="\n")
     return 0
 
 

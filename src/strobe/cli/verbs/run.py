@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
+from itertools import pairwise
 
-from strobe.cli.options import Parser, check_script, program_at, verbatim
-from strobe.cli.recording_options import add_recording_options, given
+from strobe.cli.options import Parser, add_option, talk, verbatim
+from strobe.cli.programs import HELP, check_script, program_at, require_program
 from strobe.errors import StrobeError, UsageError
 from strobe.model.option import yes_or_no
 from strobe.model.verb import Verb
 from strobe.record.launch.trace_folder import expand
-from strobe.record.options.all_options import traced_adapters, unknown_variables
-from strobe.record.options.recorder_options import Setting
+from strobe.record.options.all_options import OPTIONS, text_of, traced_adapters, unknown_variables
+from strobe.record.options.recorder_options import GROUPS, Setting
 from strobe.record.options.value_sources import settle
 
 _DESCRIPTION = """\
 Record a program without changing it: its output, exit code, signals, sys.argv and working directory stay the same.
 """
-_WHAT = """\
-program (after the options of strobe):
-  SCRIPT [arguments]      -m MODULE [arguments]      -c CODE [arguments]      -- COMMAND [arguments]
+_WHAT = f"""\
+{HELP}\
   mpirun, torchrun and other commands on PATH need no --, unless a file here has the same name
 
 examples:
@@ -37,20 +38,13 @@ def run(words: list[str]) -> int:
     """Parse the command line, run the program, complete its trace, print the summary, and end as the program ended."""
     parser = _parser()
     split = program_at(words, parser)
-    for at, word in enumerate(words[: split - 1]):
-        if word in ("-t", "--trace") and words[at + 1][:1] == "-" and words[at + 1][:2] != "--":
-            # argparse takes `-python` for an option.
-            words = [*words[:at], f"--trace={words[at + 1]}", *words[at + 2 :]]
-            split -= 1
-            break
-    options, program = parser.parse_args(words[:split]), words[split:]
-    if not program or program in (["--"], ["-m"], ["-c"], ["-m", ""]):
-        raise UsageError("nothing to run", do="strobe run SCRIPT [arguments]; more: strobe run --help")
+    options, program = parser.parse_args(_with_joined_trace(words[:split])), words[split:]
+    require_program("run", program)
     from strobe.record.launch import run_program
 
     command = run_program.python_command(program)
     try:
-        settings = settle(given(options), os.environ, os.getcwd())
+        settings = settle(_given(options), os.environ, os.getcwd())
         chosen = traced_adapters(settings, os.environ, command)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -65,8 +59,26 @@ def run(words: list[str]) -> int:
 
 def _parser() -> Parser:
     parser = verbatim("run", _DESCRIPTION, usage="strobe run [options] SCRIPT [arguments]", epilog=_WHAT)
-    add_recording_options(parser)
+    for group, title in GROUPS.items():
+        target = parser.add_argument_group(title)
+        for option in OPTIONS.values():
+            if option.group == group:
+                add_option(target, option, unread=True)  # other places may give it, too
     return parser
+
+
+def _with_joined_trace(words: list[str]) -> list[str]:
+    """Return the words with `--trace -python` as one word, because argparse takes `-python` for an option."""
+    for at, (flag, value) in enumerate(pairwise(words)):
+        if flag in ("-t", "--trace") and value[:1] == "-" and value[:2] != "--":
+            return [*words[:at], f"--trace={value}", *words[at + 2 :]]
+    return words
+
+
+def _given(arguments: Namespace) -> dict[str, str]:
+    """Return the text of the options that stood on the command line, by name."""
+    values = {name: vars(arguments)[option.keyword] for name, option in OPTIONS.items()}
+    return {name: text_of(OPTIONS[name], value) for name, value in values.items() if value is not None}
 
 
 def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
@@ -74,7 +86,7 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
     from pathlib import Path
 
     if not os.path.isdir(folder):
-        _talk(f"the trace '{folder}' was removed while the program ran")
+        talk(f"the trace '{folder}' was removed while the program ran")
         return
     try:
         from strobe.trace.after_run.closing import close_trace
@@ -86,21 +98,20 @@ def _complete(folder: str, settings: Mapping[str, Setting]) -> None:
         from strobe.api.trace import open_trace
         from strobe.present.summary import summarise_soon
         from strobe.present.summary_text import summary_text
-        from strobe.present.text import supports
+        from strobe.present.text_page import has_box_characters
 
         for name in unknown_variables(os.environ):
-            _talk(f"{name} in the environment is not an option of strobe")
+            talk(f"{name} in the environment is not an option of strobe")
         summary = summarise_soon(open_trace(folder))
         (Path(folder) / "summary.json").write_text(summary.to_json() + "\n", encoding="utf-8")
         if yes_or_no(settings["json"].text):
             print(summary.to_json(), file=sys.stderr)
         elif settings["summary"].text == "short":
-            fancy = supports("─█▌·…", sys.stderr)
-            sys.stderr.write(summary_text(summary, unicode=fancy))
+            sys.stderr.write(summary_text(summary, unicode=has_box_characters(sys.stderr)))
     except StrobeError as error:
-        _talk(str(error))
+        talk(str(error))
     except OSError as error:
-        _talk(f"the trace is not complete: {error.strerror or error} ({folder})")
+        talk(f"the trace is not complete: {error.strerror or error} ({folder})")
 
 
 def _check_clocks(folder: str) -> None:
@@ -119,17 +130,11 @@ def _check_clocks(folder: str) -> None:
     if len(set(trace.clocks)) < 2:
         return
     if rows_to_check(trace) > CHEAP_ROWS:
-        _talk(
-            f"clocks of several nodes were not checked (too many messages); to check: strobe clocks --repair {folder}"
-        )
+        talk(f"clocks of several nodes were not checked (too many messages); to check: strobe clocks --repair {folder}")
         return
     repairs = repair(trace)
     if repairs is not None and repairs.points:
         open_trace(folder).pyramid.build()
-
-
-def _talk(sentence: str) -> None:
-    print(f"strobe: {sentence}", file=sys.stderr)
 
 
 VERB = Verb("run", "Run a program and record it", run)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
-from strobe.cli.options import add_options, add_part, add_trace, part_of, reading
+from strobe.cli.options import add_options, add_part, part_of, reading, talk
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from strobe.model.plugins import Format
-
-
+_DESCRIPTION = "Write a trace, or a part of it, as a file for other tools."
 _OPTIONS = (
     Option("to", "Format to write. Default: the format of the suffix of -o.", default="", metavar="FORMAT"),
     Option("output", "File to write. Default: beside the trace.", also=("-o",), metavar="FILE"),
@@ -27,13 +21,10 @@ def run(words: list[str]) -> int:
     from strobe.api.trace import open_trace
 
     known = exports.writers()
-    reader = reading(
-        "export", __doc__, "Formats: " + "; ".join(f"{each.name}: {each.title}" for each in known.values()) + "."
-    )
-    add_trace(reader)
-    add_options(reader, _OPTIONS)
+    formats = "; ".join(f"{each.name}: {each.title}" for each in known.values())
+    reader = reading("export", _DESCRIPTION, _OPTIONS, epilog=f"Formats: {formats}.")
     add_part(reader)
-    options = _options(known)
+    options = {option.name: option for plugin in known.values() for option in plugin.options}
     add_options(reader.add_argument_group("options of formats"), list(options.values()))
     arguments = reader.parse_args(words)
     plugin = exports.format_for(Path(arguments.output) if arguments.output else None, arguments.to)
@@ -43,16 +34,9 @@ def run(words: list[str]) -> int:
     values = vars(arguments)
     given = {name: values[name] for name, option in options.items() if values[name] != option.default}
     for note in trace.export(path, plugin.name, **given):
-        print(f"strobe: {note}", file=sys.stderr)
+        talk(note)
     print(path)
     return 0
-
-
-def _options(known: dict[str, Format]) -> dict[str, Option]:
-    found: dict[str, Option] = {}
-    for plugin in known.values():
-        found.update({option.name: option for option in plugin.options})
-    return found
 
 
 VERB = Verb("export", "Write a trace as a file for another tool", run)

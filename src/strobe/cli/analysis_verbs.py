@@ -1,4 +1,4 @@
-"""What the command line prints of an analysis beside its table: drawings, trees, the JSON of other tools."""
+"""An analysis as a verb; and what some print beside their table: drawings, trees, the JSON of other tools."""
 
 from __future__ import annotations
 
@@ -7,14 +7,39 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strobe.cli.options import chooses_rows, write
+from strobe.cli.options import add_options, add_workers, answering, chooses_rows, emit, talk, write
 from strobe.errors import UsageError
+from strobe.model import exit_codes
 from strobe.model.option import Option
 
 if TYPE_CHECKING:
     from strobe.api.trace import Trace
+    from strobe.model.plugins import Analysis
 
 Answer = Callable[["Trace", dict[str, Any], argparse.Namespace], bool]
+
+
+def run(verb: str, analysis: Analysis, words: list[str]) -> int:
+    """Run an analysis as a verb; return the exit code."""
+    forms = FORMS.get(analysis.name)
+    reader = answering(verb, analysis.question)
+    add_options(reader.add_argument_group("this verb"), (*analysis.options, *(forms.options if forms else ())))
+    add_workers(reader)
+    arguments = reader.parse_args(words)
+    values = vars(arguments)
+    options = {option.name: values[option.keyword] for option in analysis.options}
+    from strobe.api.trace import open_trace  # after what `--help` prints: this import takes ten times as long
+
+    with open_trace(
+        arguments.trace,
+        jobs=arguments.jobs,
+        scheduler=arguments.scheduler,
+        cluster=arguments.cluster,
+        cluster_options=dict(arguments.cluster_option),
+    ) as trace:
+        if forms and forms.answer(trace, options, arguments):
+            return exit_codes.OK
+        return emit(trace.ask(analysis.name, **options), arguments)
 
 
 class Forms(NamedTuple):
@@ -38,7 +63,7 @@ def _operators(trace: Trace, options: dict[str, Any], arguments: argparse.Namesp
 
 
 def _structure(trace: Trace, options: dict[str, Any], arguments: argparse.Namespace) -> bool:
-    from strobe.present.text import supports, talk
+    from strobe.present.text import supports
 
     graph = arguments.svg is not None or arguments.dot
     if not graph and (chooses_rows(arguments) or arguments.format not in (None, "json")):

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-from strobe.cli.options import add_options, reading
+from strobe.cli.options import reading, talk
 from strobe.errors import TraceError, UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
+_DESCRIPTION = "Make one trace from files of other tools, for example those of all ranks of a job."
 _OPTIONS = (
     Option("output", "Name of the trace to make. Default: FILE.strobe beside the file.", also=("-o",), metavar="NAME"),
     Option(
@@ -21,11 +21,10 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and import; the path of the trace goes to stdout."""
-    reader = reading("import", __doc__)
+    reader = reading("import", _DESCRIPTION, _OPTIONS, trace=False)
     reader.add_argument(
         "files", nargs="+", metavar="FILE", help="Files, folders or archives; give the files of all ranks together."
     )
-    add_options(reader, _OPTIONS)
     arguments = reader.parse_args(words)
 
     from strobe.api import imports
@@ -46,8 +45,7 @@ def run(words: list[str]) -> int:
     trace = open_trace(made)
     print(made)
     info = trace.info
-    shown = f"{info.process_count} processes, {info.location_count} locations, {info.span_count} spans"
-    print(f"strobe: {shown}", file=sys.stderr)
+    talk(f"{info.process_count} processes, {info.location_count} locations, {info.span_count} spans")
     return 0
 
 

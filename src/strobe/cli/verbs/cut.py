@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-
-from strobe.cli.options import add_option, add_part, add_trace, part_of, reading
+from strobe.cli.options import add_part, part_of, reading, talk
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Keep a part of a trace as a new trace. Spans that cross an edge end there, and are counted (spans_cut).
-Processes that are kept from begin to end keep the statistics of folded steps; others lose them.
+Keep a part of a trace as a new trace. Spans that cross an edge of the part end there; the quality table counts them
+(spans_cut). Processes that are kept from beginning to end keep the statistics of folded steps; others lose them.
 """
 _ANONYMISE = """\
 Replace names, paths, hosts, command lines and texts by function_12, file_3.py, ... Names given by frameworks stay
 (operators of PyTorch, functions of CUDA, NCCL and MPI, Optimizer.step#, ProfilerStep#, enumerate(DataLoader)#), so that
 steps are still found.
 """
+_OPTIONS = (
+    Option("output", "Name of the trace to make.", also=("-o",), metavar="NAME", required=True),
+    Option("anonymise", _ANONYMISE, bool, False),
+)
 
 
 def run(words: list[str]) -> int:
     """Parse the command line and cut; the path of the new trace goes to stdout."""
-    reader = reading("cut", _DESCRIPTION)
-    add_trace(reader)
-    add_option(reader, Option("output", "Name of the trace to make.", also=("-o",), metavar="NAME", required=True))
+    reader = reading("cut", _DESCRIPTION, _OPTIONS)
     add_part(reader)
-    add_option(reader, Option("anonymise", _ANONYMISE, bool, False))
     arguments = reader.parse_args(words)
 
     from pathlib import Path
@@ -35,7 +34,7 @@ def run(words: list[str]) -> int:
 
     name = arguments.output if arguments.output.endswith(SUFFIX) else arguments.output + SUFFIX
     for note in part_of(open_trace(arguments.trace), arguments).cut(Path(name), anonymise=arguments.anonymise):
-        print(f"strobe: {note}", file=sys.stderr)
+        talk(note)
     print(name)
     return 0
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from strobe.cli.options import add_options, reading
+from strobe.cli.options import reading, talk
 from strobe.errors import UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
 Make a trace of any size from real ones. Every rank repeats what a process of a template did, with times that vary.
-The order of all begins and ends in a process stays, so calls nest and kernels follow their launches as before; ranks
-with the same template begin each repetition together.
+The order in which calls begin and end in a process stays the same, so calls nest and kernels follow their launches as
+before; ranks with the same template begin each repetition together.
 """
 
 
@@ -44,12 +44,11 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and generate; the path of the trace goes to stdout."""
-    reader = reading("generate", _DESCRIPTION)
+    reader = reading("generate", _DESCRIPTION, _OPTIONS, trace=False)
     reader.add_argument("templates", nargs="+", metavar="TEMPLATE", help="Traces whose processes the ranks repeat.")
-    add_options(reader, _OPTIONS)
     arguments = reader.parse_args(words)
     if arguments.straggler is not None and arguments.straggler >= arguments.ranks:
-        raise UsageError(f"--straggler: there is no rank {arguments.straggler}; ranks count from 0")
+        raise UsageError(f"--straggler: rank {arguments.straggler} does not exist; ranks count from 0")
     if not 0 < arguments.slower < 1e6 or not 0 < arguments.stall_ms < 1e9:
         raise UsageError("--slower and --stall take values above 0")
 
@@ -83,8 +82,7 @@ def run(words: list[str]) -> int:
         sys.stderr.write("\r" + " " * 70 + "\r")
     info = open_trace(name).info  # which writes the indices, too
     print(name)
-    shown = f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}"
-    print(f"strobe: {shown}", file=sys.stderr)
+    talk(f"{format_count(spans)} spans in {plan.ranks} ranks, {format_bytes(info.size_bytes)}")
     return 0
 
 

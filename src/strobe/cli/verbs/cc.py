@@ -11,7 +11,7 @@ from strobe.model.option import Option
 from strobe.model.verb import Verb
 
 _DESCRIPTION = """\
-Run a build with compilers that put hooks of the recorder into every C and C++ function (-finstrument-functions -g).
+Run a build with compilers that put a hook of the recorder into every C and C++ function (-finstrument-functions -g).
 The programs run as before, with or without strobe; `strobe run -- ./program` records their functions.
 """
 _EPILOG = """\
@@ -23,12 +23,15 @@ examples:
 _OPTIONS = (
     Option(
         "exclude_file",
-        "No hooks in functions of files whose path contains PART. Can be repeated.",
+        "Put no hooks into functions of files whose path contains PART. Can be repeated.",
         many=",",
         metavar="PART",
     ),
     Option(
-        "exclude_function", "No hooks in functions whose name contains PART. Can be repeated.", many=",", metavar="PART"
+        "exclude_function",
+        "Put no hooks into functions whose name contains PART. Can be repeated.",
+        many=",",
+        metavar="PART",
     ),
     Option("flags", "Print the compiler flags for a program that includes strobe.h.", bool, False),
 )
@@ -71,7 +74,8 @@ def run(words: list[str]) -> int:
         return 0
     if not command:
         raise UsageError("no build command given", do="strobe cc -- make")
-    folder = wrappers(_excludes(options.exclude_file, options.exclude_function))
+    lists = (("file", options.exclude_file), ("function", options.exclude_function))
+    folder = wrappers([f"-finstrument-functions-exclude-{kind}-list={','.join(each)}" for kind, each in lists if each])
     environment = {**os.environ, "PATH": os.pathsep.join([folder, os.environ.get("PATH", os.defpath)])}
     for name, variable in COMPILERS.items():
         if name in ("cc", "c++") and os.path.exists(os.path.join(folder, name)):
@@ -86,11 +90,6 @@ def run(words: list[str]) -> int:
 def _is_option(words: list[str], at: int) -> bool:
     """Return whether a word is an option of strobe or the value of one."""
     return words[at].startswith("-") or (at > 0 and words[at - 1] in ("--exclude-file", "--exclude-function"))
-
-
-def _excludes(files: list[str], functions: list[str]) -> list[str]:
-    lists = (("file", files), ("function", functions))
-    return [f"-finstrument-functions-exclude-{kind}-list={','.join(parts)}" for kind, parts in lists if parts]
 
 
 def _folders() -> tuple[str, str]:
@@ -157,9 +156,8 @@ def _real(name: str) -> str:
 
 
 def _cache() -> str:
-    named = os.environ.get("STROBE_CACHE")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.abspath(named or os.path.join(home, "strobe"))
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.abspath(os.environ.get("STROBE_CACHE") or os.path.join(home, "strobe"))
 
 
 VERB = Verb("cc", "Build a C or C++ program so that its functions can be recorded", run)

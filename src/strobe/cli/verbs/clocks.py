@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from strobe.cli.options import add_gate, add_options, add_trace, gated, reading
+from strobe.cli.options import add_gate, add_options, gated, reading
 from strobe.model import exit_codes
 from strobe.model.option import Option
 from strobe.model.verb import Verb
@@ -18,8 +19,6 @@ Compare the clock of each node with that of the trace, and print how exact the c
 and collectives between nodes that these clocks put in the wrong order: received before they were sent, or left before
 every rank had entered. `strobe run` repairs such clocks at the end of the run.
 """
-
-
 _OPTIONS = (
     Option("repair", "Adjust the clocks so that no message arrives before it was sent.", bool, False),
     Option("as_measured", "Undo the repair.", bool, False),
@@ -29,7 +28,6 @@ _OPTIONS = (
 def run(words: list[str]) -> int:
     """Parse the command line, and print a line for each node."""
     reader = reading("clocks", _DESCRIPTION)
-    add_trace(reader)
     what = reader.add_mutually_exclusive_group()
     add_options(what, _OPTIONS)
     add_gate(reader, "messages or collectives are in the wrong order")
@@ -83,13 +81,12 @@ def _node_lines(trace: Trace) -> list[str]:
 def _order_lines(order: Found) -> list[str]:
     from strobe.model.units import format_count, format_ns
 
-    counts = (
-        ("messages", order.bad_messages, order.messages),
-        ("collectives", order.bad_collectives, order.collectives),
-    )
     lines = [
         f"{what} between clocks: {format_count(count)}, in the wrong order: {format_count(bad)}"
-        for what, bad, count in counts
+        for what, bad, count in (
+            ("messages", order.bad_messages, order.messages),
+            ("collectives", order.bad_collectives, order.collectives),
+        )
     ]
     return [*lines, f"the worst is early by {format_ns(order.worst_ns)}"] if order.bad else lines
 
@@ -108,13 +105,10 @@ def _repair_lines(trace: Trace) -> list[str]:
 
 def _ranges(numbers: list[int]) -> str:
     """Return numbers in order as `0-3, 8`."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+    # Within a run of consecutive numbers, each is as far from its place in the list.
+    groups = groupby(enumerate(numbers), key=lambda each: each[1] - each[0])
+    runs = [[number for _, number in group] for _, group in groups]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 VERB = Verb("clocks", "Compare the clocks of nodes, and check them by messages", run)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from strobe.cli.options import add_option, emit_from, parser
+import os
+
+from strobe.cli.options import add_option, answering, emit
 from strobe.errors import UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
-_EXAMPLE = 'strobe sql last "select name, sum(self_ns) from totals group by 1 order by 2 desc limit 10"'
 _DESCRIPTION = """\
 Answer one SELECT. Tables: spans (with name, paradigm, role, group, process, thread, step), statistics (of folded
 steps), totals (both, summed up by location and call path), regions, call_paths, locations, processes, metrics,
@@ -19,18 +20,20 @@ TIMEOUT = Option("timeout_s", "Give up after this time.", float, unit="s")
 
 def run(words: list[str]) -> int:
     """Parse the command line, run the query, print the rows."""
-    reader = parser("sql", _DESCRIPTION)
+    reader = answering("sql", _DESCRIPTION)
     reader.add_argument("query", nargs="?", metavar="QUERY", help="The query, if a trace is named first.")
     add_option(reader, TIMEOUT)
     arguments = reader.parse_args(words)
     # `strobe sql "select ..."` asks the last run.
     if arguments.query is None:
         arguments.trace, arguments.query = "last", arguments.trace
-    if arguments.query == "last":
+    if arguments.query == "last" or os.path.exists(arguments.query):
         raise UsageError(
             "no query given", do='Example: strobe sql last "select name, sum(self_ns) from totals group by 1"'
         )
-    return emit_from(arguments, lambda trace: trace.sql(arguments.query, timeout_s=arguments.timeout_s))
+    from strobe.api.trace import open_trace
+
+    return emit(open_trace(arguments.trace).sql(arguments.query, timeout_s=arguments.timeout_s), arguments)
 
 
 VERB = Verb("sql", "Answer any question in SQL, read-only", run)

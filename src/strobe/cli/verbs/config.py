@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 
-from strobe.cli.options import add_option, verbatim
+from strobe.cli.options import add_option, talk, verbatim
 from strobe.errors import UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
@@ -55,7 +54,7 @@ def run(words: list[str]) -> int:
         if not arguments.names:
             print(f"adapters that record if they find anything\n  {', '.join(adapters)}")
     for name in unknown_variables(os.environ):
-        print(f"strobe: {name} in the environment is not an option of strobe", file=sys.stderr)
+        talk(f"{name} in the environment is not an option of strobe")
     return 0
 
 
@@ -67,7 +66,7 @@ def _as_json(text: str) -> bool | int | str | None:
 
 
 def _lines(settings: Mapping[str, Setting], shown: list[str]) -> list[str]:
-    from strobe.present.text import aligned_rows
+    from strobe.present.aligned import aligned_rows
 
     rows = aligned_rows([(name, settings[name].text or "-", settings[name].origin) for name in shown])
     lines: list[str] = []

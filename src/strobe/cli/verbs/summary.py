@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-
-from strobe.cli.options import add_gate, add_options, chooses_rows, emit, gated, parser, write
+from strobe.cli.options import add_gate, add_options, answering, chooses_rows, emit, gated, page_form, write
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
+_DESCRIPTION = "Show the verdict, one step and its parts, findings, and the quality of the data."
 _OPTIONS = (
     Option(
         "step_level",
@@ -21,7 +19,7 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and print the summary."""
-    reader = parser("summary", __doc__ or "")
+    reader = answering("summary", _DESCRIPTION)
     own = reader.add_argument_group("this verb")
     add_options(own, _OPTIONS)
     add_gate(own, "a finding is worth fixing (those that are only good to know do not count)")
@@ -30,7 +28,6 @@ def run(words: list[str]) -> int:
     from strobe.api.trace import open_trace
     from strobe.present.summary import summarise
     from strobe.present.summary_text import summary_text
-    from strobe.present.text import supports
     from strobe.steps.finding.requested_steps import Asked
     from strobe.steps.steps import choose_steps
 
@@ -50,9 +47,8 @@ def run(words: list[str]) -> int:
 
         emit(summary_table(summary), arguments)
     else:
-        fancy = arguments.output is not None or supports("─█▌·…", sys.stdout)
-        width = shutil.get_terminal_size((100, 40)).columns if sys.stdout.isatty() else 100
-        write(summary_text(summary, unicode=fancy, width=width), arguments.output)
+        unicode, width = page_form(arguments.output)
+        write(summary_text(summary, unicode=unicode, width=width), arguments.output)
     return gated(arguments, any(not finding.informative for finding in summary.findings))
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-
-from strobe.cli.options import OUTPUT, add_options, add_trace, reading, write
+from strobe.cli.options import OUTPUT, page_form, reading, write
 from strobe.model.option import Option
 from strobe.model.verb import Verb
 
+_DESCRIPTION = "Describe the run on one page, in plain sentences: as text, JSON or a single HTML file."
 _OPTIONS = (
     Option("json", "Print the same numbers and sentences as JSON.", bool, False),
     Option("html", "Write a page for the browser to this file: self-contained, without scripts.", metavar="FILE"),
@@ -18,16 +16,12 @@ _OPTIONS = (
 
 def run(words: list[str]) -> int:
     """Parse the command line and print the page."""
-    reader = reading("snapshot", __doc__)
-    add_trace(reader)
-    add_options(reader, _OPTIONS)
-    arguments = reader.parse_args(words)
+    arguments = reading("snapshot", _DESCRIPTION, _OPTIONS).parse_args(words)
 
     from strobe.api.trace import open_trace
     from strobe.present.snapshot import snapshot
     from strobe.present.snapshot_html import snapshot_html
-    from strobe.present.snapshot_text import WIDTH, snapshot_text
-    from strobe.present.text import supports
+    from strobe.present.snapshot_text import snapshot_text
 
     page = snapshot(open_trace(arguments.trace))
     if arguments.html:
@@ -37,9 +31,8 @@ def run(words: list[str]) -> int:
     if arguments.json:
         write(page.to_json() + "\n", arguments.output)
         return 0
-    fancy = arguments.output is not None or supports("─█▌·…", sys.stdout)
-    width = shutil.get_terminal_size((WIDTH, 40)).columns if sys.stdout.isatty() else WIDTH
-    write(snapshot_text(page, unicode=fancy, width=width), arguments.output)
+    unicode, width = page_form(arguments.output)
+    write(snapshot_text(page, unicode=unicode, width=width), arguments.output)
     return 0
 
 
