@@ -22,7 +22,7 @@
 #include "core/session/session.h"
 #include "core/spans/throttle.h"
 #include "core/system/own_memory.h"
-#include "core/system/without_signals.h"
+#include "core/system/threads.h"
 #include "include/strobe.h"
 #include "include/strobe_functions.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "adapters/gpu/decode/buffers_layout.h"
-#include "core/system/held_file.h"
+#include "core/system/descriptors.h"
 
 namespace strobe::gpu {
 

@@ -9,7 +9,7 @@
 #include "core/session/from_environment.h"
 #include "core/session/session.h"
 #include "core/system/clock.h"
-#include "core/system/own_thread.h"
+#include "core/system/threads.h"
 
 namespace strobe::gpu {
 

@@ -1,6 +1,6 @@
 #include "adapters/gpu/launch_lines.h"
 
-#include "core/rings/line_counts.h"
+#include "core/rings/ring_sums.h"
 
 namespace strobe::gpu {
 

@@ -24,7 +24,7 @@
 #include "core/session/from_environment.h"
 #include "core/session/session.h"
 #include "core/system/clock.h"
-#include "core/system/system_calls.h"
+#include "core/system/threads.h"
 #include "include/strobe.h"
 
 namespace strobe {

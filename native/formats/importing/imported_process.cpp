@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "core/spans/location_builder.h"
-#include "structure/varint.h"
 
 namespace strobe {
 
@@ -287,7 +286,7 @@ void ImportedProcess::span(uint32_t location, int64_t start_ns, int64_t duration
   uint64_t details = 0;
   if (!pending_.empty()) {
     details = details_spill_->size() + 1;
-    structure::VarintWriter length;
+    Writer length;
     length.number(pending_.size());
     details_spill_->append(length.bytes.data(), length.bytes.size());
     details_spill_->append(pending_.data(), pending_.size());
@@ -398,7 +397,7 @@ void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t r
 
 void ImportedProcess::write_details(Lane& lane, TraceChecks::Walk& walk, int64_t row, uint64_t details) {
   const std::string_view head = details_spill_->read(details - 1, 10);
-  structure::VarintReader in{head};
+  Reader in{head};
   const uint64_t size = in.number();
   const size_t length_bytes = head.size() - in.bytes.size();
   decode_rows(lane, walk, row, details_spill_->read(details - 1 + length_bytes, size));
@@ -475,8 +474,7 @@ void ImportedProcess::save_totals() {
   const std::string paths = paths_->unsaved(count);
   if (count) append_chunk(out_->bytes, kPathsChunk, paths_->size() - count, count, paths);
   paths_->mark_saved();
-  const std::string rows = encode_statistics(totals_, [](uint32_t) { return true; }, count);
-  if (count) append_chunk(out_->bytes, kStatisticsChunk, 0, count, rows);
+  append_statistics(out_->bytes, totals_);
 }
 
 void ImportedProcess::finish(const ProcessDescription& description, const std::string& end_state) {

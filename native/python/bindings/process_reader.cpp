@@ -10,7 +10,6 @@
 #include "kernels/pyramid/window_pixels.h"
 #include "kernels/reading/path_sums.h"
 #include "kernels/reading/process_file.h"
-#include "kernels/reading/recover_process.h"
 #include "kernels/reading/table_chunks.h"
 #include "python/bindings/process_reader.h"
 #include "structure/flow_graph.h"

@@ -7,7 +7,6 @@
 
 #include <stdexcept>
 
-#include "structure/chains.h"
 #include "structure/expression.h"
 #include "structure/flow_graph.h"
 #include "structure/levels.h"

@@ -16,8 +16,7 @@
 #include <utility>
 
 #include "core/system/clock.h"
-#include "core/system/own_thread.h"
-#include "core/system/system_calls.h"
+#include "core/system/threads.h"
 #include "python/recording/after_fork.h"
 
 namespace nb = nanobind;

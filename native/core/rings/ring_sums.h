@@ -1,14 +1,26 @@
-// message_totals.h - calls, bytes and times of communication by function, communicator and peer: sums that are exact
-// whatever else is folded, throttled, or lost. A slot of the rings file holds them, so that they survive a kill.
+// ring_sums.h - what is added up in parts of the rings file, so that it survives a kill, and the side tables that it
+// becomes: counters of source lines; calls, bytes and times of communication by function, communicator and peer, which
+// are exact whatever else is folded, throttled, or lost.
 #pragma once
 #include <stdint.h>
 #include <atomic>
 #include <string>
 
 #include "core/rings/ring.h"
+#include "core/system/clock.h"
 #include "include/strobe.h"
 
 namespace strobe {
+
+constexpr uint32_t kLinesMagic = 0x324e494c;  // "LIN2": a slot of the rings file that holds counters of lines
+static_assert(sizeof(strobe_line) == 48);
+// Who knows which lines a thread is in.
+inline std::atomic<strobe_open_lines> open_lines{nullptr};
+
+// Appends chunks of the side table `lines`: those of `count` counters that ever counted. `clock` is of the whole
+// recording.
+void append_lines(std::string& out, uint32_t location, const strobe_line* lines, uint64_t count,
+                  const ClockLine& clock);
 
 constexpr uint32_t kTotalsMagic = 0x31544f54;  // "TOT1": a slot of the rings file that holds totals
 

@@ -1,8 +1,12 @@
-#include "core/rings/message_totals.h"
+#include "core/rings/ring_sums.h"
 
 #include "core/format/side_tables.generated.h"
 
 namespace strobe {
+
+namespace {
+constexpr auto relaxed = std::memory_order_relaxed;
+}
 
 uint64_t totals_hash(const strobe_total_key& key) {
   uint64_t h = (uint64_t(key.region) << 32 | key.communicator) * 0x9E3779B97F4A7C15ull;
@@ -13,7 +17,6 @@ uint64_t totals_hash(const strobe_total_key& key) {
 }
 
 void add_total(TotalsEntry& entry, const strobe_total_sums& sums) {
-  constexpr auto relaxed = std::memory_order_relaxed;
   entry.calls.fetch_add(sums.calls, relaxed);
   if (sums.sent_bytes) entry.sent_bytes.fetch_add(sums.sent_bytes, relaxed);
   if (sums.received_bytes) entry.received_bytes.fetch_add(sums.received_bytes, relaxed);
@@ -33,25 +36,31 @@ void append_totals(std::string& out, uint32_t location, const TotalsEntry* entri
   TableColumns columns(*layout);
   for (uint64_t i = 0; i < capacity; i++) {
     const TotalsEntry& e = entries[i];
-    const uint64_t count = e.calls.load(std::memory_order_relaxed);
+    const uint64_t count = e.calls.load(relaxed);
     const uint32_t name = e.function.load(std::memory_order_acquire);
     if (!name) continue;
-    uint64_t cells[9];
-    uint32_t present = 0;
-    size_t n = 0;
-    const auto cell = [&](uint32_t column, bool there, uint64_t value) {
-      if (there) present |= 1u << column, cells[n++] = value;
-    };
-    cell(0, true, name);
-    cell(1, e.communicator != 0, e.communicator);
-    cell(2, e.peer_rank != STROBE_NOTHING_32, uint64_t(int64_t(e.peer_rank)));
-    cell(3, e.size_exponent >= 0 && e.size_exponent < 63, uint64_t(1) << (e.size_exponent & 63));
-    cell(4, true, count);
-    cell(5, true, e.sent_bytes.load(std::memory_order_relaxed));
-    cell(6, true, e.received_bytes.load(std::memory_order_relaxed));
-    cell(7, true, e.total_ns.load(std::memory_order_relaxed));
-    cell(8, true, e.max_ns.load(std::memory_order_relaxed));
-    columns.add(0, present, cells);
+    using Cell = std::optional<uint64_t>;
+    columns.add({name, e.communicator ? Cell(e.communicator) : Cell(),
+                 e.peer_rank != STROBE_NOTHING_32 ? Cell(int64_t(e.peer_rank)) : Cell(),
+                 e.size_exponent >= 0 && e.size_exponent < 63 ? Cell(uint64_t(1) << e.size_exponent) : Cell(), count,
+                 e.sent_bytes.load(relaxed), e.received_bytes.load(relaxed), e.total_ns.load(relaxed),
+                 e.max_ns.load(relaxed)});
+    if (columns.rows() == kTableChunkRows) columns.append_to(out, location);
+  }
+  columns.append_to(out, location);
+}
+
+void append_lines(std::string& out, uint32_t location, const strobe_line* counters, uint64_t count,
+                  const ClockLine& clock) {
+  using namespace schema::lines;
+  static const auto* layout =
+      new TableLayout{table, {file, line, function, function_line, hits, total_ns, gpu_ns, kernels}, false};
+  TableColumns columns(*layout);
+  for (uint64_t i = 0; i < count; i++) {
+    const strobe_line& each = counters[i];
+    if (!each.hits && !each.ticks) continue;
+    const uint64_t ns = uint64_t(double(each.ticks) * clock.ns_per_tick);
+    columns.add({each.file, each.line, each.function, each.function_line, each.hits, ns, each.gpu_ns, each.kernels});
     if (columns.rows() == kTableChunkRows) columns.append_to(out, location);
   }
   columns.append_to(out, location);
