@@ -38,65 +38,11 @@ uint64_t ns_of(uint64_t ticks) {
 
 int64_t pending_ns(uint64_t began) { return int64_t(ns_of(strobe_ticks() - began)); }
 
-// Names of collectives as OTF2 has them; of the neighbourhood ones as MPI has them.
-const char* name_of(Traffic traffic) {
-  switch (traffic) {
-    case Traffic::barrier:
-      return "barrier";
-    case Traffic::broadcast:
-      return "broadcast";
-    case Traffic::gather:
-      return "gather";
-    case Traffic::gatherv:
-      return "gatherv";
-    case Traffic::scatter:
-      return "scatter";
-    case Traffic::scatterv:
-      return "scatterv";
-    case Traffic::allgather:
-      return "allgather";
-    case Traffic::allgatherv:
-      return "allgatherv";
-    case Traffic::alltoall:
-      return "alltoall";
-    case Traffic::alltoallv:
-      return "alltoallv";
-    case Traffic::alltoallw:
-      return "alltoallw";
-    case Traffic::reduce:
-      return "reduce";
-    case Traffic::allreduce:
-      return "allreduce";
-    case Traffic::reduce_scatter:
-      return "reduce_scatter";
-    case Traffic::reduce_scatter_block:
-      return "reduce_scatter_block";
-    case Traffic::scan:
-      return "scan";
-    case Traffic::exscan:
-      return "exscan";
-    case Traffic::neighbor_allgather:
-      return "neighbor_allgather";
-    case Traffic::neighbor_allgatherv:
-      return "neighbor_allgatherv";
-    case Traffic::neighbor_alltoall:
-      return "neighbor_alltoall";
-    case Traffic::neighbor_alltoallv:
-      return "neighbor_alltoallv";
-    case Traffic::neighbor_alltoallw:
-      return "neighbor_alltoallw";
-    case Traffic::create_handle:
-      return "create_handle";
-    case Traffic::destroy_handle:
-      return "destroy_handle";
-    case Traffic::create_window:
-      return "create_handle_and_allocate";
-    case Traffic::destroy_window:
-      return "destroy_handle_and_deallocate";
-    default:
-      return nullptr;
-  }
-}
+constexpr const char* kCollectiveNames[] = {
+#define MPI_COLLECTIVE(name) #name,
+    MPI_COLLECTIVES(MPI_COLLECTIVE)
+#undef MPI_COLLECTIVE
+};
 
 // Texts and regions keep their numbers as long as the process lives.
 uint32_t text_of(std::atomic<uint32_t>& known, const char* text) {
@@ -192,7 +138,7 @@ void rows(const Facts& facts, uint64_t began, const Request* request) {
     default:
       break;
   }
-  const char* name = name_of(facts.traffic);
+  const char* name = kCollectiveNames[int(facts.traffic) - int(Traffic::barrier)];
   const int64_t values[STROBE_ROW_VALUES] = {
       STROBE_TWO(word(name, int(facts.traffic)), name_text(facts.communicator)),
       STROBE_TWO(facts.root, facts.communicator->size),
@@ -213,22 +159,22 @@ void sums(const Facts& facts, uint64_t calls, uint64_t ns) {
 
 }  // namespace
 
-void tell_call(const Facts& facts, uint64_t began, uint64_t ticks) {
+void write_call(const Facts& facts, uint64_t began, uint64_t ticks) {
   rows(facts, began, nullptr);
   sums(facts, 1, ns_of(ticks));
 }
 
-void tell_begin(const Facts& facts, uint64_t ticks, bool persistent) {
+void write_begin(const Facts& facts, uint64_t ticks, bool persistent) {
   const bool later = !persistent && facts.to < 0 && facts.from == kAnyone;
   add(facts, main_peer(facts), {later ? 0u : 1u, 0, 0, ns_of(ticks)});
 }
 
-void tell_end(const Request& request) {
+void write_end(const Request& request) {
   rows(request.facts, request.began, &request);
   sums(request.facts, request.from_anyone, 0);
 }
 
-void tell_lost(const Request& request) {
+void write_lost(const Request& request) {
   if (request.from_anyone) add(request.facts, kNone, {1, 0, 0, 0});
 }
 

@@ -204,8 +204,8 @@ Facts facts_of(const Library& library, int number, const Arguments& where, bool 
     case Traffic::barrier:
     case Traffic::create_handle:
     case Traffic::destroy_handle:
-    case Traffic::create_window:
-    case Traffic::destroy_window:
+    case Traffic::create_handle_and_allocate:
+    case Traffic::destroy_handle_and_deallocate:
       break;
     case Traffic::broadcast:
     case Traffic::gather:

@@ -71,18 +71,18 @@ Waiting::Waiting(const Library& library, Kind kind, Word* words)
 
 void Waiting::one(size_t request, size_t status, bool rows) {
   Request over;
-  if (kind_ >= kGetStatus ? !request_told(handles_[request], over) : !request_completes(handles_[request], over))
+  if (kind_ >= kGetStatus ? !request_reported(handles_[request], over) : !request_completes(handles_[request], over))
     return;
   if (over.made && over.facts.communicator)
     made_from(library_, *over.facts.communicator, over.child, library_.handle_at(reinterpret_cast<void*>(over.made)));
-  if (over.told || !rows) return;
+  if (over.reported || !rows) return;
   const bool message = over.facts.traffic <= Traffic::receive_in_parts;
   if (status_place_)
     complete(over.facts,
              read_status(library_, status_place_ + status * size_t(library_.constants.status_bytes), message));
   else if (needs_status(over.facts))
-    return tell_lost(over);
-  tell_end(over);
+    return write_lost(over);
+  write_end(over);
 }
 
 void Waiting::failed() {
@@ -90,7 +90,7 @@ void Waiting::failed() {
   Request over;
   for (size_t i = 0; i < count_; i++) {
     if (library_.handle_at(requests_, i) == handles_[i] || !request_completes(handles_[i], over)) continue;
-    tell_lost(over);
+    write_lost(over);
     strobe_count("mpi_requests_that_failed", 1);
   }
 }
