@@ -101,26 +101,22 @@ class Reader {
     }
     if (!planes_) throw std::runtime_error("there is no plane in it");
     for (const auto& [what, n] : counters_) out_.count(what, n);
-    std::string description = "{\"argv\": [";
-    json::append_text(description, source);
-    description += "], \"main\": true, \"host\": ";
-    json::append_text(description, host_);
-    description += ", \"imported_from\": ";
-    json::append_text(description, source);
-    description += "}";
+    std::string description, report;
+    json::Object process(description);
+    process.key("argv") += "[" + json::quoted(source) + "]";
+    process.key("main") += "true";
+    process.text("host", host_), process.text("imported_from", source);
+    process.end();
     out_.finish({0, 0, description, ""});
     const bool any = out_.first_ns() <= out_.last_ns();
-    std::string report = "{\"first_ns\": " + std::to_string(any ? out_.first_ns() : 0) +
-                         ", \"last_ns\": " + std::to_string(any ? out_.last_ns() : 0) +
-                         ", \"looked_up_bytes\": " + std::to_string(out_.looked_up_bytes()) + ", \"host\": ";
-    json::append_text(report, host_);
-    report += ", \"profile_start_ns\": " + std::to_string(profile_start_ns_) + ", \"properties\": {" + properties_ +
-              "}, \"counters\": {";
-    for (const auto& [what, n] : counters_) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, what), report += ": ", report += std::to_string(n);
-    }
-    return report + "}}";
+    json::Object about(report);
+    about.number("first_ns", any ? out_.first_ns() : 0), about.number("last_ns", any ? out_.last_ns() : 0);
+    about.number("looked_up_bytes", int64_t(out_.looked_up_bytes()));
+    about.text("host", host_), about.number("profile_start_ns", profile_start_ns_);
+    about.key("properties") += "{" + properties_ + "}";
+    about.numbers("counters", counters_);
+    about.end();
+    return report;
   }
 
  private:

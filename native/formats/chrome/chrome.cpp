@@ -98,12 +98,8 @@ struct ChromeReader::State {
     if (key == "\"strobe\"") tables.of_our_own(), document.of_our_own();
     if (key == "\"distributedInfo\"") {
       int64_t rank, ranks;
-      if (integer(raw(yyjson_obj_get(value, "rank")), rank)) {
-        rank_json = "{\"rank\": " + std::to_string(rank);
-        if (integer(raw(yyjson_obj_get(value, "world_size")), ranks))
-          rank_json += ", \"ranks\": " + std::to_string(ranks);
-        rank_json += "}";
-      }
+      const bool known = integer(raw(yyjson_obj_get(value, "world_size")), ranks);
+      if (integer(raw(yyjson_obj_get(value, "rank")), rank)) rank_json = rank_note(rank, known ? ranks : -1);
     }
   }
 
@@ -580,36 +576,29 @@ struct ChromeReader::State {
       if (named != thread_names.end() && !named->second.empty())
         processes[row.process].out->name_location(row.location, named->second);
     }
-    report = "{\"processes\": [";
-    bool first = true;
+    json::Object about(report);
+    about.key("processes") += '[';
     for (Process& p : processes) {
+      const bool first = &p == &processes.front();
       for (const auto& [what, n] : counters)
         if (first) p.out->count(what, n);
-      std::string description = "{\"argv\": [";
       const auto named = process_names.find(p.pid_text);
-      json::append_text(description, named != process_names.end() ? named->second : p.pid_text);
-      description += "], \"main\": ";
-      description += first ? "true" : "false";
-      description += ", \"imported_from\": ";
-      json::append_text(description, source);
-      description += "}";
+      const std::string& name = named != process_names.end() ? named->second : p.pid_text;
       if (p.own)
         p.own->finish(*p.out, source);
       else
-        p.out->finish({p.pid, 0, description, rank_json});
+        p.out->finish({p.pid, 0, imported_description(name, first, source), rank_json});
       if (!first) report += ", ";
-      report += "{\"path\": ";
-      json::append_text(report, p.path);
-      report += ", \"pid\": " + std::to_string(p.pid) + ", \"spans\": " + std::to_string(p.out->spans()) +
-                ", \"first_ns\": " + std::to_string(p.out->first_ns()) +
-                ", \"last_ns\": " + std::to_string(p.out->last_ns()) + "}";
+      json::Object process(report);
+      process.text("path", p.path), process.number("pid", p.pid);
+      p.out->report(process);
+      process.end();
       p.out.reset();
-      first = false;
     }
-    report += "], \"properties\": " + document.properties() + "}, \"counters\": {";
-    for (const auto& [what, n] : counters)
-      report += (report.back() == '{' ? "\"" : ", \"") + what + "\": " + std::to_string(n);
-    report += "}}";
+    report += ']';
+    about.key("properties") += document.properties() + "}";
+    about.numbers("counters", counters);
+    about.end();
   }
 };
 

@@ -12,23 +12,8 @@ ChromeTables::ChromeTables() {
       keys_[i].push_back({key.json, tables_[i], column, type, three});
     }
   }
-  const auto column = [this](uint32_t table, std::string_view name) { return schema_.column(table, name); };
-  const uint32_t arguments = tables_[kArguments], allocations = tables_[kAllocations];
-  const uint32_t marks = schema_.table("marks"), flows = schema_.table("flows"), samples = schema_.table("samples");
-  arguments_ = {column(arguments, "key"), column(arguments, "value")};
-  allocations_ = {allocations, column(allocations, "time_ns")};
-  marks_ = {marks, column(marks, "time_ns"), column(marks, "name"), column(marks, "category"),
-            column(marks, "arguments")};
-  flows_ = {flows,
-            column(flows, "time_ns"),
-            column(flows, "flow"),
-            column(flows, "flow_name"),
-            column(flows, "phase"),
-            column(flows, "name"),
-            column(flows, "category")};
-  samples_ = {samples, column(samples, "time_ns"), column(samples, "call_stack")};
   for (uint32_t table = 0; table < schema_.layouts().size(); table++) {
-    if (table == arguments) continue;
+    if (table == schema::arguments::number) continue;
     const TableLayout& layout = schema_.layouts()[table];
     columns_[layout.name + "."] = {table, kNewRow, CellType::integer};
     for (size_t i = 0; i < layout.columns.size(); i++)
@@ -93,9 +78,9 @@ void ChromeTables::attributes(Into into, const Category& category, yyjson_val* a
 
 void ChromeTables::argument(Into into, std::string_view key, std::string_view value) {
   TableRow row;
-  row.start(tables_[kArguments]);
-  row.set(arguments_.key, text(into, key));
-  row.set(arguments_.value, text(into, value));
+  row.start(schema::arguments::number);
+  row.set(schema::arguments::key, text(into, key));
+  row.set(schema::arguments::value, text(into, value));
   into.out.attribute(row);
 }
 
@@ -121,10 +106,10 @@ bool ChromeTables::own_arguments(Into into, yyjson_val* list) {
   yyjson_val* pair;
   yyjson_arr_foreach(list, i, n, pair) {
     TableRow row;
-    row.start(tables_[kArguments]);
+    row.start(schema::arguments::number);
     yyjson_val *key = yyjson_arr_get(pair, 0), *value = yyjson_arr_get(pair, 1);
-    if (yyjson_is_str(key)) row.set(arguments_.key, text(into, raw(key)));
-    if (yyjson_is_str(value)) row.set(arguments_.value, text(into, raw(value)));
+    if (yyjson_is_str(key)) row.set(schema::arguments::key, text(into, raw(key)));
+    if (yyjson_is_str(value)) row.set(schema::arguments::value, text(into, raw(value)));
     if (!row.empty()) into.out.attribute(row);
   }
   return true;
@@ -150,7 +135,7 @@ bool ChromeTables::cell(Into into, TableRow& row, uint8_t column, CellType type,
     }
     case CellType::real: {
       double number;
-      // What is no number is a text in JSON; we write it so.
+      // Infinity and NaN are texts in JSON; we write them so.
       if (!(yyjson_is_raw(value) || own_) || !real(raw(value), number)) return false;
       row.set_real(column, number);
       return true;
@@ -189,8 +174,8 @@ void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string
     for (size_t i = 0; i < columns.size(); i++)
       if (columns[i].name == "time_ns") row.set(i, ns);
   } else if (name == "[memory]" && args) {
-    row.start(allocations_.table);
-    row.set(allocations_.time_ns, ns);
+    row.start(schema::allocations::number);
+    row.set(schema::allocations::time_ns, ns);
     if (own_) own_cells(into, row, args);
     size_t i, n;
     yyjson_val *key, *value;
@@ -199,14 +184,14 @@ void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string
       if (same_ignoring_case(raw(key), known.json) && integer(raw(value), number)) row.set(known.column, number);
     }
   } else {
-    row.start(marks_.table);
-    row.set(marks_.time_ns, ns);
-    row.set(marks_.name, text(into, name));
-    row.set(marks_.category, text(into, category));
+    row.start(schema::marks::number);
+    row.set(schema::marks::time_ns, ns);
+    row.set(schema::marks::name, text(into, name));
+    row.set(schema::marks::category, text(into, category));
     if (args) {
       scratch_.clear();
       append_json(scratch_, args);
-      row.set(marks_.arguments, text(into, scratch_));
+      row.set(schema::marks::arguments, text(into, scratch_));
     }
   }
   into.out.row(location, row);
@@ -215,25 +200,25 @@ void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string
 void ChromeTables::flow(Into into, uint32_t location, int64_t ns, std::string_view id, std::string_view phase,
                         std::string_view name, std::string_view category) {
   TableRow row;
-  row.start(flows_.table);
-  row.set(flows_.time_ns, ns);
+  row.start(schema::flows::number);
+  row.set(schema::flows::time_ns, ns);
   int64_t number;
   if (integer(id, number))
-    row.set(flows_.flow, number);
+    row.set(schema::flows::flow, number);
   else if (!id.empty())
-    row.set(flows_.flow_name, text(into, id));
-  row.set(flows_.phase, text(into, phase));
-  row.set(flows_.name, text(into, name));
-  row.set(flows_.category, text(into, category));
+    row.set(schema::flows::flow_name, text(into, id));
+  row.set(schema::flows::phase, text(into, phase));
+  row.set(schema::flows::name, text(into, name));
+  row.set(schema::flows::category, text(into, category));
   into.out.row(location, row);
 }
 
 void ChromeTables::sample(Into into, uint32_t location, int64_t ns, uint32_t stack, yyjson_val* args) {
   TableRow row;
-  row.start(samples_.table);
+  row.start(schema::samples::number);
   own_cells(into, row, args);
-  row.set(samples_.time_ns, ns);
-  if (stack != kNoTable) row.set(samples_.call_stack, stack);
+  row.set(schema::samples::time_ns, ns);
+  if (stack != kNoTable) row.set(schema::samples::call_stack, stack);
   into.out.row(location, row);
 }
 

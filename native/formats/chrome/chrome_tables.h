@@ -32,8 +32,8 @@ class ChromeTables {
   uint32_t text(Into into, std::string_view value);
   // Rows for the next span.
   void attributes(Into into, const Category& category, yyjson_val* args);
-  // An event with a time of its own: one of our exports says what row it is, "[memory]" is an allocation, the rest
-  // marks.
+  // An event with a time of its own: in our own exports it names its table, "[memory]" is an allocation, the rest
+  // are marks.
   void instant(Into into, uint32_t location, int64_t ns, std::string_view name, std::string_view category,
                yyjson_val* args);
   void flow(Into into, uint32_t location, int64_t ns, std::string_view id, std::string_view phase,
@@ -71,25 +71,6 @@ class ChromeTables {
   const SchemaTables schema_;
   uint32_t tables_[kKeyLists];
   std::vector<Known> keys_[kKeyLists];
-  struct {
-    uint32_t table;
-    uint8_t time_ns;
-  } allocations_;
-  struct {
-    uint32_t table;
-    uint8_t time_ns, name, category, arguments;
-  } marks_;
-  struct {
-    uint32_t table;
-    uint8_t time_ns, flow, flow_name, phase, name, category;
-  } flows_;
-  struct {
-    uint32_t table;
-    uint8_t time_ns, call_stack;
-  } samples_;
-  struct {
-    uint8_t key, value;
-  } arguments_;
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }

@@ -8,6 +8,16 @@ namespace strobe {
 using chrome::append_json;
 using chrome::raw;
 
+std::string imported_description(std::string_view command, bool main, std::string_view source) {
+  std::string out;
+  json::Object about(out);
+  about.key("argv") += "[" + json::quoted(command) + "]";
+  about.key("main") += main ? "true" : "false";
+  about.text("imported_from", source);
+  about.end();
+  return out;
+}
+
 bool OwnProcess::read(yyjson_val* told) {
   const auto number = [&](const char* key, int64_t without) {
     int64_t value;
@@ -29,11 +39,8 @@ bool OwnProcess::read(yyjson_val* told) {
 }
 
 void OwnProcess::finish(ImportedProcess& process, const std::string& source) {
-  std::string& told = description.description_json;
-  told.back() = ',';
-  told += "\"imported_from\": ";
-  json::append_text(told, source);
-  told += '}';
+  description.description_json.back() = ',';
+  description.description_json += "\"imported_from\": " + json::quoted(source) + "}";
   process.finish(description, end_state);
 }
 

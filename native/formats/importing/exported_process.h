@@ -22,6 +22,9 @@ class OwnJson {
   std::unique_ptr<yyjson_doc, decltype(&yyjson_doc_free)> doc_;
 };
 
+// The description of a process of another tool's trace: its command line in one word, and where it comes from.
+std::string imported_description(std::string_view command, bool main, std::string_view source);
+
 struct OwnProcess {
   ProcessDescription description;
   std::string end_state = "closed";

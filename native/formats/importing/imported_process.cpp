@@ -479,14 +479,30 @@ void ImportedProcess::save_totals() {
   if (count) append_chunk(out_->bytes, kStatisticsChunk, 0, count, rows);
 }
 
+std::string rank_note(int64_t rank, int64_t ranks) {
+  std::string note;
+  json::Object object(note);
+  object.number("rank", rank);
+  if (ranks >= 0) object.number("ranks", ranks);
+  object.end();
+  return note;
+}
+
+void ImportedProcess::report(json::Object& to) const {
+  to.number("spans", int64_t(spans_)), to.number("first_ns", first_ns_), to.number("last_ns", last_ns_);
+}
+
 void ImportedProcess::finish(const ProcessDescription& description, const std::string& end_state) {
   if (finished_) return;
   finished_ = true;
   if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
-  const std::string head = "{\"pid\": " + std::to_string(description.pid) +
-                           ", \"parent_pid\": " + std::to_string(description.parent_pid) +
-                           ", \"started_ns\": " + std::to_string(description.started_ns.value_or(first_ns_)) +
-                           ", \"forked\": false, \"put_ns\": 0, \"description\": " + description.description_json + "}";
+  std::string head, end;
+  json::Object process(head);
+  process.number("pid", description.pid), process.number("parent_pid", description.parent_pid);
+  process.number("started_ns", description.started_ns.value_or(first_ns_));
+  process.key("forked") += "false", process.number("put_ns", 0);
+  process.key("description") += description.description_json;
+  process.end();
   append_chunk(out_->bytes, kProcessChunk, 0, 1, head);
   if (!description.note_json.empty()) append_chunk(out_->bytes, kNoteChunk, 0, 1, description.note_json);
   save_names(regions_, kRegionsChunk);
@@ -498,11 +514,12 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
   save_samples();
-  std::string end = "{\"end_state\": \"" + end_state + "\", \"exit_code\": " + std::to_string(description.exit_code) +
-                    ", \"ended_ns\": " + std::to_string(description.ended_ns.value_or(last_ns_)) + ", \"counters\": {";
-  for (const auto& [name, value] : counters_)
-    end += (end.back() == '{' ? "\"" : ", \"") + name + "\": " + std::to_string(value);
-  append_chunk(out_->bytes, kEndChunk, 0, 1, end + "}}");
+  json::Object ending(end);
+  ending.text("end_state", end_state), ending.number("exit_code", description.exit_code);
+  ending.number("ended_ns", description.ended_ns.value_or(last_ns_));
+  ending.numbers("counters", counters_);
+  ending.end();
+  append_chunk(out_->bytes, kEndChunk, 0, 1, end);
   out_->flush();
 }
 

@@ -14,6 +14,7 @@
 #include "core/format/blocks.h"
 #include "core/format/span_statistics.h"
 #include "core/spans/location_builder.h"
+#include "formats/encoding/json_strings.h"
 #include "formats/encoding/output_file.h"
 #include "formats/importing/import_totals.h"
 #include "formats/importing/trace_checks.h"
@@ -35,11 +36,15 @@ class TableRow {
  public:
   void start(uint32_t table) { table_ = table, present_ = 0; }
   void set(size_t column, int64_t value) { present_ |= uint64_t(1) << column, cells_[column] = uint64_t(value); }
+  void set(const SchemaColumn& column, int64_t value) { set(column.number, value); }
   void set_real(size_t column, double value);
   uint32_t table() const { return table_; }
   bool empty() const { return present_ == 0; }
   bool has(size_t column) const { return present_ >> column & 1; }
   int64_t cell(size_t column) const { return int64_t(cells_[column]); }
+  int64_t cell_or(const SchemaColumn& column, int64_t other) const {
+    return has(column.number) ? cell(column.number) : other;
+  }
   void append_to(std::string& out) const;
   uint64_t present_cells(uint64_t* cells) const;  // one bit a column; `cells` (kMaxColumns) get those that are set
 
@@ -58,6 +63,8 @@ struct ProcessDescription {
   std::optional<int64_t> started_ns = {}, ended_ns = {};
   int64_t exit_code = -1;
 };
+// A note of the rank in a job of so many ranks; -1: their number is not known.
+std::string rank_note(int64_t rank, int64_t ranks);
 
 class ImportedProcess {
  public:
@@ -103,6 +110,8 @@ class ImportedProcess {
   void finish(const ProcessDescription& description, const std::string& end_state = "closed");
 
   uint64_t spans() const { return spans_; }
+  // Number and times of the spans, for the report about the import.
+  void report(json::Object& to) const;
   // Bytes of names and texts that were looked up: what decoders should not do again and again with long ones.
   uint64_t looked_up_bytes() const { return looked_up_bytes_; }
   int64_t first_ns() const { return first_ns_; }

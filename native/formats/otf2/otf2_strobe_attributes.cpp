@@ -82,7 +82,7 @@ void Own::describe(const Definitions& definitions, uint32_t group, ProcessDescri
   if (const Value* pid = of("STROBE::PID")) process.pid = int64_t(pid->bits);
   if (const Value* parent = of("STROBE::PARENT_PID")) process.parent_pid = int64_t(parent->bits);
   if (const Value* code = of("STROBE::EXIT_CODE")) process.exit_code = int64_t(code->bits);
-  // Both count from the archive's first moment. A damaged file may say anything.
+  // Both count from the archive's first moment. In a damaged file they may be anything.
   const auto time = [](const Value* value) -> std::optional<int64_t> {
     constexpr int64_t kMost = int64_t(1) << 62;
     const int64_t ns = value ? int64_t(value->bits) : kMost;
@@ -100,17 +100,10 @@ void Own::describe(const Definitions& definitions, uint32_t group,
   const auto of = [&](std::string_view name) {
     return text(definitions, property(definitions, definitions.group_properties, group, name));
   };
-  const auto quoted = [](std::string_view value) {
-    std::string json;
-    json::append_text(json, value);
-    return json;
-  };
-  std::string argv = "[";
-  argv += quoted(of("STROBE::COMMAND"));
-  give("argv", argv += ']');
+  give("argv", "[" + json::quoted(of("STROBE::COMMAND")) + "]");
   give("main", of("STROBE::MAIN") == "yes" ? "true" : "false");
-  give("host", quoted(of("STROBE::HOST")));
-  give("python", quoted(of("STROBE::PYTHON")));
+  give("host", json::quoted(of("STROBE::HOST")));
+  give("python", json::quoted(of("STROBE::PYTHON")));
 }
 
 }  // namespace strobe::otf2

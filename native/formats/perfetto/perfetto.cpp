@@ -571,39 +571,33 @@ struct PerfettoReader::State {
     uint64_t looked_up_bytes = 0;
     if (tracks.described_late) counters["tracks_described_late"] = tracks.described_late;
     if (texts.cut) counters["long_values_not_kept"] = texts.cut;
-    report = "{\"processes\": [";
+    json::Object about(report);
+    about.key("processes") += '[';
     for (size_t i = 0; i < tracks.processes.size(); i++) {
       PerfettoProcess& p = tracks.processes[i];
       if (i == 0)
         for (const auto& [what, n] : counters) p.out->count(what, n);
       tracks.finish(i, source);
       if (i) report += ", ";
-      report += "{\"spans\": " + std::to_string(p.out->spans()) +
-                ", \"first_ns\": " + std::to_string(p.out->first_ns()) +
-                ", \"last_ns\": " + std::to_string(p.out->last_ns()) + "}";
+      json::Object process(report);
+      p.out->report(process);
+      process.end();
       looked_up_bytes += p.out->looked_up_bytes();
       p.out.reset();
     }
-    report += "], \"looked_up_bytes\": " + std::to_string(looked_up_bytes) +
-              ", \"properties\": {\"packets\": " + std::to_string(packets);
-    int64_t base;
-    if (clocks.unix_base(base)) report += ", \"unix_ns\": " + std::to_string(base);
-    report += ", \"attributes\": {";
-    for (const auto& [key, value] : attributes) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, key), report += ": ", json::append_text(report, value);
-    }
-    report += "}, \"packets_not_read\": {";
-    for (const auto& [kind, n] : other_kinds) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, std::to_string(kind)), report += ": ", report += std::to_string(n);
-    }
-    report += "}}, \"counters\": {";
-    for (const auto& [what, n] : counters) {
-      if (report.back() != '{') report += ", ";
-      json::append_text(report, what), report += ": ", report += std::to_string(n);
-    }
-    report += "}}";
+    report += ']';
+    about.number("looked_up_bytes", int64_t(looked_up_bytes));
+    json::Object properties(about.key("properties"));
+    properties.number("packets", int64_t(packets));
+    if (int64_t base; clocks.unix_base(base)) properties.number("unix_ns", base);
+    json::Object texts_of_trace(properties.key("attributes"));
+    for (const auto& [key, value] : attributes) texts_of_trace.text(key, value);
+    texts_of_trace.end();
+    json::Object not_read(properties.key("packets_not_read"));
+    for (const auto& [kind, n] : other_kinds) not_read.number(std::to_string(kind), int64_t(n));
+    not_read.end(), properties.end();
+    about.numbers("counters", counters);
+    about.end();
   }
 };
 

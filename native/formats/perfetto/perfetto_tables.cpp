@@ -18,14 +18,9 @@ constexpr std::string_view kFlowKey = "strobe.flow", kCutKey = "strobe.cut", kAr
 constexpr uint8_t kNewRow = 0xFF;  // `table.` begins another row
 }  // namespace
 
-PerfettoTables::PerfettoTables(const SchemaTables& schema, PerfettoTexts& texts)
-    : schema_(schema),
-      texts_(texts),
-      arguments_(schema.table("arguments")),
-      marks_(schema.table("marks")),
-      flows_(schema.table("flows")) {
+PerfettoTables::PerfettoTables(const SchemaTables& schema, PerfettoTexts& texts) : schema_(schema), texts_(texts) {
   for (uint32_t table = 0; table < schema.layouts().size(); table++) {
-    if (table == arguments_) continue;
+    if (table == schema::arguments::number) continue;
     const TableLayout& layout = schema.layouts()[table];
     columns_[layout.name + "."] = {table, kNewRow};
     for (size_t i = 0; i < layout.columns.size(); i++)
@@ -43,11 +38,11 @@ bool PerfettoTables::details(const PerfettoTarget& to, const PerfettoEvent& e, s
     if (table != kNoTable && !row.empty()) row.append_to(rows);
     table = kNoTable;
   };
-  const auto add = [&](uint32_t key, uint32_t said) {
+  const auto add = [&](uint32_t key, uint32_t text) {
     TableRow argument_row;
-    argument_row.start(arguments_);
-    argument_row.set(0, key);
-    argument_row.set(1, said);
+    argument_row.start(schema::arguments::number);
+    argument_row.set(schema::arguments::key, key);
+    argument_row.set(schema::arguments::value, text);
     argument_row.append_to(rows);
   };
   const auto argument = [&](std::string_view key) { add(to.out.text(key), to.out.text(value)); };
@@ -144,10 +139,10 @@ bool PerfettoTables::exported_row(const PerfettoTarget& to, const PerfettoEvent&
 void PerfettoTables::mark(const PerfettoTarget& to, const PerfettoEvent& e, uint32_t location, int64_t ns) {
   if (exported_row(to, e, location, ns)) return;
   TableRow row;
-  row.start(marks_);
-  row.set(schema_.column(marks_, "time_ns"), ns);
-  row.set(schema_.column(marks_, "name"), texts_.name_text(to, e));
-  row.set(schema_.column(marks_, "category"), texts_.category_text(to, e));
+  row.start(schema::marks::number);
+  row.set(schema::marks::time_ns, ns);
+  row.set(schema::marks::name, texts_.name_text(to, e));
+  row.set(schema::marks::category, texts_.category_text(to, e));
   std::string arguments, whole;
   for (const std::string_view annotation : e.annotations) {
     const std::string_view key = texts_.key_of(to.sequence, annotation);
@@ -167,7 +162,7 @@ void PerfettoTables::mark(const PerfettoTarget& to, const PerfettoEvent& e, uint
     arguments += ':', arguments += value;
   }
   if (!arguments.empty()) whole = arguments + '}';
-  if (!whole.empty()) row.set(schema_.column(marks_, "arguments"), to.out.text(whole));
+  if (!whole.empty()) row.set(schema::marks::arguments, to.out.text(whole));
   to.out.row(location, row);
 }
 
@@ -176,13 +171,14 @@ bool PerfettoTables::flows(const PerfettoTarget& to, const PerfettoEvent& e, uin
   using Text = std::optional<uint32_t>;
   const auto add = [&](const uint64_t* id, Text phase, Text flow_name, Text of, Text category) {
     TableRow row;
-    const auto set = [&](const char* column, Text value) {
-      if (value) row.set(schema_.column(flows_, column), *value);
+    const auto set = [&](const SchemaColumn& column, Text value) {
+      if (value) row.set(column, *value);
     };
-    row.start(flows_);
-    row.set(schema_.column(flows_, "time_ns"), ns);
-    if (id) row.set(schema_.column(flows_, "flow"), int64_t(*id));
-    set("flow_name", flow_name), set("phase", phase), set("name", of), set("category", category);
+    row.start(schema::flows::number);
+    row.set(schema::flows::time_ns, ns);
+    if (id) row.set(schema::flows::flow, int64_t(*id));
+    set(schema::flows::flow_name, flow_name), set(schema::flows::phase, phase);
+    set(schema::flows::name, of), set(schema::flows::category, category);
     to.out.row(location, row);
   };
   const auto said = [&](std::optional<std::string_view> part) { return part ? Text(to.out.text(*part)) : Text(); };

@@ -34,7 +34,6 @@ class PerfettoTables {
 
   const SchemaTables& schema_;
   PerfettoTexts& texts_;
-  uint32_t arguments_, marks_, flows_;
   std::unordered_map<std::string, std::pair<uint32_t, uint8_t>> columns_;  // table and column, by `table.column`
   std::unordered_set<uint64_t> begun_;                                     // flows
   bool own_ = false;

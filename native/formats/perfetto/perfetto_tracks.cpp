@@ -245,24 +245,16 @@ std::string PerfettoTracks::description(const PerfettoProcess& p, bool first, co
                                         std::string& rank_json) {
   Facts facts;
   if (const auto known = process_facts_.find(p.pid); known != process_facts_.end()) facts = known->second;
-  std::string out = "{\"argv\": [";
-  json::append_text(out, !facts.command.empty() ? facts.command
-                         : !facts.name.empty()  ? facts.name
-                                                : std::to_string(p.pid));
-  out += "], \"main\": ";
-  out += first ? "true" : "false";
-  out += ", \"imported_from\": ";
-  json::append_text(out, source);
+  std::string out = imported_description(!facts.command.empty() ? facts.command
+                                         : !facts.name.empty()  ? facts.name
+                                                                : std::to_string(p.pid),
+                                         first, source);
+  out.pop_back();
   long long rank, ranks;
   for (const std::string& label : facts.labels) {
-    if (label.rfind("host ", 0) == 0) out += ", \"host\": ", json::append_text(out, label.substr(5));
+    if (label.starts_with("host ")) out += ", \"host\": " + json::quoted(label.substr(5));
     const int numbers = sscanf(label.c_str(), "rank %lld of %lld", &rank, &ranks);
-    if (numbers == 1) rank_json.append("{\"rank\": ").append(std::to_string(rank)) += '}';
-    if (numbers == 2)
-      rank_json.append("{\"rank\": ")
-          .append(std::to_string(rank))
-          .append(", \"ranks\": ")
-          .append(std::to_string(ranks)) += '}';
+    if (numbers > 0) rank_json += rank_note(rank, numbers == 2 ? ranks : -1);
   }
   return out + "}";
 }
