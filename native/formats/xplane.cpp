@@ -279,25 +279,16 @@ class Reader {
       if (field.number == 4) stats_.push_back(read_stat(field.text()));
       if (field.number == 5) occurrences = field.whole();
     }
-    if (!message.ok()) {
-      counters_["unreadable_events"]++;
-      return;
-    }
+    if (!message.ok()) return count("unreadable_events");
     const EventName& name = event_names_[name_id];
     for (const std::string_view each : name.stats) stats_.push_back(read_stat(each));
     if (occurrences >= 0) return aggregate(name, line_ns, occurrences, duration_ps);
     int64_t end_ps;
-    if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) {
-      counters_["times_out_of_range"]++;
-      return;
-    }
+    if (__builtin_add_overflow(offset_ps, duration_ps, &end_ps)) return count("times_out_of_range");
     if (offset_ps % 1000 || end_ps % 1000) counters_["times_rounded"]++;
     const int64_t start_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(offset_ps)));
     const int64_t end_ns = int64_t(uint64_t(line_ns) + uint64_t(floored(end_ps)));
-    if (start_ns < INT64_MIN / 4 || start_ns > INT64_MAX / 4) {
-      counters_["times_out_of_range"]++;
-      return;
-    }
+    if (start_ns < INT64_MIN / 4 || start_ns > INT64_MAX / 4) return count("times_out_of_range");
     details(name, start_ns);
     out_.span(location_, start_ns, end_ns - start_ns, region(name_id, name));
   }

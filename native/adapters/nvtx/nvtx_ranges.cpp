@@ -75,10 +75,7 @@ void end_range(uint64_t id) {
     std::lock_guard lock(session().adapters_mutex());
     auto& open = open_ranges();
     const auto found = open.find(id);
-    if (found == open.end()) {
-      strobe_count("nvtx_pops_without_push", 1);
-      return;
-    }
+    if (found == open.end()) return strobe_count("nvtx_pops_without_push", 1);
     range = found->second, end_ns = monotonic_ns();
     open.erase(found);
   }

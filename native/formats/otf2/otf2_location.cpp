@@ -88,10 +88,7 @@ void LocationEvents::attributes(Bytes in) {
   for (uint32_t left = in.id(); left; left--) {
     const uint32_t id = reference(in, Type::attribute);
     Value value = read_value(in, Type(in.u8()));
-    if (!in.ok()) {
-      process_.out.count("damaged_records");
-      return;
-    }
+    if (!in.ok()) return process_.out.count("damaged_records");
     if (value.type >= Type::string && value.type <= Type::location_group) value.bits = map(value.type, value.bits);
     attributes_.push_back({id, value});
   }
@@ -173,10 +170,7 @@ void LocationEvents::mark(std::string_view name, std::string_view arguments) {
 }
 
 void LocationEvents::enter(uint32_t region, uint32_t number) {
-  if (depth_ == kDeepest) {
-    process_.out.count("spans_too_deep");
-    return;
-  }
+  if (depth_ == kDeepest) return process_.out.count("spans_too_deep");
   location();
   if (depth_ == stack_.size()) stack_.emplace_back();
   Frame& frame = stack_[depth_++];
@@ -212,10 +206,7 @@ void LocationEvents::leave(uint32_t region) {
   // A leave or an enter is missing: the calls around it show which.
   size_t at = depth_;
   while (at > 0 && stack_[at - 1].region != region) at--;
-  if (at == 0) {
-    process_.out.count("unmatched_leaves");
-    return;
-  }
+  if (at == 0) return process_.out.count("unmatched_leaves");
   process_.out.count("missing_leaves", depth_ - at);
   while (depth_ >= at) close_top(ns_);
 }
@@ -687,10 +678,7 @@ void LocationEvents::collective(uint8_t op, uint32_t comm, uint32_t root, uint64
 
 void LocationEvents::transfer_done(uint32_t window_id, uint64_t matching, bool cut) {
   const auto found = transfers_.find({window_id, matching});
-  if (found == transfers_.end() || found->second.empty()) {
-    process_.out.count("unmatched_completions");
-    return;
-  }
+  if (found == transfers_.end() || found->second.empty()) return process_.out.count("unmatched_completions");
   const Transfer transfer = found->second.front();
   found->second.pop_front();
   // Tools use few matching numbers again and again; those that do not must not fill memory.

@@ -7,6 +7,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <stdexcept>
+#include <system_error>
+
 #include "adapters/torch_collectives.h"
 #include "core/system/node_clock.h"
 #include "include/strobe.h"
@@ -196,6 +199,19 @@ void stop_at_exit() {
   if (!strobe_stops_at_exit()) strobe_stop();
 }
 
+// What C++ throws, as what Python raises. The text of a system_error begins with the path that it is about.
+void raise(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::system_error& e) {
+    std::string message = e.code().message(), path = e.what();
+    if (size_t at = path.rfind(": " + message); at != path.npos) path.resize(at);
+    PyErr_SetObject(PyExc_OSError, nb::make_tuple(e.code().value(), message, path).ptr());
+  } catch (const std::runtime_error& e) {
+    PyErr_SetString(PyExc_ValueError, e.what());
+  }
+}
+
 // os._exit of a recorded process.
 void exit_now(int status) {
   {
@@ -209,6 +225,7 @@ void exit_now(int status) {
 
 NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
+  nb::register_exception_translator(raise);
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
         nb::arg("throttle_calls") = 0, nb::arg("throttle_ns") = 0, nb::arg("min_duration_ns") = 0,
