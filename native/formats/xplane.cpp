@@ -1,7 +1,6 @@
 #include "formats/xplane.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +20,10 @@ using protobuf::Message;
 
 namespace {
 
-constexpr size_t kLongestBytes = 1 << 12;       // of a value that is no text
+constexpr size_t kLongestBytes = 1 << 12;       // of a value that is not text
 constexpr size_t kShortText = 64;               // is looked up as it is
 constexpr size_t kLongestDetails = 1 << 12;     // of a kernel, in words
-constexpr size_t kMostProperties = 256u << 10;  // bytes of what planes say about themselves
+constexpr size_t kMostProperties = 256u << 10;  // bytes of the properties of planes
 
 struct Stat {
   std::string_view name;
@@ -38,8 +37,6 @@ struct EventName {
   std::string_view name, display_name;
   std::vector<std::string_view> stats;  // shared by all events of the name
 };
-
-bool starts_with(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
 // The entry of a map of messages by number.
 std::pair<int64_t, std::string_view> entry(std::string_view bytes) {
@@ -91,15 +88,15 @@ class Reader {
         break;
       }
       if (field.number == 1 && field.type == protobuf::kBytes) plane(field.bytes);
-      if (field.number == 2) said("errors", field.text());
-      if (field.number == 3) said("warnings", field.text());
+      if (field.number == 2) property("errors", field.text());
+      if (field.number == 3) property("warnings", field.text());
       if (field.number == 4 && host_.empty()) host_ = field.text();
     }
     if (!space.ok()) {
-      if (!planes_) throw std::runtime_error("its first bytes are no plane");
+      if (!planes_) throw std::runtime_error("its first bytes are not a plane");
       counters_["truncated"] = 1, counters_["bytes_lost"] += lost;
     }
-    if (!planes_) throw std::runtime_error("there is no plane in it");
+    if (!planes_) throw std::runtime_error("it contains no plane");
     for (const auto& [what, n] : counters_) out_.count(what, n);
     std::string description, report;
     json::Object process(description);
@@ -120,11 +117,13 @@ class Reader {
   }
 
  private:
-  void said(std::string_view what, std::string_view text) {
+  void count(const char* what) { counters_[what]++; }
+
+  void property(std::string_view name, std::string_view text) {
     if (properties_.size() > kMostProperties) return;
     if (!properties_.empty()) properties_ += ", ";
     // Several of one name: numbered, JSON has each once.
-    json::append_text(properties_, std::string(what) + " " + std::to_string(++said_)), properties_ += ": ";
+    json::append_text(properties_, std::string(name) + " " + std::to_string(++property_count_)), properties_ += ": ";
     json::append_text(properties_, text);
   }
 
@@ -154,8 +153,8 @@ class Reader {
       }
     }
     if (!first.ok()) counters_["unreadable_planes"]++;
-    device_ = -1, gpu_paradigm_ = STROBE_CUDA, on_device_ = starts_with(plane_name_, "/device:");
-    tpu_ = starts_with(plane_name_, "/device:TPU");
+    device_ = -1, gpu_paradigm_ = STROBE_CUDA, on_device_ = plane_name_.starts_with("/device:");
+    tpu_ = plane_name_.starts_with("/device:TPU");
     if (const size_t colon = plane_name_.rfind(':'); on_device_ && colon > 7)
       device_ = strtoll(std::string(plane_name_.substr(colon + 1)).c_str(), nullptr, 10);
     for (const std::string_view each : stats) {
@@ -164,7 +163,7 @@ class Reader {
       if (stat.name == "profile_start_time" && stat.whole()) profile_start_ns_ = int64_t(stat.number);
       std::string value;
       append(value, stat);
-      said(std::string(plane_name_) + " " + std::string(stat.name), value);
+      property(std::string(plane_name_) + " " + std::string(stat.name), value);
     }
     for (Message second(bytes); second.next(field);)
       if (field.number == 3) line(field.text());
@@ -201,17 +200,11 @@ class Reader {
   }
 
   void append(std::string& out, const Stat& stat) {
-    char text[32];
     double real;
     switch (stat.kind) {
       case 'r':
         memcpy(&real, &stat.number, 8);
-        for (int digits = 15; digits <= 17; digits++) {
-          snprintf(text, sizeof text, "%.*g", digits, real);
-          if (strtod(text, nullptr) == real) break;
-        }
-        out += text;
-        return;
+        return json::append_real(out, real);
       case 'u':
         out += std::to_string(stat.number);
         return;
@@ -227,9 +220,7 @@ class Reader {
           json::append_text(out, std::to_string(stat.text.size()) + " bytes");
           return;
         }
-        out += '"';
-        for (char c : stat.text) snprintf(text, sizeof text, "%02x", unsigned(uint8_t(c))), out += text;
-        out += '"';
+        out += '"', json::append_hex(out, stat.text), out += '"';
         return;
       default:
         out += "null";
@@ -249,7 +240,7 @@ class Reader {
     }
     if (!first.ok()) counters_["unreadable_lines"]++;
     // Streams run work; other rows of a device repeat it by module, step or scope.
-    stream_ = on_device_ && starts_with(name, "Stream");
+    stream_ = on_device_ && name.starts_with("Stream");
     ops_ = tpu_ && (name == "XLA Ops" || name == "Async XLA Ops");
     if (ops_) out_.work_nests();
     const LocationKind kind = !on_device_       ? LocationKind::thread
@@ -446,7 +437,7 @@ class Reader {
     if (role_ != STROBE_ROLE_RANGE || on_device_)
       return out_.region(name, stream_ || ops_ ? gpu_paradigm_ : uint8_t(STROBE_OTHER), role_);
     // "$file.py:12 function", or "$module function" of what is not written in Python.
-    if (const size_t space = name.rfind(' '); starts_with(name, "$") && space != name.npos) {
+    if (const size_t space = name.rfind(' '); name.starts_with("$") && space != name.npos) {
       const std::string_view where = name.substr(1, space - 1);
       const size_t colon = where.rfind(':');
       if (colon != where.npos && colon + 1 < where.size() && isdigit(uint8_t(where[colon + 1])))
@@ -455,7 +446,7 @@ class Reader {
       return out_.region(name.substr(space + 1), STROBE_PYTHON, STROBE_ROLE_FUNCTION, {}, 0, where);
     }
     for (const std::string_view prefix : {"cuda", "cu", "hip"})
-      if (starts_with(name, prefix) && name.size() > prefix.size() && isupper(uint8_t(name[prefix.size()])) &&
+      if (name.starts_with(prefix) && name.size() > prefix.size() && isupper(uint8_t(name[prefix.size()])) &&
           name.find_first_of(" :(") == name.npos)
         return out_.region(name, prefix == "hip" ? STROBE_HIP : STROBE_CUDA,
                            name.find("Synchronize") != name.npos ? STROBE_ROLE_SYNC : STROBE_ROLE_FUNCTION);
@@ -467,7 +458,7 @@ class Reader {
   std::map<std::string, uint64_t> counters_;
   std::string properties_, value_;
   std::string_view host_, plane_name_;
-  size_t planes_ = 0, said_ = 0;
+  size_t planes_ = 0, property_count_ = 0;
   int64_t profile_start_ns_ = 0, device_ = -1, line_id_ = 0;
   uint8_t gpu_paradigm_ = STROBE_CUDA;  // of the plane's streams
   bool on_device_ = false, tpu_ = false, stream_ = false, ops_ = false;

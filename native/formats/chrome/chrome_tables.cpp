@@ -12,13 +12,6 @@ ChromeTables::ChromeTables() {
       keys_[i].push_back({key.json, tables_[i], column, type, three});
     }
   }
-  for (uint32_t table = 0; table < schema_.layouts().size(); table++) {
-    if (table == schema::arguments::number) continue;
-    const TableLayout& layout = schema_.layouts()[table];
-    columns_[layout.name + "."] = {table, kNewRow, CellType::integer};
-    for (size_t i = 0; i < layout.columns.size(); i++)
-      columns_[layout.name + "." + layout.columns[i].name] = {table, uint8_t(i), layout.columns[i].type};
-  }
 }
 
 uint32_t ChromeTables::text(Into into, std::string_view value) {
@@ -28,17 +21,11 @@ uint32_t ChromeTables::text(Into into, std::string_view value) {
   return slot.value;
 }
 
-const ChromeTables::Column* ChromeTables::own_column(std::string_view key) const {
-  if (key.find('.') == key.npos) return nullptr;
-  const auto found = columns_.find(key);
-  return found == columns_.end() ? nullptr : &found->second;
-}
-
-const ChromeTables::Column* ChromeTables::first_own_column(yyjson_val* args) const {
+const SchemaTables::Column* ChromeTables::first_own_column(yyjson_val* args) const {
   if (!own_ || !yyjson_is_obj(args)) return nullptr;
   yyjson_obj_iter members = yyjson_obj_iter_with(args);
   yyjson_val* key = yyjson_obj_iter_next(&members);
-  return key ? own_column(raw(key)) : nullptr;
+  return key ? schema_.exported_column(raw(key)) : nullptr;
 }
 
 void ChromeTables::attributes(Into into, const Category& category, yyjson_val* args) {
@@ -87,16 +74,16 @@ void ChromeTables::argument(Into into, std::string_view key, std::string_view va
 // An argument that one of our exports has for what Kineto has no name for.
 bool ChromeTables::own_cell(Into into, Rows& rows, std::string_view key, yyjson_val* value) {
   if (key == "arguments") return own_arguments(into, value);
-  const Column* column = own_column(key);
+  const SchemaTables::Column* column = schema_.exported_column(key);
   if (!column || !schema_.layouts()[column->table].of_spans) return false;
   TableRow* row = column->table == rows.own.table()          ? &rows.own
                   : column->table == rows.collective.table() ? &rows.collective
                                                              : &rows.other;
-  if (column->table != row->table() || column->number == kNewRow) {
+  if (column->table != row->table() || column->number == SchemaTables::kNewRow) {
     if (!row->empty()) into.out.attribute(*row);
     row->start(column->table);
   }
-  return column->number == kNewRow || cell(into, *row, column->number, column->type, value);
+  return column->number == SchemaTables::kNewRow || cell(into, *row, column->number, column->type, value);
 }
 
 // Arguments whose names or values would not be read as they were: a list of pairs.
@@ -158,8 +145,8 @@ void ChromeTables::own_cells(Into into, TableRow& row, yyjson_val* args) {
   size_t i, n;
   yyjson_val *key, *value;
   yyjson_obj_foreach(args, i, n, key, value) {
-    const Column* column = own_column(raw(key));
-    if (column && column->table == row.table() && column->number != kNewRow)
+    const SchemaTables::Column* column = schema_.exported_column(raw(key));
+    if (column && column->table == row.table() && column->number != SchemaTables::kNewRow)
       cell(into, row, column->number, column->type, value);
   }
 }
@@ -167,7 +154,7 @@ void ChromeTables::own_cells(Into into, TableRow& row, yyjson_val* args) {
 void ChromeTables::instant(Into into, uint32_t location, int64_t ns, std::string_view name, std::string_view category,
                            yyjson_val* args) {
   TableRow row;
-  if (const Column* first = first_own_column(args); first && !schema_.layouts()[first->table].of_spans) {
+  if (const SchemaTables::Column* first = first_own_column(args); first && !schema_.layouts()[first->table].of_spans) {
     const auto& columns = schema_.layouts()[first->table].columns;
     row.start(first->table);
     own_cells(into, row, args);

@@ -1,7 +1,8 @@
-// json_strings.h - texts as JSON strings, and objects of them.
+// json_strings.h - values as JSON, and objects of them.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string>
 #include <string_view>
 
@@ -44,6 +45,21 @@ inline void append_text(std::string& out, std::string_view text) {
     i += bytes ? bytes : 1;
   }
   out += '"';
+}
+
+// With as few digits as give the same number again.
+inline void append_real(std::string& out, double value) {
+  char text[32];
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, nullptr) == value) break;
+  }
+  out += text;
+}
+
+inline void append_hex(std::string& out, std::string_view bytes) {
+  char text[3];
+  for (const char c : bytes) snprintf(text, sizeof text, "%02x", unsigned(uint8_t(c))), out += text;
 }
 
 // An object that is written at the end of a text.

@@ -50,18 +50,15 @@ uint64_t TableRow::present_cells(uint64_t* cells) const {
 // Bytes that wait: in memory while they are few, then in a file that has no name any more.
 class ImportedProcess::Spill {
  public:
-  Spill(std::string path, size_t memory) : path_(std::move(path)), memory_(memory) {}
-  ~Spill() {
-    if (fd_ >= 0) close(fd_);
-  }
-  uint64_t size() const { return written_ + tail_.size(); }
+  Spill(std::string path, size_t memory) : file_(std::move(path)), memory_(memory) {}
+  uint64_t size() const { return file_.size() + tail_.size(); }
   void append(const void* data, size_t n) {
     tail_.append(static_cast<const char*>(data), n);
-    if (tail_.size() > memory_) flush();
+    if (tail_.size() > memory_) file_.append(tail_), tail_.clear();
   }
   // `most` bytes, fewer only at the end.
   std::string_view read(uint64_t offset, size_t most) {
-    if (offset >= written_) return std::string_view(tail_).substr(size_t(offset - written_), most);
+    if (offset >= file_.size()) return std::string_view(tail_).substr(size_t(offset - file_.size()), most);
     for (const Window& window : windows_)
       if (offset >= window.at && offset + most <= window.at + window.bytes.size())
         return std::string_view(window.bytes).substr(size_t(offset - window.at), most);
@@ -72,38 +69,22 @@ class ImportedProcess::Spill {
     return std::string_view(window.bytes).substr(0, most);
   }
   void read_into(uint64_t offset, char* to, size_t n) {
-    while (n && offset < written_) {
-      const ssize_t got = pread(fd_, to, std::min<uint64_t>(n, written_ - offset), off_t(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) throw_errno(path_);
-      to += got, offset += uint64_t(got), n -= size_t(got);
-    }
-    if (n && offset - written_ < tail_.size())
-      memcpy(to, tail_.data() + (offset - written_), std::min(n, size_t(size() - offset)));
+    const size_t in_file = size_t(std::min<uint64_t>(n, file_.size() - std::min(offset, file_.size())));
+    file_.read(offset, to, in_file);
+    if (n > in_file) tail_.copy(to + in_file, n - in_file, size_t(offset + in_file - file_.size()));
   }
 
  private:
-  void flush() {
-    if (fd_ < 0) {
-      fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-      if (fd_ < 0) throw_errno(path_);
-      unlink(path_.c_str());
-    }
-    write_all(fd_, path_, tail_.data(), tail_.size());
-    written_ += tail_.size();
-    tail_.clear();
-  }
   // A thread's spans may come from several tables, each written from its start to its end: one window for each.
   static constexpr size_t kWindows = 8, kWindowBytes = 1 << 16;
   struct Window {
     uint64_t at = 0;
     std::string bytes;
   };
-  std::string path_, tail_;
+  SpillFile file_;
+  std::string tail_;
   Window windows_[kWindows];
   size_t memory_, next_window_ = 0;
-  uint64_t written_ = 0;
-  int fd_ = -1;
 };
 
 bool ImportedProcess::before(const SpanRecord& a, const SpanRecord& b) {

@@ -29,6 +29,12 @@ constexpr uint32_t kNoTable = 0xFFFFFFFF;
 constexpr int64_t kFarthestNs = int64_t(1) << 62;
 inline bool out_of_range(int64_t ns) { return ns <= -kFarthestNs || ns >= kFarthestNs; }
 
+// Of maps by text that are asked with views.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
 enum class LocationKind : uint8_t { thread = 0, stream = 1, task = 2 };
 
 // One row of a side table while it is put together. Cells stay in the order of the layout's columns.
@@ -158,12 +164,8 @@ class ImportedProcess {
   size_t buffer_records_, buffered_ = 0;
   std::vector<Waiting> locations_;
   uint32_t location_ids_ = 0;  // with lanes
-  struct Hash {                // looks views up without making strings of them
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
   struct Names {
-    std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> ids;
+    std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> ids;
     std::string unsaved;
     uint32_t first_unsaved = 0, next = 0;
   };

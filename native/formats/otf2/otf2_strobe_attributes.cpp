@@ -38,18 +38,10 @@ Own::Cell Own::cell(std::string_view attribute) const {
   Cell found;
   const size_t dot = attribute.find('.');
   if (dot == attribute.npos) return found;
-  const std::string_view table = attribute.substr(0, dot), column = attribute.substr(dot + 1);
-  const auto& layouts = tables.layouts();
-  for (uint32_t i = 0; i < layouts.size(); i++) {
-    if (layouts[i].name != table) continue;
-    if (table == "arguments") {
-      found.table = i, found.is_argument = true, found.key = column;
-      return found;
-    }
-    if (column.empty()) found.table = i;
-    for (size_t at = 0; at < layouts[i].columns.size(); at++)
-      if (layouts[i].columns[at].name == column) found.table = i, found.column = uint8_t(at);
-  }
+  if (attribute.substr(0, dot) == schema::arguments::table)
+    found.table = schema::arguments::number, found.is_argument = true, found.key = attribute.substr(dot + 1);
+  else if (const SchemaTables::Column* column = tables.exported_column(attribute))
+    found.table = column->table, found.column = column->number;
   return found;
 }
 

@@ -396,7 +396,7 @@ class PerfettoReader final : public TraceReader {
         counters["unmatched_leaves"]++;
       return;
     }
-    if (!event.annotations.empty() || !event.said.empty()) rows_of.details(target(p, sequence_id), event, at->rows);
+    if (!event.annotations.empty() || !event.details.empty()) rows_of.details(target(p, sequence_id), event, at->rows);
     close(p, track, *at, ns);
     track.open.erase(std::next(at).base());
   }

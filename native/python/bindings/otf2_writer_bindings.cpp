@@ -73,14 +73,14 @@ std::vector<Records> plain(const std::vector<GivenRecords>& given) {
 }  // namespace
 
 void register_otf2_writer(nb::module_& m) {
-  nb::class_<DefinitionFile>(m, "Otf2DefinitionFile")
+  nb::class_<ChunkedFile>(m, "Otf2DefinitionFile")
       .def(nb::init<std::string, size_t>(), nb::arg("path"), nb::arg("chunk_bytes"), Unlocked())
       .def(
           "record",
-          [](DefinitionFile& self, uint8_t type, const nb::bytes& body) { return self.record(type, view(body)); },
+          [](ChunkedFile& self, uint8_t type, const nb::bytes& body) { return self.record(type, view(body)); },
           Unlocked())
-      .def_prop_ro("records", &DefinitionFile::records)
-      .def("finish", &DefinitionFile::finish, Unlocked());
+      .def_prop_ro("records", &ChunkedFile::records)
+      .def("finish", &ChunkedFile::finish, Unlocked());
   nb::class_<EventFile>(m, "Otf2EventFile")
       .def(
           "__init__",
