@@ -100,7 +100,7 @@ class Reader {
     for (const auto& [what, n] : counters_) out_.count(what, n);
     std::string description, report;
     json::Object process(description);
-    process.key("argv") += "[" + json::quoted(source) + "]";
+    process.key("argv") += json::list_of(source);
     process.key("main") += "true";
     process.text("host", host_), process.text("imported_from", source);
     process.end();

@@ -88,6 +88,13 @@ class Object {
   bool first_ = true;
 };
 
+// A list of one text.
+inline std::string list_of(std::string_view text) {
+  std::string out = "[";
+  append_text(out, text);
+  return out += ']';
+}
+
 inline std::string quoted(std::string_view text) {
   std::string out;
   append_text(out, text);

@@ -11,7 +11,7 @@ using chrome::raw;
 std::string imported_description(std::string_view command, bool main, std::string_view source) {
   std::string out;
   json::Object about(out);
-  about.key("argv") += "[" + json::quoted(command) + "]";
+  about.key("argv") += json::list_of(command);
   about.key("main") += main ? "true" : "false";
   about.text("imported_from", source);
   about.end();
@@ -40,7 +40,9 @@ bool OwnProcess::read(yyjson_val* told) {
 
 void OwnProcess::finish(ImportedProcess& process, const std::string& source) {
   description.description_json.back() = ',';
-  description.description_json += "\"imported_from\": " + json::quoted(source) + "}";
+  description.description_json += "\"imported_from\": ";
+  json::append_text(description.description_json, source);
+  description.description_json += '}';
   process.finish(description, end_state);
 }
 

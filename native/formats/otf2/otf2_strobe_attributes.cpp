@@ -92,7 +92,7 @@ void Own::describe(const Definitions& definitions, uint32_t group,
   const auto of = [&](std::string_view name) {
     return text(definitions, property(definitions, definitions.group_properties, group, name));
   };
-  give("argv", "[" + json::quoted(of("STROBE::COMMAND")) + "]");
+  give("argv", json::list_of(of("STROBE::COMMAND")));
   give("main", of("STROBE::MAIN") == "yes" ? "true" : "false");
   give("host", json::quoted(of("STROBE::HOST")));
   give("python", json::quoted(of("STROBE::PYTHON")));
