@@ -71,7 +71,7 @@ TraceTemplate::TraceTemplate(const ProcessFile& process, const std::map<std::str
                              bool attributes) {
   uint64_t spans = 0;
   for (const auto& [id, location] : process.locations) spans += location.spans;
-  if (!spans) throw std::runtime_error("there are no spans in it");
+  if (!spans) throw std::runtime_error("it contains no spans");
   if (spans > kMostSpans)
     throw std::runtime_error("its " + std::to_string(spans) + " spans are too many: cut a part out (strobe cut)");
   definitions_ = regions_of(process);
@@ -121,7 +121,7 @@ void TraceTemplate::add_location(const ProcessFile& process, const Location& loc
     stack.pop_back();
   };
   process.each(location.id, INT64_MIN, INT64_MAX, [&](uint64_t, int64_t start, int64_t end, uint32_t path, bool) {
-    // Where spans begin and end at the same time, the depth says which is inside.
+    // Where spans begin and end at the same time, the depth shows which is inside.
     const size_t depth = process.path_depth[path];
     while (!stack.empty() && (stack.back().end_ns < start || (stack.size() > depth && stack.back().end_ns <= start)))
       leave();

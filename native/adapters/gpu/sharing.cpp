@@ -60,7 +60,7 @@ void Collector::let_go() {
     to = yielded_to_;
   }
   times_shared_++;
-  say("shared", "yielded to " + to + ", which has not given the GPUs back");
+  note("shared", "yielded to " + to + ", which has not given the GPUs back");
 }
 
 void Collector::begin_again() {
@@ -83,7 +83,7 @@ void Collector::begin_again() {
   }
   if (!vendor_->take_back(why)) {
     state_ = kFailed;
-    say("failed", "nothing of GPUs is recorded any more since " + to + " ran: " + why);
+    note("failed", "nothing of GPUs is recorded any more since " + to + " ran: " + why);
     return;
   }
   subscriptions_++;
@@ -91,10 +91,10 @@ void Collector::begin_again() {
   vendor_->go_on();
   char shared[32];
   snprintf(shared, sizeof shared, "%.3f s", double(shared_ns_) / 1e9);
-  say("shared", to + " had the GPUs for " + shared + " (" + std::to_string(times_shared_) +
-                    (times_shared_ == 1 ? " time): " : " times): ") + std::to_string(ingested) +
-                    " kernels, copies and sets of that time are its own, without the calls that launched them" +
-                    (why.empty() ? "" : "; " + why));
+  note("shared", to + " had the GPUs for " + shared + " (" + std::to_string(times_shared_) +
+                     (times_shared_ == 1 ? " time): " : " times): ") + std::to_string(ingested) +
+                     " kernels, copies and sets of that time are its own, without the calls that launched them" +
+                     (why.empty() ? "" : "; " + why));
 }
 
 uint64_t Collector::ingest(const strobe_gpu_span* spans, size_t count) {
@@ -139,7 +139,7 @@ extern "C" int strobe_gpu_recorded() { return collector().recording(); }
 extern "C" int strobe_gpu_yielded() { return collector().state() == strobe::gpu::Collector::kYielded; }
 extern "C" void strobe_gpu_say(const char* what, const char* sentence) {
   const strobe::Inside inside;
-  collector().say(what, sentence);
+  collector().note(what, sentence);
 }
 extern "C" uint64_t strobe_gpu_ingest(const strobe_gpu_span* spans, size_t count) {
   const strobe::Inside inside;

@@ -18,14 +18,14 @@ std::string imported_description(std::string_view command, bool main, std::strin
   return out;
 }
 
-bool OwnProcess::read(yyjson_val* told) {
+bool OwnProcess::read(yyjson_val* object) {
   const auto number = [&](const char* key, int64_t without) {
     int64_t value;
-    return chrome::integer(raw(yyjson_obj_get(told, key)), value) ? value : without;
+    return chrome::integer(raw(yyjson_obj_get(object, key)), value) ? value : without;
   };
   const auto json_of = [&](const char* key) {
     std::string out;
-    if (yyjson_val* value = yyjson_obj_get(told, key)) append_json(out, value);
+    if (yyjson_val* value = yyjson_obj_get(object, key)) append_json(out, value);
     return out;
   };
   const std::string facts = json_of("description");
@@ -33,7 +33,7 @@ bool OwnProcess::read(yyjson_val* told) {
   description = {number("pid", 0), number("parent_pid", 0), facts, json_of("note")};
   description.started_ns = number("started_ns", 0), description.ended_ns = number("ended_ns", 0);
   description.exit_code = number("exit_code", -1);
-  const std::string_view state = raw(yyjson_obj_get(told, "end_state"));
+  const std::string_view state = raw(yyjson_obj_get(object, "end_state"));
   end_state = state == "exited" || state == "lost" ? state : "closed";
   return true;
 }

@@ -1,4 +1,4 @@
-// imported_process.h - writes the block file of one process of another tool's trace. Decoders tell it of regions,
+// imported_process.h - writes the block file of one process of another tool's trace. Decoders give it regions,
 // locations, spans and attributes in whatever order their file has them; it sorts and nests them in constant memory.
 #pragma once
 #include <stdint.h>
@@ -24,7 +24,7 @@ namespace strobe {
 
 constexpr uint32_t kNoTable = 0xFFFFFFFF;
 
-// Times beyond this, in either direction, are no times: the difference of two of them would not be a number. What has
+// Times beyond this, in either direction, are not times: the difference of two of them would not be a number. What has
 // one is counted (`times_out_of_range`) and left out.
 constexpr int64_t kFarthestNs = int64_t(1) << 62;
 inline bool out_of_range(int64_t ns) { return ns <= -kFarthestNs || ns >= kFarthestNs; }
@@ -99,10 +99,10 @@ class ImportedProcess {
   }
   // The next span has no end in the file, or is the rest of one: counted, and left open where it reaches to the end.
   void next_is_cut() { next_is_cut_ = true; }
-  // Of spans with equal times the one with the lower place is outside: for those that are told of when they end.
+  // Of spans with equal times the one with the lower place is outside: for those that are added when they end.
   uint32_t place() { return places_++; }
   void span(uint32_t location, int64_t start_ns, int64_t duration_ns, uint32_t region, uint32_t place);
-  // A row of a table whose rows are no spans.
+  // A row of a table whose rows are not spans.
   void row(uint32_t location, const TableRow& row);
   // Profiles without a time axis: a chain of regions (kNoPath: its root), and what is known of its executions in all.
   uint32_t path(uint32_t parent, uint32_t region) { return paths_->child(parent, region); }

@@ -14,7 +14,7 @@ constexpr std::string_view kProfilerStep = "profilerstep#";
 
 bool has(std::string_view name, std::string_view part) { return name.find(part) != name.npos; }
 
-// Whether it is UTF-8, of which no byte was replaced on the way to us.
+// Whether it is UTF-8, and every byte is original.
 bool sound_text(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const size_t size = json::character_bytes(text.substr(i));

@@ -117,7 +117,7 @@ class PerfettoReader final : public TraceReader {
     uint32_t region = 0;
   };
   std::vector<KnownRegion> known_regions = std::vector<KnownRegion>(4096);
-  std::unordered_map<std::string, uint32_t> other_regions;  // by all that an event says of its region
+  std::unordered_map<std::string, uint32_t> other_regions;  // by all fields of an event about its region
   std::string region_key;
 
   PerfettoReader(std::string in, uint32_t number, size_t buffer, std::vector<std::string> paradigm_names,

@@ -100,8 +100,8 @@ void PerfettoTracks::track_descriptor(std::string_view bytes) {
 
 // A region that the trace has no spans of.
 void PerfettoTracks::own_region(std::string_view json) {
-  const OwnJson told(json);
-  const auto text = [&](const char* key) { return chrome::raw(yyjson_obj_get(told.root(), key)); };
+  const OwnJson parsed(json);
+  const auto text = [&](const char* key) { return chrome::raw(yyjson_obj_get(parsed.root(), key)); };
   const auto number = [&](const char* key) {
     int64_t value;
     return chrome::integer(text(key), value) ? value : 0;
@@ -160,7 +160,7 @@ uint64_t PerfettoTracks::legacy_track(int64_t pid, int64_t tid) {
   return uuid;
 }
 
-// The process of a track: its own, or that of what it lies in; 0 where nobody says.
+// The process of a track: its own, or that of what it lies in; 0 where it is unknown.
 int64_t PerfettoTracks::owner(const PerfettoTrack& track) const {
   const PerfettoTrack* at = &track;
   for (int hops = 0; at->pid == PerfettoTrack::kNoNumber && hops < kDeepestParent; hops++) {
@@ -194,7 +194,7 @@ void PerfettoTracks::place(PerfettoTrack& track) {
     track.location = found->second;
     return;
   }
-  // What this program exported says in words what kind of row it was.
+  // The exports of this program have the kind of row in words.
   long long thread_id = 0, device = -1;
   char word[8] = "";
   LocationKind kind = LocationKind::task;
@@ -279,9 +279,9 @@ void PerfettoTracks::name_threads() {
 
 void PerfettoTracks::finish(size_t process, const std::string& source) {
   PerfettoProcess& p = processes[process];
-  const auto told = own_processes_.find(p.pid);
+  const auto exported = own_processes_.find(p.pid);
   OwnProcess own;
-  if (told != own_processes_.end() && own.read(OwnJson(told->second).root())) return own.finish(*p.out, source);
+  if (exported != own_processes_.end() && own.read(OwnJson(exported->second).root())) return own.finish(*p.out, source);
   std::string rank_json;
   const std::string described = description(p, process == 0, source, rank_json);
   p.out->finish({true_pid(p), 0, described, rank_json});

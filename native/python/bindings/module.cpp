@@ -13,14 +13,14 @@
 #include "adapters/torch_collectives.h"
 #include "core/system/node_clock.h"
 #include "include/strobe.h"
-#include "python/recording/after_fork.h"
 #include "python/recording/greenlets.h"
 extern "C" {
 #include "python/calls/call_watch.h"
 #include "python/calls/code_regions.h"
 #include "python/lines/lines.h"
-}
+#include "python/recording/after_fork.h"
 #include "python/recording/sampler_switch.h"
+}
 
 namespace nb = nanobind;
 
@@ -119,7 +119,7 @@ PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
   Py_RETURN_NONE;
 }
 PyMethodDef row_def = {"row", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(row)), METH_FASTCALL,
-                       "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h says what the values are"};
+                       "row(kind, a, b, c, d, e, f) -> None: a row of a side table; strobe.h has their meaning"};
 
 // A collective is asked for: adapters/torch_distributed.py calls these two around PyTorch's own kernel. Plain
 // functions, as above: twelve numbers of a bound call cost more than what is done with them.
@@ -175,7 +175,7 @@ class AtEnd {
   bool armed() const { return function_.is_valid(); }
   void close() {
     nb::object function = std::move(function_);
-    // A forked child drops what the other threads of its parent held, on its only thread: that is none of their ends.
+    // A forked child drops what the other threads of its parent held, on its only thread: their ends are later.
     if (!function.is_valid() || !pthread_equal(thread_, pthread_self())) return;
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -224,7 +224,7 @@ void exit_now(int status) {
 }  // namespace
 
 NB_MODULE(_native, m) {
-  nb::set_leak_warnings(false);  // a program that ends in the middle of anything is no leak worth a word on its stderr
+  nb::set_leak_warnings(false);  // a program that ends in the middle of anything has no leak worth a word on its stderr
   nb::register_exception_translator(raise);
   m.def("start", &start, nb::arg("folder"), nb::arg("description"), nb::arg("ring_bytes") = 0,
         nb::arg("drain_period_us") = 0, nb::arg("metrics_period_ms") = 0, nb::arg("keep") = 0,
