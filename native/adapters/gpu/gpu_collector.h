@@ -69,6 +69,7 @@ class Collector final : public Recorder {
   void rest();
   void go_on();
   void let_go();
+  std::string yielded_to();
   void begin_again();
   void record_completed(bool last = false);
   void record_all();

@@ -40,6 +40,11 @@ bool Collector::yield(const char* to) {
   return grant(kYield);
 }
 
+std::string Collector::yielded_to() {
+  std::lock_guard lock(mutex_);
+  return yielded_to_;
+}
+
 bool Collector::take_back() {
   if (withheld_.exchange(false) && withheld_vendor_) return start(*withheld_vendor_);
   return grant(kTakeBack);
@@ -54,22 +59,14 @@ void Collector::let_go() {
   vendor_->let_go();
   resting_ = false;
   subscriptions_++;
-  std::string to;
-  {
-    std::lock_guard lock(mutex_);
-    to = yielded_to_;
-  }
   times_shared_++;
-  note("shared", "yielded to " + to + ", which has not given the GPUs back");
+  note("shared", "yielded to " + yielded_to() + ", which has not given the GPUs back");
 }
 
 void Collector::begin_again() {
   if (state_ != kYielded) return;
-  std::string why, to;
-  {
-    std::lock_guard lock(mutex_);
-    to = yielded_to_;
-  }
+  std::string why;
+  const std::string to = yielded_to();
   yielding_ = false;
   const int64_t yielded_ns = yielded_ns_.exchange(0);
   shared_ns_ += monotonic_ns() - yielded_ns;

@@ -240,20 +240,13 @@ uint32_t ImportedProcess::metric(std::string_view name, std::string_view unit, u
 
 void ImportedProcess::sample(uint32_t metric, int64_t time_ns, double value) {
   if (out_of_range(time_ns)) return count("times_out_of_range");
-  uint64_t bits;
-  memcpy(&bits, &value, 8);
-  Writer w;
-  w.bytes.swap(samples_);
-  w.u32(metric), w.u64(uint64_t(time_ns)), w.u64(bits);
-  w.bytes.swap(samples_);
-  if (++sample_count_ == kChunkRows) save_samples();
+  samples_.add(metric, time_ns, value);
+  if (samples_.count() == kChunkRows) save_samples();
   first_ns_ = std::min(first_ns_, time_ns), last_ns_ = std::max(last_ns_, time_ns);
 }
 
 void ImportedProcess::save_samples() {
-  if (sample_count_) append_chunk(out_->bytes, kSamplesChunk, kSamplesAsTheyAre, sample_count_, samples_);
-  samples_.clear();
-  sample_count_ = 0;
+  samples_.append_to(out_->bytes, kSamplesAsTheyAre);
   out_->flush(kFlushBytes);
 }
 
@@ -352,24 +345,13 @@ struct ImportedProcess::Lane {
 
 // Reads rows as TableRow wrote them into columns; writes those that are full.
 void ImportedProcess::decode_rows(Lane& lane, TraceChecks::Walk& walk, int64_t row, std::string_view bytes) {
-  const char *at = bytes.data(), *end = at + bytes.size();
-  bool ok = true;
-  const auto number = [&]() -> uint64_t {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && at < end; shift += 7) {
-      const uint8_t byte = uint8_t(*at++);
-      value |= uint64_t(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
-    }
-    return ok = false, 0;
-  };
+  structure::VarintReader in{bytes};
   uint64_t cells[kMaxColumns];
-  while (at < end) {
-    const uint64_t table = number();
-    const uint64_t present = number();
+  while (!in.bytes.empty()) {
+    const uint64_t table = in.number(), present = in.number();
     size_t n = 0;
-    for (uint64_t left = present; left; left &= left - 1) cells[n++] = uint64_t(unzigzag(number()));
-    if (!ok || table >= tables_.size()) return;
+    for (uint64_t left = present; left; left &= left - 1) cells[n++] = uint64_t(in.difference());
+    if (!in.ok || table >= tables_.size()) return;
     TableColumns& columns = columns_of(lane.tables, uint32_t(table));
     columns.add(row, present, cells);
     checks_.row_of_span(walk, uint32_t(table), present, cells);
@@ -469,6 +451,27 @@ std::string rank_note(int64_t rank, int64_t ranks) {
   return note;
 }
 
+void append_process(std::string& out, const ProcessDescription& description, int64_t started_ns) {
+  std::string json;
+  json::Object process(json);
+  process.number("pid", description.pid), process.number("parent_pid", description.parent_pid);
+  process.number("started_ns", started_ns), process.key("forked") += "false", process.number("put_ns", 0);
+  process.key("description") += description.description_json;
+  process.end();
+  append_chunk(out, kProcessChunk, 0, 1, json);
+  if (!description.note_json.empty()) append_chunk(out, kNoteChunk, 0, 1, description.note_json);
+}
+
+void append_end(std::string& out, std::string_view end_state, int64_t exit_code, int64_t ended_ns,
+                const std::map<std::string, uint64_t>& counters) {
+  std::string json;
+  json::Object end(json);
+  end.text("end_state", end_state), end.number("exit_code", exit_code), end.number("ended_ns", ended_ns);
+  end.numbers("counters", counters);
+  end.end();
+  append_chunk(out, kEndChunk, 0, 1, json);
+}
+
 void ImportedProcess::report(json::Object& to) const {
   to.number("spans", int64_t(spans_)), to.number("first_ns", first_ns_), to.number("last_ns", last_ns_);
 }
@@ -477,15 +480,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   if (finished_) return;
   finished_ = true;
   if (first_ns_ > last_ns_) first_ns_ = last_ns_ = 0;
-  std::string head, end;
-  json::Object process(head);
-  process.number("pid", description.pid), process.number("parent_pid", description.parent_pid);
-  process.number("started_ns", description.started_ns.value_or(first_ns_));
-  process.key("forked") += "false", process.number("put_ns", 0);
-  process.key("description") += description.description_json;
-  process.end();
-  append_chunk(out_->bytes, kProcessChunk, 0, 1, head);
-  if (!description.note_json.empty()) append_chunk(out_->bytes, kNoteChunk, 0, 1, description.note_json);
+  append_process(out_->bytes, description, description.started_ns.value_or(first_ns_));
   save_names(regions_, kRegionsChunk);
   save_names(texts_, kTextsChunk);
   location_ids_ = uint32_t(locations_.size());
@@ -495,12 +490,7 @@ void ImportedProcess::finish(const ProcessDescription& description, const std::s
   if (paths_->folded()) counters_["paths_folded"] = paths_->folded();
   save_totals();
   save_samples();
-  json::Object ending(end);
-  ending.text("end_state", end_state), ending.number("exit_code", description.exit_code);
-  ending.number("ended_ns", description.ended_ns.value_or(last_ns_));
-  ending.numbers("counters", counters_);
-  ending.end();
-  append_chunk(out_->bytes, kEndChunk, 0, 1, end);
+  append_end(out_->bytes, end_state, description.exit_code, description.ended_ns.value_or(last_ns_), counters_);
   out_->flush();
 }
 

@@ -2,6 +2,7 @@
 // locations, spans and attributes in whatever order their file has them; it sorts and nests them in constant memory.
 #pragma once
 #include <stdint.h>
+#include <string.h>
 #include <functional>
 #include <map>
 #include <memory>
@@ -71,6 +72,32 @@ struct ProcessDescription {
 };
 // A note of the rank in a job of so many ranks; -1: their number is not known.
 std::string rank_note(int64_t rank, int64_t ranks);
+
+// The first chunks of a block file, and the last one.
+void append_process(std::string& out, const ProcessDescription& description, int64_t started_ns);
+void append_end(std::string& out, std::string_view end_state, int64_t exit_code, int64_t ended_ns,
+                const std::map<std::string, uint64_t>& counters);
+
+// Samples of metrics that become a chunk.
+class Samples {
+ public:
+  void add(uint32_t metric, int64_t time_ns, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, 8);
+    rows_.u32(metric), rows_.u64(uint64_t(time_ns)), rows_.u64(bits);
+    count_++;
+  }
+  uint32_t count() const { return count_; }
+  // `location`: as in a samples chunk. Empties itself.
+  void append_to(std::string& out, uint32_t location) {
+    if (count_) append_chunk(out, kSamplesChunk, location, count_, rows_.bytes);
+    rows_.bytes.clear(), count_ = 0;
+  }
+
+ private:
+  Writer rows_;
+  uint32_t count_ = 0;
+};
 
 class ImportedProcess {
  public:
@@ -178,8 +205,7 @@ class ImportedProcess {
   std::vector<std::unique_ptr<TableLayout>> tables_;
   std::vector<size_t> time_columns_;  // by table; kMaxColumns: its rows are of spans
   std::map<std::pair<std::string, uint32_t>, uint32_t> metrics_;
-  std::string samples_;  // rows of the next chunk
-  uint32_t sample_count_ = 0;
+  Samples samples_;  // of the next chunk
   std::string pending_;
   std::unique_ptr<PathTable> paths_ = std::make_unique<PathTable>();
   StatisticsTable totals_;

@@ -21,6 +21,10 @@ std::string_view text(const Definitions& definitions, const Value* value) {
   return value && value->type == Type::string ? std::string_view(definitions.string(uint32_t(value->bits))) : "";
 }
 
+const Value* of_group(const Definitions& definitions, uint32_t group, std::string_view name) {
+  return property(definitions, definitions.group_properties, group, name);
+}
+
 uint8_t number_of(const std::vector<std::string>& names, std::string_view name) {
   const auto at = std::find(names.begin(), names.end(), name);
   return at == names.end() ? 0 : uint8_t(at - names.begin());
@@ -58,9 +62,7 @@ Own::Row Own::row(const Definitions& definitions, uint64_t location, LocationKin
 
 Own::Rank Own::rank(const Definitions& definitions, uint32_t group) const {
   Rank found;
-  const auto of = [&](std::string_view name) {
-    return property(definitions, definitions.group_properties, group, name);
-  };
+  const auto of = [&](std::string_view name) { return of_group(definitions, group, name); };
   if (const Value* rank = of("STROBE::RANK")) found.rank = int64_t(rank->bits);
   if (const Value* ranks = of("STROBE::RANKS")) found.ranks = int64_t(ranks->bits);
   return found;
@@ -68,9 +70,7 @@ Own::Rank Own::rank(const Definitions& definitions, uint32_t group) const {
 
 void Own::describe(const Definitions& definitions, uint32_t group, ProcessDescription& process,
                    std::string& end_state) const {
-  const auto of = [&](std::string_view name) {
-    return property(definitions, definitions.group_properties, group, name);
-  };
+  const auto of = [&](std::string_view name) { return of_group(definitions, group, name); };
   if (const Value* pid = of("STROBE::PID")) process.pid = int64_t(pid->bits);
   if (const Value* parent = of("STROBE::PARENT_PID")) process.parent_pid = int64_t(parent->bits);
   if (const Value* code = of("STROBE::EXIT_CODE")) process.exit_code = int64_t(code->bits);
@@ -89,9 +89,7 @@ void Own::describe(const Definitions& definitions, uint32_t group, ProcessDescri
 
 void Own::describe(const Definitions& definitions, uint32_t group,
                    const std::function<void(std::string_view, std::string_view)>& give) const {
-  const auto of = [&](std::string_view name) {
-    return text(definitions, property(definitions, definitions.group_properties, group, name));
-  };
+  const auto of = [&](std::string_view name) { return text(definitions, of_group(definitions, group, name)); };
   give("argv", json::list_of(of("STROBE::COMMAND")));
   give("main", of("STROBE::MAIN") == "yes" ? "true" : "false");
   give("host", json::quoted(of("STROBE::HOST")));

@@ -106,6 +106,13 @@ void total(uint32_t region, uint32_t communicator, int32_t peer_rank, int32_t si
   strobe_total(&key, &sums);
 }
 
+// The whole numbers that a plain function was called with. False: an exception is set.
+bool whole_numbers(PyObject* const* args, Py_ssize_t n, int64_t* values) {
+  for (Py_ssize_t i = 0; i < n; i++)
+    if ((values[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return false;
+  return true;
+}
+
 // row(kind, six numbers): called around user code, too.
 PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n != STROBE_ROW_VALUES + 1) {
@@ -113,8 +120,7 @@ PyObject* row(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return nullptr;
   }
   int64_t values[STROBE_ROW_VALUES + 1];
-  for (Py_ssize_t i = 0; i < n; i++)
-    if ((values[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return nullptr;
+  if (!whole_numbers(args, n, values)) return nullptr;
   strobe_row(uint32_t(values[0]), values + 1);
   Py_RETURN_NONE;
 }
@@ -129,8 +135,7 @@ PyObject* collective_begin(PyObject*, PyObject* const* args, Py_ssize_t n) {
     return nullptr;
   }
   int64_t v[13];
-  for (Py_ssize_t i = 0; i < n; i++)
-    if ((v[i] = PyLong_AsLongLong(args[i])) == -1 && PyErr_Occurred()) return nullptr;
+  if (!whole_numbers(args, n, v)) return nullptr;
   const strobe_collective facts{uint32_t(v[0]), uint32_t(v[1]), uint32_t(v[2]),  uint32_t(v[3]),
                                 int32_t(v[4]),  int32_t(v[5]),  int32_t(v[6]),   int32_t(v[7]),
                                 v[8],           v[9],           uint32_t(v[10]), int32_t(v[11])};
