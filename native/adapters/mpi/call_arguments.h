@@ -35,6 +35,9 @@ enum class Traffic : uint8_t {
 #undef MPI_COLLECTIVE
 };
 
+constexpr bool is_message(Traffic traffic) { return traffic >= Traffic::send && traffic <= Traffic::receive_in_parts; }
+constexpr bool is_one_sided(Traffic traffic) { return traffic >= Traffic::put && traffic <= Traffic::compare_and_swap; }
+
 enum class Owner : uint8_t {
   none,
   communicator,

@@ -129,7 +129,7 @@ class Recording {
       case kPersistent:
       case kIdup: {
         if (facts.traffic == Traffic::none) break;
-        const bool messages = facts.traffic <= Traffic::receive_in_parts;
+        const bool messages = is_message(facts.traffic);
         if (messages && facts.to == kNone && facts.from == kNone) break;  // MPI_PROC_NULL
         Request request;
         request.facts = facts, request.began = began;

@@ -108,36 +108,24 @@ void message(const Facts& facts, const char* direction, int which, int32_t peer,
 
 void rows(const Facts& facts, uint64_t began, const Request* request) {
   if (!facts.communicator) return;
-  switch (facts.traffic) {
-    case Traffic::none:
-    case Traffic::file_read:
-    case Traffic::file_write:
-      return;
-    case Traffic::send:
-    case Traffic::send_in_parts:
-    case Traffic::receive:
-    case Traffic::receive_in_parts:
-    case Traffic::receive_matched:
-    case Traffic::exchange:
-      if (facts.to >= 0) message(facts, "send", 60, facts.to, facts.to_tag, facts.sent, began, request);
-      if (facts.from >= 0)
-        message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
-      return;
-    case Traffic::put:
-      if (facts.to >= 0) message(facts, "put", 62, facts.to, kNone, facts.sent, began, request);
-      return;
-    case Traffic::get:
-      if (facts.to >= 0) message(facts, "get", 63, facts.to, kNone, facts.received, began, request);
-      return;
-    case Traffic::accumulate:
-    case Traffic::get_accumulate:
-    case Traffic::fetch_and_op:
-    case Traffic::compare_and_swap:
-      if (facts.to >= 0) message(facts, "atomic", 59, facts.to, kNone, facts.sent + facts.received, began, request);
-      return;
-    default:
-      break;
+  if (is_message(facts.traffic)) {
+    if (facts.to >= 0) message(facts, "send", 60, facts.to, facts.to_tag, facts.sent, began, request);
+    if (facts.from >= 0)
+      message(facts, "receive", 61, facts.from, facts.from_tag, facts.received, strobe_ticks(), request);
+    return;
   }
+  if (is_one_sided(facts.traffic) && facts.to >= 0) {
+    const bool put = facts.traffic == Traffic::put, get = facts.traffic == Traffic::get;
+    message(facts,
+            put   ? "put"
+            : get ? "get"
+                  : "atomic",
+            put   ? 62
+            : get ? 63
+                  : 59,
+            facts.to, kNone, facts.sent + facts.received, began, request);
+  }
+  if (facts.traffic < Traffic::barrier) return;  // files, too, have no row
   const char* name = kCollectiveNames[int(facts.traffic) - int(Traffic::barrier)];
   const int64_t values[STROBE_ROW_VALUES] = {
       STROBE_TWO(word(name, int(facts.traffic)), name_text(facts.communicator)),

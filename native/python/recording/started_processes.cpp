@@ -131,37 +131,28 @@ enum Which {
   kExecv,
   kExecve,
   kSystem,
-  kSetuid,  // from here on: what makes the process another user, or hides the trace folder from it
-  kSetgid,
-  kSeteuid,
-  kSetegid,
-  kSetreuid,
-  kSetregid,
-  kSetresuid,
-  kSetresgid,
-  kChroot,
-  kFunctions
+  kFirstUserChange,  // from here on: what makes the process another user, or hides the trace folder from it
 };
 struct Function {
   const char *module, *name;
   PyObject* original = nullptr;
   PyMethodDef definition{};
 };
-Function functions[kFunctions] = {{"_posixsubprocess", "fork_exec"},
-                                  {"posix", "posix_spawn"},
-                                  {"posix", "posix_spawnp"},
-                                  {"posix", "execv"},
-                                  {"posix", "execve"},
-                                  {"posix", "system"},
-                                  {"posix", "setuid"},
-                                  {"posix", "setgid"},
-                                  {"posix", "seteuid"},
-                                  {"posix", "setegid"},
-                                  {"posix", "setreuid"},
-                                  {"posix", "setregid"},
-                                  {"posix", "setresuid"},
-                                  {"posix", "setresgid"},
-                                  {"posix", "chroot"}};
+Function functions[] = {{"_posixsubprocess", "fork_exec"},
+                        {"posix", "posix_spawn"},
+                        {"posix", "posix_spawnp"},
+                        {"posix", "execv"},
+                        {"posix", "execve"},
+                        {"posix", "system"},
+                        {"posix", "setuid"},
+                        {"posix", "setgid"},
+                        {"posix", "seteuid"},
+                        {"posix", "setegid"},
+                        {"posix", "setreuid"},
+                        {"posix", "setregid"},
+                        {"posix", "setresuid"},
+                        {"posix", "setresgid"},
+                        {"posix", "chroot"}};
 
 PyObject* argument(PyObject* const* args, Py_ssize_t n, PyObject* names, Py_ssize_t at, const char* name) {
   if (at < n) return args[at];
@@ -228,7 +219,7 @@ template <int which>
 PyObject* call(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   PyObject* original = functions[which].original;
   if (file.empty()) return PyObject_Vectorcall(original, args, size_t(n), names);
-  if (which >= kSetuid) {
+  if (which >= kFirstUserChange) {
     strobe_before_user_changes();
     return PyObject_Vectorcall(original, args, size_t(n), names);
   }
@@ -264,7 +255,7 @@ void define(std::integer_sequence<int, which...>) {
 
 void watch(const std::string& to, const std::string& inject_folder) {
   file = to, inject = inject_folder;
-  define(std::make_integer_sequence<int, kFunctions>());
+  define(std::make_integer_sequence<int, std::size(functions)>());
 }
 
 // Puts our functions behind those of a module. The function itself stays what it is: who has it under a name of its own
