@@ -34,7 +34,7 @@ void LaunchLines::keep(uint32_t correlation) {
   captured_[correlation] = lines;
 }
 
-void LaunchLines::told(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel) {
+void LaunchLines::add_time(uint32_t correlation, uint32_t captured_by, int64_t ns, bool kernel) {
   if (!any_) return;
   std::lock_guard lock(mutex_);
   const Lines* found = nullptr;

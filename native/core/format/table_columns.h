@@ -25,6 +25,7 @@ struct ColumnLayout {
 struct SchemaColumn {
   const char* name;
   CellType type;
+  uint8_t number;  // among those of its table, which has a number among all tables
   operator ColumnLayout() const { return {name, type}; }
 };
 

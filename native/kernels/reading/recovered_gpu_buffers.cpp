@@ -76,7 +76,7 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
     const size_t at = kBuffersAt + size_t(i) * kBufferBytes;
     if (state == kBufferFree || at + kBufferBytes > bytes_.size()) continue;
     const size_t valid = state == kBufferHeld ? kBufferBytes : std::min(buffer.valid.load(), kBufferBytes);
-    (state == kBufferTelling ? telling : others).push_back({buffer.sequence.load(), at, valid});
+    (state == kBufferReporting ? telling : others).push_back({buffer.sequence.load(), at, valid});
   }
   const auto decode = [&](const std::vector<Part>& parts) {
     for (const Part& part : parts) decoder->read(bytes_.data() + part.at, part.bytes, spans);
@@ -91,7 +91,7 @@ std::vector<DeviceSpan> GpuBuffers::read(Sink& sink) const {
   std::erase_if(waits, [&](const DeviceSpan& each) { return !recorded_ns || each.span.start_ns <= recorded_ns; });
   sort_by_start(spans);
   without_inner_calls(spans);
-  spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->told.load(), spans.size())));
+  spans.erase(spans.begin(), spans.begin() + ptrdiff_t(std::min<uint64_t>(header->reported.load(), spans.size())));
   decode(others);
   spans.insert(spans.end(), waits.begin(), waits.end());
   decoder->waits().take(spans, true);
