@@ -8,6 +8,7 @@ import { countLocations } from "./data/run";
 import { type Session, SessionContext, type ThemeChoice, useSession } from "./data/session";
 import { INITIAL } from "./state/address";
 import { type Page, pageOfPress } from "./state/view";
+import { Button } from "./widgets/controls";
 import { Legend } from "./widgets/KeyLegend";
 import { Search } from "./widgets/SpanSearch";
 import { TracePicker } from "./widgets/TracePicker";
@@ -72,29 +73,26 @@ function Frame({ pages }: { pages: readonly Page[] }) {
         <TracePicker />
         <nav class="pages" aria-label="Pages">
           {pages.map((v) => (
-            <button
-              type="button"
+            <Button
               key={v.name}
               aria-current={v === view ? "page" : undefined}
               onClick={() => session.update({ page: v.name }, "push")}
             >
               {v.title} <kbd>{v.key.replace("Shift + ", "⇧")}</kbd>
-            </button>
+            </Button>
           ))}
         </nav>
         <span class="spacer" />
         {run && <Search run={run} />}
-        <button
-          type="button"
+        <Button
           class="quiet icon"
           onClick={() => session.chooseTheme(NEXT_THEME[choice])}
           aria-label={`Theme: ${choice}`}
           title={`Theme: ${choice} (T)`}
         >
           {THEME_ICON[choice]}
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           class="quiet icon"
           onClick={() => {
             legend.value = true;
@@ -103,7 +101,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           title="Keys (?)"
         >
           ?
-        </button>
+        </Button>
       </header>
       <main class="page">{view && <view.component />}</main>
       <footer class="status">
@@ -148,14 +146,13 @@ function Level() {
   const { level } = session.state.value;
   if (!level) return null;
   return (
-    <button
-      type="button"
+    <Button
       class="link"
       title="Count the steps that were found again"
       onClick={() => session.update({ level: "", step: undefined, steps: INITIAL.steps }, "push")}
     >
       a step is one of {shortName(level)} ✕
-    </button>
+    </Button>
   );
 }
 

@@ -8,6 +8,7 @@ import { formatCount, formatShare, plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
 import { useSession } from "../data/session";
 import type { Level, Structure } from "../data/wire/wire.generated";
+import { Button } from "../widgets/controls";
 
 type Props = {
   readonly structure: Structure;
@@ -123,8 +124,7 @@ function LevelRow({
   return (
     <>
       <li class={isStep ? "loop is-step" : "loop"} style={row(depth, level.share)}>
-        <button
-          type="button"
+        <Button
           class="plain loop-button"
           title={`${facts}${isStep ? "" : "\nClick to count its iterations as the steps"}`}
           aria-pressed={isStep}
@@ -135,7 +135,7 @@ function LevelRow({
             {shortName(named ? level.name : level.marker)}
           </span>
           {isStep && <span class="step-badge">step</span>}
-        </button>
+        </Button>
         <span class="number weak">{level.parent < 0 ? `${formatCount(level.count)} ×` : tripsText(level.trips)}</span>
         <span class="number weak">{formatShare(level.share)}</span>
       </li>

@@ -15,6 +15,7 @@ import {
   type StackView,
   type StackWidths,
 } from "../state/address";
+import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { useSize } from "../widgets/useSize";
@@ -132,9 +133,9 @@ function Choice<T extends string>({
     <fieldset class="choice">
       {name && <legend>{name}</legend>}
       {of.map((one) => (
-        <button type="button" key={one} aria-pressed={one === chosen} onClick={() => change(one)}>
+        <Button key={one} aria-pressed={one === chosen} onClick={() => change(one)}>
           {TITLES[one] ?? one}
-        </button>
+        </Button>
       ))}
     </fieldset>
   );

@@ -8,6 +8,7 @@ import { formatDuration } from "../base/time";
 import { fetchIteration } from "../data/iterationStack";
 import { load, useSession } from "../data/session";
 import type { Iteration, Position } from "../data/wire/wire.generated";
+import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { comparedWith, type Difference, differences } from "./stepDifferences";
@@ -61,21 +62,16 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
           {step.extra_count > 0 && ` · ${plural(step.extra_count, "extra event")}`}
         </span>
         <span class="spacer" />
-        <button type="button" onClick={() => show(step.start_ns, step.step_ns)}>
-          Show on the timeline
-        </button>
-        <button type="button" onClick={() => session.update({ page: "steps" }, "push")}>
-          In the table
-        </button>
-        <button
-          type="button"
+        <Button onClick={() => show(step.start_ns, step.step_ns)}>Show on the timeline</Button>
+        <Button onClick={() => session.update({ page: "steps" }, "push")}>In the table</Button>
+        <Button
           class="quiet"
           aria-label="Clear the selection"
           title="Clear (Esc)"
           onClick={() => session.update({ step: undefined, region: "" })}
         >
           ✕
-        </button>
+        </Button>
       </div>
       <ol class="differences" aria-label="What differs most from the usual step">
         {found.map((one) => (
@@ -101,10 +97,10 @@ function DifferenceRow({ one, most }: { one: Difference; most: number }) {
         {one.excessNs > 0 ? "+" : ""}
         {formatDuration(one.excessNs)}
       </span>
-      <button type="button" class="plain" title={one.name} onClick={() => session.update({ region: one.name })}>
+      <Button class="plain" title={one.name} onClick={() => session.update({ region: one.name })}>
         <span class="weak">{WORDS[one.kind]}</span>
         {shortName(one.name)}
-      </button>
+      </Button>
       <span class="weak">
         {formatDuration(one.ns)}
         {one.kind !== "extra" && `, ${comparedWith(one.ns, one.usualNs)}`}

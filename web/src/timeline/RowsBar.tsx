@@ -1,5 +1,6 @@
 // How the rows are looked at, as controls above them: view, order, filter, folding.
 import { PRESETS, type Preset, ROW_SORTS, type RowSort } from "../state/rowsState";
+import { Button } from "../widgets/controls";
 import type { TimelineModel } from "./model/timelineModel";
 import { RadarScale } from "./RadarScale";
 import { FILTER_FIELD, foldAll, sortAtPointer } from "./rowActions";
@@ -70,27 +71,26 @@ export function RowsBar({ model }: { model: TimelineModel }) {
         </label>
       )}
       {hidden > 0 && (
-        <button type="button" class="link" onClick={() => model.rows.change({ filter: "" })}>
+        <Button class="link" onClick={() => model.rows.change({ filter: "" })}>
           {hidden} threads hidden ✕
-        </button>
+        </Button>
       )}
       <span class="spacer" />
       <StepLegend model={model} />
       {model.run.processes.length > 1 && FOLDING.includes(view.preset) && (
-        <button type="button" class="quiet" title="Fold or unfold all processes (U)" onClick={() => foldAll(model)}>
+        <Button class="quiet" title="Fold or unfold all processes (U)" onClick={() => foldAll(model)}>
           {folded ? "unfold all" : "fold all"}
-        </button>
+        </Button>
       )}
       {FOLDING.includes(view.preset) && (
-        <button
-          type="button"
+        <Button
           class="quiet"
           aria-pressed={fits(ask)}
           title="All rows share the height of the screen (V)"
           onClick={() => model.rows.change({ fit: !fits(ask) })}
         >
           fit rows
-        </button>
+        </Button>
       )}
     </div>
   );

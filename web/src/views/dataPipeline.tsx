@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { css, groupColor, textOn } from "../base/color";
+import { css, groupColor } from "../base/color";
 import type { Group } from "../base/kinds.generated";
 import { asSentence } from "../base/names";
 import { formatShare } from "../base/quantity";
@@ -13,6 +13,8 @@ import { load, useSession } from "../data/session";
 import { fetchSearch, type Hit } from "../data/spanHits";
 
 import type { View } from "../state/view";
+import { Button } from "../widgets/controls";
+import { PartBar, PartList, timedPart } from "../widgets/figures";
 import { Await } from "../widgets/Loading";
 import {
   boundWith,
@@ -89,15 +91,14 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
       {all.length > 1 && (
         <div class="filters pipeline-ranks" role="toolbar" aria-label="Whose pipeline">
           {all.map((each) => (
-            <button
-              type="button"
+            <Button
               class="chip"
               key={each.process}
               aria-pressed={each === one}
               onClick={() => session.update({ process: each.process })}
             >
               {nameOf(each)} <span class="weak">waits {formatShare(each.waitNs / each.durationNs)}</span>
-            </button>
+            </Button>
           ))}
         </div>
       )}
@@ -156,35 +157,23 @@ function StageBox({ stage, pipeline }: { stage: Stage; pipeline: Pipeline }) {
 /** The step as a bar: what only one stage accounts for. */
 function Exposed({ stages, durationNs }: { stages: readonly Stage[]; durationNs: number }) {
   const theme = useSession().theme.value;
-  const shown = stages.filter((stage) => stage.exposedNs > 0);
-  const share = (stage: Stage): number => (durationNs > 0 ? stage.exposedNs / durationNs : 0);
-  const titleOf = (stage: Stage): string => EXPOSED_TITLES[stage.stage] ?? stage.stage;
-  const text = shown.map((stage) => `${titleOf(stage)} ${formatDuration(stage.exposedNs)}`).join(", ");
+  const parts = stages
+    .filter(({ exposedNs }) => exposedNs > 0)
+    .map(({ stage, exposedNs }) => ({
+      name: stage,
+      title: EXPOSED_TITLES[stage] ?? stage,
+      ns: exposedNs,
+      share: durationNs > 0 ? exposedNs / durationNs : 0,
+      color: groupColor(GROUP_OF_STAGE[stage] ?? "other", theme),
+    }));
+  const text = parts.map(({ title, ns }) => `${title} ${formatDuration(ns)}`).join(", ");
   return (
     <>
-      <div class="step-bar" role="img" aria-label={`What a step is made of: ${text}`}>
-        {shown.map((stage) => {
-          const color = groupColor(GROUP_OF_STAGE[stage.stage] ?? "other", theme);
-          return (
-            <div
-              key={stage.stage}
-              style={{ flexGrow: share(stage), background: css(color), color: textOn(color) }}
-              title={`${titleOf(stage)}: ${formatDuration(stage.exposedNs)}, ${formatShare(share(stage))}`}
-            >
-              {share(stage) >= NARROWEST_SHARE && formatShare(share(stage))}
-            </div>
-          );
-        })}
-      </div>
-      <ul class="step-parts">
-        {shown.map((stage) => (
-          <li key={stage.stage}>
-            <i style={{ background: css(groupColor(GROUP_OF_STAGE[stage.stage] ?? "other", theme)) }} />
-            <span>{titleOf(stage)}</span>
-            <b>{formatDuration(stage.exposedNs)}</b>
-          </li>
-        ))}
-      </ul>
+      <PartBar
+        label={`What a step is made of: ${text}`}
+        parts={parts.map((part) => timedPart(part, NARROWEST_SHARE))}
+      />
+      <PartList parts={parts} />
       <p class="weak found">
         Exposed time: not hidden by an earlier stage (training, then copies, waits, and the host)
       </p>
@@ -262,9 +251,9 @@ function Waits({ run }: { run: Run }) {
           <ol>
             {hits.slice(0, MOST_WAITS).map((hit) => (
               <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
-                <button type="button" class="link" title="Show it on the timeline" onClick={() => show(hit)}>
+                <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
                   {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
-                </button>
+                </Button>
                 <span class="weak" title={hit.name}>
                   {run.locations[hit.location]?.name}, {hit.name}
                 </span>

@@ -11,6 +11,7 @@ import { load, type Session, useSession } from "../data/session";
 import type { State } from "../state/address";
 import type { View } from "../state/view";
 import { metricRows } from "../timeline/rows/rowLayout";
+import { Button } from "../widgets/controls";
 import { type GpuActions, GpuCard } from "../widgets/gpus/GpuCard";
 import { GpuHeat } from "../widgets/gpus/GpuHeat";
 import { GpuLadder, HowCounted } from "../widgets/gpus/GpuLadder";
@@ -166,8 +167,7 @@ function Many({ value, card, onTimeline }: ManyProps) {
         <>
           {known.length > 0 && <span class="weak">cells: rank, and percent of</span>}
           {known.map((one) => (
-            <button
-              type="button"
+            <Button
               class="chip"
               key={one.key}
               title={one.counted}
@@ -175,7 +175,7 @@ function Many({ value, card, onTimeline }: ManyProps) {
               onClick={() => change({ ...view, by: one.key })}
             >
               {one.title}
-            </button>
+            </Button>
           ))}
         </>
       }

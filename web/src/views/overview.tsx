@@ -12,6 +12,7 @@ import { load, useSession } from "../data/session";
 import { fetchSummary } from "../data/summary";
 import type { Evidence, Hot, Quality, Summary } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
+import { Button } from "../widgets/controls";
 import { evidenceRange, Findings } from "../widgets/Findings";
 import { GpuBars } from "../widgets/gpus/GpuBars";
 import { Await, Missing } from "../widgets/Loading";
@@ -150,14 +151,13 @@ function HotTable({ kind, hot }: { kind: string; hot: readonly Hot[] }) {
           {hot.map((one) => (
             <tr key={one.name}>
               <td>
-                <button
-                  type="button"
+                <Button
                   class="link"
                   title="Find it on the timeline"
                   onClick={() => session.update({ page: "timeline", find: one.name }, "push")}
                 >
                   {one.name}
-                </button>
+                </Button>
               </td>
               <td class="number">{formatCount(one.calls)}</td>
               <td class="number">{one.self_per_step_ns === undefined ? "–" : formatDuration(one.self_per_step_ns)}</td>

@@ -1,7 +1,6 @@
 // Page 3: who calls what and what that costs, on the host and on GPUs: in time order, left heavy, or as a sandwich
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { css, groupColor } from "../base/color";
 import { formatCount, formatShare } from "../base/quantity";
 import {
   type CallTree,
@@ -28,6 +27,7 @@ import { amount, flameSummary, MEASURE_NAMES, nodeFacts } from "../profile/treeW
 import { PROFILE_FORMS, type ProfileMeasure, type ProfileView } from "../state/address";
 import type { View } from "../state/view";
 import { openByDefault } from "../timeline/rows/rowLayout";
+import { BigNumbers, UsageRow } from "../widgets/figures";
 import { GroupLegend } from "../widgets/GroupLegend";
 import { Await } from "../widgets/Loading";
 
@@ -193,51 +193,40 @@ const HEAVIEST = 14;
 /** The functions with most time of their own, while no call path is chosen. */
 function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMeasure; allNs: number }) {
   const session = useSession();
-  const theme = session.theme.value;
   const { profile } = session.state.value;
   const rows = useMemo(
     () => sortRegions(regionRows(tree, measure), { by: "self", down: true }).slice(0, HEAVIEST),
     [tree, measure],
   );
+  const { about, unit, nodes } = tree.about;
+  const ofAll = measure === "host" ? "of all threads together" : "of all GPUs’ streams together";
   return (
     <section class="stretch">
-      <h2>{tree.about.about}</h2>
-      <div class="big-numbers">
-        <div>
-          <b>{amount(tree, allNs)}</b>
-          <span class="weak">
-            {tree.about.unit
-              ? "in all"
-              : measure === "host"
-                ? "of all threads together"
-                : "of all GPUs’ streams together"}
-          </span>
-        </div>
-        <div>
-          <b>{formatCount(tree.about.nodes)}</b>
-          <span class="weak">{tree.about.nodes === 1 ? "call path" : "call paths"}</span>
-        </div>
-      </div>
+      <h2>{about}</h2>
+      <BigNumbers
+        of={[
+          [amount(tree, allNs), unit ? "in all" : ofAll],
+          [formatCount(nodes), nodes === 1 ? "call path" : "call paths"],
+        ]}
+      />
       <h3>Most time of its own</h3>
       <ul class="usage">
         {rows.map((row) => (
-          <li key={row.region} title={`${row.name}: ${formatCount(row.calls)} calls`}>
-            <i style={{ background: css(groupColor(row.group, theme)) }} />
-            <button
-              type="button"
-              class="plain"
-              onClick={() =>
+          <UsageRow
+            key={row.region}
+            title={`${row.name}: ${formatCount(row.calls)} calls`}
+            group={row.group}
+            name={row.name}
+            amount={amount(tree, row.selfNs)}
+            share={row.selfNs / allNs}
+            button={{
+              onClick: () =>
                 session.update(
                   { frame: frameOfRegion(row.region), profile: { ...profile, form: "sandwich", measure } },
                   "push",
-                )
-              }
-            >
-              {row.name}
-            </button>
-            <span class="number">{amount(tree, row.selfNs)}</span>
-            <span class="number weak">{formatShare(row.selfNs / allNs)}</span>
-          </li>
+                ),
+            }}
+          />
         ))}
       </ul>
       <p class="weak hint">Click a call path to zoom to it, a name above for its callers and callees.</p>
@@ -349,7 +338,6 @@ const SHOWN_PATHS = 14;
 /** A function in numbers, and the call paths that lead to it. */
 function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProps, "matches"> & { row: RegionRow }) {
   const session = useSession();
-  const theme = session.theme.value;
   const chosen = useSignal(-1);
   const totals = totalsOf(tree, measure);
   const paths = useMemo(
@@ -369,34 +357,29 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
       {paths.length > 1 && (
         <section class="stretch">
           <h2>{row.name}</h2>
-          <div class="big-numbers">
-            <div>
-              <b>{amount(tree, row.totalNs)}</b>
-              <span class="weak">total, {formatShare(allNs ? row.totalNs / allNs : 0)} of all</span>
-            </div>
-            <div>
-              <b>{amount(tree, row.selfNs)}</b>
-              <span class="weak">self, {formatShare(allNs ? row.selfNs / allNs : 0)} of all</span>
-            </div>
-          </div>
+          <BigNumbers
+            of={[
+              [amount(tree, row.totalNs), `total, ${formatShare(allNs ? row.totalNs / allNs : 0)} of all`],
+              [amount(tree, row.selfNs), `self, ${formatShare(allNs ? row.selfNs / allNs : 0)} of all`],
+            ]}
+          />
           <h3>{formatCount(row.calls)} calls, by call path</h3>
           <ul class="usage">
             {paths.slice(0, SHOWN_PATHS).map((one) => (
-              <li key={one} class={one === node && paths.length > 1 ? "chosen-path" : ""}>
-                <i style={{ background: css(groupColor(tree.group[one] ?? "other", theme)) }} />
-                <button
-                  type="button"
-                  class="plain"
-                  aria-pressed={one === node}
-                  onClick={() => {
+              <UsageRow
+                key={one}
+                class={one === node ? "chosen-path" : ""}
+                group={tree.group[one] ?? "other"}
+                name={`by ${callerOf(one)}`}
+                amount={amount(tree, totals[one] ?? 0)}
+                share={row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0}
+                button={{
+                  "aria-pressed": one === node,
+                  onClick: () => {
                     chosen.value = one;
-                  }}
-                >
-                  by {callerOf(one)}
-                </button>
-                <span class="number">{amount(tree, totals[one] ?? 0)}</span>
-                <span class="number weak">{formatShare(row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0)}</span>
-              </li>
+                  },
+                }}
+              />
             ))}
           </ul>
           {paths.length > SHOWN_PATHS && (

@@ -9,6 +9,7 @@ import type { Step } from "../data/runSteps";
 import { useSession } from "../data/session";
 import type { StepFilter } from "../state/address";
 import type { View } from "../state/view";
+import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { BreakdownChart, DurationHistogram } from "../widgets/steps/StepCharts";
@@ -96,8 +97,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   return (
     <div class="filters" role="toolbar" aria-label="Which steps are listed">
       {classes.map((one) => (
-        <button
-          type="button"
+        <Button
           class="chip"
           key={one.name}
           aria-pressed={filter.classes.includes(one.name)}
@@ -105,28 +105,22 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
         >
           <i style={{ background: css(classColor(one.rank, theme)) }} />
           {one.name} <b>{formatCount(one.count)}</b> <span class="weak">{formatDuration(one.median_ns)}</span>
-        </button>
+        </Button>
       ))}
       {outliers > 0 && (
-        <button
-          type="button"
-          class="chip"
-          aria-pressed={filter.outliers}
-          onClick={() => change({ outliers: !filter.outliers })}
-        >
+        <Button class="chip" aria-pressed={filter.outliers} onClick={() => change({ outliers: !filter.outliers })}>
           <span style={{ color: css(outlierColor(theme)) }}>▲</span> outliers <b>{formatCount(outliers)}</b>
-        </button>
+        </Button>
       )}
       {folded > 0 && (
-        <button
-          type="button"
+        <Button
           class="chip"
           aria-pressed={filter.detailed}
           title={`${formatCount(folded)} steps were kept as statistics only, or but for their end`}
           onClick={() => change({ detailed: !filter.detailed })}
         >
           kept in detail <b>{formatCount(kept)}</b>
-        </button>
+        </Button>
       )}
       <span class="spacer" />
       <span class="weak">
@@ -153,14 +147,9 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
         <span>{formatDuration(step.durationNs)}</span>
         <span class="weak">{step.class}</span>
         <span class="spacer" />
-        <button
-          type="button"
-          class="quiet"
-          aria-label="Clear the selection"
-          onClick={() => session.update({ step: undefined })}
-        >
+        <Button class="quiet" aria-label="Clear the selection" onClick={() => session.update({ step: undefined })}>
           ✕
-        </button>
+        </Button>
       </header>
       {step.detail === "none" && (
         <p class="weak">Kept as statistics only: what follows is exact, but the timeline shows no spans in it.</p>
@@ -193,12 +182,10 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
           : "the only step of its class"}
       </p>
       <div class="buttons">
-        <button type="button" onClick={() => onOpen(step)}>
+        <Button onClick={() => onOpen(step)}>
           Show on the timeline <kbd>Enter</kbd>
-        </button>
-        <button type="button" onClick={() => session.update({ page: "structure" }, "push")}>
-          Among its iterations
-        </button>
+        </Button>
+        <Button onClick={() => session.update({ page: "structure" }, "push")}>Among its iterations</Button>
       </div>
     </section>
   );

@@ -13,6 +13,7 @@ import { FlowGraph } from "../structure/FlowGraph";
 import { LoopTree } from "../structure/LoopTree";
 import { StackPanel } from "../structure/StackPanel";
 import { withFlow } from "../structure/shownFlow";
+import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 
 function StructurePage() {
@@ -52,18 +53,12 @@ function StructurePage() {
           {!region && !folded && <span class="weak">what runs after what</span>}
           <span class="spacer" />
           {region && (
-            <button
-              type="button"
-              class="quiet chosen-region"
-              title={region}
-              onClick={() => session.update({ region: "" })}
-            >
+            <Button class="quiet chosen-region" title={region} onClick={() => session.update({ region: "" })}>
               {shortName(region)} ✕
-            </button>
+            </Button>
           )}
           {folded && (
-            <button
-              type="button"
+            <Button
               class="quiet"
               aria-pressed={everything.value}
               title="Every call in all steps, counted while the program ran; else the outermost operators of the steps in detail"
@@ -72,10 +67,9 @@ function StructurePage() {
               }}
             >
               all calls
-            </button>
+            </Button>
           )}
-          <button
-            type="button"
+          <Button
             class="quiet"
             aria-pressed={whole.value}
             onClick={() => {
@@ -83,7 +77,7 @@ function StructurePage() {
             }}
           >
             whole run
-          </button>
+          </Button>
         </header>
         <Await of={structure.value} what="Finding the loops">
           {(value) => (

@@ -13,11 +13,13 @@ import { TimelineModel } from "../timeline/model/timelineModel";
 import { RowsBar } from "../timeline/RowsBar";
 import { SaveMenu } from "../timeline/SaveMenu";
 import { Tracks } from "../timeline/Tracks";
+import { Button } from "../widgets/controls";
 import { GapDetails } from "../widgets/details/GapDetails";
 import { SpanDetails } from "../widgets/details/SpanDetails";
 import { SpanLinks } from "../widgets/details/SpanLinks";
 import { WindowStatistics } from "../widgets/details/WindowStatistics";
 import { StretchDrawer } from "../widgets/drawer/StretchDrawer";
+import { BigNumbers } from "../widgets/figures";
 import { GroupLegend } from "../widgets/GroupLegend";
 import { KeyHints } from "../widgets/KeyLegend";
 import { Await, Missing } from "../widgets/Loading";
@@ -75,24 +77,22 @@ function Timeline({ run }: { run: Run }) {
           onSteps={(stretch) => model.time.goTo(around(stretch, run.bounds))}
         />
         <Breadcrumb model={model}>
-          <button
-            type="button"
+          <Button
             class="quiet"
             aria-pressed={model.data.critical.value !== undefined}
             onClick={() => model.data.toggleCritical()}
             title="What the time of the step in the middle of the screen depends on (C)"
           >
             critical path
-          </button>
-          <button
-            type="button"
+          </Button>
+          <Button
             class="quiet"
             aria-pressed={session.state.value.drawer.tab !== ""}
             onClick={() => model.toggleDrawer()}
             title="Statistics of the chosen stretch, or of what is on the screen (L)"
           >
             statistics
-          </button>
+          </Button>
           <SaveMenu model={model} />
         </Breadcrumb>
         <RowsBar model={model} />
@@ -141,24 +141,20 @@ function StretchFacts({ model }: { model: TimelineModel }) {
   return (
     <section class="stretch">
       <h2>{range ? "Chosen stretch" : "On the screen"}</h2>
-      <div class="big-numbers">
-        <div>
-          <b>{formatDuration(length(shown))}</b>
-          <span class="weak">duration</span>
-        </div>
-        <div>
-          <b>{formatCount(count)}</b>
-          <span class="weak">{count === 1 ? "step begins in it" : "steps begin in it"}</span>
-        </div>
-      </div>
+      <BigNumbers
+        of={[
+          [formatDuration(length(shown)), "duration"],
+          [formatCount(count), count === 1 ? "step begins in it" : "steps begin in it"],
+        ]}
+      />
       {range && (
         <div class="buttons">
-          <button type="button" onClick={() => model.focus()}>
+          <Button onClick={() => model.focus()}>
             Zoom <kbd>Enter</kbd>
-          </button>
-          <button type="button" onClick={() => model.session.update({ range: undefined })}>
+          </Button>
+          <Button onClick={() => model.session.update({ range: undefined })}>
             Clear <kbd>Esc</kbd>
-          </button>
+          </Button>
         </div>
       )}
       {model.pictured.value && <WindowStatistics range={shown} onName={(find) => model.session.update({ find })} />}

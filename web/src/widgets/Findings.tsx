@@ -3,6 +3,7 @@
 import { capital } from "../base/names";
 import { formatDuration, type TimeRange } from "../base/time";
 import type { Evidence, Finding } from "../data/wire/wire.generated";
+import { Button } from "./controls";
 
 type Props = { readonly findings: readonly Finding[]; readonly onEvidence: (evidence: Evidence) => void };
 
@@ -36,15 +37,14 @@ export function Findings({ findings, onEvidence }: Props) {
               {finding.where && <span class="source">{finding.where}</span>}
               <span>{finding.confidence} confidence</span>
               {finding.evidence.slice(0, MOST_EVIDENCE).map((evidence, i) => (
-                <button
-                  type="button"
+                <Button
                   class="link"
                   key={`${evidence.start_ns}-${evidence.duration_ns}`}
                   title="Show it on the timeline"
                   onClick={() => onEvidence(evidence)}
                 >
                   {evidence.text || `place ${i + 1}`}
-                </button>
+                </Button>
               ))}
             </p>
           </li>

@@ -6,6 +6,7 @@ import { formatCount, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { Link, Links } from "../../data/wire/wire.generated";
+import { Button } from "../controls";
 
 /** The words for a link, by its kind and its way. */
 const WORDS: Readonly<Record<string, string>> = {
@@ -44,8 +45,7 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
       <ul>
         {links.links.map((link, i) => (
           <li key={`${link.location}_${link.start_ns}_${link.depth}`}>
-            <button
-              type="button"
+            <Button
               class="plain"
               title={`${link.name}\n${place(link.location)}, ${formatDuration(link.start_ns - startNs)} after the begin`}
               onClick={() => onJump(link)}
@@ -55,7 +55,7 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
               <span class="link-name">{middleCut(link.name, NAME_LENGTH)}</span>
               <span class="number">{formatDuration(link.duration_ns)}</span>
               {i === 0 && <kbd>J</kbd>}
-            </button>
+            </Button>
           </li>
         ))}
       </ul>

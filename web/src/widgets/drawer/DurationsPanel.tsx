@@ -10,6 +10,7 @@ import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { fetchDurations } from "../../data/windowFacts";
 import type { Durations } from "../../data/wire/wire.generated";
+import { Button } from "../controls";
 import { PanelNote } from "../PanelNote";
 import { jumpTo } from "../showOnTimeline";
 import { SaveRows } from "../tables/SaveTable";
@@ -58,9 +59,9 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
         </span>
         <span class="spacer" />
         {lasting && (
-          <button type="button" class="chip" aria-pressed={true} onClick={() => brush(undefined)}>
+          <Button class="chip" aria-pressed={true} onClick={() => brush(undefined)}>
             {formatDuration(lasting.startNs)} to {formatDuration(lasting.endNs)} ✕
-          </button>
+          </Button>
         )}
         <SaveRows
           name="durations"
@@ -206,11 +207,11 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
           const current = shown?.location === span.location && shown.startNs === span.start_ns;
           return (
             <li key={`${span.location}_${span.start_ns}_${span.depth}`}>
-              <button type="button" class="plain" aria-current={current} onClick={() => jumpTo(session, run, key)}>
+              <Button class="plain" aria-current={current} onClick={() => jumpTo(session, run, key)}>
                 <b class="number">{formatDuration(span.duration_ns)}</b>
                 <span>{formatMoment(span.start_ns, Math.max(1000, span.duration_ns))}</span>
                 <span class="weak">{run.locations[span.location]?.name}</span>
-              </button>
+              </Button>
             </li>
           );
         })}

@@ -9,6 +9,7 @@ import { useSession } from "../../data/session";
 import { fetchBars } from "../../data/windowFacts";
 import type { Bars, Cluster } from "../../data/wire/wire.generated";
 import { BARS_BY, BARS_SORTS, type BarsSort, type DrawerView, MOST_CLUSTERS } from "../../state/drawerState";
+import { Button } from "../controls";
 import { PanelNote } from "../PanelNote";
 import { SaveRows } from "../tables/SaveTable";
 import { ROW_HEIGHT, useRows } from "../tables/virtualRows";
@@ -62,9 +63,9 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
       <div class="drawer-tools">
         <span class="weak">bars by</span>
         {BARS_BY.map((by) => (
-          <button type="button" class="chip" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>
+          <Button class="chip" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>
             {by}
-          </button>
+          </Button>
         ))}
         <label>
           <span class="weak">order</span>{" "}
@@ -161,15 +162,10 @@ function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
       </span>
       <Stacked ns={cluster.ns} bars={bars} most={most} />
       {first && (
-        <button
-          type="button"
-          class="plain bar-differs"
-          title={title}
-          onClick={() => session.update({ region: first.name })}
-        >
+        <Button class="plain bar-differs" title={title} onClick={() => session.update({ region: first.name })}>
           {first.mean_ns > first.others_ns ? "▲" : "▼"} {middleCut(shortName(first.name), NAME_LENGTH)}{" "}
           {formatDuration(Math.abs(first.mean_ns - first.others_ns))}
-        </button>
+        </Button>
       )}
     </div>
   );
@@ -219,9 +215,9 @@ function Parts({ bars }: { bars: Bars }) {
           {part.name === part.group || !isGroup(part.group) || part.name === "other regions" ? (
             partTitle(part)
           ) : (
-            <button type="button" class="plain" title={part.name} onClick={() => session.update({ region: part.name })}>
+            <Button class="plain" title={part.name} onClick={() => session.update({ region: part.name })}>
               {partTitle(part)}
-            </button>
+            </Button>
           )}
         </li>
       ))}

@@ -4,6 +4,7 @@ import { formatDuration, formatMoment, length, type TimeRange } from "../../base
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { DRAWER_TABS, type DrawerTab, type DrawerView, tallness } from "../../state/drawerState";
+import { Button } from "../controls";
 import { DurationsPanel } from "./DurationsPanel";
 import { FlatProfile } from "./FlatProfile";
 import { ProcessBars } from "./ProcessBars";
@@ -37,8 +38,7 @@ export function StretchDrawer({ run, range, chosen }: Props) {
       <header class="drawer-head">
         <div role="tablist" aria-label="Statistics">
           {DRAWER_TABS.map((one) => (
-            <button
-              type="button"
+            <Button
               role="tab"
               class="chip"
               key={one}
@@ -58,7 +58,7 @@ export function StretchDrawer({ run, range, chosen }: Props) {
               }}
             >
               {TITLES[one]}
-            </button>
+            </Button>
           ))}
         </div>
         <span class="weak drawer-about">
@@ -66,15 +66,14 @@ export function StretchDrawer({ run, range, chosen }: Props) {
           {formatMoment(range.startNs, resolution)}
         </span>
         <span class="spacer" />
-        <button
-          type="button"
+        <Button
           class="quiet"
           onClick={() => change({ tab: "" })}
           aria-label="Close the drawer"
           title="Close the drawer (L)"
         >
           ✕
-        </button>
+        </Button>
       </header>
       <div class="drawer-panel" id="drawer-panel" role="tabpanel" aria-labelledby={`drawer-tab-${tab}`}>
         {tab === "profile" && <FlatProfile range={range} onDurations={() => change({ tab: "durations" })} />}

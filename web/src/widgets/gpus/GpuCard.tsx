@@ -3,6 +3,7 @@ import { causeSentence, causeTitle } from "../../base/idleCauses";
 import { formatCount, formatQuantity, formatShare, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import type { Gpu, IdleCause, Split } from "../../data/gpuTables";
+import { Button } from "../controls";
 import { GpuLadder, HowCounted } from "./GpuLadder";
 import { GpuMeasured } from "./GpuMeasured";
 import { GpuSplit } from "./GpuSplit";
@@ -41,23 +42,22 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
         <span>{gpu.name}</span>
         <span class="weak">{gpuFacts(gpu).join(" · ")}</span>
         <span class="spacer" />
-        <button
-          type="button"
+        <Button
           class="link"
           title="Its metrics and its streams, at the top of the timeline"
           onClick={() => actions.onTimeline(gpu)}
         >
           on the timeline
-        </button>
+        </Button>
         {ladder && (
-          <button type="button" class="link" onClick={actions.onKernels}>
+          <Button class="link" onClick={actions.onKernels}>
             its kernels
-          </button>
+          </Button>
         )}
         {onClose && (
-          <button type="button" class="quiet" aria-label="Clear the selection" onClick={onClose}>
+          <Button class="quiet" aria-label="Clear the selection" onClick={onClose}>
             ✕
-          </button>
+          </Button>
         )}
       </header>
       {ladder && <p class="gpu-loss">{lossSentence(ladder, idle)}</p>}
@@ -126,9 +126,9 @@ function Time({ split, idle, folded, onGap, title, narrow }: TimeProps) {
                 <span>{causeTitle(cause)}</span>
                 {!folded && <span class="weak">{formatDuration(idleNs)}</span>}
                 {longest && (
-                  <button type="button" class="link" title="Show it on the timeline" onClick={() => onGap(longest)}>
+                  <Button class="link" title="Show it on the timeline" onClick={() => onGap(longest)}>
                     longest {formatDuration(longest.durationNs)}
-                  </button>
+                  </Button>
                 )}
               </li>
             ))}

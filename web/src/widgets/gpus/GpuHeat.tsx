@@ -3,6 +3,7 @@ import { css, radarColor, textOn } from "../../base/color";
 import { formatShare } from "../../base/quantity";
 import type { Gpu } from "../../data/gpuTables";
 import { useSession } from "../../data/session";
+import { Button } from "../controls";
 import { byHost, gpuTitle, type RungKey, spreadSentence } from "./gpuWords";
 
 /** Cells of more GPUs carry no number: the table has it. */
@@ -35,8 +36,7 @@ export function GpuHeat({ gpus, rung, chosen, onChoose }: Props) {
               const color = share === undefined ? undefined : radarColor(share, theme);
               // The table below is walked by keys: the tabulator key does not stop at thousands of cells.
               return (
-                <button
-                  type="button"
+                <Button
                   tabIndex={-1}
                   key={`${gpu.process}/${gpu.number}`}
                   class={gpu === chosen ? "gpu-cell chosen" : "gpu-cell"}

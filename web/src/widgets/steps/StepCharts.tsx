@@ -8,6 +8,7 @@ import { formatCount, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
+import { PartList, Scale } from "../figures";
 import { useSize } from "../useSize";
 import { binsOf, histogramOf, partsOf } from "./stepLists";
 import { scaleTop } from "./stripBars";
@@ -99,14 +100,13 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
     <figure class="step-chart">
       <figcaption>
         <h2>What every step was made of</h2>
-        <ul class="step-parts">
-          {PARTS.filter((phase) => steps.some((step) => step.parts[phase] > 0)).map((phase) => (
-            <li key={phase}>
-              <i style={{ background: css(partColor(phase, theme)) }} />
-              {PART_TITLES[phase]}
-            </li>
-          ))}
-        </ul>
+        <PartList
+          parts={PARTS.filter((phase) => steps.some((step) => step.parts[phase] > 0)).map((phase) => ({
+            name: phase,
+            title: PART_TITLES[phase],
+            color: partColor(phase, theme),
+          }))}
+        />
       </figcaption>
       <div class="step-chart-box">
         <canvas
@@ -214,11 +214,7 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
           />
         )}
       </svg>
-      <div class="scale weak">
-        <span>{formatDuration(lowNs)}</span>
-        <span>{formatDuration(Math.sqrt(lowNs * highNs))}</span>
-        <span>{formatDuration(highNs)}</span>
-      </div>
+      <Scale of={[lowNs, Math.sqrt(lowNs * highNs), highNs].map(formatDuration)} />
       <p class="weak">fullest bar: {formatCount(most)}</p>
     </figure>
   );

@@ -7,6 +7,7 @@ import { type AnalysisTable, fetchAnalysis, fileAddress } from "../../data/analy
 import type { Run } from "../../data/run";
 import { load, useSession } from "../../data/session";
 import { fetchBehind } from "../../data/spanHits";
+import { Button } from "../controls";
 import { Await } from "../Loading";
 import { jumpTo } from "../showOnTimeline";
 import { RowFacts, titlesOf } from "./RowFacts";
@@ -75,20 +76,19 @@ function Page({ cells, run, table, ...page }: PageProps) {
         <>
           {by && <span class="weak">by</span>}
           {by?.choices.map((choice) => (
-            <button
-              type="button"
+            <Button
               class="chip"
               key={choice}
               aria-pressed={by.value === choice}
               onClick={() => change({ ...view, by: choice, inside: "", sort: "", down: false })}
             >
               {choice}
-            </button>
+            </Button>
           ))}
           {view.inside && (
-            <button type="button" class="chip" aria-pressed={true} onClick={() => change({ ...view, inside: "" })}>
+            <Button class="chip" aria-pressed={true} onClick={() => change({ ...view, inside: "" })}>
               type {view.inside} ✕
-            </button>
+            </Button>
           )}
         </>
       }
@@ -135,9 +135,9 @@ function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: nu
           const { title, name } = titlesOf(table, row);
           return (
             <li key={row}>
-              <button type="button" class="plain" title={name || title} onClick={() => onChoose(row)}>
+              <Button class="plain" title={name || title} onClick={() => onChoose(row)}>
                 {middleCut(title, NAME_LENGTH)}
-              </button>
+              </Button>
               <span class="bar">
                 <span style={{ width: `${(100 * value) / most}%` }} />
               </span>

@@ -1,5 +1,6 @@
 // A table that one walks through by keys. Only the rows on the screen exist, so that a hundred thousand of them stay fluid.
 import type { ComponentChildren } from "preact";
+import { Button } from "../controls";
 import { ROW_HEIGHT, useRows } from "./virtualRows";
 
 type Props<Row> = {
@@ -110,10 +111,10 @@ export function SortHeading({ title, sorted, onSort, class: classes = "", meanin
       title={meaning}
       aria-sort={sorted === undefined ? "none" : sorted === "down" ? "descending" : "ascending"}
     >
-      <button type="button" class="plain" onClick={onSort}>
+      <Button class="plain" onClick={onSort}>
         {title}
         <span aria-hidden="true">{sorted === undefined ? "" : sorted === "down" ? " ↓" : " ↑"}</span>
-      </button>
+      </Button>
     </th>
   );
 }

@@ -10,6 +10,7 @@ import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { type Behind, fetchBehind, type Hit } from "../../data/spanHits";
 import { explain } from "../../data/wire/api";
+import { Button } from "../controls";
 import { jumpTo } from "../showOnTimeline";
 import { cellsOf, cellText } from "./tableRows";
 
@@ -37,9 +38,9 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
     <section class="row-facts" aria-labelledby="row-title">
       <header>
         <h2 id="row-title">{title}</h2>
-        <button type="button" class="quiet" aria-label="Clear the selection" onClick={onClose}>
+        <Button class="quiet" aria-label="Clear the selection" onClick={onClose}>
           ✕
-        </button>
+        </Button>
       </header>
       {name && name !== title && (
         <p class="source" title={name}>
@@ -49,9 +50,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
       <Spans run={run} cells={cellsOf(table, row, cells)} name={name} calls={numberIn(table, "calls", row) ?? 0} />
       {type && onInside && (
         <div class="buttons">
-          <button type="button" onClick={() => onInside(type)}>
-            Its operators
-          </button>
+          <Button onClick={() => onInside(type)}>Its operators</Button>
         </div>
       )}
       <dl class="facts">
@@ -125,28 +124,22 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
         {value.count > calls && " in the whole run"}, {formatDuration(value.totalNs)}
       </h3>
       <div class="buttons">
-        <button type="button" onClick={() => show(first)}>
-          First
-        </button>
+        <Button onClick={() => show(first)}>First</Button>
         {selection && (
-          <button
-            type="button"
-            title="The first one after the span that is chosen on the timeline"
-            onClick={() => void next()}
-          >
+          <Button title="The first one after the span that is chosen on the timeline" onClick={() => void next()}>
             Next
-          </button>
+          </Button>
         )}
-        <button type="button" onClick={() => show(longest[0] ?? first)}>
+        <Button onClick={() => show(longest[0] ?? first)}>
           Longest <kbd>Enter</kbd>
-        </button>
+        </Button>
       </div>
       <ol aria-label="Longest spans">
         {longest.slice(0, MOST_SPANS).map((hit) => (
           <li key={`${hit.location}-${hit.startNs}-${hit.depth}`}>
-            <button type="button" class="link" title="Show it on the timeline" onClick={() => show(hit)}>
+            <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
               {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
-            </button>
+            </Button>
             <span class="weak">{run.locations[hit.location]?.name}</span>
             <span class="number">{formatDuration(hit.durationNs)}</span>
           </li>

@@ -5,6 +5,7 @@ import { formatCount, plural } from "../../base/quantity";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
 import { TABLE_VIEW, type TableView } from "../../state/address";
+import { Button } from "../controls";
 import { Table } from "./Table";
 import { orderOf, rowKey, rowOf, shownColumns } from "./tableRows";
 
@@ -66,9 +67,9 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
           value={view.find}
           onInput={(event) => change({ ...view, find: event.currentTarget.value })}
         />
-        <button type="button" class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
+        <Button class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
           all columns
-        </button>
+        </Button>
         <span class="spacer" />
         <span class="weak">
           {order.length === table.rows
