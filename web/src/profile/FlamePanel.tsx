@@ -1,11 +1,12 @@
 // A flame graph on the screen: one canvas that stays in place while its rows scroll, a tooltip, and what a click means.
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { GROUP_TITLES } from "../base/color";
 import type { CallTree } from "../data/callTree";
 import { useSession } from "../data/session";
 import { LABEL_FONT, Labels } from "../timeline/drawing/labels";
 import { Inks } from "../timeline/drawing/spanColors";
+import { Swatch } from "../widgets/figures";
 import { useSize } from "../widgets/useSize";
 import { depthAt, drawFlame, type FlameScene, flameHeight, ROW_HEIGHT, rowTop } from "./drawFlame";
 import { type Flame, nodeAt, spanOf } from "./flameLayout";
@@ -141,7 +142,7 @@ export function FlamePanel(props: Props) {
           }}
         >
           <div class="tooltip-name">
-            <i style={{ background: css(groupColor(tree.group[node] ?? "other", theme)) }} />
+            <Swatch group={tree.group[node] ?? "other"} />
             {tree.name[node]}
           </div>
           <div>{facts(under)}</div>

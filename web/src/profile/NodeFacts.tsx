@@ -9,7 +9,7 @@ import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
 import { fetchNodeSpans, type NodeSpans } from "../data/spanHits";
 import type { ProfileMeasure } from "../state/address";
-import { Button } from "../widgets/controls";
+import { Button, Close } from "../widgets/controls";
 import { BigNumbers, Swatch, UsageRow } from "../widgets/figures";
 import { Await } from "../widgets/Loading";
 import { jumpTo } from "../widgets/showOnTimeline";
@@ -52,9 +52,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
       <header>
         <Swatch group={group} />
         <h2 title={name}>{name}</h2>
-        <Button class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
-          ✕
-        </Button>
+        <Close title="Clear (Esc)" onClick={onClose} />
       </header>
       <BigNumbers
         of={[

@@ -8,7 +8,7 @@ import { formatDuration } from "../base/time";
 import { fetchIteration } from "../data/iterationStack";
 import { load, useSession } from "../data/session";
 import type { Iteration, Position } from "../data/wire/wire.generated";
-import { Button } from "../widgets/controls";
+import { Button, Close } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { comparedWith, type Difference, differences } from "./stepDifferences";
@@ -64,14 +64,7 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
         <span class="spacer" />
         <Button onClick={() => show(step.start_ns, step.step_ns)}>Show on the timeline</Button>
         <Button onClick={() => session.update({ page: "steps" }, "push")}>In the table</Button>
-        <Button
-          class="quiet"
-          aria-label="Clear the selection"
-          title="Clear (Esc)"
-          onClick={() => session.update({ step: undefined, region: "" })}
-        >
-          ✕
-        </Button>
+        <Close title="Clear (Esc)" onClick={() => session.update({ step: undefined, region: "" })} />
       </div>
       <ol class="differences" aria-label="What differs most from the usual step">
         {found.map((one) => (

@@ -1,12 +1,13 @@
 // What lies under the pointer, in words.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { css, GROUP_TITLES } from "../base/color";
 import { formatQuantity } from "../base/quantity";
 import { formatDuration, length } from "../base/time";
 import { toNs } from "../base/viewport";
 import { fetchSpan } from "../data/spans";
 import { GAP } from "../data/tiles/cells";
+import { Swatch } from "../widgets/figures";
 import { RULER_HEIGHT, STEPS_HEIGHT } from "./drawing/drawHeader";
 import { markAt, type PlacedMark } from "./drawing/drawMarks";
 import { readingAt, seriesColor } from "./drawing/drawMetrics";
@@ -74,7 +75,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
         {row && <div class="weak">{nameOf(row)}</div>}
         {facts?.map((fact) => (
           <div key={fact.name} class="tooltip-metric">
-            {fact.group ? <i style={{ background: css(groupColor(fact.group, theme)) }} /> : <span />}
+            {fact.group ? <Swatch group={fact.group} /> : <span />}
             <span>{fact.name}</span>
             <b>{fact.value}</b>
           </div>
@@ -86,7 +87,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
     return (
       <div class="tooltip" style={style} role="tooltip">
         <div class="tooltip-name">
-          <i style={{ background: css(groupColor(hit.group, theme)) }} />
+          <Swatch group={hit.group} />
           {hit.name}
         </div>
         {row && model.run.processes.length > 1 && <div class="weak">{nameOf(row)}</div>}

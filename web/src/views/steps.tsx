@@ -2,14 +2,14 @@
 
 import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PART_TITLES, partColor } from "../base/color";
-import { formatCount, formatShare, plural } from "../base/quantity";
+import { formatCount, formatShare, plural, shownOf } from "../base/quantity";
 import { formatDuration, type TimeRange } from "../base/time";
 import type { Step } from "../data/runSteps";
 
 import { useSession } from "../data/session";
 import type { StepFilter } from "../state/address";
 import type { View } from "../state/view";
-import { Button } from "../widgets/controls";
+import { Button, Close } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
 import { BreakdownChart, DurationHistogram } from "../widgets/steps/StepCharts";
@@ -124,8 +124,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
       )}
       <span class="spacer" />
       <span class="weak">
-        {shown === steps.length ? plural(shown, "row") : `${formatCount(shown)} of ${plural(steps.length, "row")}`} ·{" "}
-        <kbd>↑</kbd>
+        {shownOf(shown, steps.length, "row")} · <kbd>↑</kbd>
         <kbd>↓</kbd> walk <kbd>N</kbd> next outlier <kbd>Enter</kbd> timeline
       </span>
     </div>
@@ -147,9 +146,7 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
         <span>{formatDuration(step.durationNs)}</span>
         <span class="weak">{step.class}</span>
         <span class="spacer" />
-        <Button class="quiet" aria-label="Clear the selection" onClick={() => session.update({ step: undefined })}>
-          ✕
-        </Button>
+        <Close onClick={() => session.update({ step: undefined })} />
       </header>
       {step.detail === "none" && (
         <p class="weak">Kept as statistics only: what follows is exact, but the timeline shows no spans in it.</p>

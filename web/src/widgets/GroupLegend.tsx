@@ -1,9 +1,9 @@
 // What the colours of regions mean, and the keys that one needs first.
 
 import type { ComponentChildren } from "preact";
-import { css, GROUP_TITLES, groupColor } from "../base/color";
+import { GROUP_TITLES } from "../base/color";
 import { GROUPS } from "../base/kinds.generated";
-import { useSession } from "../data/session";
+import { Swatch } from "./figures";
 
 /** What a mark means; native/kernels/pyramid/exceptional.h has it in full. */
 export const MARKS =
@@ -17,12 +17,11 @@ type Props = {
 };
 
 export function GroupLegend({ children, marks }: Props) {
-  const theme = useSession().theme.value;
   return (
     <ul class="group-legend" aria-label="Colours">
       {GROUPS.map((group) => (
         <li key={group}>
-          <i style={{ background: css(groupColor(group, theme)) }} />
+          <Swatch group={group} />
           {GROUP_TITLES[group]}
         </li>
       ))}

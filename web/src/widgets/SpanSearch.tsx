@@ -2,7 +2,6 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { css, groupColor } from "../base/color";
 import { formatCount } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
 import type { Run } from "../data/run";
@@ -10,6 +9,7 @@ import { useSession } from "../data/session";
 import { type Found, fetchSearch, type Hit } from "../data/spanHits";
 
 import { explain } from "../data/wire/api";
+import { Swatch } from "./figures";
 import { jumpTo } from "./showOnTimeline";
 
 const REST_MS = 160;
@@ -134,7 +134,6 @@ type HitsProps = {
 };
 
 function Hits({ found, run, active, onJump }: HitsProps) {
-  const theme = useSession().theme.value;
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     list.current?.children[active]?.scrollIntoView({ block: "nearest" });
@@ -163,7 +162,7 @@ function Hits({ found, run, active, onJump }: HitsProps) {
               onJump(hit);
             }}
           >
-            <i style={{ background: css(groupColor(hit.group, theme)) }} />
+            <Swatch group={hit.group} />
             <span class="hit-name">{hit.name}</span>
             <span class="weak">{names.get(hit.location)}</span>
             <span class="number weak">{formatMoment(hit.startNs, resolution)}</span>

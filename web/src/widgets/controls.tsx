@@ -1,13 +1,8 @@
 // What the user presses and chooses from, as all pages have it.
-import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
+import type { ButtonHTMLAttributes } from "preact";
 
 /** A button that submits nothing. */
 export const Button = (props: ButtonHTMLAttributes) => <button type="button" {...props} />;
-
-/** A button that stays pressed while its choice holds. */
-export const Chip = ({ pressed, ...props }: { pressed: boolean } & ButtonHTMLAttributes) => (
-  <Button class="chip" aria-pressed={pressed} {...props} />
-);
 
 type CloseProps = { readonly onClick: () => void; readonly label?: string; readonly title?: string };
 
@@ -22,28 +17,39 @@ type SelectProps<T extends string> = {
   readonly choices: readonly T[];
   readonly value: string;
   readonly onChoose: (value: T) => void;
-  readonly title?: string;
-  readonly titleOf: (choice: T) => ComponentChildren;
+  readonly titleOf: (choice: T) => string;
   readonly disabled?: (choice: T) => boolean;
+  /** The words before it, and what explains both. */
+  readonly words: string;
+  readonly about?: string;
+  readonly title?: string;
 };
 
 /** A list to choose one of some texts from. */
-export function Select<T extends string>({ choices, value, onChoose, title, titleOf, disabled }: SelectProps<T>) {
+export function Select<T extends string>({
+  choices,
+  onChoose,
+  titleOf,
+  disabled,
+  words,
+  about,
+  ...list
+}: SelectProps<T>) {
+  const choose = (value: string): void => {
+    const chosen = choices.find((choice) => choice === value);
+    if (chosen !== undefined) onChoose(chosen);
+  };
   return (
-    <select
-      value={value}
-      title={title}
-      onChange={(event) => {
-        const chosen = choices.find((choice) => choice === event.currentTarget.value);
-        if (chosen !== undefined) onChoose(chosen);
-      }}
-    >
-      {choices.map((choice) => (
-        <option key={choice} value={choice} disabled={disabled?.(choice)}>
-          {titleOf(choice)}
-        </option>
-      ))}
-    </select>
+    <label title={about}>
+      <span class="weak">{words}</span>{" "}
+      <select {...list} onChange={(event) => choose(event.currentTarget.value)}>
+        {choices.map((choice) => (
+          <option key={choice} value={choice} disabled={disabled?.(choice)}>
+            {titleOf(choice)}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 

@@ -5,7 +5,7 @@ import { formatShare } from "../../base/quantity";
 import { formatDuration, formatMoment } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { IdleGap, SpanEnd } from "../../data/wire/wire.generated";
-import { Button } from "../controls";
+import { Button, Close } from "../controls";
 import { BigNumbers, Swatch } from "../figures";
 
 type Props = {
@@ -25,9 +25,7 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
       <header>
         <i class="hatched" />
         <h2>Idle{cause && `: ${causeTitle(cause.main)}`}</h2>
-        <Button class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
-          ✕
-        </Button>
+        <Close title="Clear (Esc)" onClick={onClose} />
       </header>
       <BigNumbers
         of={[[formatDuration(long), "nothing ran"], ...(cause ? [[cause.main, "main cause"] as const] : [])]}

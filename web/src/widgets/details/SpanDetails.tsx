@@ -6,7 +6,7 @@ import { formatCount, formatShare, plural } from "../../base/quantity";
 import { formatDuration, formatMoment, type TimeRange } from "../../base/time";
 import { useSession } from "../../data/session";
 import type { Sisters, SpanFacts } from "../../data/wire/wire.generated";
-import { Button } from "../controls";
+import { Button, Close } from "../controls";
 import { BigNumbers, Scale, Swatch } from "../figures";
 
 const place = (file: string | undefined, line: number | undefined): string =>
@@ -32,9 +32,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
       <header>
         <Swatch group={span.group} />
         <h2 title={span.name}>{span.name}</h2>
-        <Button class="quiet" onClick={onClose} aria-label="Clear the selection" title="Clear (Esc)">
-          ✕
-        </Button>
+        <Close title="Clear (Esc)" onClick={onClose} />
       </header>
       {!span.complete && <p class="warning">Still open when recording ended: its end is where the record ends.</p>}
       <BigNumbers

@@ -1,11 +1,12 @@
 // The flat profile of a stretch of time: sorted, searched, and a region of it chosen for all pages.
 import { useMemo } from "preact/hooks";
-import { formatCount, plural } from "../../base/quantity";
+import { formatCount, shownOf } from "../../base/quantity";
 import type { TimeRange } from "../../base/time";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { columnOf } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
 import { fetchFlatProfile } from "../../data/windowFacts";
+import { TableSearch } from "../controls";
 import { PanelNote } from "../PanelNote";
 import { SaveTable } from "../tables/SaveTable";
 import { Table } from "../tables/Table";
@@ -45,19 +46,14 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
   return (
     <>
       <div class="drawer-tools">
-        <input
-          type="search"
-          class="table-search"
-          aria-label="Search the profile"
+        <TableSearch
+          label="Search the profile"
           placeholder="Search names"
-          spellcheck={false}
           value={view.find}
-          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
+          onInput={(find) => change({ ...view, find })}
         />
         <span class="weak">
-          {order.length === table.rows
-            ? plural(table.rows, "name")
-            : `${formatCount(order.length)} of ${plural(table.rows, "name")}`}
+          {shownOf(order.length, table.rows, "name")}
           {table.total > table.rows && ` (the longest of ${formatCount(table.total)})`} · {table.about}
           {old && " · summing up …"}
         </span>

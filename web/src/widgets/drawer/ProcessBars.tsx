@@ -9,7 +9,7 @@ import { useSession } from "../../data/session";
 import { fetchBars } from "../../data/windowFacts";
 import type { Bars, Cluster } from "../../data/wire/wire.generated";
 import { BARS_BY, BARS_SORTS, type BarsSort, type DrawerView, MOST_CLUSTERS } from "../../state/drawerState";
-import { Button } from "../controls";
+import { Button, Select } from "../controls";
 import { PanelNote } from "../PanelNote";
 import { SaveRows } from "../tables/SaveTable";
 import { ROW_HEIGHT, useRows } from "../tables/virtualRows";
@@ -21,6 +21,8 @@ const SORT_TITLES: Readonly<Record<BarsSort, string>> = {
   rank: "by rank",
   time: "by time",
 };
+/** How many clusters there may be. */
+const CLUSTERS = Array.from({ length: MOST_CLUSTERS + 1 }, (_, count) => String(count));
 /** Characters of a name of a region. */
 const NAME_LENGTH = 28;
 const METHOD =
@@ -67,32 +69,21 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
             {by}
           </Button>
         ))}
-        <label>
-          <span class="weak">order</span>{" "}
-          <select
-            value={view.sort}
-            onChange={(event) =>
-              change({ sort: BARS_SORTS.find((one) => one === event.currentTarget.value) ?? "cluster" })
-            }
-          >
-            {BARS_SORTS.map((sort) => (
-              <option key={sort} value={sort}>
-                {SORT_TITLES[sort]}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label title={METHOD}>
-          <span class="weak">clusters</span>{" "}
-          <select value={view.clusters} onChange={(event) => change({ clusters: Number(event.currentTarget.value) })}>
-            <option value={0}>automatic</option>
-            {Array.from({ length: MOST_CLUSTERS }, (_, i) => (
-              <option key={i + 1} value={i + 1}>
-                {i + 1}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select
+          words="order"
+          choices={BARS_SORTS}
+          value={view.sort}
+          titleOf={(sort) => SORT_TITLES[sort]}
+          onChoose={(sort) => change({ sort })}
+        />
+        <Select
+          words="clusters"
+          about={METHOD}
+          choices={CLUSTERS}
+          value={String(view.clusters)}
+          titleOf={(count) => (count === "0" ? "automatic" : count)}
+          onChoose={(count) => change({ clusters: Number(count) })}
+        />
         <span class="weak" title={METHOD}>
           exclusive time over all threads and streams · {plural(bars.processes, "process")}
           {clusters.length > 0 && ` in ${plural(clusters.length, "cluster")}`}

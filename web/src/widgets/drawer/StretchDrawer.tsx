@@ -4,7 +4,7 @@ import { formatDuration, formatMoment, length, type TimeRange } from "../../base
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { DRAWER_TABS, type DrawerTab, type DrawerView, tallness } from "../../state/drawerState";
-import { Button } from "../controls";
+import { Button, Close } from "../controls";
 import { DurationsPanel } from "./DurationsPanel";
 import { FlatProfile } from "./FlatProfile";
 import { ProcessBars } from "./ProcessBars";
@@ -66,14 +66,7 @@ export function StretchDrawer({ run, range, chosen }: Props) {
           {formatMoment(range.startNs, resolution)}
         </span>
         <span class="spacer" />
-        <Button
-          class="quiet"
-          onClick={() => change({ tab: "" })}
-          aria-label="Close the drawer"
-          title="Close the drawer (L)"
-        >
-          ✕
-        </Button>
+        <Close label="Close the drawer" title="Close the drawer (L)" onClick={() => change({ tab: "" })} />
       </header>
       <div class="drawer-panel" id="drawer-panel" role="tabpanel" aria-labelledby={`drawer-tab-${tab}`}>
         {tab === "profile" && <FlatProfile range={range} onDurations={() => change({ tab: "durations" })} />}

@@ -3,7 +3,7 @@ import { causeSentence, causeTitle } from "../../base/idleCauses";
 import { formatCount, formatQuantity, formatShare, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import type { Gpu, IdleCause, Split } from "../../data/gpuTables";
-import { Button } from "../controls";
+import { Button, Close } from "../controls";
 import { GpuLadder, HowCounted } from "./GpuLadder";
 import { GpuMeasured } from "./GpuMeasured";
 import { GpuSplit } from "./GpuSplit";
@@ -54,11 +54,7 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
             its kernels
           </Button>
         )}
-        {onClose && (
-          <Button class="quiet" aria-label="Clear the selection" onClick={onClose}>
-            ✕
-          </Button>
-        )}
+        {onClose && <Close onClick={onClose} />}
       </header>
       {ladder && <p class="gpu-loss">{lossSentence(ladder, idle)}</p>}
       <div class="gpu-sides">

@@ -10,7 +10,7 @@ import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
 import { type Behind, fetchBehind, type Hit } from "../../data/spanHits";
 import { explain } from "../../data/wire/api";
-import { Button } from "../controls";
+import { Button, Close } from "../controls";
 import { jumpTo } from "../showOnTimeline";
 import { cellsOf, cellText } from "./tableRows";
 
@@ -38,9 +38,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
     <section class="row-facts" aria-labelledby="row-title">
       <header>
         <h2 id="row-title">{title}</h2>
-        <Button class="quiet" aria-label="Clear the selection" onClick={onClose}>
-          ✕
-        </Button>
+        <Close onClick={onClose} />
       </header>
       {name && name !== title && (
         <p class="source" title={name}>

@@ -1,11 +1,11 @@
 // A page that is a table: tools above it, search, the table itself, and beside it facts about the chosen row or about all.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import { formatCount, plural } from "../../base/quantity";
+import { formatCount, shownOf } from "../../base/quantity";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
 import { TABLE_VIEW, type TableView } from "../../state/address";
-import { Button } from "../controls";
+import { Button, TableSearch } from "../controls";
 import { Table } from "./Table";
 import { orderOf, rowKey, rowOf, shownColumns } from "./tableRows";
 
@@ -58,23 +58,13 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
     <div class={`steps ${props.kind ?? ""}`}>
       <div class="filters" role="toolbar" aria-label={props.toolsLabel}>
         {props.tools}
-        <input
-          type="search"
-          class="table-search"
-          aria-label="Search this table"
-          placeholder="Search this table"
-          spellcheck={false}
-          value={view.find}
-          onInput={(event) => change({ ...view, find: event.currentTarget.value })}
-        />
+        <TableSearch label="Search this table" value={view.find} onInput={(find) => change({ ...view, find })} />
         <Button class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
           all columns
         </Button>
         <span class="spacer" />
         <span class="weak">
-          {order.length === table.rows
-            ? plural(order.length, rowWord)
-            : `${formatCount(order.length)} of ${plural(table.rows, rowWord)}`}
+          {shownOf(order.length, table.rows, rowWord)}
           {table.total > table.rows && ` (${formatCount(table.total)} in the files)`}
           {table.about && ` · ${table.about}`}
         </span>
