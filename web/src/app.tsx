@@ -57,8 +57,8 @@ function Frame({ pages }: { pages: readonly Page[] }) {
 
   return (
     <>
-      <header class="head">
-        <span class="logo" aria-hidden="true">
+      <header class="head row">
+        <span class="logo row" aria-hidden="true">
           <svg viewBox="0 0 20 20" width="18" height="18" role="presentation">
             <rect x="1" y="8" width="3" height="10" rx="1" />
             <rect x="6" y="8" width="3" height="10" rx="1" />
@@ -67,7 +67,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           </svg>
           strobe
         </span>
-        <h1 title={run?.meta.command.join(" ")}>
+        <h1 class="ellipsis" title={run?.meta.command.join(" ")}>
           {run?.meta.program || run?.meta.name} <span class="weak">{run && formatDuration(length(run.bounds))}</span>
         </h1>
         <TracePicker />

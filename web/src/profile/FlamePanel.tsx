@@ -106,9 +106,9 @@ export function FlamePanel(props: Props) {
   const at = pointer.value;
   const node = flame.of[under] ?? -1;
   return (
-    <div class="flame-panel">
+    <div class="flame-panel fill">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1). */}
-      <section class="flame-scroller" ref={scroller} tabIndex={0} aria-label={title}>
+      <section class="flame-scroller fill" ref={scroller} tabIndex={0} aria-label={title}>
         <div style={{ height: `${Math.max(flameHeight(flame), 1)}px` }}>
           <canvas
             ref={canvas}

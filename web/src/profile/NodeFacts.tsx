@@ -48,7 +48,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
     [session, tree, node, part],
   );
   return (
-    <section class="span-details" aria-label="Chosen call path">
+    <section class="span-details rows" aria-label="Chosen call path">
       <header>
         <Swatch group={group} />
         <h2 title={name}>{name}</h2>
@@ -107,9 +107,9 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
         {(value) => <SpanList spans={value} calls={calls} run={run} />}
       </Await>
       <h3>Call path</h3>
-      <ol class="call-path">
+      <ol class="call-path rows fine">
         {path.map((each, depth) => (
-          <li key={each} style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }} title={tree.name[each]}>
+          <li key={each} class="row" style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }} title={tree.name[each]}>
             <Swatch group={tree.group[each] ?? "other"} />
             {each === node ? (
               <span class="leaf">{tree.name[each]}</span>

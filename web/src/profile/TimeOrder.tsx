@@ -21,7 +21,7 @@ export function TimeOrder({ run, location }: { run: Run; location: number }) {
   const selected = model.selection.span.value;
   return (
     <>
-      <div class="profile-picture">
+      <div class="vertical fill">
         <Breadcrumb model={model} />
         <Tracks key={location} model={model} />
       </div>

@@ -121,7 +121,7 @@ export function FlowGraph({ structure, whole, keptSteps, ...marking }: Props) {
       {(value) => (
         <>
           <Drawing placed={value} {...marking} />
-          <p class="graph-key weak">
+          <p class="graph-key weak finer">
             <span class="key-line" /> width: how often · colour: time <span class="key-line dashed" /> rare path ·
             double click: whole graph
             {marking.holds.size > 0 && " · +: what it calls"}
@@ -158,7 +158,7 @@ function Drawing({ placed, ...marking }: { placed: Placed } & Marking) {
   const { x, y, scale } = view.value ?? readable(placed, size.value);
   return (
     <section
-      class="graph"
+      class="graph fill"
       ref={box}
       aria-label={`Flow graph: ${placed.nodes.length} nodes, ${placed.edges.length} transitions`}
     >

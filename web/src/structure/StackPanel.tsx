@@ -58,8 +58,8 @@ export function StackPanel({ lit, onHover }: Props) {
   if (now && now.status !== "loading") last.current = now;
   const shown = last.current;
   return (
-    <section class="stack" aria-labelledby="stack-title">
-      <header>
+    <section class="stack vertical" aria-labelledby="stack-title">
+      <header class="row">
         <h2 id="stack-title">Iterations</h2>
         {shown.status === "ready" && <Scope stack={shown.value} />}
         <span class="spacer" />
@@ -130,8 +130,8 @@ function Choice<T extends string>({
   change: (value: T) => void;
 }) {
   return (
-    <fieldset class="choice">
-      {name && <legend>{name}</legend>}
+    <fieldset class="choices">
+      {name && <legend class="weak finer">{name}</legend>}
       {of.map((one) => (
         <Button key={one} aria-pressed={one === chosen} onClick={() => change(one)}>
           {TITLES[one] ?? one}
@@ -149,11 +149,11 @@ function ScaleLegend({ stack, metric }: { stack: Stack; metric: string }) {
       <span>⅛</span>
       <span class="scale-bar" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
       <span>8 × the median of the column</span>
-      <span class="legend-entry">
+      <span class="legend-entry row">
         <i style={{ background: css(absentColor(theme)) }} /> not in this step
       </span>
       {stack.extra.some((extra) => extra > 0) && (
-        <span class="legend-entry">
+        <span class="legend-entry row">
           <i style={{ background: css(extraColor(theme)) }} /> does more than the usual path
         </span>
       )}

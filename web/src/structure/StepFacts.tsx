@@ -53,10 +53,10 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
   const show = (startNs: number, lengthNs: number): void => showRange(session, { startNs, endNs: startNs + lengthNs });
   return (
     <>
-      <div class="step-facts-head">
+      <div class="step-facts-head line">
         <b>Step {step.step}</b>
         <span>{formatDuration(step.step_ns)}</span>
-        <span class="weak">
+        <span class="weak ellipsis">
           {comparedWith(step.step_ns, usualNs)} · {step.class} ·{" "}
           {step.path === 0 ? "the usual path" : `path ${step.path}`}
           {step.extra_count > 0 && ` · ${plural(step.extra_count, "extra event")}`}
@@ -66,7 +66,7 @@ function Facts({ step, positions }: { step: Iteration; positions: readonly Posit
         <Button onClick={() => session.update({ page: "steps" }, "push")}>In the table</Button>
         <Close title="Clear (Esc)" onClick={() => session.update({ step: undefined, region: "" })} />
       </div>
-      <ol class="differences" aria-label="What differs most from the usual step">
+      <ol class="differences fine" aria-label="What differs most from the usual step">
         {found.map((one) => (
           <DifferenceRow key={`${one.kind}-${one.column}-${one.name}`} one={one} most={most} />
         ))}

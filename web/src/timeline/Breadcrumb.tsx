@@ -21,7 +21,7 @@ export function Breadcrumb({ model, children }: { model: TimelineModel; children
     return step ? `step ${step.step}` : formatDuration(size);
   };
   return (
-    <nav class="breadcrumb" aria-label="Zoom">
+    <nav class="breadcrumb row" aria-label="Zoom">
       {trail.map((crumb, i) => (
         <span key={`${i}-${crumb?.startNs}`}>
           <Button class="link" onClick={() => model.time.backTo(i)}>
@@ -44,7 +44,7 @@ export function Breadcrumb({ model, children }: { model: TimelineModel; children
       <span class="spacer" />
       {region && (
         <Button
-          class="quiet chosen-region"
+          class="quiet chosen-region ellipsis"
           title={`${region} stands out; click to clear (Esc)`}
           onClick={() => model.session.update({ region: "" })}
         >

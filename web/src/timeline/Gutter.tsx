@@ -118,7 +118,7 @@ const locationName = ({ location }: LocationRow): string => location.name || `th
 
 function MetricName({ row, model }: { row: MetricRow; model: TimelineModel }) {
   return (
-    <div class="gutter-name-metric">
+    <div class="gutter-name-metric vertical fill">
       <span>{row.title}</span>
       <span class="weak legend">
         {row.series.map((series, i) => (
@@ -145,7 +145,7 @@ function RowName({ row, model, current, pinned }: RowProps) {
     <button
       ref={button}
       type="button"
-      class="gutter-button"
+      class="gutter-button row fill"
       data-row={pinned ? undefined : row.key}
       tabIndex={current ? 0 : -1}
       {...attributes}
@@ -154,11 +154,11 @@ function RowName({ row, model, current, pinned }: RowProps) {
       }}
       onClick={toggle}
     >
-      <span class="chevron" aria-hidden="true">
+      <span class="chevron weak" aria-hidden="true">
         {expanded === undefined ? "" : expanded ? "▾" : "▸"}
       </span>
-      <span class="gutter-name">{nameOf(row)}</span>
-      {aside && <span class="weak gutter-aside">{aside}</span>}
+      <span class="gutter-name ellipsis">{nameOf(row)}</span>
+      {aside && <span class="weak gutter-aside ellipsis">{aside}</span>}
     </button>
   );
 }

@@ -202,7 +202,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
   const height = totalHeight(pane.rows.value);
   return (
     <section
-      class={isMain ? "tracks-body" : "tracks-body pinned"}
+      class={isMain ? "tracks-body fill" : "tracks-body fill pinned"}
       ref={scroller}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1).
       tabIndex={0}
@@ -211,7 +211,7 @@ export function Pane({ model, pane, toolsFor, name, picture, canvasClass }: Prop
     >
       <div class="tracks-content" style={{ height: `${height}px` }}>
         <Gutter model={model} pane={pane} />
-        <div class="tracks-area" ref={area}>
+        <div class="fill" ref={area}>
           <canvas
             ref={canvas}
             class={canvasClass}

@@ -136,9 +136,9 @@ export function Tracks({ model }: { model: TimelineModel }) {
   });
 
   return (
-    <div class="tracks" ref={box}>
+    <div class="tracks vertical fill" ref={box}>
       <div class="tracks-head">
-        <div class="gutter-head">
+        <div class="gutter-head weak">
           <span>time</span>
           <span>steps</span>
         </div>

@@ -84,15 +84,15 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
   const one = all.find((each) => each.process === process) ?? worst;
   return (
     <div class="overview">
-      <section class={`verdict ${one.inputBound === "not" ? "" : "verdict-input-bound"}`} aria-label="Verdict">
+      <section class={`verdict row ${one.inputBound === "not" ? "" : "verdict-input-bound"}`} aria-label="Verdict">
         <span class="badge">{one.inputBound === "not" ? "not input-bound" : `${one.inputBound} input-bound`}</span>
         <p>{verdictSentence(one)}</p>
       </section>
       {all.length > 1 && (
-        <div class="filters pipeline-ranks" role="toolbar" aria-label="Whose pipeline">
+        <div class="filters pipeline-ranks row" role="toolbar" aria-label="Whose pipeline">
           {all.map((each) => (
             <Button
-              class="chip"
+              class="chip row"
               key={each.process}
               aria-pressed={each === one}
               onClick={() => session.update({ process: each.process })}
@@ -130,7 +130,7 @@ function StageBox({ stage, pipeline }: { stage: Stage; pipeline: Pipeline }) {
   const queue = stage.stage === "queue";
   const filled = Math.round((stage.utilisation ?? 0) * SLOTS);
   return (
-    <li class={`stage${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
+    <li class={`stage fine${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
       <h3>{STAGE_TITLES[stage.stage] ?? stage.stage}</h3>
       <p class="weak">{stage.doneBy}</p>
       {queue ? (
@@ -174,7 +174,7 @@ function Exposed({ stages, durationNs }: { stages: readonly Stage[]; durationNs:
         parts={parts.map((part) => timedPart(part, NARROWEST_SHARE))}
       />
       <PartList parts={parts} />
-      <p class="weak found">
+      <p class="weak found fine">
         Exposed time: not hidden by an earlier stage (training, then copies, waits, and the host)
       </p>
     </>
@@ -200,7 +200,7 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
       {gain && (
         <>
           <p>{gain}</p>
-          <dl class="gain-bars">
+          <dl class="gain-bars rows">
             {rows.map(([title, ns]) => (
               <div key={title}>
                 <dt>{title}</dt>
@@ -212,7 +212,7 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
             ))}
           </dl>
           {bound !== undefined && (
-            <label class="workers">
+            <label class="workers rows fine">
               <span>
                 {count} {count === 1 ? "worker" : "workers"}: no step below <b>{formatDuration(bound)}</b>
               </span>
@@ -241,7 +241,7 @@ function Waits({ run }: { run: Run }) {
   const found = useMemo(() => load(() => fetchSearch(session.api, "group:data", 1)), [session]);
   const show = (hit: Hit): void => jumpTo(session, run, hit);
   return (
-    <section class="card spans-behind" aria-labelledby="waits-title">
+    <section class="card spans-behind rows" aria-labelledby="waits-title">
       <header>
         <h2 id="waits-title">Longest spans of the pipeline</h2>
         <span class="weak">waits, and work of recorded workers</span>
@@ -254,7 +254,7 @@ function Waits({ run }: { run: Run }) {
                 <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
                   {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
                 </Button>
-                <span class="weak" title={hit.name}>
+                <span class="weak ellipsis" title={hit.name}>
                   {run.locations[hit.location]?.name}, {hit.name}
                 </span>
                 <span class="number">{formatDuration(hit.durationNs)}</span>

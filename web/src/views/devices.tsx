@@ -168,7 +168,7 @@ function Many({ value, card, onTimeline }: ManyProps) {
           {known.length > 0 && <span class="weak">cells: rank, and percent of</span>}
           {known.map((one) => (
             <Button
-              class="chip"
+              class="chip row"
               key={one.key}
               title={one.counted}
               aria-pressed={one.key === rung}
@@ -206,7 +206,7 @@ function All({ value }: { value: Gpus }) {
   const ladders = value.gpus.flatMap(({ ladder }) => ladder ?? []);
   const mean = meanLadder(ladders);
   return (
-    <section class="gpu-all" aria-labelledby="all-gpus">
+    <section class="gpu-all rows" aria-labelledby="all-gpus">
       <h2 id="all-gpus">All {plural(value.gpus.length, "GPU")}</h2>
       {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {mean && (
@@ -215,7 +215,7 @@ function All({ value }: { value: Gpus }) {
           <h3>Mean, from their launches</h3>
           <GpuLadder ladder={mean} name="all GPUs" />
           <HowCounted ladder={mean} />
-          <ul class="gpu-spread">
+          <ul class="gpu-spread rows fine">
             {RUNGS.filter(({ key }) => mean[key] !== undefined).map(({ key }) => (
               <li key={key}>{spreadSentence(value.gpus, key)}</li>
             ))}

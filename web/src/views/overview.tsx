@@ -57,7 +57,7 @@ function Overview({ summary }: { summary: Summary }) {
     typical && (() => show({ startNs: typical.startNs, endNs: typical.startNs + typical.durationNs }));
   return (
     <div class="overview">
-      <section class={`verdict verdict-${summary.verdict.kind}`} aria-label="Verdict">
+      <section class={`verdict row verdict-${summary.verdict.kind}`} aria-label="Verdict">
         <span class="badge">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
         <p>{sentence(summary.verdict.text)}</p>
         {summary.part && <p class="weak">All of this was {summary.part}.</p>}
@@ -100,7 +100,7 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
       <StepStrip steps={steps} window={undefined} height={92} chosen={session.state.value.step} onSteps={onSteps} />
       <ul class="classes">
         {classes.map((one) => (
-          <li key={one.name}>
+          <li key={one.name} class="row">
             <i style={{ background: css(classColor(one.rank, theme)) }} />
             <span>{one.name}</span>
             <b>{formatCount(one.count)}</b>
@@ -108,7 +108,7 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
           </li>
         ))}
         {outliers > 0 && (
-          <li>
+          <li class="row">
             <span style={{ color: css(outlierColor(theme)) }}>▲</span>
             <span>outlier</span>
             <b>{formatCount(outliers)}</b>

@@ -96,7 +96,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
       return <Sandwich run={run} tree={tree} measure={measure} allNs={everything} part={part} matches={matches} />;
     return (
       <>
-        <div class="profile-picture">
+        <div class="vertical fill">
           {view.form === "time" && (
             <p class="weak source-note profile-note">
               This profile has no times: call paths are in the order in which its file names them.
@@ -135,7 +135,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
     );
   })();
   return (
-    <div class="profile">
+    <div class="profile vertical">
       <Toolbar
         run={run}
         view={view}
@@ -147,7 +147,7 @@ function Profile({ run, tree, part }: { run: Run; tree: CallTree; part: TreePart
         onView={change}
       />
       {tree.about.note && location === undefined && <p class="weak source-note profile-note">{tree.about.note}.</p>}
-      <div class="profile-body">{body}</div>
+      <div class="profile-body fill">{body}</div>
       {location === undefined ? (
         <GroupLegend>
           <kbd>↑</kbd>
@@ -201,7 +201,7 @@ function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMe
   const { about, unit, nodes } = tree.about;
   const ofAll = measure === "host" ? "of all threads together" : "of all GPUs’ streams together";
   return (
-    <section class="stretch">
+    <section class="stretch rows">
       <h2>{about}</h2>
       <BigNumbers
         of={[
@@ -229,7 +229,7 @@ function Heaviest({ tree, measure, allNs }: { tree: CallTree; measure: ProfileMe
           />
         ))}
       </ul>
-      <p class="weak hint">Click a call path to zoom to it, a name above for its callers and callees.</p>
+      <p class="weak finer">Click a call path to zoom to it, a name above for its callers and callees.</p>
     </section>
   );
 }
@@ -255,7 +255,7 @@ function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
   const choose = (to: number): void => session.update({ frame: frameOfRegion(to) });
   return (
     <>
-      <div class="sandwich">
+      <div class="sandwich fill">
         {rows.length ? (
           <RegionTable
             tree={tree}
@@ -355,7 +355,7 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
   return (
     <>
       {paths.length > 1 && (
-        <section class="stretch">
+        <section class="stretch rows">
           <h2>{row.name}</h2>
           <BigNumbers
             of={[

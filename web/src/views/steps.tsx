@@ -65,16 +65,16 @@ function Steps({ steps }: { steps: readonly Step[] }) {
     else open(stretch);
   };
   return (
-    <div class="steps">
+    <div class="steps vertical">
       <StepStrip steps={steps} window={undefined} height={STRIP_HEIGHT} chosen={chosen} onSteps={onStretch} />
       <Filters steps={steps} shown={shown.length} filter={filter} />
-      <div class="steps-body">
+      <div class="steps-body fill">
         {shown.length ? (
           <StepTable steps={shown} medians={medians} chosen={chosen} onChoose={choose} onOpen={openStep} />
         ) : (
           <p class="empty">No step passes the filter.</p>
         )}
-        <aside class="steps-side" aria-label="All steps at once">
+        <aside class="steps-side rows" aria-label="All steps at once">
           {one && <ChosenStep step={one} steps={steps} onOpen={openStep} />}
           <StepSplits step={one} />
           <BreakdownChart steps={steps} chosen={chosen} onChoose={choose} />
@@ -95,10 +95,10 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   const toggle = (name: string): string[] =>
     filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
   return (
-    <div class="filters" role="toolbar" aria-label="Which steps are listed">
+    <div class="filters row" role="toolbar" aria-label="Which steps are listed">
       {classes.map((one) => (
         <Button
-          class="chip"
+          class="chip row"
           key={one.name}
           aria-pressed={filter.classes.includes(one.name)}
           onClick={() => change({ classes: toggle(one.name) })}
@@ -108,13 +108,13 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
         </Button>
       ))}
       {outliers > 0 && (
-        <Button class="chip" aria-pressed={filter.outliers} onClick={() => change({ outliers: !filter.outliers })}>
+        <Button class="chip row" aria-pressed={filter.outliers} onClick={() => change({ outliers: !filter.outliers })}>
           <span style={{ color: css(outlierColor(theme)) }}>▲</span> outliers <b>{formatCount(outliers)}</b>
         </Button>
       )}
       {folded > 0 && (
         <Button
-          class="chip"
+          class="chip row"
           aria-pressed={filter.detailed}
           title={`${formatCount(folded)} steps were kept as statistics only, or but for their end`}
           onClick={() => change({ detailed: !filter.detailed })}
@@ -140,7 +140,7 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
   const rows = partsOf(step.parts).map(({ phase, ns }) => ({ phase, ns, usualNs: usual?.parts[phase] ?? 0 }));
   const most = Math.max(1, ...rows.flatMap(({ ns, usualNs }) => [ns, usualNs]));
   return (
-    <section class="chosen-step" aria-labelledby="chosen-step-title">
+    <section class="chosen-step rows" aria-labelledby="chosen-step-title">
       <header>
         <h2 id="chosen-step-title">Step {step.step}</h2>
         <span>{formatDuration(step.durationNs)}</span>
@@ -157,12 +157,12 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
           ▲ takes much longer than its class{step.cause && `, in ${step.cause.replaceAll("_", " ")}`}
         </p>
       )}
-      <dl class="beside-usual">
+      <dl class="beside-usual rows fine">
         {rows.map(({ phase, ns, usualNs }) => (
           <div key={phase}>
             <dt>{PART_TITLES[phase]}</dt>
             <dd>
-              <span class="pair">
+              <span class="pair rows">
                 <span style={{ width: `${(100 * ns) / most}%`, background: css(partColor(phase, theme)) }} />
                 <span class="usual" style={{ width: `${(100 * usualNs) / most}%` }} />
               </span>

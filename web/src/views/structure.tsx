@@ -47,13 +47,13 @@ function StructurePage() {
           {(value) => <Loops structure={value} />}
         </Await>
       </div>
-      <section class="structure-graph" aria-labelledby="graph-title">
-        <header>
+      <section class="structure-graph vertical" aria-labelledby="graph-title">
+        <header class="row">
           <h2 id="graph-title">Flow</h2>
           {!region && !folded && <span class="weak">what runs after what</span>}
           <span class="spacer" />
           {region && (
-            <Button class="quiet chosen-region" title={region} onClick={() => session.update({ region: "" })}>
+            <Button class="quiet chosen-region ellipsis" title={region} onClick={() => session.update({ region: "" })}>
               {shortName(region)} ✕
             </Button>
           )}

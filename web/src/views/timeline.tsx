@@ -67,7 +67,7 @@ function Timeline({ run }: { run: Run }) {
   const { range } = session.state.value;
   return (
     <div class="timeline">
-      <div class="timeline-main">
+      <div class="vertical fill">
         {loaded.status === "loading" && <div class="step-strip" style={{ height: `${STRIP_HEIGHT + 6}px` }} />}
         <StepStrip
           steps={model.steps.value}
@@ -139,7 +139,7 @@ function StretchFacts({ model }: { model: TimelineModel }) {
   const inside = model.steps.value.filter((s) => s.startNs >= shown.startNs && s.startNs < shown.endNs);
   const count = inside.reduce((sum, s) => sum + s.count, 0);
   return (
-    <section class="stretch">
+    <section class="stretch rows">
       <h2>{range ? "Chosen stretch" : "On the screen"}</h2>
       <BigNumbers
         of={[
@@ -158,7 +158,7 @@ function StretchFacts({ model }: { model: TimelineModel }) {
         </div>
       )}
       {model.pictured.value && <WindowStatistics range={shown} onName={(find) => model.session.update({ find })} />}
-      <p class="weak hint">
+      <p class="weak finer">
         Exclusive time over all threads: without what is called. Click a span for its facts, drag to choose a stretch.
       </p>
     </section>

@@ -20,14 +20,18 @@ export function GroupLegend({ children, marks }: Props) {
   return (
     <ul class="group-legend" aria-label="Colours">
       {GROUPS.map((group) => (
-        <li key={group}>
+        <li key={group} class="row">
           <Swatch group={group} />
           {GROUP_TITLES[group]}
         </li>
       ))}
-      {marks && <li title={MARKS}>▼ rare and long</li>}
+      {marks && (
+        <li class="row" title={MARKS}>
+          ▼ rare and long
+        </li>
+      )}
       <li class="spacer" />
-      <li>
+      <li class="row">
         {children} <kbd>?</kbd> all keys
       </li>
     </ul>

@@ -163,9 +163,9 @@ function Hits({ found, run, active, onJump }: HitsProps) {
             }}
           >
             <Swatch group={hit.group} />
-            <span class="hit-name">{hit.name}</span>
-            <span class="weak">{names.get(hit.location)}</span>
-            <span class="number weak">{formatMoment(hit.startNs, resolution)}</span>
+            <span class="ellipsis">{hit.name}</span>
+            <span class="weak ellipsis">{names.get(hit.location)}</span>
+            <span class="number weak ellipsis">{formatMoment(hit.startNs, resolution)}</span>
             <span class="number">{formatDuration(hit.durationNs)}</span>
           </div>
         ))}

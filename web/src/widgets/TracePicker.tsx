@@ -20,7 +20,7 @@ export function TracePicker() {
   const { here, names } = traces.value ?? { here: "", names: [] };
   if (names.length < 2) return null;
   return (
-    <span class="traces">
+    <span class="traces row">
       <select
         aria-label="Run"
         value={here}

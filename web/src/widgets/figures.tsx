@@ -74,7 +74,7 @@ type ListedPart = {
 export const PartList = ({ parts }: { parts: readonly ListedPart[] }) => (
   <ul class="step-parts">
     {parts.map(({ name, title, color, ns }) => (
-      <li key={name}>
+      <li key={name} class="row">
         {color ? <i style={{ background: css(color) }} /> : <i class="idle" />}
         <span>{title}</span>
         {ns !== undefined && <b>{formatDuration(ns)}</b>}

@@ -21,7 +21,7 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
   const long = gap.end_ns - gap.start_ns;
   const { cause } = gap;
   return (
-    <section class="span-details">
+    <section class="span-details rows">
       <header>
         <i class="hatched" />
         <h2>Idle{cause && `: ${causeTitle(cause.main)}`}</h2>
@@ -56,7 +56,7 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
           Zoom to it <kbd>F</kbd>
         </Button>
       </div>
-      <p class="weak hint">
+      <p class="weak finer">
         <kbd>,</kbd> <kbd>.</kbd> the gaps beside it <kbd>I</kbd> the longest on the screen
       </p>
     </section>
@@ -72,10 +72,10 @@ type NeighbourProps = {
 
 function Neighbour({ title, span, onSpan, none }: NeighbourProps) {
   return (
-    <div class="gap-neighbour">
+    <div class="gap-neighbour fine">
       <span class="weak">{title}</span>
       {span ? (
-        <Button class="plain" title={span.name} onClick={() => onSpan(span)}>
+        <Button class="plain ellipsis" title={span.name} onClick={() => onSpan(span)}>
           <Swatch group={span.group} /> {span.name}
         </Button>
       ) : (

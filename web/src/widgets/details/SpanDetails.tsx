@@ -28,7 +28,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
   const where = place(span.file, span.line);
   const { step } = span;
   return (
-    <section class="span-details">
+    <section class="span-details rows">
       <header>
         <Swatch group={span.group} />
         <h2 title={span.name}>{span.name}</h2>
@@ -78,9 +78,10 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
         <SistersChart sisters={span.sisters} durationNs={span.duration_ns} color={css(groupColor(span.group, theme))} />
       )}
       <h3>Call path</h3>
-      <ol class="call-path">
+      <ol class="call-path rows fine">
         {span.path.map((frame, depth) => (
           <li
+            class="row"
             key={`${depth}-${frame.name}`}
             style={{ paddingLeft: `${Math.min(depth, 12) * 7}px` }}
             title={place(frame.file, frame.line)}
@@ -118,7 +119,7 @@ function SistersChart({ sisters, durationNs, color }: { sisters: Sisters; durati
   const others = sisters.folded_count
     ? ` (in detail; ${formatCount(sisters.folded_count)} more were folded, ${formatDuration(sisters.folded_ns)} in all)`
     : "";
-  if (count < 2) return <p class="weak only-one">The only span of its name in this thread{others}.</p>;
+  if (count < 2) return <p class="weak">The only span of its name in this thread{others}.</p>;
   const most = Math.max(...histogram, 1);
   const at = high > low ? Math.log(Math.max(durationNs, low) / low) / Math.log(high / low) : 0.5;
   const rank = sisters.shorter / count;

@@ -51,7 +51,7 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
             >
               <span class="weak">{words(link)}</span>
               <Swatch group={link.group} />
-              <span class="link-name">{middleCut(link.name, NAME_LENGTH)}</span>
+              <span class="ellipsis">{middleCut(link.name, NAME_LENGTH)}</span>
               <span class="number">{formatDuration(link.duration_ns)}</span>
               {i === 0 && <kbd>J</kbd>}
             </Button>

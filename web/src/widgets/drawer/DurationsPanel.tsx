@@ -50,16 +50,18 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
     );
   return (
     <>
-      <div class="drawer-tools">
-        <b title={region}>{shortName(region)}</b>
-        <span class="weak">
+      <div class="drawer-tools row fine">
+        <b class="ellipsis" title={region}>
+          {shortName(region)}
+        </b>
+        <span class="weak ellipsis">
           {plural(found.count, "execution")}, {formatDuration(found.total_ns)} in all, median{" "}
           {formatDuration(found.median_ns ?? 0)} · {howRead(found)}
           {waiting.value && " · reading …"}
         </span>
         <span class="spacer" />
         {lasting && (
-          <Button class="chip" aria-pressed={true} onClick={() => brush(undefined)}>
+          <Button class="chip row" aria-pressed={true} onClick={() => brush(undefined)}>
             {formatDuration(lasting.startNs)} to {formatDuration(lasting.endNs)} ✕
           </Button>
         )}
@@ -72,7 +74,7 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
           ]}
         />
       </div>
-      <div class="durations">
+      <div class="durations fill">
         <Histogram durations={found} lasting={lasting} onBrush={brush} />
         <Listed run={run} durations={found} />
       </div>
@@ -102,7 +104,7 @@ function Histogram({ durations, lasting, onBrush }: HistogramProps) {
   const color = css(groupColor("compute", theme));
   const wide = 100 / Math.max(1, counts.length);
   return (
-    <figure class="durations-chart">
+    <figure class="durations-chart vertical fill">
       <svg
         ref={picture}
         viewBox="0 0 100 40"
@@ -190,7 +192,7 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
   const session = useSession();
   const shown = session.state.value.selection;
   return (
-    <div class="durations-list">
+    <div class="durations-list fine">
       <p class="weak">
         {spans.length < chosen
           ? `the ${formatCount(spans.length)} longest of ${formatCount(chosen)}`
@@ -209,8 +211,8 @@ function Listed({ run, durations: { spans, chosen } }: { run: Run; durations: Du
             <li key={`${span.location}_${span.start_ns}_${span.depth}`}>
               <Button class="plain" aria-current={current} onClick={() => jumpTo(session, run, key)}>
                 <b class="number">{formatDuration(span.duration_ns)}</b>
-                <span>{formatMoment(span.start_ns, Math.max(1000, span.duration_ns))}</span>
-                <span class="weak">{run.locations[span.location]?.name}</span>
+                <span class="ellipsis">{formatMoment(span.start_ns, Math.max(1000, span.duration_ns))}</span>
+                <span class="weak ellipsis">{run.locations[span.location]?.name}</span>
               </Button>
             </li>
           );

@@ -45,14 +45,14 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
   if (!table.rows) return <PanelNote>No span is in this stretch of time.</PanelNote>;
   return (
     <>
-      <div class="drawer-tools">
+      <div class="drawer-tools row fine">
         <TableSearch
           label="Search the profile"
           placeholder="Search names"
           value={view.find}
           onInput={(find) => change({ ...view, find })}
         />
-        <span class="weak">
+        <span class="weak ellipsis">
           {shownOf(order.length, table.rows, "name")}
           {table.total > table.rows && ` (the longest of ${formatCount(table.total)})`} · {table.about}
           {old && " · summing up …"}

@@ -62,10 +62,10 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
   const above = Math.max(0, rows.first - clusters.length) * ROW_HEIGHT;
   return (
     <>
-      <div class="drawer-tools">
-        <span class="weak">bars by</span>
+      <div class="drawer-tools row fine">
+        <span class="weak ellipsis">bars by</span>
         {BARS_BY.map((by) => (
-          <Button class="chip" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>
+          <Button class="chip row" key={by} aria-pressed={view.by === by} onClick={() => change({ by })}>
             {by}
           </Button>
         ))}
@@ -84,7 +84,7 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
           titleOf={(count) => (count === "0" ? "automatic" : count)}
           onChoose={(count) => change({ clusters: Number(count) })}
         />
-        <span class="weak" title={METHOD}>
+        <span class="weak ellipsis" title={METHOD}>
           exclusive time over all threads and streams · {plural(bars.processes, "process")}
           {clusters.length > 0 && ` in ${plural(clusters.length, "cluster")}`}
           {bars.processes > bars.bars.length &&
@@ -109,14 +109,14 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
       </div>
       <Parts bars={bars} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard (WCAG 2.1.1). */}
-      <section class="bars" ref={scroller} tabIndex={0} aria-label="Bars of clusters and processes">
+      <section class="bars fill fine" ref={scroller} tabIndex={0} aria-label="Bars of clusters and processes">
         {clusters.map((cluster, number) => (
           <ClusterRow key={cluster.typical} run={run} bars={bars} cluster={cluster} number={number} most={most} />
         ))}
         <div style={{ height: `${above}px` }} />
         {shown.map((bar) => (
           <div class="bar-row" key={bar.process}>
-            <span class="bar-name" title={processTitle(run, bar.process)}>
+            <span class="ellipsis" title={processTitle(run, bar.process)}>
               {processTitle(run, bar.process)} <span class="weak">{clusters.length > 1 && `c${bar.cluster + 1}`}</span>
             </span>
             <Stacked ns={bar.ns} bars={bars} most={most} />
@@ -148,12 +148,12 @@ function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
   ].join("\n");
   return (
     <div class="bar-row cluster" title={title}>
-      <span class="bar-name">
+      <span class="ellipsis">
         <b>c{number + 1}</b> {formatCount(cluster.size)} × <span class="weak">{members}</span>
       </span>
       <Stacked ns={cluster.ns} bars={bars} most={most} />
       {first && (
-        <Button class="plain bar-differs" title={title} onClick={() => session.update({ region: first.name })}>
+        <Button class="plain ellipsis" title={title} onClick={() => session.update({ region: first.name })}>
           {first.mean_ns > first.others_ns ? "▲" : "▼"} {middleCut(shortName(first.name), NAME_LENGTH)}{" "}
           {formatDuration(Math.abs(first.mean_ns - first.others_ns))}
         </Button>
@@ -199,7 +199,7 @@ function Parts({ bars }: { bars: Bars }) {
   const session = useSession();
   const theme = session.theme.value;
   return (
-    <ul class="bar-parts" aria-label="What the bars are made of">
+    <ul class="bar-parts weak finer" aria-label="What the bars are made of">
       {bars.parts.map((part, i) => (
         <li key={part.name}>
           <i class={isGroup(part.group) ? "" : "hatched"} style={partStyle(bars, i, theme)} />

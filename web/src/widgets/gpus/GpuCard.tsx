@@ -36,7 +36,7 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
   const { ladder } = gpu;
   const id = `gpu-${gpu.process ?? gpu.host}-${gpu.number}`;
   return (
-    <section class="card gpu-card" aria-labelledby={id}>
+    <section class="card gpu-card rows" aria-labelledby={id}>
       <header>
         <h2 id={id}>{title}</h2>
         <span>{gpu.name}</span>
@@ -59,13 +59,13 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
       {ladder && <p class="gpu-loss">{lossSentence(ladder, idle)}</p>}
       <div class="gpu-sides">
         {ladder && (
-          <div class="gpu-side">
+          <div class="gpu-side rows">
             <h3>From its launches</h3>
             <GpuLadder ladder={ladder} name={title} />
             <HowCounted ladder={ladder} />
           </div>
         )}
-        <div class={ladder ? "gpu-side" : "gpu-side alone"}>
+        <div class={ladder ? "gpu-side rows" : "gpu-side rows alone"}>
           <h3>
             Measured by the GPU
             {gpu.measured && " over the whole run"}
@@ -112,7 +112,7 @@ function Time({ split, idle, folded, onGap, title, narrow }: TimeProps) {
       <h3>Its time: {formatDuration(split.durationNs)} from first to last work</h3>
       <GpuSplit name={title} split={split} narrow={narrow} />
       {idle && idle.length > 0 && (
-        <ul class="idle-causes" aria-label={`Why ${title} idled`}>
+        <ul class="idle-causes fine" aria-label={`Why ${title} idled`}>
           <li class="weak">of the idle time{folded && " in steps that are there in detail"}:</li>
           {idle
             .filter(({ share }) => share >= LEAST_CAUSE)
@@ -145,7 +145,7 @@ function Properties({ gpu }: { gpu: Gpu }) {
   ];
   const known = rows.filter(([, text]) => text);
   return (
-    <details class="gpu-properties">
+    <details class="gpu-properties fine">
       <summary>What this GPU is: {plural(known.length, "fact")}</summary>
       <dl class="facts">
         {known.map(([name, text]) => (

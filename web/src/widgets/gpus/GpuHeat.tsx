@@ -21,11 +21,11 @@ export function GpuHeat({ gpus, rung, chosen, onChoose }: Props) {
   const numbered = gpus.length <= MOST_NUMBERED;
   const hosts = byHost(gpus);
   return (
-    <section class={numbered ? "gpu-heat" : "gpu-heat small"} aria-label={spreadSentence(gpus, rung)}>
+    <section class={numbered ? "gpu-heat rows" : "gpu-heat rows small"} aria-label={spreadSentence(gpus, rung)}>
       {hosts.map(([host, own]) => (
         <div class={hosts.length > 1 ? "gpu-host named" : "gpu-host"} key={host}>
           {hosts.length > 1 && (
-            <span class="gpu-host-name" title={host}>
+            <span class="weak ellipsis fine" title={host}>
               {host || "machine unknown"}
             </span>
           )}

@@ -45,7 +45,7 @@ export function StepBar({ step, onShow }: { step: StepSummary; onShow: (() => vo
           </Button>
         )}
       </header>
-      <div class="step-facts">
+      <div class="step-facts line">
         <b>{formatDuration(step.median_ns)}</b>
         <span class="weak">
           best {formatDuration(step.best_ns)} · 95 % below {formatDuration(step.p95_ns)}
@@ -56,7 +56,7 @@ export function StepBar({ step, onShow }: { step: StepSummary; onShow: (() => vo
         parts={shown.map((part) => timedPart(part, NARROWEST_SHARE))}
       />
       <PartList parts={parts} />
-      <p class="weak found">
+      <p class="weak found fine">
         {formatCount(step.count)} steps, found with {step.confidence} confidence: {step.reason}
         {step.kept_count < step.count &&
           `; ${formatCount(step.kept_count)} of them in detail, and statistics of the others: the times here are of all`}

@@ -77,7 +77,7 @@ function Page({ cells, run, table, ...page }: PageProps) {
           {by && <span class="weak">by</span>}
           {by?.choices.map((choice) => (
             <Button
-              class="chip"
+              class="chip row"
               key={choice}
               aria-pressed={by.value === choice}
               onClick={() => change({ ...view, by: choice, inside: "", sort: "", down: false })}
@@ -86,7 +86,7 @@ function Page({ cells, run, table, ...page }: PageProps) {
             </Button>
           ))}
           {view.inside && (
-            <Button class="chip" aria-pressed={true} onClick={() => change({ ...view, inside: "" })}>
+            <Button class="chip row" aria-pressed={true} onClick={() => change({ ...view, inside: "" })}>
               type {view.inside} ✕
             </Button>
           )}
@@ -127,7 +127,7 @@ function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: nu
   const top = topRows(table, "avg_ns", TOP);
   const most = top[0]?.value ?? 1;
   return (
-    <section class="highest" aria-labelledby="highest-title">
+    <section class="highest rows fine" aria-labelledby="highest-title">
       <h2 id="highest-title">Longest on average</h2>
       <p class="weak">the {plural(top.length, "row")} whose single calls take most time</p>
       <ol>
@@ -135,7 +135,7 @@ function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: nu
           const { title, name } = titlesOf(table, row);
           return (
             <li key={row}>
-              <Button class="plain" title={name || title} onClick={() => onChoose(row)}>
+              <Button class="plain ellipsis" title={name || title} onClick={() => onChoose(row)}>
                 {middleCut(title, NAME_LENGTH)}
               </Button>
               <span class="bar">

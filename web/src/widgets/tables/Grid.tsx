@@ -48,7 +48,7 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
     ...keys,
   };
   return (
-    <div class={`grid ${kind}`} ref={scroller}>
+    <div class={`grid fill ${kind}`} ref={scroller}>
       <table
         // biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a grid is a table that one walks through by keys
         role="grid"
@@ -70,7 +70,7 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
           <tr aria-rowindex={1}>{headings}</tr>
         </thead>
         <tbody>
-          <tr class="grid-space" style={{ height: `${first * ROW_HEIGHT}px` }} />
+          <tr style={{ height: `${first * ROW_HEIGHT}px` }} />
           {rows.slice(first, last).map((row, i) => (
             <tr
               key={idOf(row)}
@@ -84,7 +84,7 @@ export function Grid<Row>({ label, rows, at, idOf, headings, cells, kind = "", m
               {cells(row)}
             </tr>
           ))}
-          <tr class="grid-space" style={{ height: `${Math.max(0, rows.length - last) * ROW_HEIGHT}px` }} />
+          <tr style={{ height: `${Math.max(0, rows.length - last) * ROW_HEIGHT}px` }} />
         </tbody>
       </table>
     </div>

@@ -35,7 +35,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
     .map((column) => ({ column, text: cellText(column, row) }))
     .filter(({ text }) => text);
   return (
-    <section class="row-facts" aria-labelledby="row-title">
+    <section class="row-facts rows" aria-labelledby="row-title">
       <header>
         <h2 id="row-title">{title}</h2>
         <Close onClick={onClose} />
@@ -115,7 +115,7 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
     if (answer?.first) show(answer.first);
   };
   return (
-    <div class="spans-behind">
+    <div class="spans-behind rows">
       <h3>
         {plural(value.count, "span")}
         {value.count < calls && ` of ${formatCount(calls)} in detail`}
@@ -138,7 +138,7 @@ function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, st
             <Button class="link" title="Show it on the timeline" onClick={() => show(hit)}>
               {formatMoment(hit.startNs, Math.max(1000, length(run.bounds) / 100_000))}
             </Button>
-            <span class="weak">{run.locations[hit.location]?.name}</span>
+            <span class="weak ellipsis">{run.locations[hit.location]?.name}</span>
             <span class="number">{formatDuration(hit.durationNs)}</span>
           </li>
         ))}

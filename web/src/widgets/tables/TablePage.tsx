@@ -55,11 +55,11 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
   const order = useMemo(() => orderOf(table, view), [table, view]);
   const row = useMemo(() => rowOf(table, key), [table, key]);
   return (
-    <div class={`steps ${props.kind ?? ""}`}>
-      <div class="filters" role="toolbar" aria-label={props.toolsLabel}>
+    <div class={`steps vertical ${props.kind ?? ""}`}>
+      <div class="filters row" role="toolbar" aria-label={props.toolsLabel}>
         {props.tools}
         <TableSearch label="Search this table" value={view.find} onInput={(find) => change({ ...view, find })} />
-        <Button class="chip" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
+        <Button class="chip row" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
           all columns
         </Button>
         <span class="spacer" />
@@ -71,7 +71,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
         {props.links}
       </div>
       {props.above}
-      <div class="steps-body">
+      <div class="steps-body fill">
         {order.length ? (
           <Table
             label={label}
@@ -88,7 +88,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
           <p class="empty">{table.rows ? "No row passes the filter." : props.none}</p>
         )}
         {table.rows > 0 && (
-          <aside class="steps-side narrow" aria-label="Facts about what is chosen">
+          <aside class="steps-side narrow rows" aria-label="Facts about what is chosen">
             {side(row)}
           </aside>
         )}
