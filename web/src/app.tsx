@@ -1,6 +1,7 @@
 // The frame of every page: head with pages, search and theme; the page; notices.
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { within } from "./base/events";
 import { shortName } from "./base/names";
 import { formatCount, formatQuantity, plural } from "./base/quantity";
 import { formatDuration, length } from "./base/time";
@@ -40,7 +41,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
+      if (within(event, "input, textarea, dialog")) return;
       const wanted = pageOfPress(pages, event);
       if (wanted) session.update({ page: wanted.name }, "push");
       // Here, not with the page's own keys: a key pressed while a page is still being drawn must not be lost.

@@ -2,12 +2,12 @@
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { within } from "../base/events";
 import { formatCount } from "../base/quantity";
 import { formatDuration, formatMoment, length } from "../base/time";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 import { type Found, fetchSearch, type Hit } from "../data/spanHits";
-
 import { explain } from "../data/wire/api";
 import { Swatch } from "./figures";
 import { jumpTo } from "./showOnTimeline";
@@ -29,7 +29,7 @@ export function Search({ run }: { run: Run }) {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.target instanceof HTMLElement && event.target.closest("input, textarea, dialog")) return;
+      if (within(event, "input, textarea, dialog")) return;
       event.preventDefault();
       field.current?.focus();
       field.current?.select();

@@ -6,8 +6,8 @@ import { toPx } from "../../base/viewport";
 import type { Step } from "../../data/runSteps";
 
 import { foldedStretches, hatch } from "./drawFolded";
-import type { Pen } from "./drawingSurface";
 import { LABEL_FONT, type Labels, labelLeft } from "./labels";
+import type { Pen } from "./svgSurface";
 
 /** Heights in CSS pixels. */
 export const RULER_HEIGHT = 26;

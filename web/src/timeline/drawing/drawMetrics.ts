@@ -7,8 +7,8 @@ import { toPx } from "../../base/viewport";
 import type { Readings, Series } from "../../data/readings";
 
 import type { MetricRow } from "../rows/rowLayout";
-import type { Pen } from "./drawingSurface";
 import type { Box } from "./scene";
+import type { Pen } from "./svgSurface";
 
 const HUES = [166, 250, 72, 345, 38] as const;
 const PADDING = 4;

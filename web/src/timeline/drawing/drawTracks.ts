@@ -13,7 +13,6 @@ import { HEIGHTS, type LocationRow, type Row } from "../rows/rowLayout";
 import { criticalBoxes, drawCritical } from "./drawCritical";
 import { foldedRows, foldedStretches, hatch } from "./drawFolded";
 import { drawSteps } from "./drawHeader";
-import type { Pen } from "./drawingSurface";
 import { arrowsOf, drawArrows, drawGap } from "./drawLinks";
 import { drawMarks, NOTCHED } from "./drawMarks";
 import { drawMetric } from "./drawMetrics";
@@ -33,6 +32,7 @@ import {
   type Tools,
 } from "./scene";
 import type { Ink } from "./spanColors";
+import type { Pen } from "./svgSurface";
 
 /** Rows that are not so tall have no names in them. */
 const NAMED = 12;
