@@ -3,7 +3,7 @@ import type { StackMetric, StackSort } from "../state/address";
 import { ofLevel } from "./runSteps";
 import { type Api, aboutOf } from "./wire/api";
 import { WireError } from "./wire/decoders";
-import type { Iteration, StackHeader } from "./wire/wire.generated";
+import type { StackHeader } from "./wire/wire.generated";
 
 const MAGIC = 0x314b5453; // "STK1", little endian
 /** The byte of a value that is exactly as usual. */
@@ -35,7 +35,3 @@ export async function fetchStack(
   const response = await api.ask("iterations", { metric, sort, rows, ...ofLevel(level) });
   return decodeStack(await response.arrayBuffer());
 }
-
-/** Fetches one step; undefined where it was not kept in detail. */
-export const fetchIteration = (api: Api, step: number, level: string): Promise<Iteration | undefined> =>
-  api.json("iteration", { step, ...ofLevel(level) });

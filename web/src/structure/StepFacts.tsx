@@ -5,7 +5,7 @@ import { css, extraColor, relativeColor } from "../base/color";
 import { shortName } from "../base/names";
 import { plural } from "../base/quantity";
 import { formatDuration } from "../base/time";
-import { fetchIteration } from "../data/iterationStack";
+import { ofLevel } from "../data/runSteps";
 import { load, useSession } from "../data/session";
 import type { Iteration, Position } from "../data/wire/wire.generated";
 import { Button, Close } from "../widgets/controls";
@@ -19,7 +19,7 @@ export function StepFacts({ positions }: { positions: readonly Position[] }) {
   const session = useSession();
   const { step, level } = session.state.value;
   const loaded = useMemo(
-    () => (step === undefined ? undefined : load(() => fetchIteration(session.api, step, level))),
+    () => (step === undefined ? undefined : load(() => session.api.json("iteration", { step, ...ofLevel(level) }))),
     [session, step, level],
   );
   if (step === undefined || !loaded)

@@ -188,8 +188,8 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
   const bound = boundWith(pipeline, count);
   const rows: readonly (readonly [string, number])[] = [
     ["now", pipeline.durationNs],
-    ["expected", pipeline.predictedNs],
-    ["at best", pipeline.bestNs],
+    ["expected", pipeline.predictedStepNs],
+    ["at best", pipeline.bestStepNs],
   ];
   const gain = gainSentence(pipeline);
   return (

@@ -7,9 +7,8 @@ import { formatCount, formatQuantity, formatShare, plural } from "../base/quanti
 import { formatDuration, type TimeRange } from "../base/time";
 import { gpuOf, type Series } from "../data/readings";
 import type { Run } from "../data/run";
-import type { Step } from "../data/runSteps";
+import { ofLevel, type Step } from "../data/runSteps";
 import { load, useSession } from "../data/session";
-import { fetchSummary } from "../data/summary";
 import type { Evidence, Hot, Quality, Summary } from "../data/wire/wire.generated";
 import type { View } from "../state/view";
 import { Button } from "../widgets/controls";
@@ -34,7 +33,7 @@ const KINDS: Readonly<Record<string, string>> = {
 function OverviewPage() {
   const session = useSession();
   const { level } = session.state.value;
-  const summary = useMemo(() => load(() => fetchSummary(session.api, level)), [session, level]);
+  const summary = useMemo(() => load(() => session.api.json("summary", ofLevel(level))), [session, level]);
   return (
     <Await of={summary.value} what="Reading the summary">
       {(value) => <Overview summary={value} />}

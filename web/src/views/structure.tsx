@@ -4,7 +4,6 @@ import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { shortName } from "../base/names";
 import { length } from "../base/time";
-import { fetchFlow, fetchStructure } from "../data/loopStructure";
 import { type Loaded, load, useSession } from "../data/session";
 import type { OpenedFlow, Structure } from "../data/wire/wire.generated";
 import { INITIAL } from "../state/address";
@@ -18,7 +17,7 @@ import { Await } from "../widgets/Loading";
 
 function StructurePage() {
   const session = useSession();
-  const structure = useMemo(() => load(() => fetchStructure(session.api)), [session]);
+  const structure = useMemo(() => load(() => session.api.json("structure", {})), [session]);
   // What lies under the pointer on one part of the page stands out on the others.
   const hovered = useSignal<readonly string[]>([]);
   const chosen = useSignal<readonly string[]>([]);
@@ -26,7 +25,8 @@ function StructurePage() {
   // Names of operators whose insides are shown, and whether every call of the run is.
   const opened = useSignal<readonly string[]>([]);
   const everything = useSignal(false);
-  const flow = useMemo(() => load(() => fetchFlow(session.api, opened.value)), [session, opened.value]);
+  const open = opened.value.join("~");
+  const flow = useMemo(() => load(() => session.api.json("flow", open ? { open } : {})), [session, open]);
   // The graph before stays until the next one has come.
   const lastFlow = useRef<Loaded<OpenedFlow>>({ status: "loading" });
   if (flow.value.status !== "loading") lastFlow.current = flow.value;

@@ -16,8 +16,8 @@ const bound: Pipeline = {
   asked: 50,
   empty: 45,
   neededWorkers: 2,
-  predictedNs: 80 * MS,
-  bestNs: 60 * MS,
+  predictedStepNs: 80 * MS,
+  bestStepNs: 60 * MS,
   advice: "",
   stages: [],
 };

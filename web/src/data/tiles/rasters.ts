@@ -1,7 +1,6 @@
 // Pictures of many rows as the server sends them (server/rows.py): group shares of rows that stand for many, and one number per cell.
 import type { Api } from "../wire/api";
 import { number, object, WireError } from "../wire/decoders";
-import type { RowPlace } from "../wire/wire.generated";
 import { decodePalette, type Mark, marksOf } from "./cells";
 import { RowStore } from "./rowStore";
 
@@ -66,8 +65,6 @@ export const rasterStore = (
   failed: (sentence: string) => void,
 ): RasterStore =>
   new RowStore(api, async (response) => decodeRasters(await response.arrayBuffer(), tileCells), KEPT, changed, failed);
-
-export const fetchPlaces = (api: Api): Promise<readonly RowPlace[]> => api.json("rows/places", {});
 
 /** How much of a measure each location has in a stretch of time, by location. */
 export async function fetchValues(

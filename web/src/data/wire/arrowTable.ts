@@ -89,7 +89,7 @@ export class ArrowTable {
 
 /** How a column is read: `number?` may be missing; a list holds the only texts that there are. */
 type ColumnKind = "number" | "number?" | "text" | "flag" | readonly string[];
-type TableColumns = Readonly<Record<string, ColumnKind>>;
+export type TableColumns = Readonly<Record<string, ColumnKind>>;
 
 type Camel<Name> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Name;
 type Cell<Kind> = Kind extends "number"
@@ -104,14 +104,14 @@ type Cell<Kind> = Kind extends "number"
 type Cells<Kind> = Kind extends "number" | "number?" ? Float64Array : readonly Cell<Kind>[];
 
 /** A row, its columns in camel case: `startNs` for `start_ns`. */
-type RowOf<Columns extends TableColumns> = {
+export type RowOf<Columns extends TableColumns> = {
   readonly [Name in keyof Columns as Camel<Name & string>]: Cell<Columns[Name]>;
 };
 type ColumnsOf<Columns extends TableColumns> = {
   readonly [Name in keyof Columns as Camel<Name & string>]: Cells<Columns[Name]>;
 };
 
-const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+export const camel = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** A table that a route answers with. */
 export class RouteTable<Columns extends TableColumns> extends ArrowTable {

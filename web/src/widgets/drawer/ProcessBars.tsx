@@ -6,7 +6,7 @@ import { formatCount, formatShare, plural } from "../../base/quantity";
 import { formatDuration, type TimeRange } from "../../base/time";
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
-import { fetchBars } from "../../data/windowFacts";
+import { stretchOf } from "../../data/wire/api";
 import type { Bars, Cluster } from "../../data/wire/wire.generated";
 import { BARS_BY, BARS_SORTS, type BarsSort, type DrawerView, MOST_CLUSTERS } from "../../state/drawerState";
 import { Button, Select } from "../controls";
@@ -37,7 +37,7 @@ export function ProcessBars({ run, range }: Props) {
   const view = session.state.value.drawer;
   const { value, failure, waiting } = useRested(
     `${range.startNs}-${range.endNs} ${view.by} ${view.clusters}`,
-    (signal) => fetchBars(session.api, range, view.by, view.clusters, signal),
+    (signal) => session.api.json("window/bars", { ...stretchOf(range), by: view.by, clusters: view.clusters }, signal),
   );
   if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
   const bars = value.value;

@@ -1,16 +1,19 @@
 // One step, split into its parts: a bar whose widths are time, and the same in numbers.
 
 import { groupColor, PART_TITLES, partColor, type Theme } from "../../base/color";
+import { PARTS, type StepPart } from "../../base/kinds.generated";
 import { formatCount, formatShare } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import { useSession } from "../../data/session";
-import { stepPartOf } from "../../data/summary";
 import type { Part, StepSummary } from "../../data/wire/wire.generated";
 import { Button } from "../controls";
 import { PartBar, PartList, timedPart } from "../figures";
 
 /** Parts narrower than this carry no label. */
 const NARROWEST_SHARE = 0.07;
+
+/** The part of a step that has its own colour, where this is one. */
+const stepPartOf = (part: Part): StepPart | undefined => PARTS.find((one) => one === part.name);
 
 const colorOf = (part: Part, theme: Theme) => {
   const phase = stepPartOf(part);
