@@ -1,7 +1,7 @@
 // What an analysis answers: its columns with their units and meanings, as the server describes them; and the spans behind a row.
 
 import { type Api, aboutOf, type Parameters } from "./wire/api";
-import { type ArrowField, type ArrowTable, camel, type RowOf, type TableColumns } from "./wire/arrowTable";
+import type { ArrowField, ArrowTable } from "./wire/arrowTable";
 import type { TableOption } from "./wire/wire.generated";
 
 export type Column = {
@@ -69,20 +69,6 @@ export function numberIn(table: AnalysisTable, name: string, row: number): numbe
 export function textIn(table: AnalysisTable, name: string, row: number): string {
   const column = columnOf(table, name);
   return column?.kind === "text" ? (column.values[row] ?? "") : "";
-}
-
-/** All rows as objects of the columns that are described; a number that is missing is 0, or undefined where it may be. */
-export function rowsIn<Columns extends TableColumns>(table: AnalysisTable, description: Columns): RowOf<Columns>[] {
-  const cell = (name: string, kind: TableColumns[string], row: number) => {
-    if (kind === "number") return numberIn(table, name, row) ?? 0;
-    if (kind === "number?") return numberIn(table, name, row);
-    return kind === "flag" ? columnOf(table, name)?.values[row] === true : textIn(table, name, row);
-  };
-  const columns = Object.entries(description).map(([name, kind]) => [camel(name), name, kind] as const);
-  // Object.fromEntries loses the keys' types; every cell was just read as the description has it.
-  return Array.from({ length: table.rows }, (_, row) =>
-    Object.fromEntries(columns.map(([key, name, kind]) => [key, cell(name, kind, row)])),
-  ) as RowOf<Columns>[];
 }
 
 /** Asks an analysis, with its options. */

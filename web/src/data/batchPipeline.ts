@@ -1,6 +1,5 @@
 // The data pipeline of the processes that train: a verdict each, and the stages that a batch meets. Means of one step.
 
-import { fetchAnalysis, rowsIn } from "./analysisTable";
 import type { Api } from "./wire/api";
 import type { RowOf } from "./wire/arrowTable";
 
@@ -52,13 +51,13 @@ export type Pipelines = {
 /** Fetches verdicts and stages of all processes that train. */
 export async function fetchPipelines(api: Api): Promise<Pipelines> {
   const [table, stages] = await Promise.all([
-    fetchAnalysis(api, "data_pipeline", { form: "verdict" }),
-    fetchAnalysis(api, "data_pipeline", { form: "stages" }),
+    api.analysis("data_pipeline", { form: "verdict" }),
+    api.analysis("data_pipeline", { form: "stages" }),
   ]);
-  const known = rowsIn(stages, STAGE);
-  const of = rowsIn(table, VERDICT).map((row) => ({
+  const known = stages.rowsAs(STAGE);
+  const of = table.rowsAs(VERDICT).map((row) => ({
     ...row,
     stages: known.filter(({ process }) => process === row.process),
   }));
-  return { of, about: table.about, note: table.note };
+  return { of, about: table.metadata("about") ?? "", note: table.metadata("note") ?? "" };
 }
