@@ -7,7 +7,7 @@ import { useSession } from "../data/session";
 import { LABEL_FONT, Labels } from "../timeline/drawing/labels";
 import { Inks } from "../timeline/drawing/spanColors";
 import { Swatch } from "../widgets/figures";
-import { useSize } from "../widgets/useSize";
+import { fitCanvas, useSize } from "../widgets/useSize";
 import { depthAt, drawFlame, type FlameScene, flameHeight, ROW_HEIGHT, rowTop } from "./drawFlame";
 import { type Flame, nodeAt, spanOf } from "./flameLayout";
 
@@ -80,17 +80,14 @@ export function FlamePanel(props: Props) {
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!canvas.current || !context || !width) return;
-    const pixelRatio = devicePixelRatio;
-    const [w, h] = [Math.round(width * pixelRatio), Math.round(height * pixelRatio)];
-    if (canvas.current.width !== w) canvas.current.width = w;
-    if (canvas.current.height !== h) canvas.current.height = h;
+    fitCanvas(canvas.current, width, height);
     const scene: FlameScene = {
       tree,
       flame,
       span,
       width,
       height,
-      pixelRatio,
+      pixelRatio: devicePixelRatio,
       scrollTop: scrollTop.value,
       up,
       theme,

@@ -18,7 +18,7 @@ import {
 import { Button } from "../widgets/controls";
 import { Await } from "../widgets/Loading";
 import { showRange } from "../widgets/showOnTimeline";
-import { useSize } from "../widgets/useSize";
+import { fitCanvas, useSize } from "../widgets/useSize";
 import { type Cursor, drawMarks, drawStack, FRAME, rowOf, type StackScene } from "./drawStack";
 import { StepFacts } from "./StepFacts";
 import { columnAt, columnEdges, rowHeight } from "./stackGrid";
@@ -186,14 +186,14 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
   useEffect(() => {
     const context = base.current?.getContext("2d");
     if (!base.current || !context || !scene.width) return;
-    sized(base.current, scene);
+    fitCanvas(base.current, scene.width, scene.height);
     drawStack(context, scratch, scene);
     performance.mark("stack-picture");
   }, [scene, scratch]);
   useEffect(() => {
     const context = marks.current?.getContext("2d");
     if (!marks.current || !context || !scene.width) return;
-    sized(marks.current, scene);
+    fitCanvas(marks.current, scene.width, scene.height);
     drawMarks(context, scene, { cursor: cursor.value, step, lit });
   }, [scene, cursor.value, step, lit]);
 
@@ -291,12 +291,6 @@ function Picture({ stack, view, lit, onHover }: { stack: Stack; view: StackView 
     </div>
   );
 }
-
-const sized = (canvas: HTMLCanvasElement, { width, height, pixelRatio }: StackScene): void => {
-  const [w, h] = [Math.round(width * pixelRatio), Math.round(height * pixelRatio)];
-  if (canvas.width !== w) canvas.width = w;
-  if (canvas.height !== h) canvas.height = h;
-};
 
 /** The last column is the end of the step: there is nothing that is called so. */
 const isRegion = (stack: Stack, column: number): boolean => column < stack.positions.length - 1;

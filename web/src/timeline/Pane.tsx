@@ -2,6 +2,7 @@
 import { effect, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { causeTitle } from "../base/idleCauses";
+import { fitCanvas } from "../widgets/useSize";
 import { rowOfLocation } from "./drawing/drawLinks";
 import { drawTracks } from "./drawing/drawTracks";
 import { type CellSource, type Ground, type Kept, newKept, type Scene, type Tools } from "./drawing/scene";
@@ -70,13 +71,6 @@ export function sceneOf(model: TimelineModel, pane: PaneModel, hit: Hit | undefi
     kept,
   };
 }
-
-/** Gives a canvas the size of what it shows, in device pixels. */
-export const fitCanvas = (canvas: HTMLCanvasElement, width: number, height: number): void => {
-  const [w, h] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
-  if (canvas.width !== w) canvas.width = w;
-  if (canvas.height !== h) canvas.height = h;
-};
 
 /** Selects the span under a point, or else the idle gap. */
 async function selectAt(model: TimelineModel, pane: PaneModel, x: number, y: number): Promise<void> {

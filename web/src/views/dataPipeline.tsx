@@ -15,7 +15,7 @@ import { fetchSearch, type Hit } from "../data/spanHits";
 import type { View } from "../state/view";
 import { Button } from "../widgets/controls";
 import { PartBar, PartList, timedPart } from "../widgets/figures";
-import { Await } from "../widgets/Loading";
+import { Await, AwaitWithRun } from "../widgets/Loading";
 import {
   boundWith,
   gainSentence,
@@ -51,13 +51,11 @@ function DataPipelinePage() {
   const session = useSession();
   const pipelines = useMemo(() => load(() => fetchPipelines(session.api)), [session]);
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={pipelines.value} what="Looking at the data pipeline">
-          {({ of, about, note }) => (of.length ? <Pipelines all={of} about={about} run={run} /> : <None note={note} />)}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={pipelines.value} what="Looking at the data pipeline">
+      {(run, { of, about, note }) =>
+        of.length ? <Pipelines all={of} about={about} run={run} /> : <None note={note} />
+      }
+    </AwaitWithRun>
   );
 }
 

@@ -25,7 +25,7 @@ import {
   spreadSentence,
   tableOf,
 } from "../widgets/gpus/gpuWords";
-import { Await } from "../widgets/Loading";
+import { AwaitWithRun } from "../widgets/Loading";
 import { chosenRow, TablePage, useTableView } from "../widgets/tables/TablePage";
 import { rowOf } from "../widgets/tables/tableRows";
 
@@ -41,13 +41,9 @@ function DevicesPage() {
   const session = useSession();
   const gpus = useMemo(() => load(() => fetchGpus(session.api)), [session]);
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={gpus.value} what="Looking at the GPUs">
-          {(value) => (value.gpus.length ? <Devices run={run} value={value} /> : <None notRead={value.notRead} />)}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={gpus.value} what="Looking at the GPUs">
+      {(run, value) => (value.gpus.length ? <Devices run={run} value={value} /> : <None notRead={value.notRead} />)}
+    </AwaitWithRun>
   );
 }
 

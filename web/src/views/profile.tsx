@@ -29,7 +29,7 @@ import type { View } from "../state/view";
 import { openByDefault } from "../timeline/rows/rowLayout";
 import { BigNumbers, UsageRow } from "../widgets/figures";
 import { GroupLegend } from "../widgets/GroupLegend";
-import { Await } from "../widgets/Loading";
+import { AwaitWithRun } from "../widgets/Loading";
 
 function ProfilePage() {
   const session = useSession();
@@ -41,13 +41,9 @@ function ProfilePage() {
   const last = useRef<Loaded<CallTree>>({ status: "loading" });
   if (loading.value.status !== "loading") last.current = loading.value;
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={last.current} what="Summing up call paths">
-          {(tree) => <Profile run={run} tree={tree} part={part} />}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={last.current} what="Summing up call paths">
+      {(run, tree) => <Profile run={run} tree={tree} part={part} />}
+    </AwaitWithRun>
   );
 }
 

@@ -11,7 +11,6 @@ import { useSession } from "../../data/session";
 import { fetchDurations } from "../../data/windowFacts";
 import type { Durations } from "../../data/wire/wire.generated";
 import { Button } from "../controls";
-import { PanelNote } from "../PanelNote";
 import { jumpTo } from "../showOnTimeline";
 import { SaveRows } from "../tables/SaveTable";
 import { useRested } from "../useAnswer";
@@ -24,7 +23,7 @@ export function DurationsPanel({ run, range }: Props) {
   const { region, drawer } = session.state.value;
   if (!region)
     return (
-      <PanelNote>No region is chosen. Choose one in the flat profile: click its name, or press Enter on it.</PanelNote>
+      <p class="empty">No region is chosen. Choose one in the flat profile: click its name, or press Enter on it.</p>
     );
   return <OfRegion key={region} run={run} range={range} region={region} lasting={drawer.lasting} />;
 }
@@ -37,16 +36,16 @@ function OfRegion({ run, range, region, lasting }: OfRegionProps) {
   const { value, failure, waiting } = useRested(about, (signal) =>
     fetchDurations(session.api, region, range, lasting, signal),
   );
-  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
+  if (failure.value) return <p class="empty">{failure.value}</p>;
   const found = value.value;
-  if (!found) return <PanelNote>Reading …</PanelNote>;
+  if (!found) return <p class="empty">Reading …</p>;
   const brush = (next: TimeRange | undefined): void =>
     session.update({ drawer: { ...session.state.peek().drawer, lasting: next } });
   if (!found.count)
     return (
-      <PanelNote>
+      <p class="empty">
         No execution of {shortName(region)} begins in this stretch of time{found.read_share < 1 && " in what was read"}.
-      </PanelNote>
+      </p>
     );
   return (
     <>

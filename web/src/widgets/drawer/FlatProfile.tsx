@@ -7,7 +7,6 @@ import { columnOf } from "../../data/analysisTable";
 import { useSession } from "../../data/session";
 import { fetchFlatProfile } from "../../data/windowFacts";
 import { TableSearch } from "../controls";
-import { PanelNote } from "../PanelNote";
 import { SaveTable } from "../tables/SaveTable";
 import { Table } from "../tables/Table";
 import { useTableView } from "../tables/TablePage";
@@ -24,8 +23,8 @@ export function FlatProfile({ range, onDurations }: Props) {
   const { value, failure, waiting } = useRested(`${range.startNs}-${range.endNs}`, (signal) =>
     fetchFlatProfile(session.api, range, signal),
   );
-  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
-  if (!value.value) return <PanelNote>Summing up …</PanelNote>;
+  if (failure.value) return <p class="empty">{failure.value}</p>;
+  if (!value.value) return <p class="empty">Summing up …</p>;
   return <Profile table={value.value} range={range} old={waiting.value} onDurations={onDurations} />;
 }
 
@@ -42,7 +41,7 @@ function Profile({ table, range, old, onDurations }: ProfileProps) {
     const row = names?.kind === "text" ? names.values.indexOf(region) : -1;
     return region && row >= 0 ? rowKey(table, row) : "";
   }, [table, names, region]);
-  if (!table.rows) return <PanelNote>No span is in this stretch of time.</PanelNote>;
+  if (!table.rows) return <p class="empty">No span is in this stretch of time.</p>;
   return (
     <>
       <div class="drawer-tools row fine">

@@ -10,7 +10,6 @@ import { stretchOf } from "../../data/wire/api";
 import type { Bars, Cluster } from "../../data/wire/wire.generated";
 import { BARS_BY, BARS_SORTS, type BarsSort, type DrawerView, MOST_CLUSTERS } from "../../state/drawerState";
 import { Button, Select } from "../controls";
-import { PanelNote } from "../PanelNote";
 import { SaveRows } from "../tables/SaveTable";
 import { ROW_HEIGHT, useRows } from "../tables/virtualRows";
 import { useRested } from "../useAnswer";
@@ -39,10 +38,10 @@ export function ProcessBars({ run, range }: Props) {
     `${range.startNs}-${range.endNs} ${view.by} ${view.clusters}`,
     (signal) => session.api.json("window/bars", { ...stretchOf(range), by: view.by, clusters: view.clusters }, signal),
   );
-  if (failure.value) return <PanelNote>{failure.value}</PanelNote>;
+  if (failure.value) return <p class="empty">{failure.value}</p>;
   const bars = value.value;
-  if (!bars) return <PanelNote>Summing up …</PanelNote>;
-  if (!bars.bars.length) return <PanelNote>No process did anything in this stretch of time.</PanelNote>;
+  if (!bars) return <p class="empty">Summing up …</p>;
+  if (!bars.bars.length) return <p class="empty">No process did anything in this stretch of time.</p>;
   return <Chart run={run} range={range} bars={bars} view={view} old={waiting.value} />;
 }
 

@@ -9,7 +9,7 @@ import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
 import { PartList, Scale } from "../figures";
-import { useSize } from "../useSize";
+import { fitCanvas, useSize } from "../useSize";
 import { binsOf, histogramOf, partsOf } from "./stepLists";
 import { scaleTop } from "./stripBars";
 
@@ -39,9 +39,9 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
     const element = canvas.current;
     const context = element?.getContext("2d");
     if (!element || !context || !width) return;
-    element.width = Math.round(width * devicePixelRatio);
-    element.height = Math.round(CHART_HEIGHT * devicePixelRatio);
+    fitCanvas(element, width, CHART_HEIGHT);
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    context.clearRect(0, 0, width, CHART_HEIGHT);
     const chrome = CHROME[theme];
     const tallest = CHART_HEIGHT - MARK_HEIGHT;
     const wide = area / Math.max(1, bins.length);

@@ -7,7 +7,7 @@ import { formatDuration, type TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
 import type { ClassFacts } from "../../data/wire/wire.generated";
-import { useSize } from "../useSize";
+import { fitCanvas, useSize } from "../useSize";
 import { type Bar, barAt, bars, stepsIn, stretchOf } from "./stripBars";
 
 const MARK_HEIGHT = 8;
@@ -90,8 +90,7 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
   useEffect(() => {
     const context = canvas.current?.getContext("2d");
     if (!canvas.current || !context || !width) return;
-    canvas.current.width = Math.round(width * devicePixelRatio);
-    canvas.current.height = Math.round(height * devicePixelRatio);
+    fitCanvas(canvas.current, width, height);
     draw(context, all, { width, height, theme, hovered: hovered.value, framed: framed(), marked });
   });
 

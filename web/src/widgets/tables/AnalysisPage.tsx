@@ -8,7 +8,7 @@ import type { Run } from "../../data/run";
 import { load, useSession } from "../../data/session";
 import { fetchBehind } from "../../data/spanHits";
 import { Button } from "../controls";
-import { Await } from "../Loading";
+import { AwaitWithRun } from "../Loading";
 import { jumpTo } from "../showOnTimeline";
 import { RowFacts, titlesOf } from "./RowFacts";
 import { chosenRow, TablePage, useTableView } from "./TablePage";
@@ -34,13 +34,9 @@ export function AnalysisPage(props: Props) {
   const [{ by }] = useTableView(name);
   const table = useMemo(() => load(() => fetchAnalysis(session.api, name, by ? { by } : {})), [session, name, by]);
   return (
-    <Await of={session.run.value} what="Opening the trace">
-      {(run) => (
-        <Await of={table.value} what="Computing">
-          {(value) => <Page {...props} run={run} table={value} />}
-        </Await>
-      )}
-    </Await>
+    <AwaitWithRun of={table.value} what="Computing">
+      {(run, value) => <Page {...props} run={run} table={value} />}
+    </AwaitWithRun>
   );
 }
 
