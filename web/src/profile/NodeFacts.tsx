@@ -48,7 +48,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
     [session, tree, node, part],
   );
   return (
-    <section class="span-details rows" aria-label="Chosen call path">
+    <section class="span-details rows gap-12" aria-label="Chosen call path">
       <header>
         <Swatch group={group} />
         <h2 title={name}>{name}</h2>

@@ -40,7 +40,7 @@ export function Toolbar({ run, view, measure, hasGpu, location, matches, search,
   const session = useSession();
   const { find } = session.state.value;
   return (
-    <div class="filters profile-bar row" role="toolbar" aria-label="What is shown">
+    <div class="filters profile-bar row wraps" role="toolbar" aria-label="What is shown">
       <span class="choices">
         {PROFILE_FORMS.map((form) => (
           <Button

@@ -59,7 +59,7 @@ export function LoopTree({ structure, partsNs, runNs, chosen, onLevel }: Props) 
         {levels.length > 0 && STREAMS[stream] && ` (seen in ${STREAMS[stream]})`}
       </p>
       <ul class="loops">
-        <li class="loop">
+        <li class="loop cells">
           <span class="loop-name ellipsis">run</span>
           <span class="number weak">{formatDuration(runNs)}</span>
         </li>
@@ -123,9 +123,9 @@ function LevelRow({
   ].join("\n");
   return (
     <>
-      <li class={isStep ? "loop is-step" : "loop"} style={row(depth, level.share)}>
+      <li class={isStep ? "loop cells is-step" : "loop cells"} style={row(depth, level.share)}>
         <Button
-          class="plain loop-button row"
+          class="plain loop-button row gap-5"
           title={`${facts}${isStep ? "" : "\nClick to count its iterations as the steps"}`}
           aria-pressed={isStep}
           onClick={() => onLevel(level)}
@@ -155,8 +155,8 @@ function Parts({ partsNs, depth }: { partsNs: Readonly<Record<string, number>>; 
       {sums
         .filter(({ ns }) => ns > 0)
         .map(({ phase, ns }) => (
-          <li class="loop" key={phase} style={row(depth, ns / total, css(partColor(phase, theme)))}>
-            <span class="loop-button row">
+          <li class="loop cells" key={phase} style={row(depth, ns / total, css(partColor(phase, theme)))}>
+            <span class="loop-button row gap-5">
               <i style={{ background: css(partColor(phase, theme)) }} />
               <span class="loop-name ellipsis">{PART_TITLES[phase]}</span>
             </span>

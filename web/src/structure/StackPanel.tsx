@@ -149,11 +149,11 @@ function ScaleLegend({ stack, metric }: { stack: Stack; metric: string }) {
       <span>⅛</span>
       <span class="scale-bar" style={{ background: `linear-gradient(90deg, ${stops})` }} aria-hidden="true" />
       <span>8 × the median of the column</span>
-      <span class="legend-entry row">
+      <span class="legend-entry row gap-5">
         <i style={{ background: css(absentColor(theme)) }} /> not in this step
       </span>
       {stack.extra.some((extra) => extra > 0) && (
-        <span class="legend-entry row">
+        <span class="legend-entry row gap-5">
           <i style={{ background: css(extraColor(theme)) }} /> does more than the usual path
         </span>
       )}

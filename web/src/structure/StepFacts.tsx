@@ -82,7 +82,7 @@ function DifferenceRow({ one, most }: { one: Difference; most: number }) {
   const theme = session.theme.value;
   const color = one.kind === "extra" ? extraColor(theme) : relativeColor(one.excessNs > 0 ? 0.85 : -0.85, theme);
   return (
-    <li>
+    <li class="cells">
       <span class="difference-bar">
         <span style={{ width: `${(100 * Math.abs(one.excessNs)) / most}%`, background: css(color) }} />
       </span>

@@ -21,7 +21,7 @@ export function Breadcrumb({ model, children }: { model: TimelineModel; children
     return step ? `step ${step.step}` : formatDuration(size);
   };
   return (
-    <nav class="breadcrumb row" aria-label="Zoom">
+    <nav class="breadcrumb row gap-2" aria-label="Zoom">
       {trail.map((crumb, i) => (
         <span key={`${i}-${crumb?.startNs}`}>
           <Button class="link" onClick={() => model.time.backTo(i)}>

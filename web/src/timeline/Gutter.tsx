@@ -145,7 +145,7 @@ function RowName({ row, model, current, pinned }: RowProps) {
     <button
       ref={button}
       type="button"
-      class="gutter-button row fill"
+      class="gutter-button row fill gap-5"
       data-row={pinned ? undefined : row.key}
       tabIndex={current ? 0 : -1}
       {...attributes}

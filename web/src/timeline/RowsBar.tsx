@@ -32,7 +32,7 @@ export function RowsBar({ model }: { model: TimelineModel }) {
   const hidden = hiddenLocations(ask);
   const folded = view.folds ? view.folds === "all" : foldedByDefault("p0", ask);
   return (
-    <div class="rows-bar row fine" role="toolbar" aria-label="Rows">
+    <div class="rows-bar row fine gap-12" role="toolbar" aria-label="Rows">
       <Select
         words="view"
         choices={PRESETS}

@@ -74,7 +74,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
       <div class="tooltip" style={style} role="tooltip">
         {row && <div class="weak">{nameOf(row)}</div>}
         {facts?.map((fact) => (
-          <div key={fact.name} class="tooltip-metric">
+          <div key={fact.name} class="tooltip-metric cells">
             {fact.group ? <Swatch group={fact.group} /> : <span />}
             <span>{fact.name}</span>
             <b>{fact.value}</b>
@@ -119,7 +119,7 @@ export function Tooltip({ model }: { model: TimelineModel }) {
       {row.series.map((series, i) => {
         const value = readingAt(model.data.readings.value.get(series.series), at);
         return (
-          <div key={series.series} class="tooltip-metric">
+          <div key={series.series} class="tooltip-metric cells">
             <i style={{ background: css(seriesColor(i, theme)) }} />
             <span>{series.metric}</span>
             <b>{value === undefined ? "–" : formatQuantity(value, row.unit)}</b>

@@ -81,13 +81,16 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
   const worst = all.reduce((a, b) => (b.waitNs / b.durationNs > a.waitNs / a.durationNs ? b : a));
   const one = all.find((each) => each.process === process) ?? worst;
   return (
-    <div class="overview">
-      <section class={`verdict row ${one.inputBound === "not" ? "" : "verdict-input-bound"}`} aria-label="Verdict">
+    <div class="overview rows gap-14">
+      <section
+        class={`verdict row gap-14 ${one.inputBound === "not" ? "" : "verdict-input-bound"}`}
+        aria-label="Verdict"
+      >
         <span class="badge">{one.inputBound === "not" ? "not input-bound" : `${one.inputBound} input-bound`}</span>
         <p>{verdictSentence(one)}</p>
       </section>
       {all.length > 1 && (
-        <div class="filters pipeline-ranks row" role="toolbar" aria-label="Whose pipeline">
+        <div class="filters pipeline-ranks row wraps" role="toolbar" aria-label="Whose pipeline">
           {all.map((each) => (
             <Button
               class="chip row"
@@ -107,14 +110,14 @@ function Pipelines({ all, about, run }: { all: readonly Pipeline[]; about: strin
             times are means of a step of {formatDuration(one.durationNs)}; {about}
           </span>
         </header>
-        <ol class="stages">
+        <ol class="stages wraps">
           {one.stages.map((stage) => (
             <StageBox key={stage.stage} stage={stage} pipeline={one} />
           ))}
         </ol>
         <Exposed stages={one.stages} durationNs={one.durationNs} />
       </section>
-      <div class="columns">
+      <div class="columns rows gap-14">
         <Gain pipeline={one} />
         <Waits run={run} />
       </div>
@@ -128,7 +131,7 @@ function StageBox({ stage, pipeline }: { stage: Stage; pipeline: Pipeline }) {
   const queue = stage.stage === "queue";
   const filled = Math.round((stage.utilisation ?? 0) * SLOTS);
   return (
-    <li class={`stage fine${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
+    <li class={`stage rows gap-6 fine${queue ? " queue" : ""}${stage.bottleneck ? " bottleneck" : ""}`}>
       <h3>{STAGE_TITLES[stage.stage] ?? stage.stage}</h3>
       <p class="weak">{stage.doneBy}</p>
       {queue ? (
@@ -198,9 +201,9 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
       {gain && (
         <>
           <p>{gain}</p>
-          <dl class="gain-bars rows">
+          <dl class="gain-bars rows gap-6">
             {rows.map(([title, ns]) => (
-              <div key={title}>
+              <div class="cells" key={title}>
                 <dt>{title}</dt>
                 <dd>
                   <span style={{ width: `${(100 * ns) / pipeline.durationNs}%` }} />
@@ -210,7 +213,7 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
             ))}
           </dl>
           {bound !== undefined && (
-            <label class="workers rows fine">
+            <label class="workers rows fine gap-5">
               <span>
                 {count} {count === 1 ? "worker" : "workers"}: no step below <b>{formatDuration(bound)}</b>
               </span>
@@ -228,7 +231,7 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
           )}
         </>
       )}
-      <p class="advice">{asSentence(pipeline.advice)}</p>
+      <p class="advice bold">{asSentence(pipeline.advice)}</p>
     </section>
   );
 }

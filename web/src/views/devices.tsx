@@ -99,7 +99,7 @@ function Devices({ run, value }: Props) {
   if (shown.length > MOST_CARDS) return <Many value={value} card={card} onTimeline={actions.onTimeline} />;
   const others = gpus.filter((gpu) => !shown.includes(gpu));
   return (
-    <div class="overview">
+    <div class="overview rows gap-14">
       {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {shown.map((gpu) => card(gpu))}
       {others.length > 0 && <GpuOthers gpus={others} />}
@@ -207,11 +207,11 @@ function All({ value }: { value: Gpus }) {
       {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {mean && (
         <>
-          <p class="gpu-loss">{lossSentence(mean)}</p>
+          <p class="gpu-loss bold">{lossSentence(mean)}</p>
           <h3>Mean, from their launches</h3>
           <GpuLadder ladder={mean} name="all GPUs" />
           <HowCounted ladder={mean} />
-          <ul class="gpu-spread rows fine">
+          <ul class="gpu-spread rows fine gap-4">
             {RUNGS.filter(({ key }) => mean[key] !== undefined).map(({ key }) => (
               <li key={key}>{spreadSentence(value.gpus, key)}</li>
             ))}

@@ -55,8 +55,8 @@ function Overview({ summary }: { summary: Summary }) {
   const showTypical =
     typical && (() => show({ startNs: typical.startNs, endNs: typical.startNs + typical.durationNs }));
   return (
-    <div class="overview">
-      <section class={`verdict row verdict-${summary.verdict.kind}`} aria-label="Verdict">
+    <div class="overview rows gap-14">
+      <section class={`verdict row gap-14 verdict-${summary.verdict.kind}`} aria-label="Verdict">
         <span class="badge">{KINDS[summary.verdict.kind] ?? summary.verdict.kind}</span>
         <p>{sentence(summary.verdict.text)}</p>
         {summary.part && <p class="weak">All of this was {summary.part}.</p>}
@@ -69,9 +69,9 @@ function Overview({ summary }: { summary: Summary }) {
       <Await of={session.steps.value} what="Finding the steps">
         {(steps) => <StepsCard steps={steps} onSteps={show} />}
       </Await>
-      <div class="columns">
+      <div class="columns rows gap-14">
         <Findings findings={summary.findings} onEvidence={showEvidence} />
-        <div class="column">
+        <div class="column rows gap-14">
           <HotTable kind={summary.hot_kind} hot={summary.hot} />
           <QualityCard quality={summary.quality} />
         </div>
@@ -97,7 +97,7 @@ function StepsCard({ steps, onSteps }: { steps: readonly Step[]; onSteps: (range
         <span class="weak">a bar per step, its height is its duration; click or drag to see them on the timeline</span>
       </header>
       <StepStrip steps={steps} window={undefined} height={92} chosen={session.state.value.step} onSteps={onSteps} />
-      <ul class="classes">
+      <ul class="classes wraps">
         {classes.map((one) => (
           <li key={one.name} class="row">
             <i style={{ background: css(classColor(one.rank, theme)) }} />
@@ -195,7 +195,7 @@ function Metrics({ run, series }: { run: Run; series: readonly Series[] }) {
           option="--trace +metrics SCRIPT"
         />
       )}
-      <div class="columns">
+      <div class="columns rows gap-14">
         {cpu.length > 0 && <RunChart run={run} series={cpu} title="CPU, cores in use by kind of thread" height={130} />}
         {memory.length > 0 && <RunChart run={run} series={memory} title="Memory" height={130} />}
         {gpus.length > 0 && (

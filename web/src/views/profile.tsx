@@ -364,7 +364,7 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
             {paths.slice(0, SHOWN_PATHS).map((one) => (
               <UsageRow
                 key={one}
-                class={one === node ? "chosen-path" : ""}
+                chosen={one === node}
                 group={tree.group[one] ?? "other"}
                 name={`by ${callerOf(one)}`}
                 amount={amount(tree, totals[one] ?? 0)}

@@ -95,7 +95,7 @@ function Filters({ steps, shown, filter }: { steps: readonly Step[]; shown: numb
   const toggle = (name: string): string[] =>
     filter.classes.includes(name) ? filter.classes.filter((one) => one !== name) : [...filter.classes, name];
   return (
-    <div class="filters row" role="toolbar" aria-label="Which steps are listed">
+    <div class="filters row wraps" role="toolbar" aria-label="Which steps are listed">
       {classes.map((one) => (
         <Button
           class="chip row"
@@ -157,12 +157,12 @@ function ChosenStep({ step, steps, onOpen }: { step: Step; steps: readonly Step[
           ▲ takes much longer than its class{step.cause && `, in ${step.cause.replaceAll("_", " ")}`}
         </p>
       )}
-      <dl class="beside-usual rows fine">
+      <dl class="beside-usual rows fine gap-4">
         {rows.map(({ phase, ns, usualNs }) => (
-          <div key={phase}>
+          <div class="cells" key={phase}>
             <dt>{PART_TITLES[phase]}</dt>
-            <dd>
-              <span class="pair rows">
+            <dd class="cells">
+              <span class="pair rows gap-2">
                 <span style={{ width: `${(100 * ns) / most}%`, background: css(partColor(phase, theme)) }} />
                 <span class="usual" style={{ width: `${(100 * usualNs) / most}%` }} />
               </span>

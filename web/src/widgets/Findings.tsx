@@ -23,17 +23,17 @@ export function Findings({ findings, onEvidence }: Props) {
         <h2 id="findings-title">Most worth fixing</h2>
       </header>
       {findings.length === 0 && <p class="weak">No rule found a problem in this run.</p>}
-      <ol class="findings rows">
+      <ol class="findings rows gap-12">
         {findings.map((finding) => (
           <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>
-            <div class="finding-head line">
-              <span class="finding-what">{capital(finding.what)}</span>
+            <div class="finding-head line gap-14">
+              <span class="finding-what bold">{capital(finding.what)}</span>
               {finding.gain_high_ns > 0 && (
-                <span class="gain">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
+                <span class="gain bold">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
               )}
             </div>
             {finding.do && <p>{capital(finding.do)}</p>}
-            <p class="weak finding-foot fine">
+            <p class="weak finding-foot fine wraps">
               {finding.where && <span class="source">{finding.where}</span>}
               <span>{finding.confidence} confidence</span>
               {finding.evidence.slice(0, MOST_EVIDENCE).map((evidence, i) => (

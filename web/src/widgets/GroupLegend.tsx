@@ -18,20 +18,20 @@ type Props = {
 
 export function GroupLegend({ children, marks }: Props) {
   return (
-    <ul class="group-legend" aria-label="Colours">
+    <ul class="group-legend gap-14" aria-label="Colours">
       {GROUPS.map((group) => (
-        <li key={group} class="row">
+        <li key={group} class="row gap-5">
           <Swatch group={group} />
           {GROUP_TITLES[group]}
         </li>
       ))}
       {marks && (
-        <li class="row" title={MARKS}>
+        <li class="row gap-5" title={MARKS}>
           ▼ rare and long
         </li>
       )}
       <li class="spacer" />
-      <li class="row">
+      <li class="row gap-5">
         {children} <kbd>?</kbd> all keys
       </li>
     </ul>

@@ -156,7 +156,7 @@ function Hits({ found, run, active, onJump }: HitsProps) {
             role="option"
             tabIndex={-1}
             aria-selected={i === active}
-            class="hit"
+            class="hit cells"
             onMouseDown={(event) => {
               event.preventDefault();
               onJump(hit);

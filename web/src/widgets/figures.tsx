@@ -72,7 +72,7 @@ type ListedPart = {
 
 /** What the colours of a bar mean, and how long each part takes. */
 export const PartList = ({ parts }: { parts: readonly ListedPart[] }) => (
-  <ul class="step-parts">
+  <ul class="step-parts wraps">
     {parts.map(({ name, title, color, ns }) => (
       <li key={name} class="row">
         {color ? <i style={{ background: css(color) }} /> : <i class="idle" />}
@@ -90,14 +90,14 @@ type UsageProps = {
   readonly amount: string;
   readonly share?: number;
   readonly title?: string | undefined;
-  readonly class?: string;
+  readonly chosen?: boolean;
   /** Where the name is a button. */
   readonly button?: ButtonHTMLAttributes | undefined;
 };
 
 /** A line of a list of what takes the time. */
-export const UsageRow = ({ group, name, amount, share, button, ...line }: UsageProps) => (
-  <li {...line}>
+export const UsageRow = ({ group, name, amount, share, button, title, chosen = false }: UsageProps) => (
+  <li class={chosen ? "cells chosen-path" : "cells"} title={title}>
     {group ? <Swatch group={group} /> : <i class="hatched" />}
     {button ? (
       <Button class="plain" {...button}>

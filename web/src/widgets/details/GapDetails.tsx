@@ -21,7 +21,7 @@ export function GapDetails({ gap, onFocus, onSpan, onClose }: Props) {
   const long = gap.end_ns - gap.start_ns;
   const { cause } = gap;
   return (
-    <section class="span-details rows">
+    <section class="span-details rows gap-12">
       <header>
         <i class="hatched" />
         <h2>Idle{cause && `: ${causeTitle(cause.main)}`}</h2>
@@ -72,7 +72,7 @@ type NeighbourProps = {
 
 function Neighbour({ title, span, onSpan, none }: NeighbourProps) {
   return (
-    <div class="gap-neighbour fine">
+    <div class="gap-neighbour fine gap-6">
       <span class="weak">{title}</span>
       {span ? (
         <Button class="plain ellipsis" title={span.name} onClick={() => onSpan(span)}>

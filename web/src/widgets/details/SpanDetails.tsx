@@ -28,7 +28,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
   const where = place(span.file, span.line);
   const { step } = span;
   return (
-    <section class="span-details rows">
+    <section class="span-details rows gap-12">
       <header>
         <Swatch group={span.group} />
         <h2 title={span.name}>{span.name}</h2>

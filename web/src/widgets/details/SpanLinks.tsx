@@ -45,7 +45,7 @@ export function SpanLinks({ links, startNs, onJump }: Props) {
         {links.links.map((link, i) => (
           <li key={`${link.location}_${link.start_ns}_${link.depth}`}>
             <Button
-              class="plain"
+              class="plain cells gap-6"
               title={`${link.name}\n${place(link.location)}, ${formatDuration(link.start_ns - startNs)} after the begin`}
               onClick={() => onJump(link)}
             >

@@ -73,7 +73,7 @@ function FoldedList({ facts, foldedNs, all }: { facts: WindowFacts; foldedNs: nu
         share={foldedNs / all}
       />
       {rows.map(({ name, ns }) => (
-        <li key={name} class="weak">
+        <li key={name} class="weak cells">
           <i />
           <span>{FOLDED_TITLES[name] ?? name}</span>
           <span class="number">{formatDuration(ns)}</span>

@@ -114,7 +114,7 @@ function Chart({ run, range, bars, view, old }: ChartProps) {
         ))}
         <div style={{ height: `${above}px` }} />
         {shown.map((bar) => (
-          <div class="bar-row" key={bar.process}>
+          <div class="bar-row cells" key={bar.process}>
             <span class="ellipsis" title={processTitle(run, bar.process)}>
               {processTitle(run, bar.process)} <span class="weak">{clusters.length > 1 && `c${bar.cluster + 1}`}</span>
             </span>
@@ -146,7 +146,7 @@ function ClusterRow({ run, bars, cluster, number, most }: ClusterProps) {
     ...differs,
   ].join("\n");
   return (
-    <div class="bar-row cluster" title={title}>
+    <div class="bar-row cells cluster" title={title}>
       <span class="ellipsis">
         <b>c{number + 1}</b> {formatCount(cluster.size)} × <span class="weak">{members}</span>
       </span>
@@ -198,7 +198,7 @@ function Parts({ bars }: { bars: Bars }) {
   const session = useSession();
   const theme = session.theme.value;
   return (
-    <ul class="bar-parts weak finer" aria-label="What the bars are made of">
+    <ul class="bar-parts weak finer wraps" aria-label="What the bars are made of">
       {bars.parts.map((part, i) => (
         <li key={part.name}>
           <i class={isGroup(part.group) ? "" : "hatched"} style={partStyle(bars, i, theme)} />

@@ -40,7 +40,7 @@ export function StretchDrawer({ run, range, chosen }: Props) {
     >
       <Grip tallPx={view.tallPx} onTall={(tallPx) => change({ tallPx })} />
       <header class="drawer-head row fine">
-        <div role="tablist" aria-label="Statistics">
+        <div class="row gap-4" role="tablist" aria-label="Statistics">
           {DRAWER_TABS.map((one) => (
             <Button
               role="tab"

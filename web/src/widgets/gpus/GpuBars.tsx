@@ -35,7 +35,7 @@ export function GpuBars({ gpus, onShow }: { gpus: readonly Gpu[]; onShow: (() =>
         </Button>
       </header>
       {shown.map((gpu) => (
-        <div class="gpu" key={`${gpu.rank}/${gpu.name}`}>
+        <div class="gpu cells gap-12" key={`${gpu.rank}/${gpu.name}`}>
           <span>{nameOf(gpu)}</span>
           <GpuSplit name={nameOf(gpu)} split={gpu} />
         </div>

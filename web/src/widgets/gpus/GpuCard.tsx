@@ -36,7 +36,7 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
   const { ladder } = gpu;
   const id = `gpu-${gpu.process ?? gpu.host}-${gpu.number}`;
   return (
-    <section class="card gpu-card rows" aria-labelledby={id}>
+    <section class="card gpu-card rows gap-12" aria-labelledby={id}>
       <header>
         <h2 id={id}>{title}</h2>
         <span>{gpu.name}</span>
@@ -56,7 +56,7 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
         )}
         {onClose && <Close onClick={onClose} />}
       </header>
-      {ladder && <p class="gpu-loss">{lossSentence(ladder, idle)}</p>}
+      {ladder && <p class="gpu-loss bold">{lossSentence(ladder, idle)}</p>}
       <div class="gpu-sides">
         {ladder && (
           <div class="gpu-side rows">
@@ -112,7 +112,7 @@ function Time({ split, idle, folded, onGap, title, narrow }: TimeProps) {
       <h3>Its time: {formatDuration(split.durationNs)} from first to last work</h3>
       <GpuSplit name={title} split={split} narrow={narrow} />
       {idle && idle.length > 0 && (
-        <ul class="idle-causes fine" aria-label={`Why ${title} idled`}>
+        <ul class="idle-causes fine wraps" aria-label={`Why ${title} idled`}>
           <li class="weak">of the idle time{folded && " in steps that are there in detail"}:</li>
           {idle
             .filter(({ share }) => share >= LEAST_CAUSE)

@@ -21,15 +21,18 @@ export function GpuHeat({ gpus, rung, chosen, onChoose }: Props) {
   const numbered = gpus.length <= MOST_NUMBERED;
   const hosts = byHost(gpus);
   return (
-    <section class={numbered ? "gpu-heat rows" : "gpu-heat rows small"} aria-label={spreadSentence(gpus, rung)}>
+    <section
+      class={numbered ? "gpu-heat rows gap-4" : "gpu-heat rows gap-4 small"}
+      aria-label={spreadSentence(gpus, rung)}
+    >
       {hosts.map(([host, own]) => (
-        <div class={hosts.length > 1 ? "gpu-host named" : "gpu-host"} key={host}>
+        <div class={hosts.length > 1 ? "gpu-host cells gap-12 named" : "gpu-host cells gap-12"} key={host}>
           {hosts.length > 1 && (
             <span class="weak ellipsis fine" title={host}>
               {host || "machine unknown"}
             </span>
           )}
-          <div class="gpu-cells">
+          <div class="gpu-cells wraps">
             {own.map((gpu) => {
               const share = gpu.ladder?.[rung];
               const text = share === undefined ? "not known" : formatShare(share);

@@ -18,7 +18,7 @@ function Step({ rung, known }: { rung: Rung; known: number | undefined }) {
   const { title, means, share, lost, worst } = rung;
   const partly = known !== undefined && known < 0.995;
   return (
-    <li class={worst ? "rung worst" : "rung"} title={`${title}: ${rung.counted}`}>
+    <li class={worst ? "rung cells worst" : "rung cells"} title={`${title}: ${rung.counted}`}>
       <span>{title}</span>
       <span class="rung-bar" aria-hidden="true">
         {share !== undefined && (
@@ -48,11 +48,11 @@ export function HowCounted({ ladder }: { ladder: Ladder }) {
   return (
     <details class="how-counted fine">
       <summary>How this is counted</summary>
-      <dl class="rows">
+      <dl class="rows gap-5">
         {RUNGS.filter(({ key }) => key !== "roofline" || ladder.roofline !== undefined).map(
           ({ key, title, counted }) => (
             <div key={key}>
-              <dt>{title}</dt>
+              <dt class="bold">{title}</dt>
               <dd>{counted}</dd>
             </div>
           ),

@@ -31,7 +31,7 @@ export function GpuMeasured({ gpu, notRead }: { gpu: Gpu; notRead: string }) {
     <>
       <ol class="ladder measured rows">
         {shares.map(({ title, means, share }) => (
-          <li class="rung" key={title} title={means}>
+          <li class="rung cells" key={title} title={means}>
             <span>{title}</span>
             <span class="rung-bar" aria-hidden="true">
               <span class="rung-share" style={{ width: `${100 * Math.min(1, share)}%` }} />
@@ -87,7 +87,7 @@ function Facts({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefin
         .map(([title, text]) => (
           <div key={title}>
             <dt>{title}</dt>
-            <dd>{text}</dd>
+            <dd class="wraps">{text}</dd>
           </div>
         ))}
       {throttled !== undefined && (
@@ -95,7 +95,7 @@ function Facts({ gpu, of }: { gpu: Gpu; of: (column: string) => number | undefin
           <dt title="Part of the readings in which its clocks were held down, and by what; reasons may hold at the same time">
             throttled
           </dt>
-          <dd>
+          <dd class="wraps">
             {throttled > 0 ? (
               <>
                 <span class="warning">▲ {formatShare(throttled)} of the time</span>

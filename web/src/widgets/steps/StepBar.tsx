@@ -48,7 +48,7 @@ export function StepBar({ step, onShow }: { step: StepSummary; onShow: (() => vo
           </Button>
         )}
       </header>
-      <div class="step-facts line">
+      <div class="step-facts line gap-12">
         <b>{formatDuration(step.median_ns)}</b>
         <span class="weak">
           best {formatDuration(step.best_ns)} · 95 % below {formatDuration(step.p95_ns)}

@@ -98,7 +98,7 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
   const shown = bin && (bin.outlier ?? steps[bin.from]);
   return (
     <figure class="step-chart">
-      <figcaption>
+      <figcaption class="wraps">
         <h2>What every step was made of</h2>
         <PartList
           parts={PARTS.filter((phase) => steps.some((step) => step.parts[phase] > 0)).map((phase) => ({
@@ -138,7 +138,7 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
                 : `step ${shown.step} · ${formatDuration(shown.durationNs)}`}
             </div>
             {partsOf(bin.outlier ? bin.outlier.parts : bin.parts).map(({ phase, ns }) => (
-              <div key={phase} class="tooltip-metric">
+              <div key={phase} class="tooltip-metric cells">
                 <i style={{ background: css(partColor(phase, theme)) }} />
                 <span>{PART_TITLES[phase]}</span>
                 <span class="number">{formatDuration(ns)}</span>
@@ -179,7 +179,7 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
     .join(", ");
   return (
     <figure class="step-chart">
-      <figcaption>
+      <figcaption class="wraps">
         <h2>How long steps take</h2>
         <span class="weak">logarithmic; heights are square roots</span>
       </figcaption>

@@ -65,7 +65,7 @@ function Splits({ analysis, title, what, parts, step }: Props) {
   const session = useSession();
   const means = useMemo(() => load(() => fetchAnalysis(session.api, analysis, { by: "rank" })), [session, analysis]);
   return (
-    <section class="step-splits rows fine" aria-labelledby={`${analysis}-title`}>
+    <section class="step-splits rows fine gap-6" aria-labelledby={`${analysis}-title`}>
       <header>
         <h2 id={`${analysis}-title`}>{title}</h2>
         <span class="weak">{what}</span>

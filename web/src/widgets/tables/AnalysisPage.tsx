@@ -126,11 +126,11 @@ function Highest({ table, onChoose }: { table: AnalysisTable; onChoose: (row: nu
     <section class="highest rows fine" aria-labelledby="highest-title">
       <h2 id="highest-title">Longest on average</h2>
       <p class="weak">the {plural(top.length, "row")} whose single calls take most time</p>
-      <ol>
+      <ol class="rows gap-4">
         {top.map(({ row, value }) => {
           const { title, name } = titlesOf(table, row);
           return (
-            <li key={row}>
+            <li class="cells" key={row}>
               <Button class="plain ellipsis" title={name || title} onClick={() => onChoose(row)}>
                 {middleCut(title, NAME_LENGTH)}
               </Button>

@@ -35,7 +35,7 @@ export function RowFacts({ run, table, row, cells, onInside, onClose }: Props) {
     .map((column) => ({ column, text: cellText(column, row) }))
     .filter(({ text }) => text);
   return (
-    <section class="row-facts rows" aria-labelledby="row-title">
+    <section class="row-facts rows gap-12" aria-labelledby="row-title">
       <header>
         <h2 id="row-title">{title}</h2>
         <Close onClick={onClose} />

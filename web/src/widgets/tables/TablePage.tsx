@@ -56,7 +56,7 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
   const row = useMemo(() => rowOf(table, key), [table, key]);
   return (
     <div class={`steps vertical ${props.kind ?? ""}`}>
-      <div class="filters row" role="toolbar" aria-label={props.toolsLabel}>
+      <div class="filters row wraps" role="toolbar" aria-label={props.toolsLabel}>
         {props.tools}
         <TableSearch label="Search this table" value={view.find} onInput={(find) => change({ ...view, find })} />
         <Button class="chip row" aria-pressed={view.all} onClick={() => change({ ...view, all: !view.all })}>
