@@ -93,14 +93,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
         >
           {THEME_ICON[choice]}
         </Button>
-        <Button
-          class="quiet icon"
-          onClick={() => {
-            legend.value = true;
-          }}
-          aria-label="Keys"
-          title="Keys (?)"
-        >
+        <Button class="quiet icon" onClick={() => (legend.value = true)} aria-label="Keys" title="Keys (?)">
           ?
         </Button>
       </header>
@@ -130,13 +123,7 @@ function Frame({ pages }: { pages: readonly Page[] }) {
           {session.notice.value}
         </div>
       )}
-      <Legend
-        open={legend.value}
-        pages={pages}
-        onClose={() => {
-          legend.value = false;
-        }}
-      />
+      <Legend open={legend.value} pages={pages} onClose={() => (legend.value = false)} />
     </>
   );
 }

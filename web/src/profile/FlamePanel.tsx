@@ -117,9 +117,7 @@ export function FlamePanel(props: Props) {
               const box = event.currentTarget.getBoundingClientRect();
               pointer.value = { x: event.clientX - box.left, y: event.clientY - box.top };
             }}
-            onPointerLeave={() => {
-              pointer.value = undefined;
-            }}
+            onPointerLeave={() => (pointer.value = undefined)}
             onClick={() => onChoose(under)}
             onDblClick={() => onReset?.()}
           />

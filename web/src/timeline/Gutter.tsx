@@ -149,9 +149,7 @@ function RowName({ row, model, current, pinned }: RowProps) {
       data-row={pinned ? undefined : row.key}
       tabIndex={current ? 0 : -1}
       {...attributes}
-      onFocus={() => {
-        model.rows.focused.value = row.key;
-      }}
+      onFocus={() => (model.rows.focused.value = row.key)}
       onClick={toggle}
     >
       <span class="chevron weak" aria-hidden="true">

@@ -102,9 +102,7 @@ export function SaveMenu({ model }: { model: TimelineModel }) {
         aria-haspopup="menu"
         aria-expanded={open}
         title="Save the picture or its spans (E)"
-        onClick={() => {
-          model.saving.value = !open;
-        }}
+        onClick={() => (model.saving.value = !open)}
       >
         save ▾
       </Button>

@@ -222,16 +222,14 @@ function Gain({ pipeline }: { pipeline: Pipeline }) {
                 min={1}
                 max={most}
                 value={count}
-                onInput={(event) => {
-                  workers.value = Number(event.currentTarget.value);
-                }}
+                onInput={(event) => (workers.value = Number(event.currentTarget.value))}
               />
               <span class="weak">a model: stages side by side run at the pace of the slowest</span>
             </label>
           )}
         </>
       )}
-      <p class="advice bold">{asSentence(pipeline.advice)}</p>
+      <p class="bold">{asSentence(pipeline.advice)}</p>
     </section>
   );
 }

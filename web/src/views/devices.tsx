@@ -207,11 +207,11 @@ function All({ value }: { value: Gpus }) {
       {value.note && <p class="weak">{asSentence(value.note)}</p>}
       {mean && (
         <>
-          <p class="gpu-loss bold">{lossSentence(mean)}</p>
+          <p class="bold">{lossSentence(mean)}</p>
           <h3>Mean, from their launches</h3>
           <GpuLadder ladder={mean} name="all GPUs" />
           <HowCounted ladder={mean} />
-          <ul class="gpu-spread rows fine gap-4">
+          <ul class="rows fine gap-4">
             {RUNGS.filter(({ key }) => mean[key] !== undefined).map(({ key }) => (
               <li key={key}>{spreadSentence(value.gpus, key)}</li>
             ))}

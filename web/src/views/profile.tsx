@@ -258,9 +258,7 @@ function Sandwich({ run, tree, measure, allNs, part, matches }: SandwichProps) {
             rows={rows}
             allNs={allNs}
             order={order.value}
-            onOrder={(to) => {
-              order.value = to;
-            }}
+            onOrder={(to) => (order.value = to)}
             chosen={region}
             onChoose={choose}
           />

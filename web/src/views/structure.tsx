@@ -62,20 +62,12 @@ function StructurePage() {
               class="quiet"
               aria-pressed={everything.value}
               title="Every call in all steps, counted while the program ran; else the outermost operators of the steps in detail"
-              onClick={() => {
-                everything.value = !everything.value;
-              }}
+              onClick={() => (everything.value = !everything.value)}
             >
               all calls
             </Button>
           )}
-          <Button
-            class="quiet"
-            aria-pressed={whole.value}
-            onClick={() => {
-              whole.value = !whole.value;
-            }}
-          >
+          <Button class="quiet" aria-pressed={whole.value} onClick={() => (whole.value = !whole.value)}>
             whole run
           </Button>
         </header>

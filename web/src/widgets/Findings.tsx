@@ -27,7 +27,7 @@ export function Findings({ findings, onEvidence }: Props) {
         {findings.map((finding) => (
           <li key={`${finding.rule}-${finding.what}`} class={finding.informative ? "informative" : ""}>
             <div class="finding-head line gap-14">
-              <span class="finding-what bold">{capital(finding.what)}</span>
+              <span class="bold">{capital(finding.what)}</span>
               {finding.gain_high_ns > 0 && (
                 <span class="gain bold">{gainText(finding.gain_low_ns, finding.gain_high_ns)}</span>
               )}

@@ -109,9 +109,7 @@ export function Search({ run }: { run: Run }) {
           open.value = true;
           session.update({ find: event.currentTarget.value });
         }}
-        onFocus={() => {
-          open.value = true;
-        }}
+        onFocus={() => (open.value = true)}
         onKeyDown={onKeyDown}
       />
       <kbd>/</kbd>

@@ -56,7 +56,7 @@ export function GpuCard({ gpu, many, idle, folded, notRead, onClose, ...actions 
         )}
         {onClose && <Close onClick={onClose} />}
       </header>
-      {ladder && <p class="gpu-loss bold">{lossSentence(ladder, idle)}</p>}
+      {ladder && <p class="bold">{lossSentence(ladder, idle)}</p>}
       <div class="gpu-sides">
         {ladder && (
           <div class="gpu-side rows">

@@ -114,12 +114,8 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
           style={{ height: `${CHART_HEIGHT}px` }}
           role="img"
           aria-label={`Breakdown of ${plural(steps.length, "step")}: ${means(steps)}`}
-          onPointerMove={(event) => {
-            hovered.value = at(event);
-          }}
-          onPointerLeave={() => {
-            hovered.value = undefined;
-          }}
+          onPointerMove={(event) => (hovered.value = at(event))}
+          onPointerLeave={() => (hovered.value = undefined)}
           onClick={(event) => {
             const found = bins[at(event) ?? -1];
             const step = found && (found.outlier ?? steps[found.from]);

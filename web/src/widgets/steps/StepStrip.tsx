@@ -126,20 +126,14 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
           pressed.value = at(event);
           event.currentTarget.setPointerCapture(event.pointerId);
         }}
-        onPointerMove={(event) => {
-          hovered.value = at(event);
-        }}
+        onPointerMove={(event) => (hovered.value = at(event))}
         onPointerUp={(event) => {
           const [a, b] = [pressed.value ?? at(event), at(event)];
           pressed.value = undefined;
           choose(Math.min(a, b), Math.max(a, b));
         }}
-        onPointerCancel={() => {
-          pressed.value = undefined;
-        }}
-        onPointerLeave={() => {
-          hovered.value = undefined;
-        }}
+        onPointerCancel={() => (pressed.value = undefined)}
+        onPointerLeave={() => (hovered.value = undefined)}
       />
       {shown && (
         <div class="tooltip strip-tooltip" style={tooltipPlace(hovered.value ?? 0, all.length)} role="tooltip">
