@@ -12,10 +12,10 @@ import { Breadcrumb } from "../timeline/Breadcrumb";
 import { TimelineModel } from "../timeline/model/timelineModel";
 import { RowsBar } from "../timeline/RowsBar";
 import { SaveMenu } from "../timeline/SaveMenu";
+import { SelectedSpan } from "../timeline/SelectedSpan";
 import { Tracks } from "../timeline/Tracks";
 import { Button } from "../widgets/controls";
 import { GapDetails } from "../widgets/details/GapDetails";
-import { SpanDetails } from "../widgets/details/SpanDetails";
 import { SpanLinks } from "../widgets/details/SpanLinks";
 import { WindowStatistics } from "../widgets/details/WindowStatistics";
 import { StretchDrawer } from "../widgets/drawer/StretchDrawer";
@@ -102,32 +102,25 @@ function Timeline({ run }: { run: Run }) {
           <KeyHints />
         </GroupLegend>
       </div>
-      <aside class="details" aria-label="Facts about what is chosen">
-        {selected ? (
-          <SpanDetails
-            span={selected}
-            onFocus={() => model.focus()}
-            onStep={(step) => model.time.goAround(step)}
-            onIterations={() =>
-              session.update({ page: "structure", region: selected.name, step: selected.step?.step }, "push")
-            }
-            onClose={() => void model.selection.select(undefined)}
-          >
-            {links && (
-              <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.selection.jump(link)} />
-            )}
-          </SpanDetails>
-        ) : gap ? (
-          <GapDetails
-            gap={gap}
-            onFocus={() => model.focus()}
-            onSpan={(span) => void model.selection.goTo(span)}
-            onClose={() => void model.selection.select(undefined)}
-          />
-        ) : (
-          <StretchFacts model={model} />
+      <SelectedSpan
+        model={model}
+        none={
+          gap ? (
+            <GapDetails
+              gap={gap}
+              onFocus={() => model.focus()}
+              onSpan={(span) => void model.selection.goTo(span)}
+              onClose={() => void model.selection.select(undefined)}
+            />
+          ) : (
+            <StretchFacts model={model} />
+          )
+        }
+      >
+        {links && selected && (
+          <SpanLinks links={links} startNs={selected.start_ns} onJump={(link) => void model.selection.jump(link)} />
         )}
-      </aside>
+      </SelectedSpan>
     </div>
   );
 }

@@ -8,9 +8,9 @@ import { formatDuration, formatMoment, length } from "../base/time";
 import type { Run } from "../data/run";
 import { useSession } from "../data/session";
 import { type Found, fetchSearch, type Hit } from "../data/spanHits";
-import { explain } from "../data/wire/api";
 import { Swatch } from "./figures";
 import { jumpTo } from "./showOnTimeline";
+import { useRested } from "./useAnswer";
 
 const REST_MS = 160;
 const DENSITY_BINS = 400;
@@ -21,8 +21,6 @@ export function Search({ run }: { run: Run }) {
   const session = useSession();
   const field = useRef<HTMLInputElement>(null);
   const open = useSignal(false);
-  const found = useSignal<Found | undefined>(undefined);
-  const failure = useSignal<string | undefined>(undefined);
   const active = useSignal(0);
   const { find } = session.state.value;
 
@@ -38,31 +36,16 @@ export function Search({ run }: { run: Run }) {
     return () => window.removeEventListener("keydown", onKey);
   }, []);
 
-  useEffect(() => {
-    // Pages have fields of their own for the same words: the whole run is searched when somebody looks here.
-    if (!find.trim() || !open.value) {
-      found.value = undefined;
-      return undefined;
-    }
-    const controller = new AbortController();
-    // A pause in typing asks; every letter would ask for a picture nobody sees.
-    const timer = setTimeout(() => {
-      fetchSearch(session.api, find, DENSITY_BINS, controller.signal).then(
-        (value) => {
-          found.value = value;
-          failure.value = undefined;
-          active.value = 0;
-        },
-        (error: unknown) => {
-          failure.value = explain(error);
-        },
-      );
-    }, REST_MS);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [find, open.value, session, found, failure, active]);
+  // Pages have fields of their own for the same words: the whole run is searched when somebody looks here. A pause in typing asks.
+  const { value: found, failure } = useRested(
+    open.value && find.trim() ? find : "",
+    async (signal) => {
+      const answer = await fetchSearch(session.api, find, DENSITY_BINS, signal);
+      active.value = 0;
+      return answer;
+    },
+    { restMs: REST_MS },
+  );
 
   const jump = (hit: Hit): void => {
     jumpTo(session, run, hit);

@@ -11,7 +11,7 @@ import { useSession } from "../../data/session";
 import { PartList, Scale } from "../figures";
 import { fitCanvas, useSize } from "../useSize";
 import { binsOf, histogramOf, partsOf } from "./stepLists";
-import { scaleTop } from "./stripBars";
+import { drawChosen, drawOutlier, scaleTop } from "./stripBars";
 
 type Props = {
   readonly steps: readonly Step[];
@@ -75,19 +75,10 @@ export function BreakdownChart({ steps, chosen, onChoose }: Props) {
       if (outlier) {
         const y = Math.max(0, CHART_HEIGHT - Math.min(1, outlier.durationNs / top) * tallest - MARK_HEIGHT + 1);
         context.fillStyle = css(outlierColor(theme));
-        context.beginPath();
-        context.moveTo(left + wide / 2, y);
-        context.lineTo(left + wide / 2 + 4, y + 6);
-        context.lineTo(left + wide / 2 - 4, y + 6);
-        context.fill();
+        drawOutlier(context, left + wide / 2, y);
       }
-      if (chosen !== undefined && steps.slice(bin.from, bin.to).some((step) => step.step === chosen)) {
-        context.fillStyle = chrome.accentFill;
-        context.fillRect(left - 1, 0, Math.max(3, wide) + 1, CHART_HEIGHT);
-        context.fillStyle = chrome.accent;
-        context.fillRect(left - 1, 0, 1, CHART_HEIGHT);
-        context.fillRect(left + Math.max(2, wide), 0, 1, CHART_HEIGHT);
-      }
+      if (chosen !== undefined && steps.slice(bin.from, bin.to).some((step) => step.step === chosen))
+        drawChosen(context, left, wide, CHART_HEIGHT, theme);
     });
   });
   const at = (event: MouseEvent): number | undefined => {

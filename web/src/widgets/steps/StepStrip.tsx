@@ -8,7 +8,7 @@ import type { Step } from "../../data/runSteps";
 import { useSession } from "../../data/session";
 import type { ClassFacts } from "../../data/wire/wire.generated";
 import { fitCanvas, useSize } from "../useSize";
-import { type Bar, barAt, bars, stepsIn, stretchOf } from "./stripBars";
+import { type Bar, barAt, bars, drawChosen, drawOutlier, stepsIn, stretchOf } from "./stripBars";
 
 const MARK_HEIGHT = 8;
 
@@ -51,24 +51,12 @@ function draw(
     context.fillRect(left, height - tall, Math.max(1, wide - (wide > 3 ? 1 : 0)), tall);
     if (!outlier) return;
     context.globalAlpha = 1;
-    const middle = left + wide / 2;
-    const top = height - tall - MARK_HEIGHT + 1;
-    context.beginPath();
-    context.moveTo(middle, top);
-    context.lineTo(middle + 4, top + 6);
-    context.lineTo(middle - 4, top + 6);
-    context.fill();
+    drawOutlier(context, left + wide / 2, height - tall - MARK_HEIGHT + 1);
     // A gap near the top: the bar is taller than the strip.
     if (bar.cut) context.clearRect(left - 0.5, height - tall + 5, wide + 1, 2);
   });
   context.globalAlpha = 1;
-  if (marked >= 0) {
-    context.fillStyle = CHROME[theme].accentFill;
-    context.fillRect(marked * wide - 1, 0, Math.max(3, wide) + 1, height);
-    context.fillStyle = CHROME[theme].accent;
-    context.fillRect(marked * wide - 1, 0, 1, height);
-    context.fillRect(marked * wide + Math.max(2, wide), 0, 1, height);
-  }
+  if (marked >= 0) drawChosen(context, marked * wide, wide, height, theme);
   if (framed) {
     const [from, to] = framed;
     context.fillStyle = CHROME[theme].accentFill;

@@ -1,17 +1,15 @@
 // One row of a table in full, and the spans behind it: the first one and the longest, each a way to the timeline.
 
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import { formatCount, plural } from "../../base/quantity";
 import { formatDuration, formatMoment, length } from "../../base/time";
 import type { AnalysisTable } from "../../data/analysisTable";
 import { columnOf, numberIn } from "../../data/analysisTable";
 import type { Run } from "../../data/run";
 import { useSession } from "../../data/session";
-import { type Behind, fetchBehind, type Hit } from "../../data/spanHits";
-import { explain } from "../../data/wire/api";
+import { fetchBehind, type Hit } from "../../data/spanHits";
 import { Button, Close } from "../controls";
 import { jumpTo } from "../showOnTimeline";
+import { useRested } from "../useAnswer";
 import { cellsOf, cellText } from "./tableRows";
 
 const MOST_SPANS = 12;
@@ -76,31 +74,15 @@ export function titlesOf(table: AnalysisTable, row: number): { title: string; na
 
 function Spans({ run, cells, name, calls }: { run: Run; cells: Record<string, string>; name: string; calls: number }) {
   const session = useSession();
-  const found = useSignal<Behind | string | undefined>(undefined);
-  const question = JSON.stringify(cells);
-  useEffect(() => {
-    found.value = undefined;
-    if (!Object.keys(cells).length) return undefined;
-    const controller = new AbortController();
-    const timer = setTimeout(() => {
-      fetchBehind(session.api, cells, controller.signal).then(
-        (value) => {
-          found.value = value;
-        },
-        (error: unknown) => {
-          found.value = explain(error) ?? found.value;
-        },
-      );
-    }, REST_MS);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [question, session]);
-  const { value } = found;
-  if (!Object.keys(cells).length) return null;
-  if (value === undefined) return <p class="empty late">Looking for its spans …</p>;
-  if (typeof value === "string") return <p role="alert">{value}</p>;
+  const asked = Object.keys(cells).length ? JSON.stringify(cells) : "";
+  const found = useRested(asked, (signal) => fetchBehind(session.api, cells, signal), {
+    restMs: REST_MS,
+    forget: true,
+  });
+  const value = found.value.value;
+  if (!asked) return null;
+  if (!value && found.failure.value) return <p role="alert">{found.failure.value}</p>;
+  if (!value) return <p class="empty late">Looking for its spans …</p>;
   const { first, longest } = value;
   if (!first)
     return <p class="weak">None of its spans was kept: these steps are statistics only, and the numbers are exact.</p>;
