@@ -18,7 +18,6 @@ import { Tooltip } from "./Tooltip";
 
 /** What drawing keeps between pictures, made anew for another theme or another region that stands out. */
 function drawingTools(model: TimelineModel): () => Tools {
-  const pixels = drawingPixels();
   const mappings = new Mappings(model.run.meta.tile_cells);
   const measuring = new OffscreenCanvas(1, 1).getContext("2d");
   if (measuring) measuring.font = LABEL_FONT;
@@ -34,30 +33,8 @@ function drawingTools(model: TimelineModel): () => Tools {
         rasters: new RasterPainter(theme, mappings),
         inks: new Inks(theme, region),
         labels,
-        ...pixels,
       };
     return made;
-  };
-}
-
-/** Pixels that are kept from one picture to the next: eight million bytes of each would have to be thrown away. */
-function drawingPixels(): Pick<Tools, "image" | "show"> {
-  const scratch = new OffscreenCanvas(1, 1);
-  let kept = new ImageData(1, 1);
-  return {
-    image: (widthPx, lines) => {
-      if (kept.width !== widthPx || kept.height < lines) kept = new ImageData(widthPx, lines);
-      const pixels = new Uint32Array(kept.data.buffer, 0, widthPx * lines);
-      pixels.fill(0);
-      return pixels;
-    },
-    show: (widthPx, lines) => {
-      if (scratch.width < widthPx) scratch.width = widthPx;
-      if (scratch.height < lines) scratch.height = lines;
-      const context = scratch.getContext("2d");
-      context?.putImageData(kept, 0, 0, 0, 0, widthPx, lines);
-      return context ? scratch : undefined;
-    },
   };
 }
 

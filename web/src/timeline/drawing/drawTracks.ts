@@ -184,17 +184,17 @@ function dedupe(rows: readonly PlacedRow[]): PlacedRow[] {
 function paintRows(
   context: Pen,
   scene: Scene,
-  { painter, image, show }: Tools,
+  { painter }: Tools,
   rows: readonly (readonly PlacedRow[])[],
   place: (row: number) => Band | undefined,
 ): void {
   const widthPx = Math.round(scene.width * scene.pixelRatio);
   if (!rows.length || widthPx < 1) return;
-  const pixels = image(widthPx, rows.length);
+  const pixels = new Uint32Array(widthPx * rows.length);
   for (const [i, row] of rows.entries())
     painter.paint(pixels.subarray(i * widthPx, (i + 1) * widthPx), scene.window, row);
-  const shown = show(widthPx, rows.length);
-  if (shown) showLines(context, shown, scene, rows.length, place);
+  transfer(pixels, widthPx, rows.length, scene.kept.nested);
+  showLines(context, scene.kept.nested, scene, rows.length, place);
 }
 
 /** Draws painted lines, each stretched to the height of its row. */

@@ -1,4 +1,4 @@
-// The geometry of the step strip: which steps a bar stands for, how tall it is. Pure.
+// The bars of steps: which steps a bar stands for, how tall it is, and what marks it.
 
 import { CHROME, type Theme } from "../../base/color";
 import type { TimeRange } from "../../base/time";
