@@ -1,4 +1,4 @@
-// The iteration stack as the server sends it: one byte for each step and position (server/iterations.py).
+// The iteration stack as the server sends it: one byte for each step and position (server/pictures/iteration_cells.py).
 import type { StackMetric, StackSort } from "../state/address";
 import { ofLevel } from "./runSteps";
 import type { Api } from "./wire/api";

@@ -5,7 +5,7 @@ import type { StackWidths } from "../state/address";
 
 /** Rows are never taller than this, in CSS pixels: a short run is a small picture, not a coarse one. */
 export const TALLEST_ROW = 16;
-/** No column is narrower than this where columns are as wide as their time, unless there is no room for it. */
+/** The narrowest column where columns are as wide as their time and there is room for it. */
 const NARROWEST = 2;
 
 /** Left edges of the columns and the right edge of the last one, in CSS pixels. */

@@ -164,7 +164,7 @@ function RowName({ row, model, current, pinned }: RowProps) {
 type About = {
   readonly attributes: { readonly title: string; readonly "aria-expanded"?: boolean };
   readonly toggle: () => void;
-  /** Said beside the name. */
+  /** Shown beside the name. */
   readonly aside: string;
 };
 

@@ -9,7 +9,7 @@ export function TracePicker() {
   const { api } = useSession();
   const traces = useSignal<Traces | undefined>(undefined);
   useEffect(() => {
-    // Without an answer there are no others to choose; the run itself shows the error.
+    // Without an answer nothing can be chosen; the run itself shows the error.
     api.json("traces", {}).then(
       (found) => {
         traces.value = found;

@@ -1,4 +1,4 @@
-// Cells: the pixels of a timeline as the server sends them, in tiles that are aligned to the trace's zero (server/tiles.py).
+// Cells: the pixels of a timeline as the server sends them, in tiles that are aligned to the trace's zero (server/pictures/cell_tiles.py).
 
 import { GROUPS, type Group } from "../../base/kinds.generated";
 import { length, type TimeRange } from "../../base/time";

@@ -1,4 +1,4 @@
-// Pictures of many rows as the server sends them (server/rows.py): group shares of rows that stand for many, and one number per cell.
+// Pictures of many rows as the server sends them (server/pictures/row_rasters.py): group shares of rows that stand for many, and one number per cell.
 import type { Api } from "../wire/api";
 import { readBody } from "../wire/binaryBody";
 import { flag, number, object, orElse, text, WireError } from "../wire/decoders";

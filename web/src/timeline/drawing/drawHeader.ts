@@ -19,7 +19,7 @@ type HeaderScene = {
   readonly window: TimeRange;
   readonly steps: readonly Step[];
   readonly chosenStep: number | undefined;
-  /** Said where steps would be, when there are none. */
+  /** Shown in place of the steps where there are none. */
   readonly stepsNote: string;
   readonly pointerX: number | undefined;
   readonly range: TimeRange | undefined;

@@ -212,7 +212,7 @@ export class Selection {
     return this.fetchGap({ location, time_ns: Math.max(0, Math.floor(startNs)), ...beside });
   }
 
-  /** The answer holds a gap or none; undefined where there was no answer. */
+  /** The answer holds a gap or none; undefined without an answer. */
   private fetchGap(question: GapQuestion): Promise<{ readonly gap: IdleGap | undefined } | undefined> {
     return this.session.ask(this.session.api.json("gap", question).then((gap) => ({ gap })));
   }

@@ -39,7 +39,7 @@ export class TimelineModel {
   readonly pointer = new Pointer();
   /** Steps come later than the tracks, which do not wait for them. */
   readonly steps: Signal<readonly Step[]> = signal([]);
-  /** Why there are no steps, once that is known. */
+  /** Why the run has no steps, once that is known. */
   readonly stepsNote = signal("");
   /** Number of tiles that have come. */
   readonly version = signal(0);
