@@ -168,7 +168,7 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
     <figure class="step-chart">
       <figcaption class="wraps">
         <h2>How long steps take</h2>
-        <span class="weak">logarithmic; heights are square roots</span>
+        <span class="weak finer">logarithmic; heights are square roots</span>
       </figcaption>
       <svg viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={`Histogram of durations: ${text}`}>
         {Array.from({ length: BARS }, (_, i) => {
@@ -202,7 +202,7 @@ export function DurationHistogram({ steps, chosen }: Pick<Props, "steps" | "chos
         )}
       </svg>
       <Scale of={[lowNs, Math.sqrt(lowNs * highNs), highNs].map(formatDuration)} />
-      <p class="weak">fullest bar: {formatCount(most)}</p>
+      <p class="weak finer">fullest bar: {formatCount(most)}</p>
     </figure>
   );
 }
