@@ -30,7 +30,7 @@ export type Split = {
 };
 
 /** What stands in a column of `devices` about a GPU. */
-export type Measured = (column: string) => number | undefined;
+type Measured = (column: string) => number | undefined;
 
 export type Gpu = KnownGpuFacts & {
   readonly ladder: Ladder | undefined;

@@ -30,7 +30,6 @@ export type StepsAbout = Sent & { readonly reason: string; readonly count: numbe
 /** Parameter of the steps that are iterations of a loop level ("": those that were found). */
 export const ofLevel = (level: string): { readonly level?: string } => (level ? { level } : {});
 
-/** Fetches the steps. */
 export const fetchSteps = async (
   api: Api,
   level: string,

@@ -24,7 +24,6 @@ import { StepFacts } from "./StepFacts";
 import { columnAt, columnEdges, rowHeight } from "./stackGrid";
 import { factorText } from "./stepDifferences";
 
-/** The keys of the stack, for the legend. */
 type Props = {
   readonly lit: ReadonlySet<string>;
   readonly onHover: (names: readonly string[]) => void;
@@ -366,7 +365,6 @@ function CellTooltip({ stack, cursor, scene }: { stack: Stack; cursor: Cursor; s
   );
 }
 
-/** The picture in words. */
 function summary(stack: Stack): string {
   const outliers = stack.step.filter((_, row) => stack.outlier[row]);
   const others = stack.extra.filter((extra) => extra > 0).length;

@@ -106,7 +106,6 @@ function Pin({ row, model, pinned }: { row: Row; model: TimelineModel; pinned: b
   );
 }
 
-/** What a row is called. */
 export function nameOf(row: Row): string {
   if (row.kind === "host") return row.host || "unknown host";
   if (row.kind === "location")

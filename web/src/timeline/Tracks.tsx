@@ -151,7 +151,6 @@ export function Tracks({ model }: { model: TimelineModel }) {
   );
 }
 
-/** The picture in words. */
 export function summary(model: TimelineModel): string {
   const { run, steps } = model;
   const critical = model.data.critical;

@@ -11,7 +11,6 @@ import { fetchPipelines, type Pipeline, type Stage } from "../data/batchPipeline
 import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
 import { fetchSearch, type Hit } from "../data/spanHits";
-
 import type { View } from "../state/view";
 import { Button } from "../widgets/controls";
 import { PartBar, PartList, timedPart } from "../widgets/figures";

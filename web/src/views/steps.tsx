@@ -5,7 +5,6 @@ import { classColor, css, outlierColor, PART_TITLES, partColor } from "../base/c
 import { formatCount, formatShare, plural, shownOf } from "../base/quantity";
 import { formatDuration, type TimeRange } from "../base/time";
 import type { Step } from "../data/runSteps";
-
 import { useSession } from "../data/session";
 import type { StepFilter } from "../state/address";
 import type { View } from "../state/view";

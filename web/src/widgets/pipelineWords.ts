@@ -5,7 +5,6 @@ import type { Pipeline, Stage } from "../data/batchPipeline";
 
 const share = (part: number, of: number): string => formatShare(of > 0 ? part / of : 0);
 
-/** The verdict as a sentence. */
 export function verdictSentence(one: Pipeline): string {
   const { verdict, durationNs } = one;
   const wait = `waits ${formatDuration(one.waitNs)} (${share(one.waitNs, durationNs)}) of every step for its data`;

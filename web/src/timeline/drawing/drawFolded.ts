@@ -2,7 +2,6 @@
 
 import type { TimeRange } from "../../base/time";
 import type { Step } from "../../data/runSteps";
-
 import type { Row } from "../rows/rowLayout";
 import type { Box } from "./scene";
 import type { Pen } from "./svgSurface";

@@ -4,7 +4,6 @@ import { CHROME, classColor, css, outlierColor, type Theme, textOn } from "../..
 import { formatDuration, formatMoment, length, type TimeRange, ticks } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import type { Step } from "../../data/runSteps";
-
 import { foldedStretches, hatch } from "./drawFolded";
 import { LABEL_FONT, type Labels, labelLeft } from "./labels";
 import type { Pen } from "./svgSurface";

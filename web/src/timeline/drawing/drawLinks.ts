@@ -4,7 +4,6 @@ import { CHROME, css, type Theme } from "../../base/color";
 import { formatDuration, length } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import type { Link } from "../../data/wire/wire.generated";
-
 import { FANOUT, type Row } from "../rows/rowLayout";
 import { bandOf, type Ground, type LinkedSpan, type ShownGap, type Stands } from "./scene";
 import type { Pen } from "./svgSurface";

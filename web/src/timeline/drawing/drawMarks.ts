@@ -22,7 +22,6 @@ const REACH = 5;
 /** A mark on the screen: of a row, between two moments. */
 export type PlacedMark = { readonly range: TimeRange; readonly entry: PaletteEntry };
 
-/** All marks of a row. */
 export function marksOfRow(scene: CellSource, row: Row): PlacedMark[] {
   const found: PlacedMark[] = [];
   const add = (key: { readonly level: number; readonly tile: number }, marks: readonly Mark[]): void => {

@@ -5,7 +5,6 @@ import { length, type TimeRange, ticks } from "../../base/time";
 import { toPx } from "../../base/viewport";
 import { tileRange } from "../../data/tiles/cells";
 import type { Spans } from "../../data/tiles/locationTiles";
-
 import { LABEL_SHARE, type PlacedRow, runs } from "../pixels/cellPainter";
 import type { PaintedRow } from "../pixels/paintedLines";
 import { transfer } from "../pixels/pixelMapping";

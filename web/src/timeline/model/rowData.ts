@@ -61,7 +61,6 @@ export class RowData {
     this.readingsUnderWay?.abort();
   }
 
-  /** Fetches what these rows show and lack. */
   fetch(rows: readonly Row[]): void {
     this.fetchPlaces();
     this.fetchAmounts();

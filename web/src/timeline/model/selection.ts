@@ -141,7 +141,6 @@ export class Selection {
     await this.goTo(to);
   }
 
-  /** Goes back to where the last jump began. */
   async jumpBack(): Promise<void> {
     const key = this.cameFrom.pop();
     if (key) await this.goTo({ location: key.location, start_ns: key.startNs, duration_ns: 1, depth: key.depth });

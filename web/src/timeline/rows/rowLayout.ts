@@ -39,7 +39,7 @@ export type HostRow = {
   readonly members: readonly number[];
 };
 /** A process above its threads. */
-export type ProcessRow = {
+type ProcessRow = {
   readonly kind: "process";
   readonly process: Process;
   readonly title: string;
@@ -176,7 +176,6 @@ export type Ask = {
   readonly amounts: Amounts;
   /** What has the same part in every process; none while that is not known. */
   readonly places: readonly RowPlace[];
-  /** Processes that have steps. */
   readonly stepped: readonly number[];
 };
 
@@ -477,7 +476,6 @@ export function hiddenLocations({ run, view }: Ask): number {
   return all - shown.reduce((sum, node) => sum + node.locations.length, 0);
 }
 
-/** Height of all rows together. */
 export const totalHeight = (rows: readonly Row[]): number => {
   const last = rows.at(-1);
   return last ? last.top + last.height : 0;

@@ -6,7 +6,6 @@ import { formatShare, plural } from "../../base/quantity";
 import { formatDuration } from "../../base/time";
 import { type AnalysisTable, fetchAnalysis } from "../../data/analysisTable";
 import type { Step } from "../../data/runSteps";
-
 import { load, useSession } from "../../data/session";
 import { PartBar, PartList, timedPart } from "../figures";
 import { Await } from "../Loading";

@@ -142,7 +142,6 @@ export function StepStrip({ steps, window, height, chosen, onSteps }: Props) {
 const tooltipPlace = (bar: number, count: number): Record<string, string> =>
   bar > count / 2 ? { right: `${100 - (100 * bar) / count}%` } : { left: `${(100 * (bar + 1)) / count}%` };
 
-/** The strip in words. */
 function stripSummary(steps: readonly Step[], classes: readonly ClassFacts[]): string {
   const counts = classes.map((c) => `${c.count} ${c.name} (median ${formatDuration(c.median_ns)})`);
   const outliers = classes.reduce((sum, c) => sum + c.outliers, 0);

@@ -5,7 +5,6 @@ import { useMemo } from "preact/hooks";
 import { classColor, css, outlierColor, PART_TITLES, partColor } from "../../base/color";
 import { formatDuration } from "../../base/time";
 import type { Step } from "../../data/runSteps";
-
 import { useSession } from "../../data/session";
 import { Grid, SortHeading } from "../tables/Grid";
 import { partsOf, STEP_ORDERS, type StepOrder, sortSteps } from "./stepLists";

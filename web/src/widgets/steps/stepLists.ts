@@ -5,7 +5,6 @@ import type { Step } from "../../data/runSteps";
 import type { StepFilter } from "../../state/address";
 import { median } from "./stripBars";
 
-/** The steps that pass a filter. */
 export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] {
   const { classes, outliers, detailed } = filter;
   return steps.filter(
@@ -16,7 +15,6 @@ export function filterSteps(steps: readonly Step[], filter: StepFilter): Step[] 
   );
 }
 
-/** The middle duration of each class. */
 export function classMedians(steps: readonly Step[]): ReadonlyMap<string, number> {
   const durations = new Map<string, number[]>();
   for (const step of steps) {

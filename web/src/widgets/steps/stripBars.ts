@@ -16,7 +16,6 @@ export type Bar = {
 /** Durations above this many times the median are cut, so that one stall does not flatten everything. */
 export const CUT_AT_MEDIANS = 3;
 
-/** The middle value. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;

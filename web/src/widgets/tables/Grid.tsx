@@ -101,7 +101,6 @@ type HeadingProps = {
   readonly width?: string;
 };
 
-/** A heading that sorts. */
 export function SortHeading({ title, sorted, onSort, class: classes = "", meaning, width }: HeadingProps) {
   return (
     <th

@@ -97,5 +97,4 @@ export function TablePage({ name, label, table, also = NO_COLUMNS, rowWord = "ro
   );
 }
 
-/** Chooses a row of a table on the page. */
 export const chosenRow = (table: AnalysisTable, row: number): { readonly row: string } => ({ row: rowKey(table, row) });
