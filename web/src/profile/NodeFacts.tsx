@@ -56,7 +56,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
       </header>
       <BigNumbers
         of={[
-          [amount(tree, total), `total, ${formatShare(allNs ? total / allNs : 0)} of all`],
+          [amount(tree, total), <>total, {formatShare(allNs ? total / allNs : 0)} of all</>],
           [amount(tree, selfOf(tree, node, measure)), measure === "gpu" ? "own work of the GPU" : "self"],
         ]}
       />
@@ -150,7 +150,7 @@ function SpanList({ spans, calls, run }: { spans: NodeSpans; calls: number; run:
             key={`${hit.location}-${hit.startNs}-${hit.depth}`}
             title={names.get(hit.location)}
             group={hit.group}
-            name={`at ${formatMoment(hit.startNs, resolution)}`}
+            name={<>at {formatMoment(hit.startNs, resolution)}</>}
             amount={formatDuration(hit.durationNs)}
             button={{ title: "Show it on the timeline", onClick: () => jumpTo(session, run, hit) }}
           />

@@ -353,8 +353,8 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
           <h2>{row.name}</h2>
           <BigNumbers
             of={[
-              [amount(tree, row.totalNs), `total, ${formatShare(allNs ? row.totalNs / allNs : 0)} of all`],
-              [amount(tree, row.selfNs), `self, ${formatShare(allNs ? row.selfNs / allNs : 0)} of all`],
+              [amount(tree, row.totalNs), <>total, {formatShare(allNs ? row.totalNs / allNs : 0)} of all</>],
+              [amount(tree, row.selfNs), <>self, {formatShare(allNs ? row.selfNs / allNs : 0)} of all</>],
             ]}
           />
           <h3>{formatCount(row.calls)} calls, by call path</h3>
@@ -364,7 +364,7 @@ function RegionFacts({ run, tree, row, measure, allNs, part }: Omit<SandwichProp
                 key={one}
                 chosen={one === node}
                 group={tree.group[one] ?? "other"}
-                name={`by ${callerOf(one)}`}
+                name={<>by {callerOf(one)}</>}
                 amount={amount(tree, totals[one] ?? 0)}
                 share={row.totalNs ? (totals[one] ?? 0) / row.totalNs : 0}
                 button={{

@@ -40,7 +40,7 @@ export function SpanDetails({ span, onFocus, onStep, onIterations, onClose, chil
           [formatDuration(span.duration_ns), "duration"],
           [
             formatDuration(span.self_ns),
-            `self, ${formatShare(span.duration_ns ? span.self_ns / span.duration_ns : 1)}`,
+            <>self, {formatShare(span.duration_ns ? span.self_ns / span.duration_ns : 1)}</>,
           ],
         ]}
       />
