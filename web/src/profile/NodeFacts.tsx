@@ -7,7 +7,7 @@ import { formatDuration, formatMoment, length } from "../base/time";
 import { type CallTree, spansOfNode, type TreePart } from "../data/callTree";
 import type { Run } from "../data/run";
 import { load, useSession } from "../data/session";
-import { fetchNodeSpans, type NodeSpans } from "../data/spanHits";
+import { fetchNodeSpans, type Hits } from "../data/spanHits";
 import type { ProfileMeasure } from "../state/address";
 import { Button, Close } from "../widgets/controls";
 import { BigNumbers, Swatch, UsageRow } from "../widgets/figures";
@@ -126,7 +126,7 @@ export function NodeFacts({ tree, node, measure, allNs, part, run, onNode, onSan
 }
 
 /** The longest spans, each a way to the timeline. */
-function SpanList({ spans, calls, run }: { spans: NodeSpans; calls: number; run: Run }) {
+function SpanList({ spans, calls, run }: { spans: Hits; calls: number; run: Run }) {
   const session = useSession();
   const names = new Map(run.locations.map((each) => [each.location, each.name]));
   const folded = calls - spans.count;
