@@ -34,6 +34,20 @@ def test_every_file_that_is_named_exists(document: str) -> None:
     assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
 
 
+def test_every_file_and_folder_in_the_tree_of_the_architecture_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    tree = text.partition("## The tree")[2].partition("```text\n")[2].partition("```")[0]
+    parents: list[str] = []
+    missing = []
+    for line in filter(str.strip, tree.splitlines()):
+        names = line.lstrip().partition("  ")[0].split(", ")
+        depth = (len(line) - len(line.lstrip())) // 2
+        parents[depth:] = [names[0]]
+        missing += [name for name in names if not (ROOT / "".join(parents[:depth]) / name).exists()]
+    assert len(tree.splitlines()) > 80
+    assert missing == []
+
+
 @pytest.mark.parametrize("document", BY_NAME)
 def test_every_developers_command_exists(document: str) -> None:
     listed = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
