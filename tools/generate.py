@@ -308,8 +308,8 @@ def tables() -> str:
         "",
         *paragraph(
             f'Schema version {SCHEMA_VERSION}. `strobe sql TRACE "select ..."` and `trace.sql(...)` query these tables.'
-            " Times are relative to the zero of the trace. SQL can also query the answer of every analysis by its name: "
-            "`select * from kernels`."
+            " Times are relative to the zero of the trace. SQL can also query the answer of every analysis by its"
+            " name: `select * from kernels`."
         ),
         "",
     ]
