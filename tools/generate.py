@@ -29,8 +29,8 @@ from strobe.model.option import Option
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES, Column
 from strobe.model.verb import Verb
-from strobe.record.option_table import OPTIONS, PRESET_OPTIONS, adapters_of
-from strobe.record.options import GROUPS as RECORDING_GROUPS
+from strobe.record.options.all_options import OPTIONS, PRESET_OPTIONS, adapters_of
+from strobe.record.options.recorder_options import GROUPS as RECORDING_GROUPS
 from strobe.server.routing.routes import ROUTES
 from strobe.trace.archive import Job
 

@@ -7,16 +7,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-KINDS = {
-    "analyses": "ANALYSIS",
-    "advice": "RULE",
-    "formats": "FORMAT",
-    "cli": "VERB",
-    "record.adapters": "ADAPTER",
-}
+KINDS = {"analyses": "ANALYSIS", "advice": "RULE", "formats": "FORMAT", "cli": "VERB", "record.adapters": "ADAPTER"}
 # Kinds whose plug-ins lie in folders of their own, one a subject: their names are unique all the same.
 _BY_SUBJECT = {"analyses"}
-# Modules in a plug-in folder that are no plug-ins.
+# Modules in a plug-in folder that are not plug-ins.
 _SHARED = {
     "cli": {"main", "forms", "options", "recording_options"},
     "advice": {"rank"},

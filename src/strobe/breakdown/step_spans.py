@@ -15,6 +15,7 @@ from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.typical import KEPT_AS_SLOW
 from strobe.trace.definition_rows import ranks_of, region_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 _MARKED = "marks of PyTorch's profiler"
 _FOUND = "steps as they were found"
@@ -48,6 +49,7 @@ class StepSpans:
         return len(self.number)
 
 
+@cached_on_trace
 def step_spans(trace: Trace) -> list[StepSpans]:
     """Return the steps of every process that has any; computed once per open trace.
 
@@ -57,7 +59,7 @@ def step_spans(trace: Trace) -> list[StepSpans]:
     than 0.8 of the activities of the step before it. Where the profiler's marks are steps, they last from the
     mark's start to its end.
     """
-    return trace.once("step spans", lambda: [_of_process(trace, each) for each in find_steps(trace).processes])
+    return [_of_process(trace, each) for each in find_steps(trace).processes]
 
 
 def _of_process(trace: Trace, steps: ProcessSteps) -> StepSpans:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from strobe.gpu.devices import Device
 from strobe.gpu.work import Work, beginning
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace

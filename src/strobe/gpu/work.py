@@ -11,9 +11,10 @@ import numpy.typing as npt
 from strobe.gpu.devices import Device
 from strobe.gpu.folded_work import folded_work
 from strobe.steps.folded_time import folded_stretches
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,15 +40,11 @@ class Work(Columns):
     kind: npt.NDArray[np.int8]
 
 
+@cached_on_trace
 def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
     """Return the kind of every region as a number; -1 for those that are no work of a device (ranges, waits)."""
-
-    def make() -> npt.NDArray[np.int8]:
-        regions = region_rows(trace)
-        kinds = [_KIND_OF_GROUP.get(r.group, -1) if r.role in _ROLES else -1 for r in regions]
-        return np.array(kinds, dtype=np.int8)
-
-    return trace.once("kind of region", make)
+    kinds = [_KIND_OF_GROUP.get(r.group, -1) if r.role in _ROLES else -1 for r in region_rows(trace)]
+    return np.array(kinds, dtype=np.int8)
 
 
 def work(trace: Trace, device: Device, start_ns: int | None = None, end_ns: int | None = None) -> Work:
@@ -115,11 +112,12 @@ def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int, most_ns: i
     if not len(folded) or not (inside := folded.inside_ns(start_ns, max(start_ns, end_ns))):
         return np.zeros(MASKS, dtype=np.int64)
     whole = int((folded.end_ns - folded.begin_ns).sum())
-    sums = trace.once(("folded work", device), lambda: _folded_sums(trace, device)) * inside / whole
+    sums = _folded_sums(trace, device) * inside / whole
     share: Ints = (sums * min(1.0, most_ns / max(1.0, sums.sum()))).astype(np.int64)
     return share
 
 
+@cached_on_trace
 def _folded_sums(trace: Trace, device: Device) -> npt.NDArray[np.float64]:
     """Return how long each set of kinds ran for all folded iterations: sums by kind, at once as in detail."""
     out = np.zeros(MASKS)

@@ -17,6 +17,7 @@ from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
 from strobe.trace.definition_rows import Region, location_rows, process_rows, ranks_of, region_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 Ints = npt.NDArray[np.int64]
 
@@ -79,6 +80,7 @@ class Collectives:
         return len(self.party)
 
 
+@cached_on_trace
 def collectives(trace: Trace) -> Collectives:
     """Return the collectives of a trace in which all wait for all, matched among ranks; computed once per open trace.
 
@@ -91,7 +93,7 @@ def collectives(trace: Trace) -> Collectives:
     done before the last one has come. Calls of MPI whose communicator is not recorded count as of one group. A kernel
     SendRecv may be an all-to-all or messages of a pair: either way who comes early waits.
     """
-    return trace.once("collectives", lambda: _matched(_read(trace)))
+    return _matched(_read(trace))
 
 
 def _read(trace: Trace) -> Collectives:

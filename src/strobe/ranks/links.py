@@ -13,6 +13,7 @@ from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -68,8 +69,12 @@ def left_out(trace: Trace, span: Chosen) -> list[str]:
 
 
 def _rows_of(trace: Trace, processes: Iterable[int], tables: Sequence[str]) -> int:
-    rows = trace.once("rows of tables", lambda: [reader.tables() for reader in trace.readers])
-    return sum(rows[process].get(table, 0) for process in processes for table in tables)
+    return sum(_table_sizes(trace, process).get(table, 0) for process in processes for table in tables)
+
+
+@cached_on_trace
+def _table_sizes(trace: Trace, process: int) -> dict[str, int]:
+    return trace.readers[process].tables()
 
 
 def _process_of(trace: Trace, location: int) -> int:
@@ -123,7 +128,7 @@ def _key(location: Ints | int, row: Ints | int) -> Ints:
 
 
 def _launched(trace: Trace, process: int, span: Chosen) -> Iterator[Link]:
-    known = trace.once(("launch links", process), lambda: _Numbered(list(_launch_entries(trace, process))))
+    known = _launch_numbers(trace, process)
     for entry in known.own(span).tolist():
         others = known.others(entry)
         if known.second[entry]:
@@ -144,11 +149,14 @@ def launching_call(trace: Trace, location: int, row: int) -> tuple[int, int] | N
     return (found.location, found.row) if found and found.way == "from" else None
 
 
-def _launch_entries(trace: Trace, process: int) -> Iterator[Ints]:
+@cached_on_trace
+def _launch_numbers(trace: Trace, process: int) -> _Numbered:
+    parts: list[Ints] = []
     for location in _locations(trace, process):
-        for side, tables in enumerate((("call_spans",), _ON_GPU)):
-            for table in tables:
-                yield from _entries(trace, table, location, "correlation", side)
+        parts += _entries(trace, "call_spans", location, "correlation", 0)
+        for table in _ON_GPU:
+            parts += _entries(trace, table, location, "correlation", 1)
+    return _Numbered(parts)
 
 
 def _entries(trace: Trace, table: str, location: int, column: str, side: int) -> Iterator[Ints]:
@@ -172,7 +180,7 @@ def _backward(trace: Trace, process: int, span: Chosen) -> Iterator[Link]:
     As libkineto does (generateForwardBackwardLinks): of several forward operators with the same number the one that
     began last made the node of the backward pass.
     """
-    known = trace.once(("backward links", process), lambda: _Numbered(list(_operator_entries(trace, process))))
+    known = _operator_numbers(trace, process)
     for entry in known.own(span).tolist():
         if known.row[entry] != span.row:
             continue
@@ -198,13 +206,16 @@ def _later_forward(known: _Numbered, entry: int) -> bool:
     )
 
 
-def _operator_entries(trace: Trace, process: int) -> Iterator[Ints]:
+@cached_on_trace
+def _operator_numbers(trace: Trace, process: int) -> _Numbered:
+    parts = []
     for location in _locations(trace, process):
         for batch in trace.side_batches("operator_spans", location):
             number = integers(batch.column("sequence_number"))
             backward = integers(batch.column("forward_thread")) > 0
             rows = integers(batch.column("row"))
-            yield _stacked(number, location, rows, backward.astype(np.int64))[:, number >= 0]
+            parts.append(_stacked(number, location, rows, backward.astype(np.int64))[:, number >= 0])
+    return _Numbered(parts)
 
 
 @dataclass(frozen=True)
@@ -229,9 +240,10 @@ class _Moments:
 
 
 def _messages(trace: Trace, span: Chosen) -> Iterator[Link]:
-    yield from trace.once("message links", lambda: _matched_messages(trace)).of(span)
+    yield from _matched_messages(trace).of(span)
 
 
+@cached_on_trace
 def _matched_messages(trace: Trace) -> _Moments:
     """Match messages: the n-th of a sender, receiver, communicator and tag is the n-th received, if as many are."""
     ranks = ranks_of(trace)
@@ -285,16 +297,16 @@ def _collectives(trace: Trace, span: Chosen) -> Iterator[Link]:
             yield Link("collective", "with", where, row, int(found.start_ns[other]))
 
 
+@cached_on_trace
 def _has_collectives(trace: Trace) -> bool:
-    return trace.once(
-        "has collectives", lambda: len(trace.processes) > 1 and "communication" in trace.regions.column("group")
-    )
+    return len(trace.processes) > 1 and "communication" in trace.regions.column("group")
 
 
 def _flows(trace: Trace, span: Chosen) -> Iterator[Link]:
-    yield from trace.once("flow links", lambda: _matched_flows(trace)).of(span)
+    yield from _matched_flows(trace).of(span)
 
 
+@cached_on_trace
 def _matched_flows(trace: Trace) -> _Moments:
     """Put the points of each flow one after the other: start, steps, end. A flow is its number, name and category."""
     texts = Texts()

@@ -23,7 +23,7 @@ from strobe.ranks.critical_path.longest_path import (
 )
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from strobe.errors import UsageError
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -25,12 +25,13 @@ from strobe.model.schema import Column
 from strobe.steps.activities import REST
 from strobe.steps.classes import PARTIAL
 from strobe.steps.iteration_stack.positions import Aligned, align_steps
-from strobe.steps.process_steps import ProcessSteps, Steps
+from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.requested import Asked
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 Floats = npt.NDArray[np.float32]
 
@@ -212,11 +213,12 @@ def build_stack(
     """
     if metric not in METRICS:
         raise UsageError(f"no metric '{metric}' in a stack", do=f"Metrics: {', '.join(METRICS)}")
-    key = ("stack", metric, process, class_name, asked)
-    return trace.once(key, lambda: _build(trace, find_steps(trace, asked), metric, process, class_name))
+    return _build(trace, metric, process, class_name, asked)
 
 
-def _build(trace: Trace, found: Steps, metric: str, process: int | None, class_name: str | None) -> Stack:
+@cached_on_trace
+def _build(trace: Trace, metric: str, process: int | None, class_name: str | None, asked: Asked | None) -> Stack:
+    found = find_steps(trace, asked)
     having = [each for each in found.processes if process is None or each.process == process]
     if process is not None and not having:
         known = ", ".join(str(each.process) for each in found.processes) or "none"

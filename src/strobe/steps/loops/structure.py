@@ -18,9 +18,10 @@ from strobe.steps.loops.loop_tree import TreeLevel, add_recorded, loop_tree, loo
 from strobe.steps.offline_search import steps_of
 from strobe.steps.process_steps import ProcessSteps
 from strobe.steps.requested import Asked, asked_loops, levels_to_ask_for, not_there
-from strobe.steps.steps import find_steps
+from strobe.steps.steps import chosen_steps, find_steps
 from strobe.steps.thread_spans import Ints, Stream, main_location, read_streams
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 STREAMS = ("auto", *KINDS)
 # Names of the events of one node that are handed on.
@@ -235,8 +236,7 @@ def find_structure(
     """
     if stream not in STREAMS:
         raise UsageError(f"no sequence of events '{stream}'", do=f"Sequences: {', '.join(STREAMS)}")
-    asked = asked or trace.once("asked", Asked)
-    return trace.once(("structure", process, stream, asked), lambda: _find(trace, process, stream, asked))
+    return _find(trace, process, stream, asked or chosen_steps(trace))
 
 
 def structure_asked(
@@ -251,6 +251,7 @@ def structure_asked(
     return find_structure(trace, process, stream, Asked(step_level, step_at))
 
 
+@cached_on_trace
 def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Structure:
     streams = dict(read_streams(trace))
     if process is None:
