@@ -26,6 +26,16 @@ def test_every_link_leads_somewhere(document: str) -> None:
     assert missing == []
 
 
+def test_lines_are_short() -> None:
+    long = [
+        f"{document}:{number}"
+        for document, path in BY_NAME.items()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) >= 120
+    ]
+    assert long == []
+
+
 @pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
 def test_every_file_that_is_named_exists(document: str) -> None:
     named = re.findall(
