@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from strobe.tables.table import Table
 
 _DESCRIPTION = """\
-Run a program under NVIDIA Nsight Compute (ncu) and show hardware metrics of its GPU kernels: occupancy, memory traffic,
-use of the tensor cores. Each chosen kernel runs several times until all metrics are measured, so choose few, with
---kernels and --launch-count.
+Run a program under NVIDIA Nsight Compute (ncu) and show hardware metrics of its GPU kernels: occupancy, memory
+traffic, use of the tensor cores. Each chosen kernel runs several times until all metrics are measured, so choose few,
+with --kernels and --launch-count.
 """
 _WHAT = f"""\
 {HELP}
