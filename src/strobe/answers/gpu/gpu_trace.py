@@ -80,7 +80,7 @@ class _Attributes:
         same = len(found)
         return pa.table(
             {
-                "rank": pa.array([self._device.rank], pa.int64()).take(pa.array(np.zeros(same, dtype=np.int64))),
+                "rank": pa.repeat(pa.scalar(self._device.rank, pa.int64()), same),
                 "start_ns": found.start_ns,
                 "duration_ns": duration,
                 **shapes,
@@ -94,7 +94,7 @@ class _Attributes:
                 "destination": pc.coalesce(
                     copies.column("destination_kind").cast(text), self._destinations.take(region)
                 ),
-                "device": pa.array([self._device.number], pa.int64()).take(pa.array(np.zeros(same, dtype=np.int64))),
+                "device": pa.repeat(pa.scalar(self._device.number, pa.int64()), same),
                 **{
                     name: pc.coalesce(*(side.column(name).cast(pa.int64()) for side in (kernels, copies)))
                     for name in _OF_BOTH
