@@ -141,8 +141,7 @@ def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: b
     step = np.searchsorted(steps.start_ns, begin, side="right") - 1
     inside = (step >= 0) & (begin < steps.end_ns[step]) & counted[step]
     batches = float(inside.sum() / counted.sum())
-    nothing = 0, None, None
-    workers, mean, empty = nothing if in_loop else _fetching(trace, steps.process, begin[inside], end[inside])
+    workers, mean, empty = (0, None, None) if in_loop else _fetching(trace, steps.process, begin[inside], end[inside])
     fetch = None if mean is None else mean * batches
     return Pipeline(
         steps=steps,
