@@ -104,10 +104,10 @@ def _sums(found: Collectives, arrivals: _Arrivals, group: Ints) -> Iterator[tupl
     delay[arrivals.last[arrivals.counts]] = arrivals.delay_ns[arrivals.counts]
     error = found.clock_error_ns[found.party[arrivals.at]]
     unmatched = np.bincount(group[found.collective < 0], minlength=int(group.max(initial=-1)) + 1)
-    of = group[arrivals.at]
-    order = np.argsort(of, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(of[order])) + 1) if len(order) else ():
-        k, late = int(of[own[0]]), arrivals.late_ns[own]
+    groups = group[arrivals.at]
+    order = np.argsort(groups, kind="stable")
+    for own in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else ():
+        k, late = int(groups[own[0]]), arrivals.late_ns[own]
         yield (
             k,
             {
