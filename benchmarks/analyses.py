@@ -2,8 +2,8 @@
 
 ./dev bench analyses FILE.json.gz [--events 1000000] [--hta PYTHON]    a Python that has traceinsight
 
-The events of a PyTorch profile over and over. CPU seconds of opening the file for the first time, and of each question
-in a process of its own, with its peak of memory. HTA links kernels to their launches while it loads, strobe when a
+Repeats the events of a PyTorch profile. Measures CPU seconds of opening the file for the first time, and of each
+question in its own process, with the peak memory. HTA links kernels to their launches while it loads, strobe when a
 question needs it: so the first ratio is of opening and question together; the second is of the questions alone.
 """
 
@@ -36,7 +36,7 @@ trace = strobe.open(sys.argv[1])
 if sys.argv[2] == "opening":
     spent = {"opening": time.process_time() - begun}
 else:
-    # What any first question pays once is no part of this one: Arrow, the engine, the list of locations.
+    # Excludes what any first question pays once: Arrow, the engine, the list of locations.
     trace.sql("select count(*) from locations")
     begun = time.process_time()
     len(trace.ask(sys.argv[2]))
@@ -77,7 +77,7 @@ Spent = Mapping[str, tuple[float, float]]
 
 
 def answers(python: str, program: str, *arguments: str) -> Spent:
-    """Return CPU seconds and peak MiB by question. What it says meanwhile goes to stderr."""
+    """Return CPU seconds and peak MiB by question. Its messages go to stderr."""
     done = subprocess.run([python, "-c", program + PEAK, *arguments], stdout=subprocess.PIPE, text=True, check=True)
     return {name: (seconds, mib) for name, (seconds, mib) in json.loads(done.stdout.splitlines()[-1]).items()}
 

@@ -75,5 +75,5 @@ def view(trace: Path) -> Iterator[tuple[str, float, int]]:
 
 
 def load() -> str:
-    """How busy the machine is: figures without it say little."""
+    """How busy the machine is. Figures mean little without it."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"

@@ -1,7 +1,7 @@
-"""Six connections to a server, as a browser has: one whose answer nobody waits for any more is closed.
+"""Six connections to a server, as a browser has. A connection is closed when its answer is no longer needed.
 
-httpx is no browser here: a request of it that is cancelled at the wrong moment keeps a connection of its pool for ever,
-until none is left. A benchmark of people who leave would measure that.
+httpx cannot replace a browser here: a request that is cancelled at the wrong moment blocks a connection of its pool
+forever, until none is left. A benchmark of viewers who leave would measure that.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Connections:
             reader, writer = self._idle.pop()
             if not reader.at_eof():
                 return reader, writer
-            writer.close()  # the server keeps nobody's connection who says nothing
+            writer.close()  # the server closes idle connections
         return await asyncio.open_connection(self._to.hostname, self._to.port)
 
     async def _ask(self, streams: Streams, question: str) -> Answer:

@@ -3,8 +3,8 @@
 ./dev bench cpython_suite [--pythons 3.11 3.12 3.13] [--modules test_threading ...] [--options=--trace=+c_calls]
 
 Every test runs in both ways, in a fresh process per module; everything that the tests and the standard library call is
-recorded. What is compared is each test's own verdict. A test that fails plainly, too, is no exception; one that
-differs is run twice more in both ways, so that a busy machine is not taken for a fault.
+recorded. Each test's own result is compared. A test that also fails without strobe is not an exception. A test
+that differs is run twice more in both ways, so that a busy machine is not taken for a fault.
 """
 
 import argparse

@@ -107,7 +107,7 @@ class Target:
 
     @staticmethod
     def _in_open_folder(event: str, arguments: tuple[object, ...]) -> bool:
-        """Say whether the path counts from an open folder, as rmtree does it: that folder was looked at itself."""
+        """Whether the path counts from an open folder, as in rmtree: that folder was checked itself."""
         return event in ("os.remove", "os.rmdir") and arguments[-1] != -1
 
     def __call__(self, data: bytes) -> None:
@@ -165,9 +165,9 @@ class Target:
                 self._read(trace, hashlib.sha256(data).digest()[0])
         except strobe.StrobeError as error:
             self.counts["refused"] += 1
-            told = str(error.what)
-            if not told.strip() or len(told) > 2000 or any(ord(each) < 32 for each in told):
-                return f"no sentence at {_place(error)}: {told[:300]!r}"
+            message = str(error.what)
+            if not message.strip() or len(message) > 2000 or any(ord(each) < 32 for each in message):
+                return f"no sentence at {_place(error)}: {message[:300]!r}"
         return ""
 
     def _read(self, trace: Trace, depth: int) -> None:
@@ -198,10 +198,10 @@ class Target:
             first = "slow"
         name = hashlib.sha256(first.encode()).hexdigest()[:10]
         self.counts["finding " + first[:150]] += 1
-        told, kept = self.findings / f"{name}.txt", self.findings / f"{name}.bin"
+        report, kept = self.findings / f"{name}.txt", self.findings / f"{name}.bin"
         if not kept.exists() or kept.stat().st_size > len(data):
             kept.write_bytes(data)
-            told.write_text(wrong, encoding="utf-8", errors="backslashreplace")
+            report.write_text(wrong, encoding="utf-8", errors="backslashreplace")
 
 
 def _place(error: BaseException) -> str:
@@ -292,7 +292,7 @@ def sanitized_core() -> Path:
         raise SystemExit("--sanitize needs clang++ (Debian: clang-19 and libclang-rt-19-dev)")
     newest = max(found, key=lambda path: [int(each) for each in re.findall(r"\d+", path.name)])
     folder = WORK.with_name("fuzz-native")
-    told = {
+    settings = {
         "CMAKE_BUILD_TYPE": "RelWithDebInfo",
         "CMAKE_C_COMPILER": str(newest).replace("clang++", "clang"),
         "CMAKE_CXX_COMPILER": str(newest),
@@ -304,7 +304,7 @@ def sanitized_core() -> Path:
         # The library that atheris has these from lacks the parts that need C++.
         "STROBE_SANITIZE": "address,undefined,fuzzer-no-link;-fno-sanitize=vptr,function",
     }
-    options = [f"-D{name}={value}" for name, value in told.items()]
+    options = [f"-D{name}={value}" for name, value in settings.items()]
     subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", *options], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", folder, "-j", "2", "--target", "_native"], check=True, stdout=sys.stderr)
     return folder
@@ -426,7 +426,7 @@ def environment(native: Path | None) -> dict[str, str]:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Start the tool, again and again where an input ends it, until the time is up; say what there was."""
+    """Run the tool until the time is up, and restart it if an input ends it. Print the findings."""
     folder = WORK / arguments.reader
     shutil.rmtree(folder / "seeds", ignore_errors=True)
     for each in ("seeds", "findings", "corpus"):
@@ -489,7 +489,7 @@ def main() -> None:
     parser.add_argument("--sanitize", action="store_true", help="build the core with sanitizers, by clang, and use it")
     parser.add_argument("--native", type=Path, help="folder of such a build, as it is")
     parser.add_argument("--seeds", type=Path, action="append", default=[], help="a folder with more seeds")
-    parser.add_argument("--again", type=Path, help="open this one input, and say what happens")
+    parser.add_argument("--again", type=Path, help="open this one input, and print the result")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--run", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=0, help=argparse.SUPPRESS)

@@ -52,7 +52,7 @@ constexpr size_t kCallBytes = 40, kExternalBytes = 24;
 constexpr uint32_t kRuntimeKind = 5, kExternalKind = 39;
 
 // What the collector does when it is asked, without a trace behind it.
-struct Told final : gpu::Sink {
+struct DecodedSpans final : gpu::Sink {
   std::unordered_map<std::string, uint32_t> regions, numbers;
   std::vector<std::string> texts{""};
   gpu::Launches launches;
@@ -127,7 +127,7 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
   const auto next = (Result (*)(uint8_t*, size_t, Activity**))dlsym(library, "cuptiActivityGetNextRecord");
   constexpr size_t kBufferBytes = 256 << 10;
   Kernels kernels;
-  Told told;
+  DecodedSpans decoded;
   std::vector<uint8_t> bytes;
   size_t records = 0;
   std::vector<size_t> ends;  // of buffers of the collector's size
@@ -145,12 +145,12 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
         memcpy(room(kExternalBytes), &kExternalKind, 4);
       }
     const KernelRecord& r = kernels.next();
-    told.launches.begin(r.correlation, int64_t(r.start) - 5'000);
+    decoded.launches.begin(r.correlation, int64_t(r.start) - 5'000);
     memcpy(room(kernel_bytes), &r, kernel_bytes);
   }
   std::vector<DeviceSpan> spans;  // grows once, as the collector's
   for (int round = 0; round < rounds; round++) {
-    Decoder decoder(told, kernels_of(kernel_bytes));
+    Decoder decoder(decoded, kernels_of(kernel_bytes));
     size_t seen = 0, made = 0;
     const double began = seconds();
     for (size_t i = 0; i < ends.size(); i++) {
@@ -159,7 +159,7 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
       while (next(buffer, ends[i] - i * kBufferBytes, &record) == kSuccess) decoder.add(*record, spans), seen++;
       if (i % 16 == 15 || i + 1 == ends.size()) {  // as many as the collector takes at once
         gpu::sort_by_start(spans);
-        for (DeviceSpan& each : spans) each.span.launched_ns = told.launches.ns_of(each.correlation);
+        for (DeviceSpan& each : spans) each.span.launched_ns = decoded.launches.ns_of(each.correlation);
         made += spans.size();
         spans.clear();
       }
@@ -174,8 +174,8 @@ int walk(const char* path, size_t kernel_bytes, size_t count, bool alone, int ro
 
 int count_bytes(size_t count) {
   Kernels kernels;
-  Told told;
-  Decoder decoder(told, kernels_of(sizeof(KernelRecord)));
+  DecodedSpans decoded;
+  Decoder decoder(decoded, kernels_of(sizeof(KernelRecord)));
   std::vector<DeviceSpan> spans;
   for (size_t i = 0; i < count; i++) decoder.add(reinterpret_cast<const Activity&>(kernels.next()), spans);
   size_t of_spans = 0, of_rows = 0;
@@ -198,7 +198,7 @@ int count_bytes(size_t count) {
     header.first_ns = columns.start_ns.front();
     of_spans += encode_spans(header, {}, {}, columns).size();
     columns.clear();
-    rows.emit(chunks, i + 1, 0, 0, [&](uint32_t number) { return std::string_view(told.texts[number]); });
+    rows.emit(chunks, i + 1, 0, 0, [&](uint32_t number) { return std::string_view(decoded.texts[number]); });
   }
   of_rows = chunks.size();
   printf("{\"kernels\": %zu, \"span_bytes\": %.3f, \"row_bytes\": %.3f}\n", count, double(of_spans) / double(count),

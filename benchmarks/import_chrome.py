@@ -49,17 +49,17 @@ def measured(python: str, program: str, path: Path, memory_gb: float | None = No
     words = [python, "-c", program + REPORT, str(path)]
     if memory_gb:
         words = ["bash", "-c", f'ulimit -v {int(memory_gb * 2**20)}; exec "$@"', "bash", *words]
-    begun, answered, told = time.monotonic(), float("nan"), ""
+    begun, answered, output = time.monotonic(), float("nan"), ""
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         for line in process.stderr:
-            told += line
+            output += line
             if "most time so far" in line and math.isnan(answered):
                 answered = time.monotonic() - begun
         output = process.stdout.read()
     if process.returncode:
-        raise SystemExit(told[-2000:])
+        raise SystemExit(output[-2000:])
     imported, opened, peak = json.loads(output.splitlines()[-1])
     return imported, opened, peak, answered
 

@@ -139,7 +139,7 @@ def _cpu_s() -> float:
 
 
 def _measured(how: str, anchor: Path) -> dict[str, Any]:
-    # Idle threads of a linear algebra library are no work of either.
+    # Idle threads of a linear algebra library belong to neither reader.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--measure", how, str(anchor)]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)

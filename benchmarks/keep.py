@@ -3,9 +3,9 @@
     ./dev bench keep [--steps 20000] [--rounds 3]
 
 The three are run in turn in every round. Sizes are of the block file (tiles and summary are made of it afterwards).
-CPU time is that of `strobe run` and all its children: the program, and what completes the trace and sums it up. The
-recorder's own thread is told apart. Executions of every function and operator must be equal; every stall must be an
-iteration that is kept in detail.
+CPU time is that of `strobe run` and all its children: the program, and the completion and summary of the trace. The
+recorder's own thread is measured separately. Executions of every function and operator must be equal; every stall must
+be an iteration that is kept in detail.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ PROGRAMS = ROOT / "tests/record/mpi"
 DEMOS = ("helloworld.py", "mpi-ref-v1/ex-*.py", "reductions/test_reductions.py", "nxtval/nxtval-mpi3.py", "osu_*.py")
 PAIRS = ("osu_bibw.py", "osu_bw.py", "osu_latency.py")  # run with two ranks only
 LIMIT_S = 300
-_TOLD = """select p.rank as rank, t.function as name, sum(t.calls)::bigint as calls, sum(t.sent_bytes)::bigint as sent,
+_SUMS = """select p.rank as rank, t.function as name, sum(t.calls)::bigint as calls, sum(t.sent_bytes)::bigint as sent,
     sum(t.received_bytes)::bigint as received from message_totals t join locations l on l.location = t.location
     join processes p on p.process = l.process group by all"""
 Sums = dict[str, tuple[int, int, int]]
@@ -66,10 +66,10 @@ def counted(place: Path, size: int) -> dict[int, Sums]:
     return found
 
 
-def told(trace: Path) -> dict[int, Sums]:
-    """What the trace says."""
+def recorded(trace: Path) -> dict[int, Sums]:
+    """Calls and bytes in the trace."""
     found: dict[int, Sums] = {}
-    for row in strobe.open(trace).sql(_TOLD).to_pylist():
+    for row in strobe.open(trace).sql(_SUMS).to_pylist():
         found.setdefault(row["rank"], {})[row["name"]] = (row["calls"], row["sent"], row["received"])
     return found
 
@@ -91,9 +91,9 @@ def compare(name: str, program: list[str], size: int, home: Path, counter: Path,
         recorded = run([str(STROBE), "run", "--quiet", "-o", str(trace), "--", *mpirun], place, environment(home))
     except subprocess.TimeoutExpired:
         return {**row, "equal": "no end", "calls": "", "bytes": "", "first difference": ""}
-    truth, found = counted(place, size), told(trace)
+    truth, found = counted(place, size), recorded(trace)
     differences = [
-        f"{rank} {function}: {truth.get(rank, {}).get(function)} counted, {found.get(rank, {}).get(function)} told"
+        f"{rank} {function}: {truth.get(rank, {}).get(function)} counted, {found.get(rank, {}).get(function)} recorded"
         for rank in range(size)
         for function in sorted({*truth.get(rank, {}), *found.get(rank, {})})
         if truth.get(rank, {}).get(function) != found.get(rank, {}).get(function)

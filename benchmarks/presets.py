@@ -166,7 +166,7 @@ def main() -> None:
                 "of": what,
                 "plain": f"{median(plain) / UNITS[unit]:.2f} {unit}",
             }
-            # How far two runs of the same lie apart: a ratio closer to 1 than that says nothing.
+            # How much two runs of the same program differ: a ratio closer to 1 than that means nothing.
             row["spread of plain"] = f"{(max(plain) - min(plain)) / median(plain):.1%}"
             for way in ("off", "default"):
                 mine = [counts[number] for counts in found[way]]

@@ -86,7 +86,7 @@ def main() -> None:
             page.goto(f"{server.stdout.readline().strip()}#page=timeline{options.fields}")
             while page.evaluate(FIRST) is None:
                 page.wait_for_timeout(50)
-            page.wait_for_timeout(3000)  # until steps and statistics are there: they are no frames
+            page.wait_for_timeout(3000)  # until steps and statistics are there: they do not count as frames
             shown = page.evaluate("(c => [c.width, c.height, c.ariaLabel])(document.querySelector('.tracks-canvas'))")
             renderer = max(renderers(), key=resident_mb)
             rows = []

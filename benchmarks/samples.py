@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-# One thread works until its own CPU time says so, the others sleep, or take turns: what is measured is what is added.
+# One thread works for a fixed CPU time; the others sleep, or take turns. The added CPU time is measured.
 PROGRAM = """
 import json, resource, sys, threading, time
 

@@ -130,7 +130,7 @@ def per_minute(readings: list[tuple[float, float]]) -> float:
 
 
 def calls_in(trace: Path) -> tuple[int, int]:
-    """Calls that a trace knows of (in detail and in its statistics), and records that it says were lost."""
+    """Calls in a trace (in detail and in its statistics), and the records that it counts as lost."""
     opened = strobe.open(trace)
     names = "('leaf', 'branch', 'step', 'short')"
     detail = opened.sql(f"select count(*) as n from spans where name in {names}").to_pylist()[0]["n"]

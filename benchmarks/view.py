@@ -62,7 +62,7 @@ def zoom_times_ms(page: Page, address: str, zooms: int) -> list[float]:
             times.append(float(found[1]))
 
     page.goto(f"{address}#page=timeline")
-    page.wait_for_timeout(2500)  # until the steps are found: that is no zoom
+    page.wait_for_timeout(2500)  # until the steps are found: not part of a zoom
     page.on(
         "response",
         lambda r: note(r.headers.get("server-timing")) if re.search("api/(stack|cells)", r.url) else None,

@@ -126,7 +126,7 @@ def cpu_s(pid: int) -> float:
 
 
 async def measure(options: argparse.Namespace, address: str, pid: int) -> None:
-    """Let all viewers zoom, then say what they saw."""
+    """Let all viewers zoom, then print what they measured."""
     seen, until = Seen(), time.perf_counter() + options.seconds
     before, begun = memory_of(pid), cpu_s(pid)
     work = [viewer(address, random.Random(number), until, options, seen) for number in range(options.viewers)]
@@ -150,8 +150,8 @@ async def measure(options: argparse.Namespace, address: str, pid: int) -> None:
             "most": ordered[-1],
         }
         slow = sum(each > SLOW_S for each in ordered)
-        told = {part: f"{1e3 * each:.0f} ms" for part, each in parts.items()}
-        rows.append({"answer": name, "times": len(ordered), **told, "over 1 s": slow})
+        times = {part: f"{1e3 * each:.0f} ms" for part, each in parts.items()}
+        rows.append({"answer": name, "times": len(ordered), **times, "over 1 s": slow})
     print(table(rows))
     print(f"errors: {len(seen.errors)} {seen.errors[:3]}")
     print(f"pictures that were left: {seen.left}; received: {seen.bytes / 1e6:.0f} MB")

@@ -5,7 +5,7 @@ python benchmarks/workloads.py [NAME ...] [--tool none|viztracer|viztracer_c|cpr
 
 Prints one JSON object: for each workload the least CPU nanoseconds of the program's own threads ("thread") and of the
 whole process ("process": the recorder's background thread, too). `--count` prints calls instead: executions of Python
-frames (calls, and resumptions of generators) and of C functions, as `sys.setprofile` tells them. strobe records from
+frames (calls, and resumptions of generators) and of C functions, as `sys.setprofile` reports them. strobe records from
 outside: `strobe run`.
 """
 

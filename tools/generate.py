@@ -5,7 +5,9 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -25,16 +27,38 @@ from strobe.model.kinds import GROUPS, PARADIGMS, RECORDED_WITH, ROLES
 from strobe.model.losses import LOSSES, REMARKS
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis, Format, Rule
-from strobe.model.schema import SCHEMA_VERSION, TABLES
+from strobe.model.schema import SCHEMA_VERSION, TABLES, Column
 from strobe.model.verb import Verb
-from strobe.record.option_table import OPTIONS, PRESET_OPTIONS, adapters_of
-from strobe.record.options import GROUPS as RECORDING_GROUPS
+from strobe.record.options.all_options import OPTIONS, PRESET_OPTIONS, adapters_of
+from strobe.record.options.recorder_options import GROUPS as RECORDING_GROUPS
 from strobe.server.routing.routes import ROUTES
 from strobe.trace.archive import Job
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
 NOTE = "<!-- Written by ./dev gen from the code: do not edit. -->\n"
+
+
+WIDTH = 110
+
+
+def paragraph(text: str, indent: str = "") -> list[str]:
+    """A text as lines of at most WIDTH characters; code and the text of a link stay on one line."""
+    protected = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    lines = textwrap.wrap(protected, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
+
+
+def entry(name: str, properties: Iterable[str], meaning: str) -> list[str]:
+    """One item of a list: a name as code, its properties in brackets where they are not empty, its meaning."""
+    known = ", ".join(filter(None, properties))
+    return paragraph(f"- `{name}`{f' ({known})' if known else ''}: {meaning}", "  ")
+
+
+def column_entry(column: Column, condition: str = "") -> list[str]:
+    """A column of a table: its type, its unit, the options with which it exists, and its meaning."""
+    properties = (column.type, column.unit, f"with {code(condition)}" if condition else "")
+    return entry(column.name, properties, column.meaning)
 
 
 def help_of(*verb: str) -> str:
@@ -58,8 +82,8 @@ def command_line() -> str:
     parts.append(
         "\n".join([*codes[:2], *(f"| {code} | {text} |" for code, text in exit_codes.OF_LAUNCHERS.items()), ""])
     )
-    for name in registry.names("cli"):
-        verb = registry.load("cli", name)
+    for name in registry.names("cli.verbs"):
+        verb = registry.load("cli.verbs", name)
         assert isinstance(verb, Verb)
         parts.append(f"## strobe {verb.name}\n\n```\n{help_of(verb.name)}\n```\n")
     return "\n".join(parts)
@@ -80,21 +104,18 @@ def analyses() -> str:
         parts += [f"## {spelled(analysis.name)}", "", analysis.question, ""]
         parts += [f"`strobe {spelled(analysis.name)} TRACE`, `trace.{analysis.name}(...)`", ""]
         parts += [f"Needs: {needs}.", ""] if needs else []
-        if analysis.options:
-            parts += ["| option | default | values | meaning |", "|---|---|---|---|"]
-            parts += [
-                f"| `{option.flag}` | {code(option.default_text)} | {allowed(option)} | {option.help} |"
-                for option in analysis.options
-            ]
-            parts.append("")
         parts += [analysis.details.partition("\n\n")[2].strip(), ""]
-        parts += ["| column | type | unit | with | meaning |", "|---|---|---|---|---|"]
-        parts += [
-            f"| `{each.name}` | {each.type} | {each.unit} | {code(condition_text(each))} | {each.meaning} |"
-            for each in analysis.columns
-        ]
+        if analysis.options:
+            parts += ["Options:", ""]
+            for option in analysis.options:
+                parts += entry(option.flag, (allowed(option), default(option)), option.help)
+            parts.append("")
+        parts += ["Columns:", ""]
+        for column in analysis.columns:
+            parts += column_entry(column, condition_text(column))
         parts.append("")
-        parts += [f"UsageError: where {'; or where '.join(analysis.raises)}.", ""] if analysis.raises else []
+        if analysis.raises:
+            parts += [*paragraph(f"UsageError: where {'; or where '.join(analysis.raises)}."), ""]
     return "\n".join(parts)
 
 
@@ -139,14 +160,12 @@ def formats() -> str:
         "",
         "Files of other tools that strobe reads and writes.",
         "",
-        "| format | description | suffixes | reads | writes |",
-        "|---|---|---|---|---|",
     ]
     for name in registry.names("formats"):
         form = registry.load("formats", name)
         assert isinstance(form, Format)
-        both = " | ".join("yes" if each else "no" for each in (form.read, form.write))
-        parts.append(f"| `{form.name}` | {form.title} | {' '.join(form.suffixes)} | {both} |")
+        uses = " and ".join(use for use, there in (("read", form.read), ("written", form.write)) if there)
+        parts += entry(form.name, (uses, listed(form.suffixes)), form.title)
     return "\n".join([*parts, ""])
 
 
@@ -157,11 +176,9 @@ def adapters() -> str:
         "",
         "Sources of events for `strobe run --trace`.",
         "",
-        "| adapter | what it records |",
-        "|---|---|",
     ]
     for name in registry.names("record.adapters"):
-        parts.append(f"| `{name}` | {first_line(import_module(f'strobe.record.adapters.{name}').__doc__ or '')} |")
+        parts += entry(name, (), first_line(import_module(f"strobe.record.adapters.{name}").__doc__ or ""))
     return "\n".join([*parts, ""])
 
 
@@ -181,18 +198,14 @@ def options() -> str:
     for group, title in RECORDING_GROUPS.items():
         rows = [option for option in OPTIONS.values() if option.group == group]
         if rows:
-            parts += [f"## {title[0].upper()}{title[1:]}", "", "| option | environment | default | meaning |"]
-            parts += ["|---|---|---|---|"]
-            parts += [
-                f"| `--{each.name}` | `{each.variable}` | {code(each.default_text)} "
-                f"| {each.help.replace('|', chr(92) + '|')} |"
-                for each in rows
-            ]
+            parts += [f"## {title[0].upper()}{title[1:]}", ""]
+            for each in rows:
+                parts += entry(f"--{each.name}", (code(each.variable), default(each)), each.help)
             parts.append("")
-    parts += ["## Presets", "", "| preset | values |", "|---|---|"]
+    parts += ["## Presets", ""]
     for name, options in PRESET_OPTIONS.items():
         values = {"trace": ",".join(adapters_of(name)), **options}
-        parts.append(f"| `{name}` | {', '.join(f'`{key} = {text}`' for key, text in values.items())} |")
+        parts += [f"- `{name}`", *(f"  - `{key} = {text}`" for key, text in values.items())]
     return "\n".join([*parts, ""])
 
 
@@ -206,16 +219,17 @@ def quality() -> str:
         "Data are missing from the trace, or wrong; `strobe info`, the summary and the overview report these:",
     ]
     for words, title in ((LOSSES, ""), (REMARKS, "Good to know; nothing is missing:")):
-        parts += [*(["", title] if title else []), "", "| counter | meaning |", "|---|---|"]
-        parts += [f"| `{what}` | {meaning} |" for what, meaning in words.items()]
+        parts += [*(["", title] if title else []), ""]
+        for what, meaning in words.items():
+            parts += entry(what, (), meaning)
     return "\n".join([*parts, ""])
 
 
 def views() -> str:
     """Every page of the view, as the comment at the top of its file describes it."""
-    parts = ["# Views", "", "The pages of `strobe view`.", "", "| view | content |", "|---|---|"]
+    parts = ["# Views", "", "The pages of `strobe view`.", ""]
     for path in sorted((ROOT / "web/src/views").glob("*.tsx")):
-        parts.append(f"| `{path.stem}` | {first_line(path.read_text(encoding='utf-8').lstrip('/ '))} |")
+        parts += entry(path.stem, (), first_line(path.read_text(encoding="utf-8").lstrip("/ ")))
     return "\n".join([*parts, ""])
 
 
@@ -233,14 +247,12 @@ def server() -> str:
         "and `as=csv` or `as=json` gives a file with all rows.",
         "",
     ]
-    for endpoint in ROUTES.values():
+    for _, endpoint in sorted(ROUTES.items()):
         bound = f"At most {size(endpoint.most_bytes)}: {', '.join(f'`{media}`' for media in endpoint.media)}."
-        parts += [f"## {endpoint.name}", "", endpoint.question, "", bound, ""]
+        parts += [f"## {endpoint.name}", "", *paragraph(endpoint.question), "", bound, ""]
         if endpoint.parameters:
-            parts += ["| parameter | values | default | meaning |", "|---|---|---|---|"]
-            parts += [
-                f"| `{each.name}` | {bounds(each)} | {default(each)} | {each.help} |" for each in endpoint.parameters
-            ]
+            for each in endpoint.parameters:
+                parts += entry(each.name, (bounds(each), default(each)), each.help)
             parts.append("")
     return "\n".join(parts)
 
@@ -261,10 +273,10 @@ def bounds(parameter: Option) -> str:
 
 
 def default(parameter: Option) -> str:
-    """The default of a parameter, in words."""
+    """The default of an option or parameter, in words; empty where it has none."""
     if parameter.required:
         return "required"
-    return code(parameter.default_text)
+    return f"default {code(parameter.default_text)}" if parameter.default_text else ""
 
 
 def allowed(option: Option) -> str:
@@ -294,27 +306,31 @@ def tables() -> str:
     parts = [
         "# Tables",
         "",
-        f'Schema version {SCHEMA_VERSION}. `strobe sql TRACE "select ..."` and `trace.sql(...)` query these tables; '
-        "times are relative to the zero of the trace. They can also query the answer of every analysis by its name: "
-        "`select * from kernels`.",
+        *paragraph(
+            f'Schema version {SCHEMA_VERSION}. `strobe sql TRACE "select ..."` and `trace.sql(...)` query these tables.'
+            " Times are relative to the zero of the trace. SQL can also query the answer of every analysis by its"
+            " name: `select * from kernels`."
+        ),
         "",
     ]
     for name, columns in TABLES.items():
-        parts += [f"## {name}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
-        parts += [f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |" for column in columns]
+        parts += [f"## {name}", ""]
+        for column in columns:
+            parts += column_entry(column)
         parts.append("")
         own = {column.name for column in columns}
         if also := [column for column in (in_sql(name) if name in VIEWS else ()) if column not in own]:
             twice = (
                 " (`_1`: the region's, beside that of the span)" if any(each.endswith("_1") for each in also) else ""
             )
-            parts += [f"In SQL they are joined with related tables: {listed(also)}{twice}.", ""]
-    parts += ["## totals and links", "", "Only in SQL. `totals` is everything that ran, spans and statistics, summed"]
-    parts[-1] += f" by location and call path: {listed(in_sql('totals'))}. `links` is cause and effect, from span to"
-    parts[-1] += f" span (`kind`: launch, forward_backward): {listed(in_sql('links'))}."
-    parts.append("")
+            parts += [*paragraph(f"In SQL they are joined with related tables: {listed(also)}{twice}."), ""]
+    parts += ["## totals and links", "", "Only in SQL.", ""]
+    everything = "everything that ran, spans and statistics, summed by location and call path: "
+    parts += entry("totals", (), everything + listed(in_sql("totals")))
+    effects = "cause and effect, from span to span (`kind`: launch, forward_backward): "
+    parts += [*entry("links", (), effects + listed(in_sql("links"))), ""]
     for title, values in (("Paradigms", PARADIGMS), ("Roles", ROLES), ("Groups", GROUPS)):
-        parts += [f"## {title}", "", listed(values), ""]
+        parts += [f"## {title}", "", *paragraph(listed(values)), ""]
     return "\n".join(parts)
 
 
@@ -382,7 +398,7 @@ def main() -> None:
 
 
 def is_current(path: Path, text: str, write: bool) -> bool:
-    """Whether a page says what the code says; otherwise write it where asked to."""
+    """Whether a file is up to date; otherwise write it, unless only a check is requested."""
     current = path.exists() and path.read_text(encoding="utf-8") == text
     if write and not current:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from numpy import float64, generic, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
-from strobe.trace.facts import MetricReadings
+from strobe.trace.processes.process_facts import MetricReadings
 
 # Recording control.
 def start(
@@ -208,24 +208,19 @@ def crc32c(bytes: bytes, /) -> int: ...
 class ZstdStream:
     def decompress(self, packed: bytes, most: int) -> tuple[bytes, bytes]: ...
 
-class ChromeReader:
-    def __init__(self, folder: str, first_number: int, buffer_bytes: int) -> None: ...
+class TraceReader:
     def feed(self, bytes: bytes, /) -> None: ...
     def finish(self, source: str, /) -> bytes: ...
 
-class PerfettoReader:
-    def __init__(
-        self,
-        folder: str,
-        first_number: int,
-        buffer_bytes: int,
-        paradigms: Sequence[str],
-        roles: Sequence[str],
-        inflate: Callable[[int, bytes], bytes],
-    ) -> None: ...
-    def feed(self, bytes: bytes, /) -> None: ...
-    def finish(self, source: str, /) -> bytes: ...
-
+def chrome_reader(folder: str, first_number: int, buffer_bytes: int) -> TraceReader: ...
+def perfetto_reader(
+    folder: str,
+    first_number: int,
+    buffer_bytes: int,
+    paradigms: Sequence[str],
+    roles: Sequence[str],
+    inflate: Callable[[int, bytes], bytes],
+) -> TraceReader: ...
 def read_xplane(file: NDArray[uint8], blocks_path: str, buffer_bytes: int, source: str) -> bytes: ...
 
 class Otf2Reader:

@@ -1,4 +1,4 @@
-"""The door to the native core: everything else reaches `libstrobe` and the reading kernels through here."""
+"""The native core: everything else gets `libstrobe` and the reading kernels from here."""
 
 from __future__ import annotations
 
@@ -7,43 +7,25 @@ import os
 from strobe.errors import RecordError
 
 try:
-    import strobe._native as core
+    import strobe._native
 except ImportError as error:
     raise RecordError(
         f"the native core of strobe does not load: {error}",
         do="Install strobe with the Python that runs the program: pip install strobe",
     ) from error
 
-__all__ = [
-    "ChromeReader",
-    "ImportTotals",
-    "ImportedProcess",
-    "Otf2DefinitionFile",
-    "Otf2EventFile",
-    "Otf2Reader",
-    "PerfettoReader",
-    "ProcessReader",
-    "Pyramid",
-    "TraceTemplate",
-    "ZstdStream",
-    "core",
-    "library",
-    "mpi_library",
-    "read_xplane",
-    "recover",
-]
-
-ChromeReader = core.ChromeReader
+core = strobe._native
 ImportTotals = core.ImportTotals
 ImportedProcess = core.ImportedProcess
 Otf2DefinitionFile = core.Otf2DefinitionFile
 Otf2EventFile = core.Otf2EventFile
 Otf2Reader = core.Otf2Reader
-PerfettoReader = core.PerfettoReader
 ProcessReader = core.ProcessReader
 Pyramid = core.Pyramid
 TraceTemplate = core.TraceTemplate
 ZstdStream = core.ZstdStream
+chrome_reader = core.chrome_reader
+perfetto_reader = core.perfetto_reader
 read_xplane = core.read_xplane
 recover = core.recover
 

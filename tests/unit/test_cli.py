@@ -17,7 +17,7 @@ import pytest
 
 import strobe as strobe_package
 from strobe.cli.main import main
-from strobe.record.launch import RunResult
+from strobe.record.launch.run_program import RunResult
 
 pytestmark = pytest.mark.every_python
 
@@ -176,7 +176,7 @@ def test_an_empty_answer_says_what_would_have_recorded_it(ask):
         (("info", "--nosuch"), 2, "--nosuch"),
         (("info", "nowhere.strobe"), 4, "no such trace: 'nowhere.strobe'"),
         (("nowhere.strobe",), 4, "no such trace"),
-        (("info", "program.py"), 4, "no format I know"),
+        (("info", "program.py"), 4, "not in a known format"),
         (("info", "last~7"), 2, "no run 'last~7'"),
         (("profile", "--sort", "nosuch"), 2, "no column 'nosuch'"),
         (("profile", "--where", "nosuch > 1"), 2, "nosuch"),
@@ -355,7 +355,7 @@ def test_words_of_trace_may_begin_with_a_dash(monkeypatch):
         seen.append((program, "python_calls" in settings["adapters"]))
         return RunResult(None, 0, None)
 
-    monkeypatch.setattr("strobe.record.launch.run", run)
+    monkeypatch.setattr("strobe.record.launch.run_program.run", run)
     for words in (["--trace", "-python"], ["-t", "-python"], ["--trace=-python"], ["-o", "x", "-t", "-python"]):
         assert main(["run", *words, "--", "true", "-t", "-x"]) == 0
     assert seen == [(["--", "true", "-t", "-x"], False)] * 4

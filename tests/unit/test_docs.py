@@ -26,12 +26,36 @@ def test_every_link_leads_somewhere(document: str) -> None:
     assert missing == []
 
 
+def test_lines_are_short() -> None:
+    long = [
+        f"{document}:{number}"
+        for document, path in BY_NAME.items()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) >= 120
+    ]
+    assert long == []
+
+
 @pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"])
 def test_every_file_that_is_named_exists(document: str) -> None:
     named = re.findall(
         r"`((?:src|native|web|tests|docs|tools|benchmarks|examples)/[\w./-]*)`", (ROOT / document).read_text()
     )
     assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
+
+
+def test_every_file_and_folder_in_the_tree_of_the_architecture_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    tree = text.partition("## The tree")[2].partition("```text\n")[2].partition("```")[0]
+    parents: list[str] = []
+    missing = []
+    for line in filter(str.strip, tree.splitlines()):
+        names = line.lstrip().partition("  ")[0].split(", ")
+        depth = (len(line) - len(line.lstrip())) // 2
+        parents[depth:] = [names[0]]
+        missing += [name for name in names if not (ROOT / "".join(parents[:depth]) / name).exists()]
+    assert len(tree.splitlines()) > 80
+    assert missing == []
 
 
 @pytest.mark.parametrize("document", BY_NAME)
@@ -84,7 +108,7 @@ PROGRAM = re.compile(r"(?: -- | -m | -c |\S+\.py\b|\bpython\b|\bmpirun\b|\btorch
 def test_every_command_in_a_document_has_a_known_verb_in_kebab_case_and_known_options(
     document: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verbs = {name.replace("_", "-") for kind in ("cli", "analyses") for name in registry.names(kind)}
+    verbs = {name.replace("_", "-") for kind in ("cli.verbs", "analyses") for name in registry.names(kind)}
     wrong = []
     for command in COMMANDS.findall(BY_NAME[document].read_text()):
         words = PROGRAM.sub("", command).split()

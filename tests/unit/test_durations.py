@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from strobe import registry
-from strobe.cli import generate, sql
 from strobe.cli.options import Parser, add_option, add_part
+from strobe.cli.verbs import generate, sql
 from strobe.errors import UsageError
 from strobe.model.durations import UNITS_NS, duration_ns
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.record.option_table import OPTIONS
-from strobe.record.options import Moment
+from strobe.record.options.all_options import OPTIONS
+from strobe.record.options.recorder_options import Moment
 from strobe.server.spans.span_search import parse_query
 
 EXAMPLES = {

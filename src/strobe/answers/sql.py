@@ -12,7 +12,7 @@ from strobe import registry
 from strobe.answers.ask import ask
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES
 from strobe.steps.step_times import step_at
-from strobe.tables import engine
+from strobe.tables import query_engine
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 
@@ -86,7 +86,7 @@ VIEWS = {
 
 def query(trace: Trace, text: str, *, timeout_s: float | None = None) -> Table:
     """Answer one SELECT. Tables: those of model/schema.py, and every analysis by its name."""
-    rows = engine.query(text, tables(trace, text), VIEWS, timeout_s=timeout_s)
+    rows = query_engine.query(text, tables(trace, text), VIEWS, timeout_s=timeout_s)
     return Table(rows, name="sql", note=_note(trace, text))
 
 

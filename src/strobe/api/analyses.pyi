@@ -24,7 +24,7 @@ class Analyses:
             by: One row per function, or per function and thread.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that called
             name (string): function that was called
             thread (string): thread that called [by=thread]
@@ -72,7 +72,7 @@ class Analyses:
             rank: Only this rank.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that took part
             device (int64): number of its GPU, null on the host or where unknown
             group (string): name of the process group or communicator, null where unknown
@@ -125,9 +125,9 @@ class Analyses:
             points: Number of equal intervals of time (0: one row per change).
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             kind (string): from where to where: HtoD, DtoH, DtoD, PtoP, ...; set where memory was set
             source (string): memory copied from: Pageable, Pinned, Device, ..., null where unknown [by=kind]
             destination (string): memory copied to, or set [by=kind]
@@ -246,7 +246,7 @@ class Analyses:
             form: One row per rank, or per stage.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that trains
             verdict (string): data processing, data transmission, or neither [form=verdict]
             input_bound (string): not, moderately (5 % of the step), or highly (20 %) [form=verdict]
@@ -356,7 +356,7 @@ class Analyses:
             bandwidth_gb_s: Memory bandwidth of the GPU in GB/s.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that called it
             device (int64): number of the GPU that computed it, null where no kernel is known
             operator (string): outermost operator
@@ -413,7 +413,7 @@ class Analyses:
             bandwidth_gb_s: Memory bandwidth of the GPU in GB/s.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that called them
             device (int64): number of the GPU
             operator (string): operator
@@ -469,7 +469,7 @@ class Analyses:
             throughput_gb_s (float64, GB/s): bytes by time in it
             source (string): memory copied from: Pageable, Pinned, Device, ...
             destination (string): memory copied to, or set
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             context (int64): context of the driver
             stream (int64): stream
             name (string): full name of the kernel, or what was copied or set
@@ -506,9 +506,9 @@ class Analyses:
             kernel_gap_ns: Longest gap between two launched kernels that counts as the GPU's own. In ns.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             stream (string): stream of the GPU [by=stream]
             cause (string): data, sync, copy, host, kernel, other: see above
             idle_ns (int64, ns): time that this cause takes of the gaps
@@ -551,9 +551,9 @@ class Analyses:
             by: One row per kernel name, or split further.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             kernel (string): name without result, name spaces, templates and arguments
             grid (string): blocks of the launch [by=shape]
             block (string): threads of a block [by=shape]
@@ -617,9 +617,9 @@ class Analyses:
             late_us: Shortest time in the queue of a late launch. In us.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             kernel (string): name without result, name spaces, templates and arguments [by=kernel]
             launches (int64): executions whose call is known [by=kernel]
             queued (int64): those that start on the GPU after the end of their call [by=kernel]
@@ -727,7 +727,7 @@ class Analyses:
             kept_steps (int64): steps whose spans are in the trace; statistics hold the others
             start_ns (int64, ns): when its first step begins
             end_ns (int64, ns): when its last step ends
-            accepted_step (int64): first step after the loop was found while the program ran, null if later
+            accepted_step (int64): first step after the loop was found during the run, or null
             confidence (string): how sure we are that this is the loop that matters: high, medium, low
             reason (string): how it was found
 
@@ -759,7 +759,7 @@ class Analyses:
             points: Most rows of a curve, each the maximum of an interval (0: all).
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process
             device (int64): number of the GPU, null for the host
             memory (string): kind of memory: GPU, host, Device, Managed, Pinned, ..., resident
@@ -838,7 +838,7 @@ class Analyses:
             step_class: Only steps of this class.
 
         Columns:
-            rank (int64): rank of the process, null where it has none [per=rank]
+            rank (int64): rank of the process, null if it has none [per=rank]
             process (uint32): process [per=rank]
             step (int64): step that the operators begin in, null outside of every step [per=step]
             name (string): name of the operator [by=name or shape]
@@ -896,9 +896,9 @@ class Analyses:
             by: One row per GPU, or per GPU and step.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             step (int64): number of the step in its process [by=step]
             duration_ns (int64, ns): first start to last end of its work; with --by step: the step
             busy_ns (int64, ns): time in which anything runs on it
@@ -1069,9 +1069,9 @@ class Analyses:
             least: Smallest number of kernels, copies and memory sets in a sequence.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             operator (string): operator or range that launched it
             count (int64): how often executions of the operator ran this sequence
             length (int64): kernels, copies and memory sets of the sequence
@@ -1103,8 +1103,7 @@ class Analyses:
             min_ns (int64, ns): shortest, 0 where the count is 0
             max_ns (int64, ns): longest
             sum_squares (float64, ns2): sum of the squares of the durations
-            histogram (list<uint32>): executions by duration in 64 buckets, two an octave: from 2^(i/2) ns
-                on
+            histogram (list<uint32>): executions by duration: 64 buckets, bucket i from 2^(i/2) ns on
             short (bool): left out of steps in detail, by --min-duration; else the whole step was folded
 
         Needs:
@@ -1133,7 +1132,7 @@ class Analyses:
             by: One row per rank, per rank and class (means of their steps), or per step.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that runs the steps
             step (int64): number of the step in its process [by=step]
             class (string): class of the steps [by=class or step]
@@ -1187,7 +1186,7 @@ class Analyses:
             by: One row per rank, rank and class (means of their steps), step, or collective of a step.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that runs the steps
             step (int64): number of the step in its process [by=step or collective]
             class (string): class of the steps [by=class or step]
@@ -1256,13 +1255,11 @@ class Analyses:
             cause (string): of a slow step: the part that exceeds its median the most (its column without
                 _ns)
             loop (uint32): main loop that it is an iteration of, see `loops`: the phase of the run
-            detail (string): all (its spans are there), part (some are, those of its end), none (folded into
+            detail (string): all (with its spans), part (with the spans of its end), none (folded into
                 statistics)
-            drift (float64): by how much its class has changed for good by then, as a part of what it began
-                with
-            events (uint32): events in it that loops are looked for in, null where it was not recorded as a
-                step
-            path_hash (uint64): equal where the same events came in the same order, null where `events` is
+            drift (float64): lasting change of its class until then, as a share of its first duration
+            events (uint32): events in which loops are searched, null if it was not recorded as a step
+            path_hash (uint64): equal for the same events in the same order, null if `events` is
 
         Needs:
             spans: strobe run --preset auto
@@ -1298,7 +1295,7 @@ class Analyses:
             by: One row per rank, rank and kind of collective, or collective.
 
         Columns:
-            rank (int64): rank of the process, null where it has none [by=rank or kind]
+            rank (int64): rank of the process, null if it has none [by=rank or kind]
             process (uint32): process [by=rank or kind]
             device (int64): number of the GPU, null for collectives on the host [by=rank or kind]
             kind (string): kind of collective: allreduce, allgather, ... [by=kind or collective]
@@ -1342,9 +1339,9 @@ class Analyses:
         run first; null where it is not known.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             stream (string): name of the stream
             priority (int64): its priority: the lowest number comes first; null where unknown
             busy_ns (int64, ns): time in which it runs something
@@ -1387,9 +1384,9 @@ class Analyses:
         A kernel may be near the roofline with few warps, so that this rung may be above the one of warps.
 
         Columns:
-            rank (int64): rank of the process, null where it has none
+            rank (int64): rank of the process, null if it has none
             process (uint32): process that used the GPU
-            device (int64): number of the GPU, null where unknown
+            device (int64): number of the GPU, null if unknown
             duration_ns (int64, ns): first start to last end of its work
             busy_share (float64): part of it in which some kernel ran, 0 to 1
             sms_filled_share (float64): with the multiprocessors that blocks filled; null: unknown GPU

@@ -13,6 +13,7 @@ from strobe.steps.thread_spans import Bools, Ints, main_location
 from strobe.steps.training_activities import DATA_LOADER
 from strobe.trace.definition_rows import location_rows, process_rows, region_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # Kinds of work in order of priority. For the wait that of the TensorBoard plugin: it counts where the GPU and the calls
 # of its runtime have nothing to do.
@@ -131,7 +132,7 @@ def pipelines(trace: Trace) -> list[Pipeline]:
 
 def _pipeline(trace: Trace, steps: StepSpans, begin: Ints, end: Ints, in_loop: bool) -> Pipeline:
     """Measure the stages; `begin`, `end`: when a batch was asked for and handed over, in the whole run."""
-    on_stream, on_thread = trace.once("kinds of data pipeline", lambda: _kinds(trace))
+    on_stream, on_thread = _kinds(trace)
     has_gpu = any(
         each.kind == "stream" and each.process == steps.process and each.span_count for each in location_rows(trace)
     )
@@ -210,6 +211,7 @@ def count_empty(begin: Ints, end: Ints, fetched: Ints) -> int:
     return int(during.sum())
 
 
+@cached_on_trace
 def _kinds(trace: Trace) -> tuple[Kinds, Kinds]:
     """Return the kind of work of every region where it runs on a stream, and where it runs on a thread."""
     regions = region_rows(trace)

@@ -16,6 +16,7 @@ from strobe.steps.training_activities import PROFILER_STEP
 from strobe.steps.usual_steps import KEPT_AS_SLOW
 from strobe.trace.definition_rows import ranks_of, region_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 _MARKED = "marks of PyTorch's profiler"
 _FOUND = "steps as they were found"
@@ -49,6 +50,7 @@ class StepSpans:
         return len(self.number)
 
 
+@cached_on_trace
 def step_spans(trace: Trace) -> list[StepSpans]:
     """Return the steps of every process that has any; computed once per open trace.
 
@@ -58,7 +60,7 @@ def step_spans(trace: Trace) -> list[StepSpans]:
     than 0.8 of the activities of the step before it. Where the profiler's marks are steps, they last from the
     mark's start to its end.
     """
-    return trace.once("step spans", lambda: [_of_process(trace, each) for each in find_steps(trace).processes])
+    return [_of_process(trace, each) for each in find_steps(trace).processes]
 
 
 def step_rows(steps: StepSpans, parts: Mapping[str, Ints], by: str) -> Iterator[Mapping[str, object]]:
@@ -156,9 +158,9 @@ def _device_ends(trace: Trace, process: int, start: Ints, end: Ints) -> tuple[in
     foreign_end = np.full(0, lowest)
     for device in devices(trace):
         for found, by in launches(trace, device) if device.process == process else ():
-            step = np.searchsorted(start, by.call_start_ns, side="right") - 1
-            inside = (by.call_row >= 0) & (step >= 0)
-            inside &= by.call_end_ns <= end[step]
+            step = np.searchsorted(start, by.call.start_ns, side="right") - 1
+            inside = (by.call.row >= 0) & (step >= 0)
+            inside &= by.call.end_ns <= end[step]
             np.maximum.at(device_end, step[inside], found.end_ns[inside])
             np.add.at(count, step[inside], 1)
             first = found.start_ns[inside & (step == 0)]

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from strobe.record import session
 from strobe.record.adapters.source_lines.hooks import profile as _choose
+from strobe.record.program import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,6 +162,6 @@ class LineProfiler:
 
     def dump_stats(self, filename: str) -> None:
         """Write a `.lprof` file."""
-        from strobe.formats.line_profiler import pickled
+        from strobe.formats.profiles.line_profiler import pickled
 
         Path(filename).write_bytes(pickled(list(self._counted.values())))

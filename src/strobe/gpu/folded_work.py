@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.gpu.devices import Device
 from strobe.model.units import format_count
 from strobe.steps.folded_time import Stretches, folded_stretches
 from strobe.sums.path_statistics import path_tree
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.folded import Folded
 from strobe.trace.trace import Trace
-
-Ints = npt.NDArray[np.int64]
+from strobe.trace.trace_cache import cached_on_trace
 
 # Later than every moment of a run, ns; sums of such still fit.
 _NEVER = 2**61
@@ -53,13 +52,14 @@ def known_time(trace: Trace, device: Device) -> KnownTime | None:
     what ran before that had been launched before it, in an iteration like these. Where folded iterations launched more
     than their time holds, nothing is known before the first kernel of the next stretch.
     """
-    stretches = folded_stretches(trace, device.process)
-    if not len(stretches):
+    if not len(folded_stretches(trace, device.process)):
         return None
-    return trace.once(("known time", device), lambda: _moved(trace, device, stretches))
+    return _moved(trace, device)
 
 
-def _moved(trace: Trace, device: Device, folded: Stretches) -> KnownTime:
+@cached_on_trace
+def _moved(trace: Trace, device: Device) -> KnownTime:
+    folded = folded_stretches(trace, device.process)
     begin = np.concatenate(([-_NEVER], folded.end_ns))
     end = np.concatenate((folded.begin_ns, [_NEVER]))
     there = end > begin
@@ -99,7 +99,7 @@ class FoldedWork:
 
 
 def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
-    """Return what folded iterations ran on a GPU; None where nothing was folded."""
+    """Return what folded iterations ran on a GPU; None if nothing was folded."""
     found = folded_rows(trace, device)
     if found is None:
         return None
@@ -111,7 +111,7 @@ def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
 
 
 def folded_rows(trace: Trace, device: Device) -> tuple[Folded, Ints] | None:
-    """Return statistics of what folded iterations ran on a GPU, and their regions; None where nothing was folded."""
+    """Return statistics of what folded iterations ran on a GPU, and their regions; None if nothing was folded."""
     folded = trace.folded.get(device.process)
     if folded is None:
         return None
@@ -132,6 +132,6 @@ def folded_note(trace: Trace, there: Sequence[Device]) -> str:
         return ""
     whole = missing + sum(device.spans for device in there)
     return (
-        f"of what GPUs ran, {format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded "
-        "steps, which are sums only: what is said of GPUs here is of the others"
+        f"{format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded steps, which are "
+        "sums only: this is about the others"
     )

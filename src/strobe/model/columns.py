@@ -9,9 +9,9 @@ from strobe.model.schema import Column as Column
 # In `when`: the option has a value, whichever (not "", 0, False or None).
 GIVEN = "given"
 
-RANK = Column("rank", "int64", "", "rank of the process, null where it has none")
+RANK = Column("rank", "int64", "", "rank of the process, null if it has none")
 PROCESS = Column("process", "uint32", "", "process that used the GPU", extra=True)
-DEVICE = Column("device", "int64", "", "number of the GPU, null where unknown")
+DEVICE = Column("device", "int64", "", "number of the GPU, null if unknown")
 # Whose row it is, of analyses about GPUs.
 OF_GPU = (RANK, PROCESS, DEVICE)
 STEP = Column("step", "int64", "", "number of the step in its process")

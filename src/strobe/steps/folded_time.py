@@ -11,7 +11,7 @@ import numpy as np
 
 from strobe.steps.thread_spans import Bools, Ints
 from strobe.steps.training_activities import PARTS
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.trace.folded import ALL, PART, Iterations
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace

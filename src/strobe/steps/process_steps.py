@@ -12,7 +12,7 @@ import numpy.typing as npt
 from strobe.errors import UsageError
 from strobe.steps.finding.outliers import Drift
 from strobe.steps.thread_spans import Bools, Ints
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.trace.folded import ALL
 
 

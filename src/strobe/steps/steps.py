@@ -19,12 +19,19 @@ from strobe.steps.thread_spans import read_streams
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.folded import read_extras
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import KnownResult, cached_on_trace
 from strobe.workers.map_combine import MapCombine, PerProcess, over_processes
 
 
 def choose_steps(trace: Trace, asked: Asked) -> None:
     """Let all questions to this trace use the steps that the user asks for. To be called before the first question."""
-    trace.once("asked", lambda: asked)
+    KnownResult(chosen_steps, asked).give_to(trace)
+
+
+@cached_on_trace
+def chosen_steps(trace: Trace) -> Asked:
+    """Return what the user asked for with `choose_steps`: by default nothing."""
+    return Asked()
 
 
 def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
@@ -35,8 +42,7 @@ def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
     Where some process has steps that a framework vouches for, loops found by structure alone in other processes (those
     of the loader's workers, for instance) are not steps of the program and left out.
     """
-    asked = asked or trace.once("asked", Asked)
-    return trace.once(("steps", asked), lambda: _find(trace, asked))
+    return steps_as_asked(trace, asked or chosen_steps(trace))
 
 
 def class_labels(trace: Trace, process: int) -> list[str]:
@@ -81,7 +87,9 @@ _ALONE = MapCombine(_steps_alone, PerProcess())
 _OF_COUNT = MapCombine(_steps_of_count, PerProcess())
 
 
-def _find(trace: Trace, asked: Asked) -> Steps:
+@cached_on_trace
+def steps_as_asked(trace: Trace, asked: Asked) -> Steps:
+    """Find the steps: those that are asked for, or those of the main loop."""
     if asked:
         return _find_asked(trace, asked)
     found = over_processes(trace, _ALONE)

@@ -11,7 +11,7 @@ from strobe.model.kinds import PARADIGMS
 from strobe.model.kinds import PARTS as PARTS
 from strobe.native import core
 from strobe.steps.thread_spans import Bools, Ints, Stream, outermost
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 
 DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, REST = range(5)
 _NOT_AN_ACTIVITY = -1

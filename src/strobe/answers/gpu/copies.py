@@ -9,9 +9,10 @@ import numpy as np
 from strobe.analyses.gpu.copies import ANALYSIS
 from strobe.errors import UsageError
 from strobe.gpu.answers import gpu_note, rows_of_gpus
-from strobe.gpu.copies import SET, Floats, Ints, copies, speeds
+from strobe.gpu.copies import SET, copies, speeds
 from strobe.gpu.devices import Device
 from strobe.sums.groups import Groups, Spread, Texts
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.tables.table import Table
 from strobe.trace.trace import Trace
 
@@ -36,7 +37,7 @@ def run(trace: Trace, *, by: str, points: int) -> Table:
 def _of_device(trace: Trace, device: Device) -> Iterator[Mapping[str, object]]:
     texts, groups, times, sizes = Texts(), Groups(), Spread(), Spread()
     timed, peaks = np.zeros(0, dtype=np.int64), np.zeros(0)
-    for found in copies(trace, device, texts):
+    for _, found in copies(trace, device, texts):
         group = groups.numbers([found.kind, found.source, found.destination])
         duration, size = found.end_ns - found.start_ns, found.size
         times.add(group, duration)

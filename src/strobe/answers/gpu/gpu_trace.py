@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from strobe.analyses.gpu.gpu_trace import ANALYSIS
 from strobe.errors import UsageError
-from strobe.gpu.copies import said_by_name
+from strobe.gpu.copies import parts_of_name
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
 from strobe.gpu.work import Work, beginning, stretches
@@ -54,8 +54,8 @@ class _Attributes:
     def __init__(self, trace: Trace, device: Device) -> None:
         self._device = device
         self._names = trace.regions.to_arrow().column("name").combine_chunks()
-        by_name = [said_by_name(name) for name in self._names.to_pylist()]
-        self._sources, self._destinations = (pa.array([each[k] for each in by_name], pa.string()) for k in (1, 2))
+        parts = [parts_of_name(name) for name in self._names.to_pylist()]
+        self._sources, self._destinations = (pa.array([each[k] for each in parts], pa.string()) for k in (1, 2))
         self._kernels, self._copies = (
             {at: Attributes(trace, table, at, (*_OF_BOTH, *columns)) for at in device.locations}
             for table, columns in (("kernel_spans", _OF_KERNELS), ("copy_spans", _OF_COPIES))

@@ -14,7 +14,7 @@ from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note, folded_rows
 from strobe.gpu.kernel_names import short_name, uses_tensor_cores
 from strobe.gpu.launches import launches
-from strobe.gpu.work import COMMUNICATION, COPY, Ints, kind_of_region
+from strobe.gpu.work import COMMUNICATION, COPY, kind_of_region
 from strobe.model.gpu_metrics import METRICS
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.model.schema import Column
@@ -22,6 +22,7 @@ from strobe.sums.attributes import Attributes, integers, product, reals
 from strobe.sums.folded_durations import with_folded
 from strobe.sums.groups import Groups, Spread, Texts, Weighted
 from strobe.sums.path_statistics import path_tree
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -124,16 +125,16 @@ def _of_device(
                 split = [integers(launch.column(name)) for name in _SHAPE]
             else:
                 column = {
-                    "operator": by_whom.operator_region,
-                    "function": function_of[by_whom.code_path],
+                    "operator": by_whom.operator.region,
+                    "function": function_of[by_whom.code.path],
                     "stream": found.location.astype(np.int64),
                 }.get(by)
                 split = [] if column is None else [column[at]]
             group = groups.numbers([found.region[at].astype(np.int64), *split])
             start, duration = found.start_ns[at], (found.end_ns - found.start_ns)[at]
             durations.add(group, duration)
-            called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
-            known = by_whom.call_row[at] >= 0
+            called, returned = by_whom.call.start_ns[at], by_whom.call.end_ns[at]
+            known = by_whom.call.row[at] >= 0
             delay.add(group, np.where(known, start - called, np.nan))
             queue.add(group, np.where(known & (start >= returned), start - returned, np.nan))
             occupancy.add(group, reals(launch.column("occupancy_percent")) / 100, duration)

@@ -40,10 +40,10 @@ def _executions(trace: Trace, device: Device, long_ns: int, late_ns: int) -> Ite
     spreads = {part: Spread() for part in _PARTS}
     short, long, late = (Weighted() for _ in range(3))
     for found, by_whom in launches(trace, device):
-        (at,) = np.nonzero(by_whom.call_row >= 0)
-        group = groups.numbers([found.region[at].astype(np.int64), by_whom.call_region[at]])
+        (at,) = np.nonzero(by_whom.call.row >= 0)
+        group = groups.numbers([found.region[at].astype(np.int64), by_whom.call.region[at]])
         start, end = found.start_ns[at], found.end_ns[at]
-        called, returned = by_whom.call_start_ns[at], by_whom.call_end_ns[at]
+        called, returned = by_whom.call.start_ns[at], by_whom.call.end_ns[at]
         queued, call, ran = start >= returned, returned - called, end - start
         spreads["all"].add(group, end - called)
         spreads["call"].add(group, call)
@@ -81,8 +81,8 @@ def _queues(trace: Trace, device: Device, full: int) -> Iterator[Mapping[str, ob
     queues = [Queue(k, lengths, full) for k in range(len(device.locations))]
     for found, by_whom in launches(trace, device):
         for location, queue in zip(device.locations, queues, strict=True):
-            (at,) = np.nonzero((found.location == location) & (by_whom.call_row >= 0))
-            queue.add(by_whom.call_start_ns[at], found.start_ns[at])
+            (at,) = np.nonzero((found.location == location) & (by_whom.call.row >= 0))
+            queue.add(by_whom.call.start_ns[at], found.start_ns[at])
     for queue in queues:
         queue.finish()
     sums = lengths.summary(len(queues))

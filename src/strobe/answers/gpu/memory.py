@@ -9,8 +9,9 @@ import numpy as np
 from strobe.analyses.gpu.memory import ANALYSIS
 from strobe.gpu.capabilities import gpu_memory_bytes
 from strobe.gpu.devices import devices
-from strobe.gpu.memory import Curve, Ints, curves
+from strobe.gpu.memory import Curve, curves
 from strobe.steps.step_times import step_times
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 

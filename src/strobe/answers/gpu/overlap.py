@@ -10,9 +10,10 @@ from strobe.analyses.gpu.overlap import ANALYSIS
 from strobe.gpu.answers import rows_of_gpus
 from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
-from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, KINDS, MASKS, Ints, divided
+from strobe.gpu.work import COMMUNICATION, COMPUTATION, COPY, KINDS, MASKS, divided
 from strobe.steps.step_times import known_steps
 from strobe.steps.steps import find_steps
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table
 from strobe.trace.folded import NONE
 from strobe.trace.trace import Trace

@@ -10,8 +10,9 @@ from strobe.analyses.ranks.collectives import ANALYSIS
 from strobe.errors import UsageError
 from strobe.model.schema import Column
 from strobe.ranks.collective_kinds import bus_factor, has_bandwidth
-from strobe.ranks.traffic import Ints, Line, traffic
+from strobe.ranks.traffic import Line, traffic
 from strobe.sums.groups import Spread
+from strobe.tables.column_arrays import Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 from strobe.workers.map_combine import rows_of_processes

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from strobe.analyses.ranks.critical_path import ANALYSIS
-from strobe.ranks.critical_path.graph import graph
+from strobe.ranks.critical_path.graph import graph, processes_of, windows
 from strobe.ranks.critical_path.longest_path import KINDS, Parts, changed, changes, longest_path, parts
-from strobe.ranks.critical_path.windows import processes_of, windows
 from strobe.sums.path_statistics import path_tree
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace

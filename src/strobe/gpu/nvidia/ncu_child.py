@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from strobe.errors import RecordError
-from strobe.record.launch import RunResult, end_as, wait_for
+from strobe.record.launch.run_program import RunResult, end_as, wait_for
 
 
 def under(file: str, command: Sequence[str]) -> list[str]:
@@ -22,7 +22,7 @@ def under(file: str, command: Sequence[str]) -> list[str]:
 
 
 def ended(file: str) -> RunResult | None:
-    """Return how the program ended; None where it was never started, or was killed together with its parent."""
+    """Return how the program ended; None if it was never started, or was killed together with its parent."""
     try:
         with open(file, encoding="utf-8") as stream:
             exit_code, number = json.load(stream)

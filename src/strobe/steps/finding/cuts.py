@@ -9,7 +9,7 @@ import numpy as np
 from strobe.steps.loop_choice.main_loop import MainLoop
 from strobe.steps.thread_spans import Bools, Ints, Stream, occurrences_in_groups, within
 from strobe.steps.training_activities import BACKWARD, DATA_WAIT, MAX_PAUSE_NS, Activities
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 
 # An operator belongs to the usual forward pass if it runs there in this share of the steps ...
 _USUAL = 0.9

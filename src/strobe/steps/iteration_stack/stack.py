@@ -25,13 +25,14 @@ from strobe.model.schema import Column
 from strobe.steps.finding.requested_steps import Asked
 from strobe.steps.finding.step_classes import PARTIAL
 from strobe.steps.iteration_stack.alignment import Aligned, align_steps
-from strobe.steps.process_steps import ProcessSteps, Steps, unknown_class
+from strobe.steps.process_steps import ProcessSteps, unknown_class
 from strobe.steps.steps import find_steps
 from strobe.steps.thread_spans import Bools, Ints, Stream, read_streams
 from strobe.steps.training_activities import REST
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 Floats = npt.NDArray[np.float32]
 
@@ -221,11 +222,12 @@ def build_stack(
     """
     if metric not in METRICS:
         raise UsageError(f"no metric '{metric}' in a stack", do=f"Metrics: {', '.join(METRICS)}")
-    key = ("stack", metric, process, class_name, asked)
-    return trace.once(key, lambda: _build(trace, find_steps(trace, asked), metric, process, class_name))
+    return _build(trace, metric, process, class_name, asked)
 
 
-def _build(trace: Trace, found: Steps, metric: str, process: int | None, class_name: str | None) -> Stack:
+@cached_on_trace
+def _build(trace: Trace, metric: str, process: int | None, class_name: str | None, asked: Asked | None) -> Stack:
+    found = find_steps(trace, asked)
     having = [each for each in found.processes if process is None or each.process == process]
     if process is not None and not having:
         known = ", ".join(str(each.process) for each in found.processes) or "none"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from strobe.errors import InconclusiveError, TraceError
 from strobe.native import core
-from strobe.tables.columns import Columns
+from strobe.tables.column_arrays import Columns
 
 Column = npt.NDArray[Any]
 

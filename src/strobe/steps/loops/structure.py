@@ -17,9 +17,10 @@ from strobe.steps.loops.folded_graph import FlowEdge, FlowLoop, FlowNode, Graph
 from strobe.steps.loops.graph_and_expression import draw, draw_opened, draw_recorded
 from strobe.steps.loops.loop_tree import TreeLevel, add_recorded, loop_tree, loops_without_step
 from strobe.steps.process_steps import ProcessSteps
-from strobe.steps.steps import find_steps
+from strobe.steps.steps import chosen_steps, find_steps
 from strobe.steps.thread_spans import Ints, Stream, main_location, read_streams
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 STREAMS = ("auto", *KINDS)
 
@@ -165,10 +166,10 @@ def find_structure(
     """
     if stream not in STREAMS:
         raise UsageError(f"no sequence of events '{stream}'", do=f"Sequences: {', '.join(STREAMS)}")
-    asked = asked or trace.once("asked", Asked)
-    return trace.once(("structure", process, stream, asked), lambda: _find(trace, process, stream, asked))
+    return _find(trace, process, stream, asked or chosen_steps(trace))
 
 
+@cached_on_trace
 def _find(trace: Trace, process: int | None, stream: str, asked: Asked) -> Structure:
     streams = dict(read_streams(trace))
     if process is None:

@@ -1,0 +1,262 @@
+"""nvprof: the SQLite files of --export-profile."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.formats.reading.cupti_tables import CACHE_CONFIGS, COPY_KINDS, OF_COPY, OF_GPU, OF_KERNEL, SYNC_KINDS
+from strobe.formats.reading.database_tables import Naming, Region, SpanTable, TableImport, named_by
+from strobe.formats.reading.import_process import ImportProcess
+from strobe.formats.reading.sqlite_input import MAGIC, NONE, Batch, SqliteInput, Texts, Whole, factor
+from strobe.model.cupti_calls import DRIVER_CALLS, RUNTIME_CALLS
+from strobe.model.kinds import role_of_cuda_call
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+
+
+def sniff(head: bytes) -> bool:
+    """Return whether it is a SQLite file with nvprof's table of texts and CUPTI's records."""
+    return head.startswith(MAGIC) and b"StringTable" in head and b"CUPTI_ACTIVITY_KIND_" in head
+
+
+def read(source: ImportSource, target: ImportTarget) -> Imported:
+    """Import every table. Times are the file's own, in nanoseconds. Raises ValueError if the database is damaged."""
+    database = SqliteInput(source.local_path())
+    try:
+        return _Database(source, target, database).read()
+    finally:
+        database.close()
+
+
+_MEMORY_KINDS = dict(
+    enumerate(("Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"))
+)
+_OVERHEADS = {
+    0: "Unknown",
+    1: "driver compiler",
+    1 << 16: "buffer flush",
+    2 << 16: "instrumentation",
+    3 << 16: "resource",
+}
+_COUNTERS = dict(
+    enumerate(
+        ("Unknown", "HtoD", "DtoH", "CPU page faults", "GPU page faults", "thrashing", "throttling", "remote map")
+    )
+)
+_LAUNCH_TYPES = {0: "Regular", 1: "Coop Single Device", 2: "Coop Multi Device"}
+_OF_CALL = {"correlationId": "correlation", "cbid": "callback_id", "returnValue": "return_value"}
+_OF_KERNEL = {**OF_KERNEL, "queued": "queued_ns"}
+_COPY_WORDS = {"copyKind": dict(enumerate(COPY_KINDS)), "srcKind": _MEMORY_KINDS, "dstKind": _MEMORY_KINDS}
+
+
+def _call_of(names: Mapping[int, str], module: str) -> Naming:
+    def naming(values: Mapping[str, object]) -> Region:
+        number = values.get("cbid")
+        name = names.get(number, f"call {number}") if isinstance(number, int) else "<unnamed call>"
+        return name, "cuda", role_of_cuda_call(name), module
+
+    return naming
+
+
+def _constant(title: str) -> Naming:
+    return lambda _: (title, "other", "other", "nvprof")
+
+
+def _range(values: Mapping[str, object]) -> Region:
+    return str(values.get("name") or "<unnamed range>"), "nvtx", "range", str(values.get("domain") or "")
+
+
+def _unified(values: Mapping[str, object]) -> Region:
+    kind = str(values.get("counterKind") or "Unknown")
+    moved = kind in ("HtoD", "DtoH", "DtoD")
+    return f"[Unified Memory {'Memcpy ' if moved else ''}{kind}]", "cuda", "copy" if moved else "other", ""
+
+
+_KERNEL_WORDS = {"launchType": _LAUNCH_TYPES, "cacheConfig": CACHE_CONFIGS}
+# Tables that are made of CUPTI_ACTIVITY_KIND_MARKER.
+_RANGES, _INSTANTS = "strobe ranges", "strobe instants"
+_UNIFIED = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
+_KINDS = (
+    SpanTable(
+        "CUPTI_ACTIVITY_KIND_RUNTIME", ("cbid",), _call_of(RUNTIME_CALLS, "CUDA runtime"), "call_spans", _OF_CALL
+    ),
+    SpanTable("CUPTI_ACTIVITY_KIND_DRIVER", ("cbid",), _call_of(DRIVER_CALLS, "CUDA driver"), "call_spans", _OF_CALL),
+    *(
+        SpanTable(
+            f"CUPTI_ACTIVITY_KIND_{name}",
+            ("name",),
+            named_by("name", "cuda", "kernel", unnamed="<unnamed kernel>"),
+            "kernel_spans",
+            _OF_KERNEL,
+            _KERNEL_WORDS,
+            repeats={"completed": "end"},
+        )
+        for name in ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
+    ),
+    *(
+        SpanTable(
+            f"CUPTI_ACTIVITY_KIND_{name}",
+            ("copyKind",),
+            lambda values: (f"[CUDA memcpy {values.get('copyKind') or 'Unknown'}]", "cuda", "copy", ""),
+            "copy_spans",
+            OF_COPY,
+            _COPY_WORDS,
+        )
+        for name in ("MEMCPY", "MEMCPY2")
+    ),
+    SpanTable(
+        "CUPTI_ACTIVITY_KIND_MEMSET",
+        (),
+        lambda _: ("[CUDA memset]", "cuda", "copy", ""),
+        "copy_spans",
+        {**OF_GPU, "bytes": "size_bytes", "value": "set_value", "memoryKind": "destination_kind"},
+        {"memoryKind": _MEMORY_KINDS},
+    ),
+    SpanTable(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        ("type",),
+        named_by("type", "cuda", "sync"),
+        "sync_spans",
+        {**OF_GPU, "type": "sync_kind", "cudaEventId": "wait_on_event"},
+        {"type": SYNC_KINDS},
+        row="waits",
+    ),
+    SpanTable(
+        "CUPTI_ACTIVITY_KIND_OVERHEAD",
+        ("overheadKind",),
+        named_by("overheadKind", "strobe", "other", "nvprof"),
+        words={"overheadKind": _OVERHEADS},
+        row="profiler",
+    ),
+    SpanTable(_UNIFIED, ("counterKind",), _unified, words={"counterKind": _COUNTERS}, row="unified memory"),
+    SpanTable(_RANGES, ("name", "domain"), _range),
+)
+
+
+class _Database:
+    """One database: the meaning of its tables. It is the dialect of its TableImport."""
+
+    placing = frozenset(("_id_", "start", "end", "timestamp", "processId", "threadId", "objectKind", "objectId"))
+
+    def __init__(self, source: ImportSource, target: ImportTarget, database: SqliteInput) -> None:
+        self._database = database
+        self._tables = TableImport(source, target, database, Texts(database, "StringTable", "_id_", "value"), self)
+        self._pair_markers()
+        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", _RANGES):
+            for batch in database.batches(table, ("processId", "objectKind", "objectId"), rows=64):
+                keys = self.process_keys(batch)
+                self._tables.default_key = self._tables.default_key or next((int(k) for k in keys if k != NONE), 0)
+                break
+
+    def read(self) -> Imported:
+        handled = {"StringTable", "CUPTI_ACTIVITY_KIND_MARKER", _INSTANTS}
+        for kind in _KINDS:
+            self._tables.spans(kind)
+            handled.add(kind.table)
+        properties: dict[str, object] = {}
+        for name, table in list(self._database.tables.items()):
+            if name in handled:
+                continue
+            title = name.removeprefix("CUPTI_ACTIVITY_KIND_").lower().replace("_", " ")
+            if {"start", "end"} <= table.columns.keys():
+                self._tables.spans(SpanTable(name, (), _constant(title), row=title))
+            elif "timestamp" in table.columns or "start" in table.columns:
+                self._marks(name, "timestamp" if "timestamp" in table.columns else "start", title)
+            else:
+                self._tables.property(properties, name)
+        self._marks(_INSTANTS, "timestamp", "nvtx")
+        return self._tables.finish(lambda key: f"process {key}", properties=properties)
+
+    def process_keys(self, batch: Batch) -> Whole:
+        """Return the process of each row: its column, or the object that it is about."""
+        process = batch.integers("processId")
+        if process is not None:
+            return process
+        return self._objects(batch, 0)
+
+    def pid(self, key: int) -> int:
+        """Return the process's number, which is its key."""
+        return key
+
+    def locations(self, process: ImportProcess, part: Batch, row: str) -> npt.NDArray[np.uint32]:
+        """Return the stream of what ran on a GPU, else the thread, else a location of the table's own."""
+        on_stream = process.streams(part, row)
+        if on_stream is not None:
+            return on_stream
+        thread = part.integers("threadId")
+        thread = self._objects(part, 1) if thread is None else thread
+        threads, codes = factor(thread)
+        made = []
+        for each in threads.tolist():
+            if each == NONE:
+                made.append(process.location(("row", row), row or "unknown thread", 0, "task"))
+            else:
+                name = f"thread {each} {row}".rstrip()
+                made.append(process.location(("thread", each, row), name, each, "task" if row else "thread"))
+        return np.array(made, dtype=np.uint32)[codes]
+
+    def referenced(self, table: str, column: str, numbers: list[int]) -> Mapping[int, object] | None:
+        """Return texts by their number: names and domains."""
+        return self._tables.texts.of(numbers) if column in ("name", "domain", "fileName") else None
+
+    def _objects(self, batch: Batch, place: int) -> Whole:
+        """Return the process (place 0) or thread (1) that rows are about: CUpti_ActivityObjectKindId, two uint32."""
+        kinds, codes = batch.integers("objectKind"), batch.coded.get("objectId")
+        if kinds is None or codes is None:
+            return np.full(batch.count, NONE, dtype=np.int64)
+        found = [
+            struct.unpack_from("<I", value, 4 * place)[0]
+            if isinstance(value, bytes) and len(value) >= 4 * place + 4
+            else NONE
+            for value in batch.words["objectId"]
+        ]
+        of_code = np.array(found or [NONE], dtype=np.int64)
+        known = (codes != NONE) & (kinds >= 1) & (kinds <= 2 if place == 0 else kinds == 2)  # 1 process, 2 thread
+        return np.where(known, of_code[np.maximum(codes, 0)], NONE)
+
+    def _pair_markers(self) -> None:
+        """Make ranges of markers: a start has a name, its end has the same id and none."""
+        name = "CUPTI_ACTIVITY_KIND_MARKER"
+        table = self._database.tables.get(name)
+        if table is None or not {"id", "timestamp", "name"} <= table.columns.keys():
+            return
+        also = [each for each in ("domain", "objectKind", "objectId", "flags") if each in table.columns]
+        instant = "s.flags & 1" if "flags" in also else "0"  # CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS
+        copied = ", ".join(f"s.{each}" for each in also if each != "flags")
+        of_both = {"name": "INTEGER"} | {each: "INTEGER" for each in also if each != "flags"}
+        if "objectId" in of_both:
+            of_both["objectId"] = "BLOB"
+        self._database.derive(
+            "strobe ends",
+            f"SELECT id, min(timestamp) FROM {name} WHERE name IS NULL OR name = 0 GROUP BY id",
+            {"id": "INTEGER PRIMARY KEY", "end": "INTEGER"},
+        )
+        self._database.derive(
+            _RANGES,
+            f"SELECT s.name{', ' if copied else ''}{copied}, s.timestamp, e.end FROM {name} s "
+            f'LEFT JOIN "strobe ends" e ON e.id = s.id WHERE s.name <> 0 AND NOT ({instant})',
+            {**of_both, "start": "INTEGER", "end": "INTEGER"},
+        )
+        self._database.derive(
+            _INSTANTS,
+            f"SELECT s.name{', ' if copied else ''}{copied}, s.timestamp FROM {name} s "
+            f"WHERE s.name <> 0 AND ({instant})",
+            {**of_both, "timestamp": "INTEGER"},
+        )
+        del self._database.tables["strobe ends"]  # no events of their own
+
+    def _marks(self, table: str, time: str, category: str) -> None:
+        known = self._database.tables.get(table)
+        names = ("name",) if known and "name" in known.columns else ()
+        for batch in self._tables.batches(table):
+            for process, part in self._tables.by_process(batch):
+                row = "" if category == "nvtx" else category
+                self._tables.instants(process, part, table, time, names, category, row)
+
+
+FORMAT = Format(
+    "nvprof", "nvprof SQLite (--export-profile)", suffixes=(".nvvp", ".nvprof", ".sqlite"), sniff=sniff, read=read
+)

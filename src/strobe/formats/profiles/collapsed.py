@@ -1,0 +1,104 @@
+"""Collapsed stacks: a line for each call path, `main;solve;dot 42` (Brendan Gregg's tools, py-spy --format raw).
+
+The number counts samples, whose length is unknown. The tables show a sample as a nanosecond, with a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+from strobe.formats.reading.profile_import import ROOT, SAMPLES, CallTree, Function, ProfileProcess
+from strobe.formats.writing.profile_export import Profile
+from strobe.model.plugins import Format, Imported, ImportSource, ImportTarget
+from strobe.trace.trace import Trace
+
+_LINE = re.compile(r"(.*\S)\s+(\d{1,18}(?:\.\d{0,9})?)\s*")
+# py-spy and others: function (file.py:12)
+_FRAME = re.compile(r"(.+) \(([^()]+):(\d{1,9})\)")
+_MOST_LINE = 1 << 20
+_SNIFFED_LINES = 200
+
+
+def sniff(head: bytes) -> bool:
+    """Return whether most lines are stacks with a number behind them, and one of them has two frames."""
+    if b"\0" in head:
+        return False
+    lines = head.decode("utf-8", "replace").split("\n")
+    whole = (lines[:-1] if not head.endswith(b"\n") and len(lines) > 1 else lines)[:_SNIFFED_LINES]
+    whole = [line for line in whole if line.strip() and not line.startswith("#")]
+    found = [line for line in whole if _LINE.fullmatch(line)]
+    return any(";" in line for line in found) and len(found) >= 0.8 * len(whole)
+
+
+def read(source: ImportSource, target: ImportTarget) -> Imported:
+    """Import a file, line by line: memory grows with the different call paths, not with the lines."""
+    process = ProfileProcess(source, target)
+    tree = CallTree(process, process.location("samples"), [SAMPLES])
+    regions: dict[str, int] = {}
+
+    def region(frame: str) -> int:
+        number = regions.get(frame)
+        if number is None:
+            match = _FRAME.fullmatch(frame)
+            number = process.region(Function(match[1], match[2], int(match[3])) if match else Function(frame))
+            if len(regions) < 1 << 20:
+                regions[frame] = number
+        return number
+
+    for line in _lines(source, process):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            without_stack = line.strip().isdecimal()
+            process.core.count("samples_without_stack" if without_stack else "lines_not_understood")
+            continue
+        path = ROOT
+        for frame in match[1].split(";"):
+            path = process.path(path, region(frame))
+        tree.add(path, [Fraction(match[2]) if "." in match[2] else int(match[2])])
+    tree.save()
+    return process.finish({"weight": "samples", "shown": "a sample as 1 ns"})
+
+
+def _lines(source: ImportSource, process: ProfileProcess) -> Iterator[str]:
+    left = b""
+    for piece in source.chunks():
+        *lines, left = (left + piece).split(b"\n")
+        if len(left) > _MOST_LINE:
+            process.core.count("lines_not_understood")
+            left = b""
+        for line in lines:
+            if line.strip() and not line.startswith(b"#"):
+                yield line.decode("utf-8", "replace")
+    if left.strip() and not left.startswith(b"#"):
+        yield left.decode("utf-8", "replace")
+
+
+def write(trace: Trace, path: Path) -> None:
+    """Write a line for each call path: own time in ns (or the samples that were imported), all locations together."""
+    profile = Profile(trace)
+    names = [_frame(frame.name, frame.file, frame.line) for frame in profile.frames]
+    summed: dict[int, int] = {}
+    for _, totals in profile.totals():
+        for each in profile.weighted(totals):
+            summed[each.path] = summed.get(each.path, 0) + each.own_ns
+    with open(path, "w", encoding="utf-8", newline="\n") as out:
+        for call_path, own_ns in sorted(summed.items()):
+            out.write(";".join(names[region] for region in profile.regions_of(call_path)) + f" {max(own_ns, 0)}\n")
+
+
+def _frame(name: str, file: str, line: int) -> str:
+    shown = f"{name} ({file}:{line})" if file else name
+    return re.sub(r"[\r\n]", " ", shown).replace(";", ":")
+
+
+FORMAT = Format(
+    "collapsed",
+    "Collapsed stacks: flamegraph.pl, py-spy --format raw, stackcollapse-*",
+    suffixes=(".collapsed", ".folded", ".txt"),
+    sniff=sniff,
+    read=read,
+    write=write,
+)

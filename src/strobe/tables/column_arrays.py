@@ -1,0 +1,51 @@
+"""Equally long numpy arrays under names: what is kept by column where rows would be too many objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Base of frozen dataclasses all of whose fields are numpy arrays of one length."""
+
+    def __len__(self) -> int:
+        return len(next(iter(self._arrays().values())))
+
+    def chosen(self, which: npt.NDArray[np.bool_] | npt.NDArray[np.integer] | slice) -> Self:
+        """Return the rows for which `which` holds, or with these numbers."""
+        return type(self)(**{name: values[which] for name, values in self._arrays().items()})
+
+    def or_missing(self, rows: npt.NDArray[np.integer]) -> Self:
+        """Return the rows with these numbers; -1 in every column where the number is -1. Columns of whole numbers."""
+        known = rows >= 0
+        found = {name: np.full(len(rows), -1, dtype=np.int64) for name in self._arrays()}
+        for name, values in self._arrays().items():
+            found[name][known] = values[rows[known]]
+        return type(self)(**found)
+
+    def where(self, which: npt.NDArray[np.bool_], otherwise: Self) -> Self:
+        """Return these rows where `which` holds, and those of `otherwise` elsewhere."""
+        others = otherwise._arrays()
+        return type(self)(**{name: np.where(which, values, others[name]) for name, values in self._arrays().items()})
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Return the rows of all parts, one behind the other; without parts, columns of whole numbers without rows."""
+        arrays = [part._arrays() for part in parts]
+        if not arrays:
+            return cls(**{each.name: np.zeros(0, dtype=np.int64) for each in fields(cls)})
+        return cls(**{name: np.concatenate([each[name] for each in arrays]) for name in arrays[0]})
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        own = vars(self)
+        return {each.name: own[each.name] for each in fields(self)}
