@@ -174,7 +174,7 @@ def _executions(trace: Trace, location: int, wanted: Bools, texts: Texts) -> _Ex
 def _add_work(trace: Trace, device: Device, threads: dict[int, _Executions], *, is_chosen: bool) -> None:
     """Add what executions launched on a GPU."""
     nothing = _Executions(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
-    for found, by in launches(trace, device, numbering=lambda at: threads.get(at, nothing).numbering()):
+    for found, by in launches(trace, device, numbering=lambda at: threads.get(at, nothing).number):
         known = by.code.row >= 0
         location = np.where(known, by.code.location, by.operator.location)
         execution = np.where(known, by.code.path, by.operator.path)
