@@ -1,4 +1,4 @@
-"""Copies and memory sets of a GPU: from where to where, how much, and how fast over time."""
+"""Copies and memory sets of a GPU: source, destination, bytes, and bandwidth over time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def copies(trace: Trace, device: Device, texts: Texts) -> Iterator[tuple[int, Co
 
 
 def parts_of_name(name: str) -> tuple[str | None, str | None, str | None]:
-    """Return kind, source and destination of a copy or set by its name, None for what is not in it."""
+    """Return kind, source and destination of a copy or set by its name, each None if missing."""
     if found := _COPY.search(name):
         return found["kind"], found["source"], found["destination"]
     found = _SET.search(name)

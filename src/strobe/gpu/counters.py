@@ -39,7 +39,7 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Reading:
-    """The value of one metric for one launch. `limit`: what keeps a theoretical occupancy from being higher."""
+    """The value of one metric for one launch. `limit`: the resource that limits a theoretical occupancy."""
 
     metric: str
     value: float | None
@@ -48,7 +48,7 @@ class Reading:
 
 
 def needed(names: Sequence[str], chip: str) -> list[str]:
-    """Return the counters to measure; with achieved occupancy, what the launch allows comes along."""
+    """Return the counters to measure; with achieved occupancy, also those of the theoretical one."""
     more = [_MOST_WARPS, *_LIMITS, *_USED] if "achieved_occupancy" in names else []
     return list(dict.fromkeys([*counters(names, chip), *more]))
 
@@ -194,7 +194,7 @@ def by_kernel(launches: Iterable[Launch], names: Sequence[str], chip: str = "") 
 
 
 def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: str = "") -> None:
-    """Write the values beside a trace, in place of those that were there: what `measured_means` reads."""
+    """Write the values beside a trace, in place of earlier ones, for `measured_means`."""
     body = {
         "format": 1,
         "launches": [
@@ -220,7 +220,7 @@ def keep(folder: Path, launches: Iterable[Launch], names: Sequence[str], chip: s
 
 
 def measured_means(folder: Path) -> dict[str, dict[str, float]]:
-    """Return mean values by `same_name` of a kernel and by metric, of what `keep` wrote beside a trace."""
+    """Return mean values by `same_name` of a kernel and by metric, from the file that `keep` wrote."""
     path = folder / FILE
     if not path.exists():
         return {}

@@ -19,7 +19,7 @@ _THROTTLED = "throttled: "
 
 @dataclass(frozen=True)
 class Property:
-    """One fact about a GPU; the unit is "" for what is only counted."""
+    """One property of a GPU; the unit is "" for a count."""
 
     name: str
     value: float

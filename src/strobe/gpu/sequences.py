@@ -1,4 +1,4 @@
-"""Sequences of kernels: what one execution of an operator runs on a GPU, in order."""
+"""Sequences of kernels: the activities of one execution of an operator on a GPU, in order."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class _Operators:
         for location, begin in self._seen_ns.items():
             if begin >= until_ns:
                 continue
-            # From the moment before, to include spans of length 0; then only what begins there.
+            # From the moment before, to include spans of length 0; then only those that begin there.
             spans = self._trace.span_arrays(location, begin - 1, until_ns)
             (at,) = np.nonzero((spans["start_ns"] >= begin) & self._wanted[spans["region"]])
             start, end = spans["start_ns"][at], (spans["start_ns"] + spans["duration_ns"])[at]
@@ -231,7 +231,6 @@ class _Sums:
         return again
 
     def sequences(self) -> list[Sequence]:
-        """Return the sequences in order of the regions of operators, lengths, and first executions."""
         sums = zip(self._count.tolist(), self._device_ns.tolist(), self._host_ns.tolist(), strict=True)
         found = [
             Sequence(key[0], work, *three, location, row)

@@ -169,7 +169,6 @@ class _Sums:
         self._histogram: dict[int, Ints] = {}
 
     def add_location(self, location: int) -> None:
-        """Add the operators of a thread."""
         numbering = self._labels.numbering(location)
         for spans, new in _stretches(self._trace, location):
             node = numbering(spans, new)
@@ -195,7 +194,7 @@ class _Sums:
                     self._count(each, histogram_of(duration[mine[row[mine] == each]]))
 
     def add_folded(self) -> None:
-        """Add the statistics of what was folded."""
+        """Add the statistics of folded iterations."""
         parent, _ = path_tree(self._trace)
         label_of = self._labels.of_path(np.arange(len(parent)))
         once = outermost(parent, label_of)
@@ -215,7 +214,7 @@ class _Sums:
                 self._count(each, histogram)
 
     def add_devices(self) -> None:
-        """Add what GPUs did for the operators."""
+        """Add the work that operators launched on GPUs."""
         for device in devices(self._trace):
             for found, by in launches(self._trace, device, numbering=self._labels.numbering):
                 called = by.call.row >= 0
@@ -280,7 +279,7 @@ class _Sums:
         ns, activities = self._device_ns.of(len(node)), self._activities.of(len(node))
         total, own, inside = _Growing(), _Growing(), _Growing()
         is_own = np.ones(len(node), dtype=bool)
-        # All cells climb one level at a time, and leave what they hold with each operator on the way.
+        # All cells climb one level at a time, and add their values to each operator on the way.
         while len(node):
             (at,) = np.nonzero(label[node] >= 0)
             row = self._row(label[node[at]], split[at])

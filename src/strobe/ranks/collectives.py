@@ -28,9 +28,9 @@ from strobe.trace.trace import Trace
 # 2022 kernels of NCCL called an all-to-all SendRecv, too.
 _ALL_NEED_ALL = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier", "sendrecv"}
 _COLUMNS = ("collective", "group", "group_ranks", "communicator", "sequence")
-# Counting is right where at least this part of the collectives that it finds run at the same moment everywhere.
+# Matching by order is right if at least this part of the matched collectives run at the same moment everywhere.
 _TOGETHER = 0.5
-# So many of the ends of a collective lie within what is called the error of the clocks.
+# This part of the ends of collectives lies within the error of the clocks.
 _WITHIN = 0.9
 
 

@@ -185,6 +185,6 @@ def _range_region(name: str, domain: str, operator: dict[str, str]) -> Region:
 
 
 def _either(one: Cells, other: Cells) -> Cells:
-    """Return a column with the cells of one, and those of the other where the first has none."""
+    """Return the cells of one column, or else of the other."""
     has = there(one).astype(bool)
     return np.where(has, one[0], other[0]), (there(one) | there(other)).astype(np.uint8)

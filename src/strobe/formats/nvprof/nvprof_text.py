@@ -87,12 +87,12 @@ class _Shape:
     location: int
     region: int  # 0 for marks
     cells: Mapping[str, int]  # by column of the table
-    rest: str  # what has no column, as JSON
+    rest: str  # cells without a column, as JSON
     rounded: int  # cells with fractions
 
 
 class _Rows:
-    """Events of one process that wait until they are a batch."""
+    """Events of one process that wait for a full batch."""
 
     def __init__(self, process: ImportProcess, command: str) -> None:
         self.process, self.command = process, command

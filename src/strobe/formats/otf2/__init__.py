@@ -1,4 +1,4 @@
-"""OTF2 archives: what Score-P writes (Vampir and Scalasca read it), and Extrae, TAU, EZTrace.
+"""OTF2 archives of Score-P (read by Vampir and Scalasca), Extrae, TAU and EZTrace.
 
 An archive is an anchor (traces.otf2), its definitions (traces.def), and a folder of that name with two files a
 location: its events, and definitions of its own. Any of its files may lie compressed, or all in a tar or zip archive.

@@ -90,7 +90,7 @@ class Rows:
 
 
 def _sorted(batches: list[dict[str, Any]]) -> dict[str, Any]:
-    """Put batches together, by row, and those of a row as they were."""
+    """Join batches in order of row; a stable sort."""
     row = np.concatenate([raw["row"] for raw in batches])
     order = np.argsort(row, kind="stable")
     kinds = {key: column[0] for raw in batches for key, column in raw["columns"].items()}
@@ -120,7 +120,7 @@ class Texts:
         self._keys: dict[tuple[int, int], int] = {}
 
     def text(self, number: int) -> str:
-        """Return a text; the empty one where a damaged file has none."""
+        """Return a text; empty if it is missing in a damaged file."""
         return self._of[number] if 0 <= number < len(self._of) else ""
 
     def _known(self, numbers: Whole) -> Whole:

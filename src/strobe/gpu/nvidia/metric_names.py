@@ -18,7 +18,7 @@ _LIST = "What there is: strobe metrics --list"
 
 
 def chip_here() -> str:
-    """Return the chip of the first GPU of this machine, empty where nvidia-smi does not know one."""
+    """Return the chip of the first GPU of this machine, empty if nvidia-smi finds none."""
     words = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     try:
         output = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False).stdout
@@ -72,7 +72,7 @@ def _near(there: Sequence[Catalogue], name: str) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """Return the question whether one of these was meant, "" if none is near."""
+    """Return a suggestion of similar names, "" if there are none."""
     from difflib import get_close_matches
 
     close = get_close_matches(word, list(dict.fromkeys(known)), n=3, cutoff=0.6)

@@ -87,7 +87,7 @@ def chain(trace: Trace, builder: Builder, location: int, start_ns: int, end_ns: 
     if main:
         time, inner = np.concatenate(([start_ns], time, [end_ns])), np.concatenate(([-1], inner, [-1]))
         begins, ends = begins + 1, ends + 1
-    # In order even where a file's spans are not quite inside each other.
+    # In order even if a file's spans are not quite inside each other.
     time = np.maximum.accumulate(np.clip(time, start_ns, end_ns))
     return Chain(location, main, spans, builder.moments(time, _THREAD), time, inner, begins, ends)
 
@@ -130,7 +130,7 @@ def link(trace: Trace, chains: list[Chain]) -> None:
 
 
 def kind_of_path(trace: Trace) -> Ints:
-    """Return what bounds the time in every call path: that of the outermost region with something other than `host`."""
+    """Return the kind of time of every call path: that of the outermost region with another kind than `host`."""
 
     def make() -> Ints:
         regions = region_rows(trace)
@@ -149,7 +149,7 @@ def kind_of_path(trace: Trace) -> Ints:
 
 
 def _kind(group: str, role: str, paradigm: str) -> int:
-    """What bounds the time in a region of a thread; PyTorch's operators that communicate only launch that."""
+    """The kind of time in a region of a thread; PyTorch's communicating operators only launch communication."""
     if group == "data":
         return DATA
     if role in ("sync", "wait") and paradigm != "mpi":
