@@ -109,7 +109,7 @@ def folded_work(trace: Trace, device: Device) -> FoldedWork | None:
 
 
 def folded_rows(trace: Trace, device: Device) -> tuple[Folded, Ints] | None:
-    """Return statistics of the work of folded iterations on a GPU, and their regions; None without folded iterations."""
+    """Return the statistics of folded iterations on a GPU, and their regions; None without folded iterations."""
     folded = trace.folded.get(device.process)
     if folded is None:
         return None
