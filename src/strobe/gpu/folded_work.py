@@ -60,8 +60,8 @@ def known_time(trace: Trace, device: Device) -> KnownTime | None:
 def _moved(trace: Trace, device: Device, folded: Stretches) -> KnownTime:
     begin = np.concatenate(([-_NEVER], folded.end_ns))
     end = np.concatenate((folded.begin_ns, [_NEVER]))
-    there = end > begin
-    begin, end = begin[there], end[there]
+    kept = end > begin
+    begin, end = begin[kept], end[kept]
     first, last = np.full(len(begin), _NEVER), np.full(len(begin), -_NEVER)
     for location in device.locations:
         for spans in trace.span_batches(location):
@@ -114,21 +114,21 @@ def folded_rows(trace: Trace, device: Device) -> tuple[Folded, Ints] | None:
     if folded is None:
         return None
     # Of a stream's locations some have nothing in detail.
-    there = [
+    is_stream = [
         location.kind == "stream" and location.device == device.number and location.process == device.process
         for location in location_rows(trace)
     ]
-    mine = folded.chosen(np.array(there, dtype=bool)[folded.location] & (folded.count > 0))
+    mine = folded.chosen(np.array(is_stream, dtype=bool)[folded.location] & (folded.count > 0))
     return mine, path_tree(trace)[1][mine.call_path]
 
 
-def folded_note(trace: Trace, there: Sequence[Device]) -> str:
+def folded_note(trace: Trace, devices: Sequence[Device]) -> str:
     """Return a sentence about the activities that a table lacks because they were folded, or ""."""
-    works = [folded_work(trace, device) for device in there]
+    works = [folded_work(trace, device) for device in devices]
     missing = sum(int(each.calls.sum()) for each in works if each is not None)
     if not missing:
         return ""
-    whole = missing + sum(device.spans for device in there)
+    whole = missing + sum(device.spans for device in devices)
     return (
         f"{format_count(missing)} of {format_count(whole)} kernels, copies and sets belong to folded steps, which are "
         "sums only: this is about the others"

@@ -93,8 +93,8 @@ def _of(gpu: KnownGpu, read: list[GpuReadings], *, shared: bool) -> GpuReadings 
     if own:
         return own[0]
     for each in read:
-        there = each.host == gpu.host if shared else each.process == gpu.process
-        if there and each.number == gpu.number and not (gpu.uuid and each.uuid):
+        same_place = each.host == gpu.host if shared else each.process == gpu.process
+        if same_place and each.number == gpu.number and not (gpu.uuid and each.uuid):
             return each
     return None
 

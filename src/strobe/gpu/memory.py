@@ -112,8 +112,8 @@ def _allocators(trace: Trace, process: int, rank: int | None) -> Iterator[Curve]
 def _events(trace: Trace, process: int) -> tuple[Ints, Texts]:
     """Return the allocations of a process: the columns of _COLUMNS, number of the text of memory_kind, location."""
     texts, parts = Texts(), [np.zeros((len(_COLUMNS) + 2, 0), dtype=np.int64)]
-    for location, of in enumerate(processes_of_locations(trace)):
-        for batch in trace.side_batches("allocations", location) if of == process else ():
+    for location, owner in enumerate(processes_of_locations(trace)):
+        for batch in trace.side_batches("allocations", location) if owner == process else ():
             columns = [integers(batch.column(name), missing) for name, missing in _COLUMNS.items()]
             kind = texts.numbers(batch.column("memory_kind"))
             parts.append(np.stack((*columns, kind, np.full(len(kind), location))))

@@ -346,10 +346,10 @@ def _add_kernels(
             if len(replayed):
                 which = at[inside][captured[own][inside]]
                 launch = np.stack((which, launched.call.location[replayed], launched.call.row[replayed]))
-                there = set(zip(*launch.tolist(), strict=True))
-                for product, *_ in there - before.get(location, set()):
+                replayed_here = set(zip(*launch.tolist(), strict=True))
+                for product, *_ in replayed_here - before.get(location, set()):
                     gemms.replays[product] += 1
-                before[location] = there
+                before[location] = replayed_here
             # Kernels that no operator launched count as well.
             bare = computes & (launched.operator.location < 0) & (launched.code.location == location)
             first = np.searchsorted(gemms.start_ns, launched.code.start_ns[bare], side="right")

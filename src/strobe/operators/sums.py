@@ -247,7 +247,7 @@ class _Sums:
             coded = {name: column.dictionary_encode() for name, column in named.items()}
             return {**coded, **({self._split: split[row]} if self._split else {})}
 
-        there = np.flatnonzero(seen.count + folded + activities.of(count))
+        used = np.flatnonzero(seen.count + folded + activities.of(count))
         sums = {
             "calls": seen.count + folded,
             "folded": folded,
@@ -266,7 +266,7 @@ class _Sums:
         at, bucket = np.nonzero(counted)
         of_histogram = np.array(rows, dtype=np.int64)[at]
         return {
-            "sums": pa.table({**named(there), **{name: column[there] for name, column in sums.items()}}),
+            "sums": pa.table({**named(used), **{name: column[used] for name, column in sums.items()}}),
             "durations": pa.table({**named(group), "value": value, "times": times}),
             "histograms": pa.table({**named(of_histogram), "bucket": bucket, "count": counted[at, bucket]}),
             "known": pa.table({"known": np.array([self._labels.known])}),

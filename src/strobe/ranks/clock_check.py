@@ -297,9 +297,9 @@ def _shifts(met: Meetings) -> Ints:
         begins = met.begins & (met.clock == clock)
         last = np.full(size, low)
         np.maximum.at(last, met.meeting[begins], met.begin_ns[begins])
-        of = last[met.meeting]
-        ends = met.ends & (met.clock != clock) & (of > low)
-        np.maximum.at(need[clock], met.clock[ends], of[ends] - met.end_ns[ends])
+        last_begin = last[met.meeting]
+        ends = met.ends & (met.clock != clock) & (last_begin > low)
+        np.maximum.at(need[clock], met.clock[ends], last_begin[ends] - met.end_ns[ends])
     need = np.where(need > low, need + _ROUNDING_NS, low)
     shift = none
     for _ in range(count + 1):

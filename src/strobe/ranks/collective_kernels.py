@@ -202,11 +202,11 @@ class _Calls:
             if len(rows):
                 table = own.between(int(rows[0]), int(rows[-1]))
                 known = integers(table.column("row"))
-                there = np.isin(known, rows)
+                with_spans = np.isin(known, rows)
                 at = at[np.isin(rows, known)]
                 starts.append(spans["start_ns"][at])
                 ends.append(end[at])
-                tables.append(table.filter(pa.array(there)))
+                tables.append(table.filter(pa.array(with_spans)))
             (at,) = np.nonzero(marks[spans["region"]])
             events.append(np.stack((spans["start_ns"][at], end[at], marks[spans["region"][at]])))
         if not tables or not sum(len(table) for table in tables):

@@ -257,12 +257,12 @@ def _by_time(found: Collectives, at: Ints, tolerance: int) -> Ints:
     """
     order = np.argsort(found.end_ns[at], kind="stable")
     columns = (column[at[order]] for column in (found.party, found.start_ns, found.end_ns))
-    out, number, until, there = [], -1, -(2**62), set[int]()
+    out, number, until, members = [], -1, -(2**62), set[int]()
     # Collectives are few: about one in a thousand spans.
     for party, start, end in zip(*(column.tolist() for column in columns), strict=True):
-        if party in there or start > until:
-            number, until, there = number + 1, end + tolerance, set()
-        there.add(party)
+        if party in members or start > until:
+            number, until, members = number + 1, end + tolerance, set()
+        members.add(party)
         out.append(number)
     numbers = np.empty(len(at), dtype=np.int64)
     numbers[order] = out

@@ -149,15 +149,15 @@ class Writer:
         """Return pid and tid of every location, as JSON. Lanes of a row share its numbers, as they did in the file."""
         used: set[tuple[object, object]] = set()
         rows: list[tuple[str, str]] = []
-        of: dict[tuple[object, ...], int] = {}
+        location_of: dict[tuple[object, ...], int] = {}
         for number, location in enumerate(self._locations):
             process, name, kind = location.process, location.name, location.kind
             same = (process, location.thread_id, kind, location.device)
             lane = re.fullmatch(r"(.*) \(lane \d+\)", name)
-            if lane and (*same, lane[1]) in of:
-                rows.append(rows[of[*same, lane[1]]])
+            if lane and (*same, lane[1]) in location_of:
+                rows.append(rows[location_of[*same, lane[1]]])
                 continue
-            of[*same, name] = number
+            location_of[*same, name] = number
             pid: Any
             tid: Any
             if kind == "stream":

@@ -107,8 +107,8 @@ def _is_ours(folder: Path) -> bool:
     anchor = folder / "traces.otf2"
     if not any(folder.iterdir()):
         return True
-    there = {each.name for each in folder.iterdir()} == {"traces.otf2", "traces.def", "traces"}
-    return there and b"STROBE::ZERO_NS" in anchor.read_bytes()
+    complete = {each.name for each in folder.iterdir()} == {"traces.otf2", "traces.def", "traces"}
+    return complete and b"STROBE::ZERO_NS" in anchor.read_bytes()
 
 
 FORMAT = Format(

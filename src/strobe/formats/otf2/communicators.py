@@ -126,7 +126,7 @@ def _distinct(raw: dict[str, Any], names: tuple[str, str, str]) -> list[list[int
     columns = [raw["columns"].get(name) for name in names]
     if any(column is None for column in columns):
         return []
-    there = np.logical_and.reduce([column[2] != 0 for column in columns if column is not None])
-    values = np.stack([np.asarray(column[1])[there] for column in columns if column is not None], axis=1)
+    complete = np.logical_and.reduce([column[2] != 0 for column in columns if column is not None])
+    values = np.stack([np.asarray(column[1])[complete] for column in columns if column is not None], axis=1)
     found: list[list[int]] = np.unique(values, axis=0).tolist()
     return found

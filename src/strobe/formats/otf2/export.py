@@ -159,8 +159,8 @@ class Writer:
         self._communicators.define(define, len({str(row.module) for row in self._regions}))
         for process, recorder in enumerate(recorders):
             if recorder is not None:
-                for number, name, unit, of in recorder.metrics:
-                    define.metric(number, name, unit, recorder.location, of, process)
+                for number, name, unit, measured in recorder.metrics:
+                    define.metric(number, name, unit, recorder.location, measured, process)
         for location, row in enumerate(self._rows):
             define.location_property(location, "STROBE::THREAD_ID", row.thread_id)
             if row.kind == "task":
@@ -473,8 +473,8 @@ class _Collectives:
 
     def _looked_up(self, batch: Batch, name: str, what: Callable[[str], int]) -> Whole:
         """Return the number that `what` gives each text of a column, -1 without a text."""
-        values, there = batch.get(name)
-        distinct, at = np.unique(np.where(there, values, -1), return_inverse=True)
+        values, present = batch.get(name)
+        distinct, at = np.unique(np.where(present, values, -1), return_inverse=True)
         known = [what(self._texts.text(value)) if value >= 0 else -1 for value in distinct.tolist()]
         found: Whole = np.array(known, dtype=np.int64)[at.reshape(-1)]
         return found
@@ -497,8 +497,8 @@ class _Collectives:
         ranks = self._in_communicator(batch, lambda comm: comm.own_rank(self._rank))
         fits = (self._operations(batch) >= 0) & (sizes >= 0) & (ranks >= 0)
         for name, most in ("root", _LARGEST), ("sent_bytes", 2**62), ("received_bytes", 2**62):
-            value, there = batch.get(name)
-            fits &= ~there | ((value >= 0) & (value <= most))
+            value, present = batch.get(name)
+            fits &= ~present | ((value >= 0) & (value <= most))
         (size, has_size), (rank, has_rank) = batch.get("group_size"), batch.get("rank")
         (_, asked), (pending, waited) = batch.get("request"), batch.get("pending_ns")
         exact = fits & has_size & (size == sizes) & has_rank & (rank == ranks) & (asked | ~waited) & (pending >= 0)

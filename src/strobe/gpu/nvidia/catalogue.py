@@ -157,10 +157,10 @@ def load(library: Library | None = None) -> ctypes.CDLL:
 
     Raises StrobeError if none is installed, or none that can be used.
     """
-    there = [library] if library else installed()
-    if not there:
+    candidates = [library] if library else installed()
+    if not candidates:
         raise StrobeError("the catalogue of GPU metrics needs NVIDIA's libcupti, which is not installed", do=INSTALL)
-    best = there[0]
+    best = candidates[0]
     if not best.fit:
         what = f"CUPTI {best.version} cannot list the metrics: versions 12.6 to 13.1 can"
         raise StrobeError(what, where=best.path, do=INSTALL)

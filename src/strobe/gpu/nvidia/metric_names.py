@@ -51,24 +51,24 @@ def check(names: Sequence[str], chip: str = "") -> str:
     if chip and chip not in known:
         return f"nothing was checked: NVIDIA's library does not know the chip {chip}"
     with ExitStack() as open_ones:
-        there = []
+        catalogues = []
         for each in [chip] if chip else [each for each in CHIPS.values() if each in known]:
             with suppress(UsageError):  # it names some chips, and has no counters of them
-                there.append(open_ones.enter_context(Catalogue(library, each)))
+                catalogues.append(open_ones.enter_context(Catalogue(library, each)))
         for name in unchecked:
-            if there and not any(each.counter(name) for each in there):
+            if catalogues and not any(each.counter(name) for each in catalogues):
                 where = f" on {chip}" if chip else ""
-                raise UsageError(f"no metric '{name}'{where}", do=_near(there, name))
+                raise UsageError(f"no metric '{name}'{where}", do=_near(catalogues, name))
     return ""
 
 
-def _near(there: Sequence[Catalogue], name: str) -> str:
+def _near(catalogues: Sequence[Catalogue], name: str) -> str:
     base = name.partition(".")[0]
-    for each in there:
+    for each in catalogues:
         if kind := each.base_metrics.get(base):
             return f"{base} is a {kind}: {', '.join(f'.{suffix}' for suffix in catalogue.SUFFIXES[kind])}, ..."
-    chip = there[0].chip
-    return meant(base, [name for each in there for name in each.base_metrics]) or f"{_LIST} --chip {chip}"
+    chip = catalogues[0].chip
+    return meant(base, [name for each in catalogues for name in each.base_metrics]) or f"{_LIST} --chip {chip}"
 
 
 def meant(word: str, known: Iterable[str]) -> str:

@@ -202,18 +202,18 @@ def launches(text: str) -> list[Launch]:
             units = row
         else:
             cells = dict(zip(header, row, strict=True))
-            of = tuple(cells.get(name, "") for name in ("Process ID", "Context", "Stream", "Kernel Name"))
-            times[of] += 1
-            found.append(_launch(cells, dict(zip(header, units, strict=False)), times[of]))
+            key = tuple(cells.get(name, "") for name in ("Process ID", "Context", "Stream", "Kernel Name"))
+            times[key] += 1
+            found.append(_launch(cells, dict(zip(header, units, strict=False)), times[key]))
     return found
 
 
 def _launch(cells: dict[str, str], units: dict[str, str], invocation: int) -> Launch:
     values: dict[str, float | None] = {}
-    of: dict[str, str] = {}
+    base_units: dict[str, str] = {}
     for name, text in cells.items():
         if looks_like_counter(name):
-            factor, of[name] = base_unit(units.get(name, ""))
+            factor, base_units[name] = base_unit(units.get(name, ""))
             number = _number(text)
             values[name] = None if number is None else number * factor
     return Launch(
@@ -227,7 +227,7 @@ def _launch(cells: dict[str, str], units: dict[str, str], invocation: int) -> La
         _shape(cells.get("Grid Size", "")),
         _shape(cells.get("Block Size", "")),
         values,
-        of,
+        base_units,
     )
 
 

@@ -56,8 +56,8 @@ def _collectives(trace: Trace, builder: Builder, parts: list[Part]) -> None:
                 (known,) = np.nonzero((found.location == location) & (found.collective >= 0) & waits)
                 at = np.searchsorted(rows[own], found.row[known])
                 at[at == len(own)] = 0
-                there = rows[own[at]] == found.row[known]
-                members.append(_Member(part, chain, own[at[there]], found.collective[known[there]]))
+                matches = rows[own[at]] == found.row[known]
+                members.append(_Member(part, chain, own[at[matches]], found.collective[known[matches]]))
     number = np.concatenate([np.zeros(0, dtype=np.int64), *(each.collective for each in members)])
     shared, counts = np.unique(number, return_counts=True)
     shared = shared[counts > 1]
