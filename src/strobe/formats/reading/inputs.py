@@ -173,7 +173,7 @@ def inputs_of(path: Path) -> list[Input]:
 
 
 def _reason(error: Exception) -> str:
-    reason = getattr(error, "strerror", None) or str(error)
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return " ".join(reason.split())[:300] or "it is damaged"
 
 
