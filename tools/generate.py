@@ -27,8 +27,8 @@ from strobe.model.option import Option
 from strobe.model.plugins import Analysis, Format, Rule
 from strobe.model.schema import SCHEMA_VERSION, TABLES
 from strobe.model.verb import Verb
-from strobe.record.option_table import OPTIONS, PRESET_OPTIONS, adapters_of
-from strobe.record.options import GROUPS as RECORDING_GROUPS
+from strobe.record.options.all_options import OPTIONS, PRESET_OPTIONS, adapters_of
+from strobe.record.options.recorder_options import GROUPS as RECORDING_GROUPS
 from strobe.server.routing.routes import ROUTES
 from strobe.trace.archive import Job
 
@@ -87,7 +87,7 @@ def analyses() -> str:
                 for option in analysis.options
             ]
             parts.append("")
-        parts += [(analysis.details or "").partition("\n\n")[2].strip(), ""]
+        parts += [analysis.details.partition("\n\n")[2].strip(), ""]
         parts += ["| column | type | unit | with | meaning |", "|---|---|---|---|---|"]
         parts += [
             f"| `{each.name}` | {each.type} | {each.unit} | {code(condition_text(each))} | {each.meaning} |"

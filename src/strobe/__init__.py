@@ -14,43 +14,17 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
+_RECORDING = ("counter", "current", "mark", "pause", "record", "region", "resume", "start", "step", "stop")
 _HOME = {
+    **{name: ("strobe.record.api", name) for name in _RECORDING},
     "StrobeError": ("strobe.errors", "StrobeError"),
     "Table": ("strobe.tables.table", "Table"),
     "Trace": ("strobe.api.trace", "Trace"),
-    "current": ("strobe.record.api", "current"),
-    "pause": ("strobe.record.api", "pause"),
-    "resume": ("strobe.record.api", "resume"),
-    "start": ("strobe.record.api", "start"),
-    "stop": ("strobe.record.api", "stop"),
-    "counter": ("strobe.record.api", "counter"),
-    "mark": ("strobe.record.api", "mark"),
     "last": ("strobe.api.trace", "last"),
     "open": ("strobe.api.trace", "open_trace"),
-    "record": ("strobe.record.api", "record"),
-    "region": ("strobe.record.api", "region"),
     "runs": ("strobe.trace.archive", "runs"),
-    "step": ("strobe.record.api", "step"),
 }
-__all__ = [
-    "StrobeError",
-    "Table",
-    "Trace",
-    "__version__",
-    "counter",
-    "current",
-    "last",
-    "mark",
-    "open",
-    "pause",
-    "record",
-    "region",
-    "resume",
-    "runs",
-    "start",
-    "step",
-    "stop",
-]
+__all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> object:

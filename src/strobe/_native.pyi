@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from numpy import float64, generic, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
-from strobe.trace.facts import MetricReadings
+from strobe.trace.processes.process_facts import MetricReadings
 
 # Recording control.
 def start(

@@ -1,4 +1,4 @@
-"""The door to the native core: everything else reaches `libstrobe` and the reading kernels through here."""
+"""The native core: everything else gets `libstrobe` and the reading kernels from here."""
 
 from __future__ import annotations
 
@@ -7,32 +7,14 @@ import os
 from strobe.errors import RecordError
 
 try:
-    import strobe._native as core
+    import strobe._native
 except ImportError as error:
     raise RecordError(
         f"the native core of strobe does not load: {error}",
         do="Install strobe with the Python that runs the program: pip install strobe",
     ) from error
 
-__all__ = [
-    "ChromeReader",
-    "ImportTotals",
-    "ImportedProcess",
-    "Otf2DefinitionFile",
-    "Otf2EventFile",
-    "Otf2Reader",
-    "PerfettoReader",
-    "ProcessReader",
-    "Pyramid",
-    "TraceTemplate",
-    "ZstdStream",
-    "core",
-    "library",
-    "mpi_library",
-    "read_xplane",
-    "recover",
-]
-
+core = strobe._native
 ChromeReader = core.ChromeReader
 ImportTotals = core.ImportTotals
 ImportedProcess = core.ImportedProcess

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 import strobe
 from strobe.cli.main import main
 from strobe.errors import StrobeError, UsageError
-from strobe.trace.process import NO_REGION
+from strobe.trace.processes.process_reader import NO_REGION
 from strobe.workers.map_combine import (
     Join,
     Listed,

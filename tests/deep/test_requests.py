@@ -16,6 +16,7 @@ from strobe.server.http.trace_library import Source
 from strobe.server.routing import routes
 from strobe.server.routing.endpoints import Endpoint, highest
 from strobe.server.trace_context import TraceContext
+from strobe.trace.trace_cache import cached_on_trace
 from tests.deep.kineto import kernel, operator, profile
 from tests.deep.test_behind_rows import launched
 from tests.unit.test_server import TOKEN, Page
@@ -108,10 +109,15 @@ def largest(endpoint: Endpoint, facts: TraceContext) -> Iterator[str]:
         yield urlencode({name: value for name, value in one.items() if value is not None})
 
 
+@cached_on_trace
+def page_of(trace: Any) -> Page:
+    return served(trace)
+
+
 @pytest.mark.parametrize("name", [name for name in ENDPOINTS if name != "behind"])
 def test_no_answer_is_larger_than_its_bound_on_a_real_run(public: Any, name: str) -> None:
     trace = public("kineto/v100_train_rank1of2.json.gz")
-    page = trace.once("page of these tests", lambda: served(trace))
+    page = page_of(trace)
     facts = page.app.library.opened(page.app.library.names[0])
     for query in largest(ENDPOINTS[name], facts):
         check(page, ENDPOINTS[name], query)

@@ -249,7 +249,7 @@ def test_a_recording_that_cannot_start_leaves_nothing(workshop: Workshop) -> Non
         """
         import os
         import strobe
-        from strobe.record import session
+        from strobe.record.program import session
 
         real = session._start_adapters
         session._start_adapters = lambda settings: {}["nothing"]

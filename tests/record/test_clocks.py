@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import strobe
-from strobe.record import clock_server
+from strobe.record.launch import clock_server
 from tests.record.test_mpi import Mpi
 from tests.record.workshop import STROBE, Outcome, Workshop
 

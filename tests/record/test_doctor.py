@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from strobe.cli.main import main
-from strobe.record.doctor import Finding, cgroup_folders, examine, file_system
+from strobe.record.doctor.checks import Finding, cgroup_folders, examine, file_system
 
 
 def found(environment: dict[str, str] | None = None, folder: str = ".") -> dict[str, Finding]:

@@ -228,9 +228,9 @@ def test_metrics_that_a_gpu_refuses_are_left_out_and_named_once(tmp_path: Path) 
     assert {value for _, value in found["GPU 1: power [W]"]} == {123}  # the older call
     told = [each for each in notes(machine.trace, "gpu_metrics_refused") if each.startswith("GPU 1")]
     assert len(told) == len(set(told))
-    assert "GPU 1 does not tell: utilisation, memory utilisation (Not Supported)" in told
-    assert "GPU 1 does not tell: clock reasons (Insufficient Permissions)" in told
-    assert "GPU 1 does not tell: PCIe sent (Insufficient Permissions)" in told
+    assert "GPU 1 does not report: utilisation, memory utilisation (Not Supported)" in told
+    assert "GPU 1 does not report: clock reasons (Insufficient Permissions)" in told
+    assert "GPU 1 does not report: PCIe sent (Insufficient Permissions)" in told
     assert {value for _, value in found["GPU 0: PCIe received [bytes/s]"]}
 
 
@@ -241,7 +241,7 @@ def test_a_gpu_that_is_lost_on_the_way_keeps_what_it_said(tmp_path: Path) -> Non
     lost_ns, found = int(done.stdout), values(machine.trace)
     assert found["GPU 0: temperature [°C]"][-1][0] < lost_ns + 200_000_000
     assert found["GPU 1: temperature [°C]"][-1][0] > lost_ns + 1_000_000_000
-    assert "GPU 0 does not tell: temperature (GPU is lost)" in notes(machine.trace, "gpu_metrics_refused")
+    assert "GPU 0 does not report: temperature (GPU is lost)" in notes(machine.trace, "gpu_metrics_refused")
 
 
 def test_the_period_is_an_option_and_off_reads_nothing(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_without_a_driver_nothing_of_nvidias_is_loaded(tmp_path: Path) -> None:
     begin = [sys.executable, "-X", "importtime", STROBE, "run", "--quiet", "-o", str(machine.trace), "program.py"]
     done = subprocess.run(begin, cwd=tmp_path, env=environment(machine.variables), capture_output=True, text=True)
     assert done.returncode == 0
-    assert "strobe.record.launch" in done.stderr
+    assert "strobe.record.launch.run_program" in done.stderr
     for name in ("pynvml", "cuda.nvml", "cuda.gpu_readings"):
         assert name not in done.stderr
     assert "libstrobe" in done.stdout

@@ -11,7 +11,7 @@ import pytest
 
 import strobe
 from strobe import native
-from strobe.record import folder, ranks
+from strobe.record.launch import parallel_jobs, trace_folder
 from tests.record.workshop import STROBE, TIMEOUT_S, Outcome, Workshop, environment, quality_of
 
 ROOT = Path(__file__).parents[2]
@@ -382,12 +382,12 @@ def test_a_program_without_mpi_leaves_no_file_behind(workshop: Workshop) -> None
 
 def test_when_mpi_is_recorded_without_being_asked(mpi: Mpi) -> None:
     solver = mpi.build("solver")
-    assert ranks.calls_mpi({}, ["mpirun", "-n", "2", "x"]) is (ranks.shutil.which("mpirun") is not None)
-    assert ranks.calls_mpi({}, [str(mpi.home / "bin/mpirun"), "-n", "2", "x"])
-    assert ranks.calls_mpi({}, [solver])
-    assert not ranks.calls_mpi({}, [sys.executable, "x.py"])
-    assert ranks.calls_mpi({"PMI_RANK": "1", "PMI_SIZE": "2"}, [sys.executable, "x.py"])
-    assert not ranks.calls_mpi({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, [sys.executable])  # a batch script
+    assert parallel_jobs.calls_mpi({}, ["mpirun", "-n", "2", "x"]) is (parallel_jobs.shutil.which("mpirun") is not None)
+    assert parallel_jobs.calls_mpi({}, [str(mpi.home / "bin/mpirun"), "-n", "2", "x"])
+    assert parallel_jobs.calls_mpi({}, [solver])
+    assert not parallel_jobs.calls_mpi({}, [sys.executable, "x.py"])
+    assert parallel_jobs.calls_mpi({"PMI_RANK": "1", "PMI_SIZE": "2"}, [sys.executable, "x.py"])
+    assert not parallel_jobs.calls_mpi({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, [sys.executable])  # a batch script
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_when_mpi_is_recorded_without_being_asked(mpi: Mpi) -> None:
     ],
 )
 def test_the_launcher_says_which_rank_we_are(variables: dict[str, str], expected: tuple[int, int] | None) -> None:
-    rank = ranks.rank_of(variables)
+    rank = parallel_jobs.rank_of(variables)
     assert (None if rank is None else (rank.number, rank.size)) == expected
 
 
@@ -413,18 +413,18 @@ def test_torchruns_of_one_job_on_several_nodes_have_one_name() -> None:
     for number in ("0", "3"):
         for again in ("0", "1"):
             own = {"LOCAL_WORLD_SIZE": "2", "RANK": number, "TORCHELASTIC_RESTART_COUNT": again}
-            rank = ranks.rank_of({**meeting, **own})
+            rank = parallel_jobs.rank_of({**meeting, **own})
             assert rank is not None
             jobs.append(rank.job)
     assert jobs[0] == jobs[2] != jobs[1] == jobs[3]
-    assert not ranks.calls_mpi({**meeting, "RANK": "0"}, [sys.executable])
+    assert not parallel_jobs.calls_mpi({**meeting, "RANK": "0"}, [sys.executable])
 
 
 def test_a_trace_that_is_complete_takes_no_more_ranks(tmp_path: Path) -> None:
-    trace = folder.create(tmp_path / "out", ["solver"], {"job": "a"})
-    assert folder.job_of(trace) == "a"
-    folder.finish(trace, {"exit_code": 0})
-    assert folder.job_of(trace) == ""
+    trace = trace_folder.create(tmp_path / "out", ["solver"], {"job": "a"})
+    assert trace_folder.job_of(trace) == "a"
+    trace_folder.finish(trace, {"exit_code": 0})
+    assert trace_folder.job_of(trace) == ""
 
 
 def test_eight_ranks_of_a_launcher_on_the_path_are_one_trace(mpi: Mpi) -> None:
@@ -439,7 +439,7 @@ def test_eight_ranks_of_a_launcher_on_the_path_are_one_trace(mpi: Mpi) -> None:
 
 
 def test_ranks_of_one_launch_have_one_job_and_other_launches_another(mpi: Mpi) -> None:
-    code = "import os; from strobe.record import ranks; print(ranks.rank_of(os.environ).job)"
+    code = "import os; from strobe.record.launch import parallel_jobs; print(parallel_jobs.rank_of(os.environ).job)"
     jobs = [set(mpi.run(mpi.mpirun(2, sys.executable, "-c", code)).stdout.split()) for _ in range(2)]
     assert all(len(job) == 1 for job in jobs)
     assert jobs[0] != jobs[1]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import strobe
-from strobe.record.filters import FILE, REGION, read_filter_file
+from strobe.record.options.filters import FILE, REGION, read_filter_file
 from tests.record.workshop import Outcome, Workshop, quality_of, spans_of
 
 pytestmark = pytest.mark.every_python

@@ -335,7 +335,7 @@ def test_a_window_is_turned_by_one_at_a_time(workshop: Workshop) -> None:
         """
         import os, signal
         import strobe
-        from strobe.record import session
+        from strobe.record.program import session
 
         def seen(n): return n
 

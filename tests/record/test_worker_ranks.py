@@ -7,7 +7,7 @@ import os
 import pytest
 
 import strobe
-from strobe.record.worker_rank import worker_rank
+from strobe.record.program.worker_rank import worker_rank
 from tests.record.workshop import Workshop
 
 # What torchrun does, and a worker that has a child and a fork, as data loaders are.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from strobe.api.trace import Trace
 from strobe.model.kinds import GROUPS
-from strobe.trace.process import GAP, NO_REGION
+from strobe.trace.processes.process_reader import GAP, NO_REGION
 
 Array = npt.NDArray[np.float64]
 

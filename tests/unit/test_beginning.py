@@ -12,7 +12,7 @@ from strobe.present.summary_text import summary_text
 from strobe.server import trace_context
 from strobe.server.trace_context import TraceContext
 from strobe.steps.steps import find_steps
-from strobe.trace.beginning import beginning_of
+from strobe.trace.derived.beginning_of_run import beginning_of
 from tests.unit.hand_made import make_trace, train_steps
 
 

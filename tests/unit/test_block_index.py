@@ -133,10 +133,10 @@ def test_a_block_that_is_damaged_later_is_left_out_and_counted(copied: tuple[Pat
 def test_a_large_file_gets_its_index_when_it_is_opened(
     copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from strobe.trace import process
+    from strobe.trace.processes import process_reader
 
     blocks, beside = copied
-    monkeypatch.setattr(process, "_WORTH_AN_INDEX", 1000)
+    monkeypatch.setattr(process_reader, "_WORTH_AN_INDEX", 1000)
     before = opened(blocks)
     assert beside.stat().st_size > 3 * INDEXED_BLOCK
     assert opened(blocks) == before

@@ -17,7 +17,7 @@ import pytest
 
 import strobe as strobe_package
 from strobe.cli.main import main
-from strobe.record.launch import RunResult
+from strobe.record.launch.run_program import RunResult
 
 pytestmark = pytest.mark.every_python
 
@@ -355,7 +355,7 @@ def test_words_of_trace_may_begin_with_a_dash(monkeypatch):
         seen.append((program, "python_calls" in settings["adapters"]))
         return RunResult(None, 0, None)
 
-    monkeypatch.setattr("strobe.record.launch.run", run)
+    monkeypatch.setattr("strobe.record.launch.run_program.run", run)
     for words in (["--trace", "-python"], ["-t", "-python"], ["--trace=-python"], ["-o", "x", "-t", "-python"]):
         assert main(["run", *words, "--", "true", "-t", "-x"]) == 0
     assert seen == [(["--", "true", "-t", "-x"], False)] * 4

@@ -6,7 +6,7 @@ import pytest
 
 from strobe.record.adapters.cuda.cupti_libraries import candidates
 from strobe.record.adapters.cuda.doctor import gpu_findings
-from strobe.record.finding import Finding
+from strobe.record.doctor.finding import Finding
 
 VERSION = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {}  Release Build\nGCC: 12\n"
 GPU = "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 100\nGPU UUID: \t GPU-11111111-2222\nDevice Minor: \t 1\n"

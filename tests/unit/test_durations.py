@@ -14,8 +14,8 @@ from strobe.errors import UsageError
 from strobe.model.durations import UNITS_NS, duration_ns
 from strobe.model.option import Option
 from strobe.model.plugins import Analysis
-from strobe.record.option_table import OPTIONS
-from strobe.record.options import Moment
+from strobe.record.options.all_options import OPTIONS
+from strobe.record.options.recorder_options import Moment
 from strobe.server.spans.span_search import parse_query
 
 EXAMPLES = {

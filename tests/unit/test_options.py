@@ -7,16 +7,16 @@ import pytest
 
 from strobe.cli.main import main
 from strobe.model.option import Option
-from strobe.record.config import Session
-from strobe.record.filters import anchored_options
-from strobe.record.option_layers import settle
-from strobe.record.option_table import OPTIONS, PRESET_OPTIONS, combined, given_in_python
-from strobe.record.options import (
+from strobe.record.options.all_options import OPTIONS, PRESET_OPTIONS, combined, given_in_python
+from strobe.record.options.filters import anchored_options
+from strobe.record.options.recorder_options import (
     Setting,
     moment,
     share,
     size,
 )
+from strobe.record.options.session_settings import Session
+from strobe.record.options.value_sources import settle
 
 pytestmark = pytest.mark.every_python
 

@@ -1,6 +1,6 @@
 """Places: the same part of several processes, by rank."""
 
-from strobe.trace.places import Place, find_places
+from strobe.trace.pictures.matching_locations import Place, find_places
 
 
 def process(pid: int, rank: int | None) -> dict[str, object]:

@@ -23,7 +23,7 @@ import pytest
 import strobe
 from strobe import native
 from strobe.api.trace import Trace
-from strobe.trace.process import GAP, NO_REGION
+from strobe.trace.processes.process_reader import GAP, NO_REGION
 from tests.unit.slow_pictures import SlowLocation
 
 pytestmark = pytest.mark.every_python

@@ -1,5 +1,5 @@
 /* call_watch.h - waits for calls of one Python function, for recording windows. CPython 3.11 only: later versions have
- * sys.monitoring, see record/call_watch.py. */
+ * sys.monitoring, see record/program/call_watch.py. */
 #pragma once
 #include <Python.h>
 

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* What a rule's pattern is matched against (record/filters.py has the same numbers). */
+/* What a rule's pattern is matched against (record/options/filters.py has the same numbers). */
 enum {
   RULE_PATH = 0,   /* the file: a wildcard pattern, or a file or folder by its absolute path */
   RULE_NAME = 1,   /* "module.qualified_name", or any dotted name above it */

@@ -8,7 +8,7 @@ from typing import TypeVar
 from strobe.errors import UsageError
 from strobe.steps.step_times import step_times
 from strobe.steps.steps import find_steps
-from strobe.trace.part import PartReader
+from strobe.trace.processes.process_part import PartReader
 from strobe.trace.trace import Trace
 
 Range = tuple[int, int]

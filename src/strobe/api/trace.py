@@ -17,7 +17,7 @@ from strobe.steps.iteration_stack.stack import Stack, build_stack
 from strobe.tables.table import Table
 from strobe.trace import archive, trace
 from strobe.trace.derived.cut import cut
-from strobe.workers import hire, remote_processes
+from strobe.workers import choose_workers, remote_processes
 
 Table.card = table_card
 
@@ -119,7 +119,7 @@ def open_trace(
     folder = archive.find(path)
     if not archive.is_trace(folder):
         folder = imports.opened(folder)
-    workers = hire.hire(jobs, scheduler, cluster, cluster_options or {})
+    workers = choose_workers.hire(jobs, scheduler, cluster, cluster_options or {})
     if scheduler or cluster:
         return remote_processes.open_remote(Trace, folder, workers)
     return Trace.read(folder, workers)

@@ -10,8 +10,8 @@ from strobe.breakdown.step_spans import StepSpans
 from strobe.gpu.devices import devices
 from strobe.gpu.launches import launches
 from strobe.gpu.work import KINDS
-from strobe.steps.activities import BACKWARD, DATA_WAIT, FORWARD, Activities, activities
 from strobe.steps.thread_spans import Ints, read_streams
+from strobe.steps.training_activities import BACKWARD, DATA_WAIT, FORWARD, Activities, activities
 from strobe.trace.trace import Trace
 
 _COMPUTATION, _COMMUNICATION = KINDS.index("computation"), KINDS.index("communication")

@@ -1,4 +1,4 @@
-"""The time of a step, each nanosecond once: to what comes first in a fixed order of the kinds of work that run."""
+"""The time of a step by kind of work: each nanosecond goes to the first kind, in a fixed order, that runs then."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from strobe.breakdown.step_spans import StepSpans
 from strobe.model.kinds import GPU_PARADIGMS
-from strobe.steps.activities import PROFILER_STEP, STEP_HINT
 from strobe.steps.thread_spans import Ints, outermost
+from strobe.steps.training_activities import PROFILER_STEP, STEP_HINT
 from strobe.trace.definition_rows import Region, location_rows, region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 Kinds = npt.NDArray[np.int8]
 
@@ -96,15 +97,12 @@ def _add(first: Ints, at_all: Ints, steps: StepSpans, low: int, high: int, start
     np.add.at(first[:, last], step[~taken], lasting[~taken])
 
 
+@cached_on_trace
 def roles(trace: Trace) -> tuple[Kinds, Kinds]:
     """Return the role of every region where it runs on a stream, and where it runs on a thread; -1 for none."""
-
-    def make() -> tuple[Kinds, Kinds]:
-        regions = region_rows(trace)
-        on_stream = np.array([_role_on_stream(each) for each in regions], dtype=np.int8)
-        return on_stream, np.array([_role_on_thread(each) for each in regions], dtype=np.int8)
-
-    return trace.once("roles of step time", make)
+    regions = region_rows(trace)
+    on_stream = np.array([_role_on_stream(each) for each in regions], dtype=np.int8)
+    return on_stream, np.array([_role_on_thread(each) for each in regions], dtype=np.int8)
 
 
 def _role_on_stream(region: Region) -> int:

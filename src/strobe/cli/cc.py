@@ -95,9 +95,9 @@ def _excludes(files: list[str], functions: list[str]) -> list[str]:
 
 def _folders() -> tuple[str, str]:
     """Return the folders of strobe.h and of the libraries."""
-    from strobe.record.launch import library_folder
+    from strobe.native import library
 
-    lib = library_folder()
+    lib = os.path.dirname(library())
     return os.path.join(os.path.dirname(lib), "include"), lib
 
 

@@ -10,9 +10,9 @@ from strobe.cli.options import add_option, verbatim
 from strobe.errors import UsageError
 from strobe.model.option import Option
 from strobe.model.verb import Verb
-from strobe.record.option_layers import project_file, settle, user_file
-from strobe.record.option_table import OPTIONS, traced_adapters, unknown_variables
-from strobe.record.options import GROUPS, Setting
+from strobe.record.options.all_options import OPTIONS, traced_adapters, unknown_variables
+from strobe.record.options.recorder_options import GROUPS, Setting
+from strobe.record.options.value_sources import project_file, settle, user_file
 
 _DESCRIPTION = """\
 Print the recording options that `strobe run` would use in this folder: the value and origin of each. The command

@@ -23,13 +23,13 @@ def run(words: list[str]) -> int:
     )
     add_option(parser, Option("json", "Print JSON: area, name, state, found, mend.", bool, False))
     arguments = parser.parse_args(words)
-    from strobe.record.doctor import examine
+    from strobe.record.doctor.checks import examine
 
     findings = examine(arguments.folder, os.environ)
     if arguments.json:
         import json
 
-        print(json.dumps({"findings": [each.as_row() for each in findings]}, indent=2))
+        print(json.dumps({"findings": [vars(each) for each in findings]}, indent=2))
         return 0
     from strobe.present.text import aligned_rows
 

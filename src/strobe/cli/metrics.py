@@ -117,7 +117,7 @@ def _measure(program: list[str], arguments: argparse.Namespace, folder: Path | N
     from strobe.gpu.nvidia.metric_names import check, chip_here
     from strobe.model.gpu_metrics import expanded
     from strobe.present import text
-    from strobe.record.launch import end_as, python_command
+    from strobe.record.launch.run_program import end_as, python_command
 
     chip = arguments.chip or chip_here()
     names = expanded(_words(arguments.metrics or "usual"), chip)

@@ -118,7 +118,7 @@ def program_at(words: Sequence[str], reader: Parser) -> int:
 
 def check_script(verb: str, program: Sequence[str]) -> None:
     """Refuse a program that does not exist or that Python cannot run, before a trace is made."""
-    from strobe.record.launch import is_command
+    from strobe.record.launch.run_program import is_command
 
     script = program[0]
     if script in ("--", "-m", "-c") or is_command(script):

@@ -1,12 +1,12 @@
-"""The options of recording on the command line: made from their table, record/options.py."""
+"""The options of recording on the command line: made from their table, record/options/recorder_options.py."""
 
 from __future__ import annotations
 
 import argparse
 
 from strobe.cli.options import add_option
-from strobe.record.option_table import OPTIONS
-from strobe.record.options import GROUPS
+from strobe.record.options.all_options import OPTIONS
+from strobe.record.options.recorder_options import GROUPS
 
 
 def add_recording_options(parser: argparse.ArgumentParser) -> None:

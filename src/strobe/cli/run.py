@@ -11,10 +11,10 @@ from strobe.cli.recording_options import add_recording_options, given
 from strobe.errors import StrobeError, UsageError
 from strobe.model.option import yes_or_no
 from strobe.model.verb import Verb
-from strobe.record.folder import expand
-from strobe.record.option_layers import settle
-from strobe.record.option_table import traced_adapters, unknown_variables
-from strobe.record.options import Setting
+from strobe.record.launch.trace_folder import expand
+from strobe.record.options.all_options import traced_adapters, unknown_variables
+from strobe.record.options.recorder_options import Setting
+from strobe.record.options.value_sources import settle
 
 _DESCRIPTION = """\
 Record a program without changing it: its output, exit code, signals, sys.argv and working directory stay the same.
@@ -46,9 +46,9 @@ def run(words: list[str]) -> int:
     options, program = parser.parse_args(words[:split]), words[split:]
     if not program or program in (["--"], ["-m"], ["-c"], ["-m", ""]):
         raise UsageError("nothing to run", do="strobe run SCRIPT [arguments]; more: strobe run --help")
-    from strobe.record import launch
+    from strobe.record.launch import run_program
 
-    command = launch.python_command(program)
+    command = run_program.python_command(program)
     try:
         settings = settle(given(options), os.environ, os.getcwd())
         chosen = traced_adapters(settings, os.environ, command)
@@ -57,10 +57,10 @@ def run(words: list[str]) -> int:
 
     check_script("run", program)
     output = expand(settings["output"].text, command)
-    result = launch.run(program, output=output, adapters=chosen, options=settings)
+    result = run_program.run(program, output=output, adapters=chosen, options=settings)
     if result.folder is not None:
         _complete(result.folder, settings)
-    return launch.end_as(result)
+    return run_program.end_as(result)
 
 
 def _parser() -> Parser:

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from strobe.record import session
 from strobe.record.adapters.source_lines.hooks import profile as _choose
+from strobe.record.program import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable

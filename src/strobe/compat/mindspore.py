@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import strobe
 from strobe.errors import UsageError
-from strobe.record.folder import default_name
+from strobe.record.launch.trace_folder import default_name
 
 if TYPE_CHECKING:
     from strobe.api.trace import Trace

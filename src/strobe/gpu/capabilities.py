@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from strobe.tables.columns import Floats, Ints
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.trace import Trace
 
 # Blocks that a multiprocessor holds, by compute capability (CUDA C++ Programming Guide, technical specifications).

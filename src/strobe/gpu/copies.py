@@ -12,7 +12,7 @@ from strobe.gpu.devices import Device
 from strobe.gpu.work import COPY, beginning, stretches
 from strobe.sums.attributes import Attributes, integers, reals
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Columns, Floats, Ints
+from strobe.tables.column_arrays import Columns, Floats, Ints
 from strobe.trace.trace import Trace
 
 # `Memcpy HtoD (Pageable -> Device)`, `[CUDA memcpy HtoD]`; others set memory: `Memset (Device)`.

@@ -11,10 +11,11 @@ from strobe.gpu.devices import Device
 from strobe.model.units import format_count
 from strobe.steps.folded_time import Stretches, folded_stretches
 from strobe.sums.path_statistics import path_tree
-from strobe.tables.columns import Ints
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import location_rows
 from strobe.trace.folded import Folded
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # Later than every moment of a run, ns; sums of such still fit.
 _NEVER = 2**61
@@ -51,13 +52,14 @@ def known_time(trace: Trace, device: Device) -> KnownTime | None:
     what ran before that had been launched before it, in an iteration like these. Where folded iterations launched more
     than their time holds, nothing is known before the first kernel of the next stretch.
     """
-    stretches = folded_stretches(trace, device.process)
-    if not len(stretches):
+    if not len(folded_stretches(trace, device.process)):
         return None
-    return trace.once(("known time", device), lambda: _moved(trace, device, stretches))
+    return _moved(trace, device)
 
 
-def _moved(trace: Trace, device: Device, folded: Stretches) -> KnownTime:
+@cached_on_trace
+def _moved(trace: Trace, device: Device) -> KnownTime:
+    folded = folded_stretches(trace, device.process)
     begin = np.concatenate(([-_NEVER], folded.end_ns))
     end = np.concatenate((folded.begin_ns, [_NEVER]))
     kept = end > begin

@@ -14,7 +14,7 @@ from strobe.gpu.launches import launches
 from strobe.gpu.work import sweep
 from strobe.model.kinds import GPU_PARADIGMS
 from strobe.steps.folded_time import folded_stretches
-from strobe.tables.columns import Bools, Ints
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from strobe.sums.groups import Spread
-from strobe.tables.columns import Ints
+from strobe.tables.column_arrays import Ints
 
 # A stream runs its launches in order. Calls of several threads may be out of order by less than this, so that what
 # happened that long before the latest call is known as a whole.

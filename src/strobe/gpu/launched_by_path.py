@@ -10,7 +10,7 @@ import numpy as np
 from strobe.gpu.devices import devices
 from strobe.gpu.launches import Launches, launches
 from strobe.gpu.work import Work
-from strobe.tables.columns import Columns, Ints
+from strobe.tables.column_arrays import Columns, Ints
 from strobe.trace.trace import Trace
 
 # How long each activity counts, ns; negative if it does not count.

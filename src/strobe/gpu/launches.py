@@ -16,7 +16,7 @@ import numpy as np
 from strobe.gpu.devices import Device
 from strobe.gpu.work import WORK_TABLES, Work, WorkNumbers, beginning
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace

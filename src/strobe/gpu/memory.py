@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Ints
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
 

@@ -11,7 +11,7 @@ import numpy as np
 from strobe.gpu.capabilities import gpu_memory_bytes, gpu_name
 from strobe.gpu.devices import devices
 from strobe.steps.steps import find_steps
-from strobe.tables.columns import Floats, Ints
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.definition_rows import process_rows
 from strobe.trace.trace import Trace
 

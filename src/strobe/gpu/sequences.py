@@ -13,7 +13,7 @@ from strobe.gpu.launches import captures, launches
 from strobe.steps.thread_spans import outermost
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import threads_of
 from strobe.trace.trace import Trace
 

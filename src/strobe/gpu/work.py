@@ -12,9 +12,10 @@ from strobe.gpu.devices import Device
 from strobe.gpu.folded_work import folded_work
 from strobe.steps.folded_time import folded_stretches
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Columns, Floats, Ints
+from strobe.tables.column_arrays import Columns, Floats, Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # Kinds of activities. A set of kinds is a mask: bit k stands for KINDS[k].
 KINDS = ("computation", "communication", "copy")
@@ -40,15 +41,11 @@ class Work(Columns):
     kind: npt.NDArray[np.int8]
 
 
+@cached_on_trace
 def kind_of_region(trace: Trace) -> npt.NDArray[np.int8]:
     """Return the kind of every region as a number; -1 for those that are not work of a device (ranges, waits)."""
-
-    def make() -> npt.NDArray[np.int8]:
-        regions = region_rows(trace)
-        kinds = [_KIND_OF_GROUP.get(r.group, -1) if r.role in _ROLES else -1 for r in regions]
-        return np.array(kinds, dtype=np.int8)
-
-    return trace.once("kind of region", make)
+    kinds = [_KIND_OF_GROUP.get(r.group, -1) if r.role in _ROLES else -1 for r in region_rows(trace)]
+    return np.array(kinds, dtype=np.int8)
 
 
 class WorkNumbers:
@@ -137,11 +134,12 @@ def _folded(trace: Trace, device: Device, start_ns: int, end_ns: int, most_ns: i
     if not len(folded) or not (inside := folded.inside_ns(start_ns, max(start_ns, end_ns))):
         return np.zeros(MASKS, dtype=np.int64)
     whole = int((folded.end_ns - folded.begin_ns).sum())
-    sums = trace.once(("folded work", device), lambda: _folded_sums(trace, device)) * inside / whole
+    sums = _folded_sums(trace, device) * inside / whole
     share: Ints = (sums * min(1.0, most_ns / max(1.0, sums.sum()))).astype(np.int64)
     return share
 
 
+@cached_on_trace
 def _folded_sums(trace: Trace, device: Device) -> Floats:
     """Return how long each set of kinds ran for all folded iterations: their sums by kind, overlapping as in detail."""
     out = np.zeros(MASKS)

@@ -1,4 +1,4 @@
-"""Long work that nobody waits for any more ends early: it asks `checkpoint()` between its pieces."""
+"""Long work whose result is no longer wanted ends early: it calls `checkpoint()` between its pieces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CancelledWorkError(Exception):
 
 
 class Cancellation:
-    """Says to one piece of work, from any thread, that it is to end; also `limit_s` seconds after it began."""
+    """Ends one piece of work from any thread, or `limit_s` seconds after it began."""
 
     def __init__(self, limit_s: float = float("inf")) -> None:
         self._limit_s, self._until = limit_s, float("inf")
@@ -26,12 +26,12 @@ class Cancellation:
 
     @property
     def is_late(self) -> bool:
-        """Whether the work has had its time."""
+        """Whether the time limit is over."""
         return time.monotonic() > self._until
 
     @contextmanager
     def work(self) -> Iterator[None]:
-        """Do in here what is to end; in this thread."""
+        """In this context and thread, do the work that can be cancelled."""
         self._until = time.monotonic() + self._limit_s
         token = _CURRENT.set(self)
         try:
@@ -41,7 +41,7 @@ class Cancellation:
             _CURRENT.reset(token)
 
     def check(self) -> None:
-        """Raise CancelledWorkError where the work is to end."""
+        """Raise CancelledWorkError if the work is to end."""
         if self._cancelled.is_set() or self.is_late:
             raise CancelledWorkError
 
@@ -50,7 +50,7 @@ _CURRENT: ContextVar[Cancellation | None] = ContextVar("cancellation", default=N
 
 
 def checkpoint() -> None:
-    """Raise CancelledWorkError where the work that this is a part of is to end. Costs well below a microsecond."""
+    """Raise CancelledWorkError if the work of this thread is to end. Costs well below a microsecond."""
     current = _CURRENT.get()
     if current is not None:
         current.check()

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-UNITS_NS = {
-    "ns": 1,
-    "us": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "min": 60 * 1_000_000_000,
-    "h": 3600 * 1_000_000_000,
-}
+_S = 1_000_000_000
+UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": _S, "min": 60 * _S, "h": 3600 * _S}
 EXAMPLES = "500ns, 10us, 1.5ms, 3s, 1min, 2h"
 _LONGEST_NS = 1 << 62
 

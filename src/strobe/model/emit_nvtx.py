@@ -1,4 +1,4 @@
-"""What torch.autograd.profiler.emit_nvtx writes into the text of a range."""
+"""The texts that torch.autograd.profiler.emit_nvtx gives to ranges."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ _TEXT = re.compile(
 
 
 def of_emit_nvtx(text: str) -> tuple[str, dict[str, str]]:
-    """Return the name of a range, and what is said behind it: nothing where it is no text of emit_nvtx.
+    """Split the text of a range into its name and the fields after it; without fields if emit_nvtx did not write it.
 
-    Keys: `sequence_number`, `record_function_id`, `shapes`, `inputs` (operator and output that each input is of).
+    Keys: `sequence_number`, `record_function_id`, `shapes`, `inputs` (operator and output that each input comes from).
     """
     found = _TEXT.fullmatch(text) if ", op_id = " in text else None
     if not found:
         return text, {}
-    return found["name"], {key: said for key, said in found.groupdict().items() if key != "name" and said is not None}
+    return found["name"], {
+        key: field for key, field in found.groupdict().items() if key != "name" and field is not None
+    }

@@ -1,9 +1,9 @@
 """Hardware metrics of GPU kernels: the names that nvprof gave them, and what answers them on today's chips.
 
-NVIDIA's guide for those who come from nvprof tells most of it ("nvprof Metric Comparison" of the Nsight Compute CLI).
-A formula is data: `[NUMBER *] COUNTER + ... [/ COUNTER + ...]`. `counters()` says what must be measured for it,
-`value()` what comes out. Where a chip calls a counter otherwise, RENAMED says so. That every counter exists on every
-chip is tested with NVIDIA's own libraries.
+Most of them are in NVIDIA's guide for users of nvprof ("nvprof Metric Comparison" of the Nsight Compute CLI).
+A formula is data: `[NUMBER *] COUNTER + ... [/ COUNTER + ...]`. `counters()` returns what must be measured for it,
+`value()` the result. RENAMED has the counters that have other names on some chips. A test with NVIDIA's own libraries
+checks that every counter exists on every chip.
 """
 
 from __future__ import annotations
@@ -179,17 +179,14 @@ TABLE = (
         )
     ),
     *_global_memory(),
-    GpuMetric(
-        "l1_cache_global_hit_rate",
-        "%",
-        "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
-        "loads from global memory that the first-level cache answers",
-    ),
-    GpuMetric(
-        "l1_cache_local_hit_rate",
-        "%",
-        "l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct",
-        "loads from local memory that the first-level cache answers",
+    *(
+        GpuMetric(
+            f"l1_cache_{memory}_hit_rate",
+            "%",
+            f"l1tex__t_sector_pipe_lsu_mem_{memory}_op_ld_hit_rate.pct",
+            f"loads from {memory} memory that the first-level cache answers",
+        )
+        for memory in ("global", "local")
     ),
     *(
         GpuMetric(name, "%", "l1tex__t_sector_hit_rate.pct", "sectors that the first-level cache has")
@@ -336,7 +333,7 @@ def counters(names: Iterable[str], chip: str = "") -> list[str]:
 
 
 def value(name: str, measured: Mapping[str, float | None], chip: str = "") -> float | None:
-    """Return the value of a metric, in its unit, from measured counters; None where one of them is unknown."""
+    """Return the value of a metric, in its unit, from measured counters; None if one of them is unknown."""
     sums = []
     for side in formula(name, chip).split(" / "):
         total = 0.0
@@ -353,5 +350,5 @@ def value(name: str, measured: Mapping[str, float | None], chip: str = "") -> fl
 
 
 def unit(name: str) -> str | None:
-    """Return the unit of a metric of the table; None for counters: there the tool that measured them says it."""
+    """Return the unit of a metric of the table; None for counters, whose units the measuring tool reports."""
     return METRICS[name].unit if name in METRICS else None

@@ -10,42 +10,15 @@ from typing import Annotated
 
 # Who reported a region.
 PARADIGMS = (
-    "other",
-    "python",
-    "torch",
-    "itt",
-    "nvtx",
-    "user",
-    "cuda",
-    "mpi",
-    "onednn",
-    "strobe",
-    "compiler",
-    "openmp",
-    "pthread",
-    "shmem",
-    "openacc",
-    "opencl",
-    "hip",
-    "kokkos",
+    *("other", "python", "torch", "itt", "nvtx", "user", "cuda", "mpi", "onednn", "strobe", "compiler", "openmp"),
+    *("pthread", "shmem", "openacc", "opencl", "hip", "kokkos"),
 )
 # Of them, the interfaces of GPUs.
 GPU_PARADIGMS = ("cuda", "hip")
 # What a region is.
 ROLES = (
-    "other",
-    "function",
-    "operator",
-    "range",
-    "wait",
-    "loop",
-    "kernel",
-    "copy",
-    "sync",
-    "p2p",
-    "collective",
-    "data",
-    "idle",
+    *("other", "function", "operator", "range", "wait", "loop", "kernel", "copy", "sync", "p2p", "collective"),
+    *("data", "idle"),
 )
 # What a location is.
 LOCATION_KINDS = ("thread", "stream", "task")

@@ -28,14 +28,14 @@ class Option:
     returns a value, or raises ValueError with a sentence. With `unit` (ns, us, ms, s) the value is a duration: text may
     have any unit, Python gets a number in this one, and the command line leaves the unit out of the name. `least` and
     `most` bound numbers; `most` also bounds the characters of a text. `of` names the things of a trace that the option
-    numbers; with `items` it takes up to so many numbers with commas between them. There is no answer without a
-    `required` option. `argument` is the name in Python where it is not `name`.
+    numbers; with `items` it takes up to so many numbers with commas between them. A
+    `required` option must be given. `argument` is the name in Python where it is not `name`.
 
     On the command line, `also` are other spellings, and with `flags` each choice is an option of its own: `--tree` for
     `--form tree`. `many` stands between several values in one text, and the option may be given several times.
 
-    Of options of recording: the heading (`group`) that they are shown under, whether they name `paths`, which files
-    give relative to their own folder, and whether a value `asks` for the adapter that the option belongs to.
+    Options of recording have a `group`, the heading that they are shown under; their default is a text. `paths`: the
+    value names files, in an options file relative to its folder. `asks`: a value switches on the option's adapter.
     """
 
     __slots__ = (
@@ -67,7 +67,8 @@ class Option:
         paths: bool = False,
         asks: bool = False,
     ) -> None:
-        self.name, self.help, self.type, self.default, self.choices = name, help, type, default, choices
+        self.name, self.help, self.type, self.choices = name, help, type, choices
+        self.default = "" if default is None and group else default
         self.parse, self.unit, self.of, self.items, self.required = parse, unit, of, items, required
         self.least = -LARGEST if least is None else least
         self.most = most if most is not None else MOST_CHARACTERS if type is str else LARGEST
@@ -103,7 +104,7 @@ class Option:
 
     @property
     def default_text(self) -> str:
-        """The default as users write it, empty where there is none."""
+        """The default as users write it, empty if there is none."""
         if isinstance(self.default, bool):
             return "yes" if self.default else "no"
         if self.default is None:
@@ -149,6 +150,11 @@ class Option:
         else:
             bounds = f" from {self.least} on" if self.least > -LARGEST else ""
         raise ValueError(f"'{_short(text)}' is not a whole number{bounds}")
+
+
+def one_of(name: str, help: str, *choices: str, flags: bool = False) -> Option:
+    """Return an option that takes one of these texts, by default the first."""
+    return Option(name, help, default=choices[0], choices=choices, flags=flags)
 
 
 def yes_or_no(text: str) -> bool:

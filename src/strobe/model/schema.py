@@ -2,7 +2,7 @@
 from it.
 
 Times are integer nanoseconds since the trace's zero (`zero_ns` of job.json). Ids are global within a trace unless
-said otherwise. A change here needs an entry in docs/format/CHANGELOG.md.
+noted otherwise. A change here needs an entry in docs/format/CHANGELOG.md.
 """
 
 from __future__ import annotations
@@ -46,12 +46,7 @@ PROCESSES = (
     Column("host", "string", "", "name of the machine"),
     Column("python", "string", "", "version of its Python"),
     Column("rank", "int64", "", "its rank in MPI_COMM_WORLD, null where it has none", nullable=True),
-    Column(
-        "name",
-        "string",
-        "",
-        "what its program calls it (ForkPoolWorker-1, DataLoader worker 0), empty where its command line says it",
-    ),
+    Column("name", "string", "", "name that its program gives it (DataLoader worker 0), or empty"),
 )
 
 LOCATIONS = (
@@ -63,7 +58,7 @@ LOCATIONS = (
         "kind",
         "string",
         "",
-        "thread, stream (of a GPU), task (neither: asynchronous work, a profiler's own row)",
+        "thread, stream (of a GPU), task (asynchronous, or a profiler's row)",
         values=LOCATION_KINDS,
     ),
     Column(
@@ -78,18 +73,8 @@ REGIONS = (
     Column("region", "uint32", "", "id"),
     Column("name", "string", "", "name of the function, operator, range"),
     Column("paradigm", "string", "", "who reported it: one of PARADIGMS in model/kinds.py"),
-    Column(
-        "role",
-        "string",
-        "",
-        "what it is: one of ROLES",
-    ),
-    Column(
-        "group",
-        "string",
-        "",
-        "what it is summed and coloured as: one of GROUPS",
-    ),
+    Column("role", "string", "", "what it is: one of ROLES"),
+    Column("group", "string", "", "what it is summed and coloured as: one of GROUPS"),
     Column("file", "string", "", "source file, empty where unknown"),
     Column("line", "uint32", "", "first line of the definition, 0 where unknown"),
     Column("module", "string", "", "module or library"),
@@ -107,12 +92,7 @@ SPANS = (
     Column("row", "int64", "", "number of the span in its location, in order of start; (location, row) is its id"),
     Column("start_ns", "int64", "ns", "start"),
     Column("duration_ns", "int64", "ns", "end minus start"),
-    Column(
-        "self_ns",
-        "int64",
-        "ns",
-        "duration minus the durations of the spans directly inside it; holds what was folded there (see statistics)",
-    ),
+    Column("self_ns", "int64", "ns", "duration without the spans directly inside it, but with what was folded there"),
     Column("region", "uint32", "", "what was executed"),
     Column("call_path", "uint32", "", "its region and all regions around it"),
     Column("depth", "uint16", "", "number of spans around it"),
@@ -147,32 +127,15 @@ STEPS = (
     Column("cause", "string", "", "of a slow step: the part that exceeds its median the most (its column without _ns)"),
     Column("loop", "uint32", "", "main loop that it is an iteration of, see `loops`: the phase of the run", extra=True),
     Column(
-        "detail",
-        "string",
-        "",
-        "all (its spans are there), part (some are, those of its end), none (folded into statistics)",
+        "detail", "string", "", "all (with its spans), part (with the spans of its end), none (folded into statistics)"
     ),
     Column(
-        "drift",
-        "float64",
-        "",
-        "by how much its class has changed for good by then, as a part of what it began with",
-        extra=True,
+        "drift", "float64", "", "lasting change of its class until then, as a share of its first duration", extra=True
     ),
     Column(
-        "events",
-        "uint32",
-        "",
-        "events in it that loops are looked for in, null where it was not recorded as a step",
-        extra=True,
+        "events", "uint32", "", "events in which loops are searched, null if it was not recorded as a step", extra=True
     ),
-    Column(
-        "path_hash",
-        "uint64",
-        "",
-        "equal where the same events came in the same order, null where `events` is",
-        extra=True,
-    ),
+    Column("path_hash", "uint64", "", "equal for the same events in the same order, null if `events` is", extra=True),
 )
 
 LOOPS = (
@@ -184,13 +147,7 @@ LOOPS = (
     Column("kept_steps", "int64", "", "steps whose spans are in the trace; statistics hold the others"),
     Column("start_ns", "int64", "ns", "when its first step begins", extra=True),
     Column("end_ns", "int64", "ns", "when its last step ends", extra=True),
-    Column(
-        "accepted_step",
-        "int64",
-        "",
-        "first step after the loop was found while the program ran, null if later",
-        extra=True,
-    ),
+    Column("accepted_step", "int64", "", "first step after the loop was found during the run, or null", extra=True),
     Column(
         "confidence", "string", "", "how sure we are that this is the loop that matters: high, medium, low", extra=True
     ),
@@ -210,11 +167,7 @@ STATISTICS = (
     Column("max_ns", "int64", "ns", "longest"),
     Column("sum_squares", "float64", "ns2", "sum of the squares of the durations", extra=True),
     Column(
-        "histogram",
-        "list<uint32>",
-        "",
-        "executions by duration in 64 buckets, two an octave: from 2^(i/2) ns on",
-        extra=True,
+        "histogram", "list<uint32>", "", "executions by duration: 64 buckets, bucket i from 2^(i/2) ns on", extra=True
     ),
     Column("short", "bool", "", "left out of steps in detail, by --min-duration; else the whole step was folded"),
 )
@@ -223,7 +176,7 @@ QUALITY = (
     Column("process", "uint32", "", "process it is about, null where its file cannot be read"),
     Column("pid", "int64", "", "its number in the operating system"),
     Column("what", "string", "", "what was counted, or `ended`, `size_bytes`, ..."),
-    Column("value", "int64", "", "how much, null where `text` says it"),
+    Column("value", "int64", "", "number, null where there is only `text`"),
     Column("text", "string", "", "in words"),
 )
 
@@ -309,7 +262,7 @@ OPERATOR_SPANS = (
     Column("shapes", "string", "", "shapes of the inputs, as JSON"),
     Column("types", "string", "", "types of the inputs, as JSON"),
     Column("strides", "string", "", "strides of the inputs, as JSON", extra=True),
-    Column("concrete_inputs", "string", "", "values of inputs that are no tensors, as JSON", extra=True),
+    Column("concrete_inputs", "string", "", "values of inputs that are not tensors, as JSON", extra=True),
     Column("module_hierarchy", "string", "", "modules around it", extra=True),
     Column("call_stack", "string", "", "Python call stack as the tool gave it", extra=True),
 )
@@ -346,13 +299,7 @@ COLLECTIVE_SPANS = (
         "received_bytes", "int64", "bytes", "bytes that this rank received (MPI: from all; PyTorch, NCCL: what it gets)"
     ),
     Column("request", "int64", "", "number of the request, null for a blocking collective", extra=True),
-    Column(
-        "pending_ns",
-        "int64",
-        "ns",
-        "from the request to its completion, null where the call or the kernel is all of it",
-        extra=True,
-    ),
+    Column("pending_ns", "int64", "ns", "from request to completion, null for blocking calls and kernels", extra=True),
     Column("bucket", "int64", "", "number of the bucket of gradients (DDP) in its backward pass, or null", extra=True),
 )
 RANGE_SPANS = (
@@ -397,12 +344,7 @@ SAMPLES = (
     Column("time_ns", "int64", "ns", "when"),
     Column("call_stack", "string", "", "what was running, a line each: outermost first; null where it was not unwound"),
     Column("cpu", "int64", "", "processor that it ran on", extra=True),
-    Column(
-        "state",
-        "string",
-        "",
-        "state of the thread; of recorded ones: python, native, ready (wants the GIL or a processor), waiting",
-    ),
+    Column("state", "string", "", "state of the thread; of recordings: python, native, ready (to run), waiting"),
     Column("weight", "int64", "", "reading of the counter that triggers samples", extra=True),
     Column("line", "int64", "", "line that was running in the innermost function", extra=True),
     Column("period_ns", "int64", "ns", "time that the sample stands for: since the thread's sample before"),
@@ -417,7 +359,7 @@ SAMPLE_TOTALS = (
     Column("cpu_ns", "int64", "ns", "CPU time that the thread took meanwhile"),
 )
 MESSAGES = (
-    Column("location", "uint32", "", "who sent, received, or reached into the memory of another rank"),
+    Column("location", "uint32", "", "who sent, received, or accessed the memory of another rank"),
     Column("time_ns", "int64", "ns", "when it was sent (or that began), or had been received"),
     Column("direction", "string", "", "send, receive; of one-sided communication: put, get, atomic"),
     Column("peer_rank", "int64", "", "rank of the other side in MPI_COMM_WORLD"),
@@ -431,20 +373,20 @@ MESSAGES = (
         "pending_ns",
         "int64",
         "ns",
-        "between request and completion: a send is complete that long after time_ns, a receive was asked for before it",
+        "request to completion; time_ns is the request of a send, the completion of a receive",
     ),
 )
 MESSAGE_TOTALS = (
     Column("location", "uint32", "", "first location of the process that communicated: rows are about all of it"),
     Column("function", "string", "", "function that was called"),
-    Column("communicator", "string", "", "name of the communicator or group, null where rows are not told apart by it"),
+    Column("communicator", "string", "", "name of the communicator or group, null where rows are for all of them"),
     Column("peer_rank", "int64", "", "rank of the other side in the job, null where there is none"),
     Column("size_bytes", "int64", "bytes", "messages from this size to less than twice as large; null: of any size"),
     Column("calls", "int64", "", "calls; exact, even where spans were folded, throttled or lost"),
     Column("sent_bytes", "int64", "bytes", "bytes that these calls sent"),
     Column("received_bytes", "int64", "bytes", "bytes that these calls received"),
     Column("total_ns", "int64", "ns", "time in these calls"),
-    Column("max_ns", "int64", "ns", "longest of them, or of the sums of calls that were told of at once"),
+    Column("max_ns", "int64", "ns", "longest call, or longest sum of calls that were counted together"),
 )
 MARKS = (
     Column("location", "uint32", "", "where"),
@@ -457,7 +399,7 @@ FLOWS = (
     Column("location", "uint32", "", "where"),
     Column("time_ns", "int64", "ns", "when"),
     Column("flow", "int64", "", "number that the ends of a flow share"),
-    Column("flow_name", "string", "", "the same where it is no number", extra=True),
+    Column("flow_name", "string", "", "the same where it is not a number", extra=True),
     Column("phase", "string", "", "s start, t step, f end"),
     Column("name", "string", "", "name"),
     Column("category", "string", "", "what is linked: ac2g (launch to kernel), fwdbwd, ..."),
@@ -483,7 +425,7 @@ CALL_EDGES = (
     Column("callee_file", "string", "", "source file of the callee"),
     Column("callee_line", "int64", "", "first line of the callee"),
     Column("calls", "int64", "", "calls of the one by the other"),
-    Column("primitive_calls", "int64", "", "those that were no recursion"),
+    Column("primitive_calls", "int64", "", "those that were not recursive"),
     Column("total_ns", "int64", "ns", "time of these calls, with what they call"),
     Column("self_ns", "int64", "ns", "time of these calls in the callee alone"),
 )
@@ -495,31 +437,6 @@ PATH_METRICS = (
     Column("self_value", "float64", "", "of the call path alone, in `unit`"),
     Column("total_value", "float64", "", "with everything that it calls, null where it does not add up"),
 )
-# Rows of the first kind belong to spans, those of the second have a time of their own, or none.
-SPAN_TABLES = (
-    "kernel_spans",
-    "copy_spans",
-    "call_spans",
-    "operator_spans",
-    "sync_spans",
-    "collective_spans",
-    "range_spans",
-    "python_spans",
-    "arguments",
-)
-EVENT_TABLES = (
-    "allocations",
-    "samples",
-    "sample_totals",
-    "messages",
-    "message_totals",
-    "marks",
-    "flows",
-    "lines",
-    "call_edges",
-    "path_metrics",
-)
-
 TABLES: dict[str, tuple[Column, ...]] = {
     "processes": PROCESSES,
     "locations": LOCATIONS,
@@ -551,3 +468,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "path_metrics": PATH_METRICS,
     "quality": QUALITY,
 }
+# Rows of the first kind belong to spans, those of the second have a time of their own, or none.
+SPAN_TABLES = tuple(name for name, columns in TABLES.items() if columns[:2] == _OF_SPAN)
+EVENT_TABLES = (
+    *("allocations", "samples", "sample_totals", "messages", "message_totals"),
+    *("marks", "flows", "lines", "call_edges", "path_metrics"),
+)

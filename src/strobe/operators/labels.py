@@ -19,7 +19,7 @@ from strobe.gpu.launches import Numbering
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Groups, Texts
 from strobe.sums.path_statistics import outermost, path_tree
-from strobe.tables.columns import Bools, Ints
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.trace.definition_rows import Region, location_rows, processes_of_locations, region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace

@@ -20,7 +20,7 @@ from strobe.gpu.nvidia.peaks import Peak, peak, uses_tf32
 from strobe.gpu.work import KINDS
 from strobe.operators.flops import ITEM_BYTES, Product, convolution_of, dtype_of, is_product, parsed, product
 from strobe.sums.attributes import Attributes
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 

@@ -16,7 +16,7 @@ from strobe.gpu.devices import Device
 from strobe.gpu.kernel_names import uses_tensor_cores
 from strobe.gpu.nvidia.peaks import Peak
 from strobe.operators.matrix_products import Found, find, peak_of, sums
-from strobe.tables.columns import Ints
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.trace import Trace
 

@@ -16,7 +16,7 @@ from strobe.steps.selection import Selection
 from strobe.steps.step_times import known_steps, step_at
 from strobe.sums.groups import Groups, Spread
 from strobe.sums.path_statistics import histogram_of, median_of, outermost, path_tree, selected_statistics
-from strobe.tables.columns import Floats, Ints
+from strobe.tables.column_arrays import Floats, Ints
 from strobe.trace.definition_rows import location_rows, processes_of_locations
 from strobe.trace.folded import BUCKETS
 from strobe.trace.spans import SpanArrays

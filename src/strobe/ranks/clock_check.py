@@ -20,7 +20,7 @@ from strobe.ranks.collective_kinds import kind_of
 from strobe.ranks.messages import MessageEnds, matched, message_ends, numbered, places
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Bools, Columns, Floats, Ints
+from strobe.tables.column_arrays import Bools, Columns, Floats, Ints
 from strobe.trace.clocks.node_clocks import Points, Repairs, write_repairs
 from strobe.trace.definition_rows import process_rows, processes_of_locations, ranks_of
 from strobe.trace.trace import Trace

@@ -16,7 +16,7 @@ from strobe.gpu.work import COMMUNICATION, Work, beginning, stretches
 from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import Location, Region, location_rows, region_rows, threads_of
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from strobe.tables.columns import Ints
+from strobe.tables.column_arrays import Ints
 
 # Of kernels (`ncclDevKernel_AllReduce_Sum_f32_RING_LL`), of PyTorch (`_allgather_base`, `gloo:all_reduce`),
 # of calls of MPI and of OTF2's collectives. What comes first in a name counts; of names that begin alike, the longer.

@@ -20,9 +20,10 @@ from strobe.ranks.collective_kernels import (
 from strobe.ranks.collective_kinds import kind_of
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
-from strobe.tables.columns import Columns, Ints
+from strobe.tables.column_arrays import Columns, Ints
 from strobe.trace.definition_rows import Region, process_rows, ranks_of
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # Those in which everybody needs data (or a sign of life) of everybody: whoever comes early waits for the last. Before
 # 2022 kernels of NCCL called an all-to-all SendRecv, too.
@@ -80,6 +81,7 @@ class Collectives:
         return len(self.party)
 
 
+@cached_on_trace
 def collectives(trace: Trace) -> Collectives:
     """Return the collectives of a trace in which all wait for all, matched among ranks; computed once per open trace.
 
@@ -92,7 +94,7 @@ def collectives(trace: Trace) -> Collectives:
     one has come. Calls of MPI without a recorded communicator count as of one group. A kernel SendRecv may be an
     all-to-all or messages of a pair: either way who comes early waits.
     """
-    return trace.once("collectives", lambda: _matched(_read(trace)))
+    return _matched(_read(trace))
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from strobe.ranks.collectives import collectives
 from strobe.ranks.messages import matched, message_ends, numbered
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import processes_of_locations, ranks_of
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # The tables of activities of GPUs; a call shares its correlation with those that it started.
 _ON_GPU = ("kernel_spans", "copy_spans", "sync_spans")
@@ -66,8 +67,12 @@ def left_out(trace: Trace, span: Chosen) -> list[str]:
 
 
 def _rows_of(trace: Trace, processes: Iterable[int], tables: Sequence[str]) -> int:
-    rows = trace.once("rows of tables", lambda: [reader.tables() for reader in trace.readers])
-    return sum(rows[process].get(table, 0) for process in processes for table in tables)
+    return sum(_table_sizes(trace, process).get(table, 0) for process in processes for table in tables)
+
+
+@cached_on_trace
+def _table_sizes(trace: Trace, process: int) -> dict[str, int]:
+    return trace.readers[process].tables()
 
 
 def _process_of(trace: Trace, location: int) -> int:
@@ -82,11 +87,11 @@ def links_of(trace: Trace, span: Chosen) -> Iterator[Link]:
     if "backward" not in without:
         yield from _backward(trace, process, span)
     if "message" not in without:
-        yield from trace.once("message links", lambda: _matched_messages(trace)).of(span)
+        yield from _matched_messages(trace).of(span)
     if "collective" not in without and span.communicates and _has_collectives(trace):
         yield from _collectives(trace, span)
     if "flow" not in without:
-        yield from trace.once("flow links", lambda: _matched_flows(trace)).of(span)
+        yield from _matched_flows(trace).of(span)
 
 
 @dataclass(frozen=True)
@@ -132,7 +137,7 @@ def _key(location: Ints | int, row: Ints | int) -> Ints:
 
 
 def _launched(trace: Trace, process: int, span: Chosen) -> Iterator[Link]:
-    known = trace.once(("launch links", process), lambda: _Numbered(_launch_entries(trace, process)))
+    known = _launch_numbers(trace, process)
     for entry in known.own(span).tolist():
         # Of several calls with the same correlation (the driver's inside the runtime's) the outermost counts.
         others = known.others(entry)[: 1 if known.entries.second[entry] else None]
@@ -147,6 +152,11 @@ def launching_call(trace: Trace, location: int, row: int) -> tuple[int, int] | N
         return None
     found = next(iter(_launched(trace, _process_of(trace, location), span)), None)
     return (found.location, found.row) if found and found.way == "from" else None
+
+
+@cached_on_trace
+def _launch_numbers(trace: Trace, process: int) -> _Numbered:
+    return _Numbered(_launch_entries(trace, process))
 
 
 def _launch_entries(trace: Trace, process: int) -> Iterator[_Entries]:
@@ -169,7 +179,7 @@ def _backward(trace: Trace, process: int, span: Chosen) -> Iterator[Link]:
     As libkineto does (generateForwardBackwardLinks): of several forward operators with the same number the one that
     began last made the node of the backward pass.
     """
-    known = trace.once(("backward links", process), lambda: _Numbered(_operator_entries(trace, process)))
+    known = _operator_numbers(trace, process)
     for entry in known.own(span).tolist():
         if known.entries.row[entry] == span.row and not _later_forward(known.entries, entry):
             others = known.others(entry)
@@ -186,6 +196,11 @@ def _later_forward(known: _Entries, entry: int) -> bool:
         and not known.second[entry]
         and not known.second[entry + 1]
     )
+
+
+@cached_on_trace
+def _operator_numbers(trace: Trace, process: int) -> _Numbered:
+    return _Numbered(_operator_entries(trace, process))
 
 
 def _operator_entries(trace: Trace, process: int) -> Iterator[_Entries]:
@@ -217,6 +232,7 @@ class _Moments:
                 yield Link(self.kind[entry], self.way[entry], where, -1, when)
 
 
+@cached_on_trace
 def _matched_messages(trace: Trace) -> _Moments:
     ranks = ranks_of(trace)
     owners = enumerate(processes_of_locations(trace))
@@ -242,10 +258,9 @@ def _collectives(trace: Trace, span: Chosen) -> Iterator[Link]:
             yield Link("collective", "with", where, row, int(found.start_ns[other]))
 
 
+@cached_on_trace
 def _has_collectives(trace: Trace) -> bool:
-    return trace.once(
-        "has collectives", lambda: len(trace.processes) > 1 and "communication" in trace.regions.column("group")
-    )
+    return len(trace.processes) > 1 and "communication" in trace.regions.column("group")
 
 
 @dataclass(frozen=True)
@@ -261,6 +276,7 @@ class _Points(Columns):
     time_ns: Ints
 
 
+@cached_on_trace
 def _matched_flows(trace: Trace) -> _Moments:
     """Link neighbours among the points of each flow, in order of time. A flow is its number, name and category."""
     texts = Texts()

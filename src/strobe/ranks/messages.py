@@ -9,7 +9,7 @@ import numpy as np
 
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.trace import Trace
 
 

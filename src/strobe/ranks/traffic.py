@@ -22,7 +22,7 @@ from strobe.ranks.collective_kinds import size_of_buffers, size_of_messages
 from strobe.ranks.collectives import Party
 from strobe.sums.attributes import integers
 from strobe.sums.groups import Groups, Texts
-from strobe.tables.columns import Columns, Ints
+from strobe.tables.column_arrays import Columns, Ints
 from strobe.trace.definition_rows import ranks_of, region_rows
 from strobe.trace.trace import Trace
 

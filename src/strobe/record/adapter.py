@@ -1,23 +1,25 @@
 """What an adapter is: something that can be recorded, described by the `ADAPTER` of a file in `record/adapters/`.
 
-The launcher, the options and the doctor ask these descriptions and know no adapter by name. A description is imported
-wherever options are listed, so it imports no more than it must: what runs in the program may be in a module `hooks`.
+The launcher, the options and the doctor read these descriptions and do not know any adapter by name. A description is
+imported wherever options are listed, so it imports as little as possible: what runs in the program may be in a module
+`hooks`.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from strobe.model.option import Option
-    from strobe.record.config import Session
-    from strobe.record.finding import Finding
-    from strobe.record.options import Setting
+    from strobe.record.doctor.finding import Finding
+    from strobe.record.options.recorder_options import Setting
+    from strobe.record.options.session_settings import Session
 
     class Companion(Protocol):
         """Runs in `strobe run`, beside the program."""
@@ -32,9 +34,13 @@ if TYPE_CHECKING:
 class Hooks:
     """What an adapter does in the measured program."""
 
+    # Of hooks that rely on the GIL: what is not done without one.
+    needs_gil = ""
+
     def available(self) -> str:
-        """Return an empty string, or one sentence that says why this cannot be recorded here."""
-        return ""
+        """Return an empty string, or a sentence: why this cannot be recorded here."""
+        free_threaded = self.needs_gil and not getattr(sys, "_is_gil_enabled", lambda: True)()
+        return f"{self.needs_gil} in a free-threaded Python" if free_threaded else ""
 
     def start(self, settings: Session) -> None:
         """Begin recording. Called at the begin of each window, with the core already active."""
@@ -49,15 +55,32 @@ class Hooks:
         """The session ends."""
 
 
+class Replacements:
+    """Attributes of the program's modules and classes that are ours until `undo`."""
+
+    def __init__(self) -> None:
+        self._originals: list[tuple[Any, str, Any]] = []
+
+    def put(self, owner: Any, name: str, new: Any) -> None:
+        """Replace an attribute."""
+        self._originals.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, new)
+
+    def undo(self) -> None:
+        """Give every owner its own attribute back."""
+        while self._originals:
+            setattr(*self._originals.pop())
+
+
 class Adapter(Hooks):
     """The description of an adapter, which is also its hooks unless a module has them.
 
-    `short`: its name in `--trace`. `order`: adapters start in this order, then by name. `presets`: those it belongs to,
-    `preset_options` values of options there. `levels`: what it records only where it is asked for (`+cuda+memory`).
-    `injection`: the variable by which a library finds libstrobe, and `events`: what is lost where another tool has it.
-    `variables`: of the environment that are its own, beside those of its options. `has_ranks`: processes may run on
-    several nodes. `core`: fields of `strobe_options` while it records. `hooks`: the module whose `HOOKS` run in the
-    program.
+    `short` is its name in `--trace`. Adapters start by `order`, then by name. `presets` are those it belongs to,
+    `preset_options` the values of options there. `levels` are recorded only on request (`+cuda+memory`).
+    `injection` is the variable by which a library finds libstrobe, and `events` what is lost if another tool uses it.
+    `variables` are its own variables of the environment, beside those of its options. With `has_ranks`, processes may
+    run on several nodes. `core` are fields of `strobe_options` while it records. `hooks` is the module whose `HOOKS`
+    run in the program.
     """
 
     def __init__(
@@ -101,38 +124,40 @@ class Adapter(Hooks):
     # --- in the launcher
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
-        """Whether a program needs this adapter whatever the preset is."""
+        """Return whether a program needs this adapter, whatever the preset is."""
         return False
 
     def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
-        """Whether it records, given that the preset and `--trace` have `chosen` it; may change other settings."""
+        """Return whether it records; `chosen` by the preset and `--trace`. May change other settings."""
         return chosen or any(option.asks and settings[option.name].text for option in self.options)
 
     def environment(self, settings: Session, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables that a recorded program gets beside those in `environment`."""
+        """Return the variables to add to the `environment` of a recorded program."""
         from strobe.native import library
 
         return {self.injection: library()} if self.injection and self.injection not in environment else {}
 
     def companion(self, settings: Session, environment: dict[str, str]) -> Companion | None:
-        """Return what runs beside the program, whether this adapter records or not; may add to its environment."""
+        """Return what runs beside the program, even if this adapter does not record. May add to its environment."""
         return None
 
     def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
-        """Return what `strobe doctor` shows of it."""
+        """Return what `strobe doctor` shows about it."""
         return ()
 
     # --- in the program
 
     def available(self) -> str:
-        """Another tool's injection is the user's own and stays."""
+        """Another tool that the user has named for injection stays."""
         from strobe.native import library
 
         other = os.environ.get(self.injection, "") if self.injection else ""
-        return f"{self.injection} names another tool: {other}" if other not in ("", library()) else ""
+        if other in ("", library()):
+            return super().available()
+        return f"{self.injection} names another tool: {other}"
 
     def start(self, settings: Session) -> None:
-        """Name the injection library. Without a session its functions return at once."""
+        """Set the variable of the injection library. Without a session its functions return at once."""
         from strobe.native import library
 
         if self.injection:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from strobe.record.config import disabled, switch
+from strobe.record.options.session_settings import disabled, switch
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -82,24 +82,18 @@ class region:  # noqa: N801 - used like a function, in `with` and as a decorator
 
 # What core.thread_usage gives: name and unit.
 _USAGE = (
-    ("cpu time", "ns"),
-    ("minor page faults", "1"),
-    ("major page faults", "1"),
-    ("voluntary switches", "1"),
-    ("involuntary switches", "1"),
-    ("instructions", "1"),
-    ("cycles", "1"),
-    ("cache-misses", "1"),
-    ("branch-misses", "1"),
+    *(("cpu time", "ns"), ("minor page faults", "1"), ("major page faults", "1")),
+    *(("voluntary switches", "1"), ("involuntary switches", "1"), ("instructions", "1"), ("cycles", "1")),
+    *(("cache-misses", "1"), ("branch-misses", "1")),
 )
 _counted: dict[str, bool] = {}
-_counted_for: tuple[str, ...] = ()  # the patterns that these are answers to
+_counted_for: tuple[str, ...] = ()  # the patterns that `_counted` was made for
 _metrics: dict[tuple[str, str], int] = {}
 _with_hardware: bool | None = None
 
 
 def _region(core: Any, name: object, role: int) -> int:
-    """Number of a region, whatever it is called: what records never raises where nothing is recorded does not."""
+    """Return the number of a region. Any name is accepted: a program must run recorded as it does unrecorded."""
     try:
         return int(core.region(name, USER, role))
     except (TypeError, UnicodeError):
@@ -107,7 +101,7 @@ def _region(core: Any, name: object, role: int) -> int:
 
 
 def _readable(name: object) -> str:
-    """A name that is no text as text; lone surrogates as escapes."""
+    """Return any name as text; lone surrogates become escapes."""
     return str(name).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -171,7 +165,7 @@ _step_id = 0
 
 
 def step() -> None:
-    """Say that a step ends here. A hint for programs whose loop is hard to find; never needed."""
+    """Mark the end of a step. A hint for programs whose loop is hard to find; never needed."""
     global _step_id
     if switch.core is not None:
         _step_id = _step_id or switch.core.region("strobe.step", USER, LOOP)
@@ -186,17 +180,17 @@ class record:  # noqa: N801
 
     `path` is the folder (default: the script's name, `-2`, `-3`, ... appended instead of overwriting). `options` are
     those of `strobe run`, by the same names (`keep=10`, `trace="+python,-torch"`, `preset="light"`); the environment
-    counts, too. Unlike there, everything is kept in detail unless `keep` says otherwise: whoever brackets a piece of
-    code wants that piece. After the block `record.path` names the trace; open it with `strobe.open`.
-    Under `strobe run` the block is a region `strobe.record` of that trace, which `record.path` then names; path and
-    options do not count, and one sentence on stderr says so.
-    Raises ValueError for a value that is none, TypeError for an option that does not exist, strobe.StrobeError when
-    the folder cannot be made, or when the program is recording itself already.
+    counts, too. But by default everything is kept in detail (`keep`): the whole block is of interest. After the block
+    `record.path` is the path of the trace; open it with `strobe.open`.
+    Under `strobe run` the block is a region `strobe.record` of that trace, and `record.path` is its path; path and
+    options are ignored, with one message on stderr.
+    Raises ValueError for a wrong value, TypeError for an option that does not exist, strobe.StrobeError when the
+    folder cannot be made, or when the program is recording itself already.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, **options: object) -> None:
-        from strobe.record.option_table import combined, given_in_environment, given_in_python, traced_adapters
-        from strobe.record.options import Setting
+        from strobe.record.options.all_options import combined, given_in_environment, given_in_python, traced_adapters
+        from strobe.record.options.recorder_options import Setting
 
         whole = {"keep": Setting("all", "strobe.record()")}
         environment = {} if disabled() else given_in_environment(os.environ)
@@ -212,14 +206,16 @@ class record:  # noqa: N801
         if _under_strobe_run():
             self.path = _windows().settings.folder
             self._within = region("strobe.record").__enter__()
-            _say_where_it_is()
+            _note_ignored()
             return self
+        import time
+
         from strobe.errors import RecordError
-        from strobe.record import session, windows
-        from strobe.record.config import Session
-        from strobe.record.filters import anchored_options
-        from strobe.record.folder import create, default_name, expand, remove
-        from strobe.record.option_table import job_settings, levels
+        from strobe.record.launch.trace_folder import create, default_name, expand, remove
+        from strobe.record.options.all_options import job_settings, levels
+        from strobe.record.options.filters import anchored_options
+        from strobe.record.options.session_settings import Session
+        from strobe.record.program import session, windows
 
         if session.active():
             raise RecordError(
@@ -234,7 +230,8 @@ class record:  # noqa: N801
         try:
             options = anchored_options({name: setting.text for name, setting in self._settings.items()}, os.getcwd())
             asked = levels(self._settings["trace"].text)
-            windows.begin(Session(self.path, self._adapters, options, began_ns=_now_ns(), levels=asked), main=True)
+            began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            windows.begin(Session(self.path, self._adapters, options, began_ns=began_ns, levels=asked), main=True)
         except Exception as error:
             remove(self.path)
             self.path = None
@@ -251,8 +248,8 @@ class record:  # noqa: N801
             self._within.__exit__()
             self._within = None
             return
-        from strobe.record import windows
-        from strobe.record.folder import finish
+        from strobe.record.launch.trace_folder import finish
+        from strobe.record.program import windows
 
         windows.end()
         finish(self.path, {"exit_code": 0})
@@ -264,7 +261,7 @@ class record:  # noqa: N801
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            from strobe.record import session
+            from strobe.record.program import session
 
             if session.active():
                 return function(*args, **kwargs)
@@ -279,15 +276,18 @@ def _under_strobe_run() -> bool:
     return windows is not None and bool(windows.settings.supervisor)
 
 
-_said = False
+_noted = False
 
 
-def _say_where_it_is() -> None:
-    global _said
-    if not _said:
-        _said = True
-        sentence = "`strobe run` records this program already; what it records itself is in that trace"
-        print(f"strobe: {sentence}", file=sys.stderr)
+def _note_ignored() -> None:
+    """Print once that path and options are ignored."""
+    global _noted
+    if not _noted:
+        _noted = True
+        print(
+            "strobe: `strobe run` records this program already; what it records itself is in that trace",
+            file=sys.stderr,
+        )
 
 
 class Recorder:
@@ -310,15 +310,15 @@ _started: record | None = None
 def start(path: str | os.PathLike[str] | None = None, **options: object) -> Recorder | None:
     """Begin to record, as `with strobe.record(path, **options)` does, until `strobe.stop()`.
 
-    Under `strobe run` it opens the recording window (`--start paused`); path and options do not count, which is said
-    once on stderr. Returns what `current` returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
+    Under `strobe run` it opens the recording window (`--start paused`); path and options are ignored, with one message
+    on stderr. Returns what `current` returns: None with STROBE_DISABLE=1. Raises what `strobe.record` raises.
     """
     global _started
     given = path is not None or bool(options)
     if _windows() is not None and (not given or _under_strobe_run()):
         if given:
-            record(path, **options)  # options that are none are refused as without `strobe run`
-            _say_where_it_is()
+            record(path, **options)  # wrong options are refused as without `strobe run`
+            _note_ignored()
         resume()
     else:
         begun = record(path, **options)
@@ -363,17 +363,11 @@ def resume() -> None:
 
 
 def current() -> Recorder | None:
-    """Return the recording of this process, None where there is none."""
+    """Return the recording of this process, None if there is none."""
     windows = _windows()
     return None if windows is None else Recorder(windows.settings.folder)
 
 
 def _windows() -> Any:
-    module = sys.modules.get("strobe.record.windows")
+    module = sys.modules.get("strobe.record.program.windows")
     return module.current() if module is not None else None
-
-
-def _now_ns() -> int:
-    import time
-
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

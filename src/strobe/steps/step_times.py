@@ -1,30 +1,28 @@
-"""When the steps of each process were: for moments and rows that belong to one of them, and for processes alone."""
+"""When the steps of each process began and ended, and the step that a moment lies in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from strobe.steps.process_steps import ProcessSteps, Steps
-from strobe.steps.requested import Asked
-from strobe.steps.steps import find_steps
+from strobe.steps.steps import chosen_steps, find_steps, steps_as_asked
+from strobe.steps.thread_spans import Ints
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import Known
+from strobe.trace.trace_cache import KnownResult, cached_on_trace
 
-Ints = npt.NDArray[np.int64]
 Times = tuple[Ints, Ints, Ints]  # number, begin and end of steps, in order; ns since the trace's zero
 
 
 def step_times(trace: Trace, process: int) -> Times:
     """Return number, begin and end of the steps that a process lives in, in order; ns since the trace's zero."""
-    by_process = trace.once("step times", lambda: {each.process: _times(each) for each in find_steps(trace).processes})
+    by_process = _times_by_process(trace)
     if not by_process:
         nothing = np.empty(0, dtype=np.int64)
         return nothing, nothing, nothing
-    # A process without steps of its own (a worker of the loader, say) lives in those of the first that has some.
+    # A process without steps of its own (a worker of the loader) lives in those of the first that has some.
     return by_process.get(process, by_process[min(by_process)])
 
 
@@ -37,23 +35,32 @@ def step_at(trace: Trace, location: int, time_ns: Ints) -> Ints:
     return np.where((at >= 0) & (time_ns < end_ns[at]), step[at], -1)
 
 
-def known_steps(trace: Trace) -> Known:
-    """Return what makes a process alone have the steps that it has among the others.
+def known_steps(trace: Trace) -> Callable[[int], list[KnownResult]]:
+    """Return what lets a process alone have the steps that it has among the others.
 
     A process without steps of its own has no step there, but knows the times of those that it lives in.
     """
-    steps, asked = find_steps(trace), trace.once("asked", Asked)
+    steps, asked = find_steps(trace), chosen_steps(trace)
     own = {each.process: each for each in steps.processes}
 
-    def of_process(process: int) -> Mapping[object, object]:
+    def of_process(process: int) -> list[KnownResult]:
         here = (replace(own[process], process=0),) if process in own else ()
         times = {0: step_times(trace, process)} if own else {}
-        return {"asked": asked, ("steps", asked): Steps(here, steps.reason), "step times": times}
+        return [
+            KnownResult(chosen_steps, asked),
+            KnownResult(steps_as_asked, Steps(here, steps.reason), (asked,)),
+            KnownResult(_times_by_process, times),
+        ]
 
-    return Known(of_process)
+    return of_process
+
+
+@cached_on_trace
+def _times_by_process(trace: Trace) -> dict[int, Times]:
+    return {each.process: _times(each) for each in find_steps(trace).processes}
 
 
 def _times(steps: ProcessSteps) -> Times:
     order = np.argsort(steps.start_ns, kind="stable")
     number = np.arange(len(steps), dtype=np.int64) + steps.first_number
-    return number[order], steps.start_ns[order], (steps.start_ns + steps.duration_ns)[order]
+    return number[order], steps.start_ns[order], steps.end_ns[order]

@@ -1,4 +1,4 @@
-"""Steps: the iterations of the main loop, cut where a person would; class, split, and what made the slow ones slow."""
+"""Finds the steps of a trace: the iterations of the main loop of every process, on which the ranks of a job agree."""
 
 from __future__ import annotations
 
@@ -7,23 +7,31 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strobe.steps.finding.loop_steps import joined_steps
+from strobe.steps.finding.offline_search import steps_of, steps_of_loop
+from strobe.steps.finding.recorded_steps import with_records
+from strobe.steps.finding.requested_steps import Asked, levels_to_ask_for, not_there
 from strobe.steps.folded_time import folded_time
 from strobe.steps.loop_choice.agreement import first_numbers, usual_count
 from strobe.steps.loop_choice.main_loop import find_loop_of, find_loops
-from strobe.steps.offline_search import steps_of, steps_of_loop
 from strobe.steps.process_steps import ProcessSteps, Steps
-from strobe.steps.records import with_records
-from strobe.steps.requested import Asked, levels_to_ask_for, not_there
 from strobe.steps.thread_spans import read_streams
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.folded import read_extras
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import KnownResult, cached_on_trace
 from strobe.workers.map_combine import MapCombine, PerProcess, over_processes
 
 
 def choose_steps(trace: Trace, asked: Asked) -> None:
     """Let all questions to this trace use the steps that the user asks for. To be called before the first question."""
-    trace.once("asked", lambda: asked)
+    KnownResult(chosen_steps, asked).give_to(trace)
+
+
+@cached_on_trace
+def chosen_steps(trace: Trace) -> Asked:
+    """Return what the user asked for with `choose_steps`: by default nothing."""
+    return Asked()
 
 
 def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
@@ -34,14 +42,13 @@ def find_steps(trace: Trace, asked: Asked | None = None) -> Steps:
     Where some process has steps that a framework vouches for, loops found by structure alone in other processes (those
     of the loader's workers, for instance) are not steps of the program and left out.
     """
-    asked = asked or trace.once("asked", Asked)
-    return trace.once(("steps", asked), lambda: _find(trace, asked))
+    return steps_as_asked(trace, asked or chosen_steps(trace))
 
 
 def class_labels(trace: Trace, process: int) -> list[str]:
     """Return the name of every class of a process's iterations, in the words of its steps.
 
-    A process whose iterations are no steps (a loader's worker) has none; its classes are then called by their number.
+    A process whose iterations are not steps (a loader's worker) has none; its classes are then called by their number.
     """
     extras = read_extras(trace.readers[process], trace.definitions.region_maps[process])
     names = [f"class {number}" for number in range(len(extras))]
@@ -62,7 +69,7 @@ def _steps_alone(part: Trace) -> list[ProcessSteps]:
 def _steps_of_count(part: Trace, count: int, wanted: bool) -> list[ProcessSteps]:
     streams = read_streams(part) if wanted else ()
     found = ((stream, process, find_loop_of(stream, count)) for process, stream in streams)
-    return [steps_of_loop(stream, loop, process) for stream, process, loop in found if loop is not None]
+    return [joined_steps(process, [steps_of_loop(stream, loop)]) for stream, process, loop in found if loop is not None]
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,9 @@ _ALONE = MapCombine(_steps_alone, PerProcess())
 _OF_COUNT = MapCombine(_steps_of_count, PerProcess())
 
 
-def _find(trace: Trace, asked: Asked) -> Steps:
+@cached_on_trace
+def steps_as_asked(trace: Trace, asked: Asked) -> Steps:
+    """Find the steps: those that are asked for, or those of the main loop."""
     if asked:
         return _find_asked(trace, asked)
     found = over_processes(trace, _ALONE)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Table:
     """Columns with units, and what they were computed from.
 
-    Immutable: `sort`, `head`, `filter`, `select` return a new Table. `name` says what it is, `about` which part of the
-    run it is about. `note` says, when rows are missing, why, and which option of `strobe run` would have recorded them.
-    `shows` is how many rows a terminal shows unless asked for more (0: all).
+    Immutable: `sort`, `head`, `filter`, `select` return a new Table. `name` is its subject, `about` the part of the run
+    that it covers. `note` is the reason if rows are missing, with the option of `strobe run` that would have recorded
+    them. `shows` is how many rows a terminal shows unless asked for more (0: all).
     """
 
     def __init__(self, arrow: pa.Table, *, name: str = "", about: str = "", note: str = "", shows: int = 0) -> None:
@@ -65,7 +65,7 @@ class Table:
     def to_json(self) -> str:
         """Return `{"schema_version", "table", "units", "about", "note", "source", "rows": [{column: value}]}` as JSON.
 
-        Of `about`, `note` and `source` only those that say something: the source is `spans` unless it is there.
+        `about`, `note` and `source` are left out if they are empty, or the source is `spans`.
         """
         source = "" if self.source == "spans" else self.source
         body = {
@@ -106,7 +106,7 @@ class Table:
 
     @property
     def extra(self) -> list[str]:
-        """Columns that are the first to go where there is no room for all."""
+        """Columns that are left out first if space is short."""
         return [field.name for field in self._arrow.schema if _meta(field, b"extra")]
 
     @property
@@ -136,7 +136,7 @@ class Table:
     def sort(self, by: str, *, descending: bool | None = None) -> Table:
         """Sort by a column (`duration` for `duration_ns`, too).
 
-        Numbers go from large to small and text from A to Z unless `descending` says otherwise.
+        By default numbers are sorted from large to small and text from A to Z.
         """
         by = by if by in self.columns or f"{by}_ns" not in self.columns else f"{by}_ns"
         self._require(by)
@@ -156,7 +156,7 @@ class Table:
 
     def filter(self, condition: str) -> Table:
         """Return the rows for which an SQL expression over the columns holds: `calls > 10 and name like 'aten::%'`."""
-        from strobe.tables.engine import filter_rows
+        from strobe.tables.query_engine import filter_rows
 
         return self._with(filter_rows(self._arrow, condition))
 
@@ -237,7 +237,7 @@ def _column_of(values: object, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
 def _arrow_type(name: str) -> pa.DataType:
     if name.startswith("list<"):
         return pa.list_(_arrow_type(name.removeprefix("list<").removesuffix(">")))
-    return pa.bool_() if name == "bool" else getattr(pa, name)()
+    return pa.type_for_alias(name)
 
 
 def _meta(field: pa.Field, key: bytes) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from strobe.errors import TraceError, UsageError
 
@@ -18,7 +18,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class ProcessFiles:
-    """Files of one process. `rings` is there while it runs, or after it was killed and nobody recovered it yet."""
+    """Files of one process. `rings` exists while it runs, and after a kill until it is recovered."""
 
     pid: int
     blocks: Path
@@ -34,12 +34,12 @@ class ProcessFiles:
 
 @dataclass(frozen=True)
 class Job:
-    """What job.json says: how the run was started, and how it ended.
+    """The contents of job.json: how the run was started, and how it ended.
 
     `zero_ns` is CLOCK_MONOTONIC at the start: the zero of every time in the trace. `ended` holds `exit_code` or
-    `signal`, and `ended_ns`, once the run is over. Of a trace that was imported, `imported` says from what, and
-    `processes`, by name of the block file, what is known beside it: `rank`, `clock_offset_ns`. `node` and `wall`: whose
-    clock is the trace's, and what the time of day was then (trace/clocks/node_clocks.py).
+    `signal`, and `ended_ns`, once the run is over. `imported` describes the files that a trace was imported from, and
+    `processes` has notes by name of the block file: `rank`, `clock_offset_ns`. `node` is the node of the trace's clock,
+    `wall` a reading of the time of day (trace/clocks/node_clocks.py).
     """
 
     command: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Job:
     ended: Mapping[str, object] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     processes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    imported: Mapping[str, object] = field(default_factory=dict)
+    imported: Mapping[str, Any] = field(default_factory=dict)
     node: str = ""
     wall: tuple[int, int, int] | None = None
 
@@ -80,6 +80,7 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
             f"'{folder}' has trace format {version}; this strobe reads up to {FORMAT_VERSION}", do="Update strobe."
         )
     zero = raw.get("zero_ns")
+    wall: Sequence[Any] = raw.get("wall") or ()
     imported = dict(raw.get("imported") or {})
     if not all(
         isinstance(file["name"], str) and isinstance(file["format"], str) for file in imported.get("files") or []
@@ -94,17 +95,15 @@ def _job(raw: Mapping[str, Any], folder: Path) -> Job:
         format_version=version,
         ended=dict(raw.get("ended") or {}),
         settings=dict(raw.get("settings") or {}),
-        processes={name: dict(told) for name, told in (imported.get("processes") or {}).items()},
+        processes={name: dict(note) for name, note in (imported.get("processes") or {}).items()},
         imported=imported,
         node=sound_text(raw.get("node", "")),
-        wall=cast("tuple[int, int, int]", tuple(map(_fitting, raw["wall"][:3])))
-        if len(raw.get("wall") or ()) == 3
-        else None,
+        wall=(_fitting(wall[0]), _fitting(wall[1]), _fitting(wall[2])) if len(wall) == 3 else None,
     )
 
 
 def sound_text(value: object) -> str:
-    """Return a text that UTF-8 can hold: JSON can name halves of characters, which no table and no terminal takes."""
+    """Return a text that UTF-8 can hold: JSON can have halves of characters, which tables and terminals refuse."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -122,19 +121,13 @@ def process_files(folder: Path) -> list[ProcessFiles]:
         stem = blocks.name.removesuffix(".blocks")
         rings = folder / f"{stem}.rings"
         digits = re.search(r"\d+", stem)
-        found.append(
-            ProcessFiles(
-                pid=int(digits[0]) if digits else 0,
-                blocks=blocks,
-                rings=rings if rings.exists() else None,
-                tiles=folder / f"{stem}.tiles",
-            )
-        )
+        pid = int(digits[0]) if digits else 0
+        found.append(ProcessFiles(pid, blocks, rings if rings.exists() else None, folder / f"{stem}.tiles"))
     return found
 
 
 def notes(folder: Path) -> list[str]:
-    """Return what Pythons wrote down that could not record themselves, a sentence each, each sentence once."""
+    """Return the notes of Pythons that could not record themselves, a sentence each, each sentence once."""
     try:
         lines = (folder / "notes.txt").read_text(encoding="utf-8", errors="replace").splitlines()
         return list(dict.fromkeys(lines))
@@ -149,9 +142,9 @@ def runs(folder: str | os.PathLike[str] = ".") -> list[Path]:
 
 
 def find(name: str | os.PathLike[str], folder: str | os.PathLike[str] = ".") -> Path:
-    """Return what a name means: a path, `last` (newest run in `folder`), `last~2` (third newest).
+    """Return the path of a name: a path, `last` (newest run in `folder`), or `last~2` (third newest).
 
-    A file inside of a trace folder means the folder; any other file is returned as it is: see `is_trace`.
+    A file in a trace folder stands for the folder; any other file is returned as it is: see `is_trace`.
     """
     try:
         return _find(os.fspath(name), folder)
@@ -165,7 +158,7 @@ def _find(name: str, folder: str | os.PathLike[str]) -> Path:
     if match and not path.exists():
         found, back = runs(folder), int(match[1] or 0)
         if back >= len(found):
-            have = f"there are {len(found)} runs" if found else f"there is no run (*{SUFFIX}) in this folder"
+            have = f"there are {len(found)} runs" if found else f"this folder has no run (*{SUFFIX})"
             raise UsageError(f"no run '{name}': {have}", do="Record one: strobe run SCRIPT")
         return found[back]
     if not path.exists():
@@ -180,11 +173,11 @@ def _find(name: str, folder: str | os.PathLike[str]) -> Path:
 
 
 def source_of(job: Job) -> str:
-    """Say in words which files of another tool a trace was imported from, "" where we recorded it."""
-    files = cast("list[dict[str, object]]", job.imported.get("files") or [])
+    """Return in words which files of another tool a trace was imported from, "" if strobe recorded it."""
+    files = job.imported.get("files") or []
     if not files:
         return ""
-    names = [Path(str(file["name"])).name for file in files]
+    names = [Path(file["name"]).name for file in files]
     shown = names[0] if len(names) == 1 else f"{len(names)} files, {names[0]} to {names[-1]}"
     return f"imported from {shown} ({files[0]['format']})"
 
@@ -203,5 +196,5 @@ def _started(folder: Path) -> int:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a whole number that sums may be made of; None for anything else."""
+    """Return a whole number that is small enough for sums; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None

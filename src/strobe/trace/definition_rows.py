@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from strobe.tables.rows import rows
+from strobe.tables.table import Table
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 
 class Process(NamedTuple):
@@ -53,23 +54,34 @@ class Region(NamedTuple):
     module: str
 
 
+_Row = TypeVar("_Row", bound=NamedTuple)
+
+
+def _rows(table: Table, kind: type[_Row]) -> list[_Row]:
+    columns = [table.to_arrow().column(name).to_pylist() for name in kind._fields]
+    return [kind._make(row) for row in zip(*columns, strict=True)]
+
+
+@cached_on_trace
 def process_rows(trace: Trace) -> list[Process]:
     """Return the processes of a trace, by number."""
-    return trace.once("rows of processes", lambda: rows(trace.processes, Process))
+    return _rows(trace.processes, Process)
 
 
+@cached_on_trace
 def location_rows(trace: Trace) -> list[Location]:
     """Return the locations of a trace, by number."""
-    return trace.once("rows of locations", lambda: rows(trace.locations, Location))
+    return _rows(trace.locations, Location)
 
 
+@cached_on_trace
 def region_rows(trace: Trace) -> list[Region]:
     """Return the regions of a trace, by number."""
-    return trace.once("rows of regions", lambda: rows(trace.regions, Region))
+    return _rows(trace.regions, Region)
 
 
 def ranks_of(trace: Trace) -> list[int | None]:
-    """Return the rank of each process, None where it has none."""
+    """Return the rank of each process, None if it has none."""
     return [process.rank for process in process_rows(trace)]
 
 
@@ -80,6 +92,4 @@ def processes_of_locations(trace: Trace) -> list[int]:
 
 def threads_of(trace: Trace, process: int) -> list[Location]:
     """Return the threads of a process that have spans."""
-    return [
-        each for each in location_rows(trace) if (each.process, each.kind) == (process, "thread") and each.span_count
-    ]
+    return [row for row in location_rows(trace) if (row.process, row.kind) == (process, "thread") and row.span_count]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,13 @@ from strobe.model.kinds import PARADIGMS, ROLES, group_of
 from strobe.model.schema import TABLES
 from strobe.tables.table import Table, make_table
 from strobe.trace.archive import whole_number
-from strobe.trace.facts import LocationFacts, ProcessFacts
-from strobe.trace.process import NO_REGION, ProcessReader
+from strobe.trace.processes.process_facts import LocationFacts, ProcessFacts
+from strobe.trace.processes.process_reader import NO_REGION, ProcessReader
 
 LOST = "<lost region>"
 RegionRow = tuple[int, str, str, str, str, str, int, str]
+RegionKey = tuple[object, ...]
+Numbers = npt.NDArray[np.uint32]
 _MOST_REGIONS = 1 << 26  # regions are numbered in order: a table by number fits into memory
 
 
@@ -29,93 +32,117 @@ class LocalLocation:
     local_id: int
 
 
-@dataclass
+@dataclass(frozen=True)
+class Numbering:
+    """The meaning of ids from 0 on, of regions and call paths; the numbers of processes and locations."""
+
+    regions: Sequence[RegionKey]
+    path_parent: Numbers  # NO_REGION at the root
+    path_region: Numbers
+    processes: int
+    locations: int
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The ids of a part in the whole: by region and call path; the numbers to add to processes and locations."""
+
+    region: Numbers
+    call_path: Numbers
+    process: int
+    location: int
+
+
+class Union:
+    """Several numberings as one: regions and call paths are numbered in the order in which they first occur."""
+
+    def __init__(self) -> None:
+        self._regions: dict[RegionKey, int] = {}
+        self._paths: dict[tuple[int, int], int] = {}
+        # Ranks of one program often have the same paths in the same order.
+        self._alike: dict[tuple[bytes, bytes], Numbers] = {}
+        self._processes = self._locations = 0
+
+    def add(self, part: Numbering) -> Ids:
+        """Add a part, and return its ids in the whole."""
+        regions = np.array([self._regions.setdefault(row, len(self._regions)) for row in part.regions], dtype=np.uint32)
+        path_region = regions[part.path_region] if len(part.path_region) else regions[:0]
+        same = part.path_parent.tobytes(), path_region.tobytes()
+        if same not in self._alike:
+            paths: list[int] = []
+            for parent, region in zip(part.path_parent.tolist(), path_region.tolist(), strict=True):
+                # A path comes after its parent; the parent of a root is beyond all paths.
+                above = paths[parent] if parent < len(paths) else NO_REGION
+                paths.append(self._paths.setdefault((above, region), len(self._paths)))
+            self._alike[same] = np.array(paths, dtype=np.uint32)
+        ids = Ids(regions, self._alike[same], self._processes, self._locations)
+        self._processes += part.processes
+        self._locations += part.locations
+        return ids
+
+    @property
+    def whole(self) -> Numbering:
+        """The numbering of all parts."""
+        parent, region = (np.array([key[k] for key in self._paths], dtype=np.uint32) for k in range(2))
+        return Numbering(list(self._regions), parent, region, self._processes, self._locations)
+
+
 class Definitions:
     """The merged definitions of a trace, and the maps from local ids to them (one array per process)."""
 
-    regions: list[RegionRow] = field(default_factory=list)
-    path_parent: list[int] = field(default_factory=list)  # NO_REGION at the root
-    path_region: list[int] = field(default_factory=list)
-    path_depth: list[int] = field(default_factory=list)
-    locations: list[LocationFacts] = field(default_factory=list)
-    homes: list[LocalLocation] = field(default_factory=list)
-    region_maps: Sequence[npt.NDArray[np.uint32]] = ()
-    path_maps: Sequence[npt.NDArray[np.uint32]] = ()
+    def __init__(self, regions: Iterable[RegionRow], paths: Numbering) -> None:
+        self.regions = list(regions)
+        self.path_parent = paths.path_parent.tolist()  # NO_REGION at the root
+        self.path_region = paths.path_region.tolist()
+        self.path_depth: list[int] = []
+        for parent in self.path_parent:
+            self.path_depth.append(0 if parent == NO_REGION else self.path_depth[parent] + 1)
+        self.locations: list[LocationFacts] = []
+        self.homes: list[LocalLocation] = []
+        self.region_maps: Sequence[Numbers] = ()
+        self.path_maps: Sequence[Numbers] = ()
 
-    def add_path(self, parent: int, region: int) -> int:
-        """Add a call path, and return its id; `parent` is NO_REGION at the root."""
-        self.path_parent.append(parent)
-        self.path_region.append(region)
-        self.path_depth.append(0 if parent == NO_REGION else self.path_depth[parent] + 1)
-        return len(self.path_region) - 1
+    def add_locations(self, process: int, locations: Iterable[LocationFacts]) -> None:
+        """Add the locations of a process."""
+        for location in locations:
+            self.homes.append(LocalLocation(process, location["id"]))
+            self.locations.append({**location, "location": len(self.homes) - 1, "process": process})
 
 
 def merge(readers: Sequence[ProcessReader]) -> Definitions:
     """Merge the definitions of all processes, in the order given."""
-    merged = Definitions()
-    region_ids: dict[tuple[object, ...], int] = {}
-    path_ids: dict[tuple[int, int], int] = {}
-    alike: dict[tuple[bytes, bytes], npt.NDArray[np.uint32]] = {}
-    region_maps, path_maps = [], []
+    union, maps = Union(), []
+    for reader in readers:
+        paths, rows = reader.call_paths(), reader.regions()
+        # A damaged block may have held the description of a region: its spans are shown all the same.
+        lost = set(paths["region"].tolist()) - {row[0] for row in rows}
+        rows += [(region, LOST, 0, 0, "", 0, "") for region in sorted(lost)]
+        most = max((row[0] for row in rows), default=-1)
+        if most >= _MOST_REGIONS:
+            raise TraceError(f"a block file is damaged: it numbers a region {most}")
+        number = np.full(most + 1, NO_REGION, dtype=np.uint32)
+        number[[row[0] for row in rows]] = np.arange(len(rows), dtype=np.uint32)
+        regions = [row[1:] for row in rows]
+        ids = union.add(Numbering(regions, paths["parent"], number[paths["region"]], 1, 0))
+        defined = number != NO_REGION
+        number[defined] = ids.region[number[defined]]
+        maps.append((number, ids.call_path))
+    whole = union.whole
+    merged = Definitions(map(_region_row, range(len(whole.regions)), whole.regions), whole)
+    merged.region_maps, merged.path_maps = [each for each, _ in maps], [each for _, each in maps]
     for process, reader in enumerate(readers):
-        region_map = _merge_regions(reader, merged, region_ids)
-        region_maps.append(region_map)
-        path_maps.append(_merge_paths(reader, region_map, merged, path_ids, alike))
-        for location in reader.locations():
-            merged.homes.append(LocalLocation(process, location["id"]))
-            merged.locations.append({**location, "location": len(merged.homes) - 1, "process": process})
-    merged.region_maps, merged.path_maps = region_maps, path_maps
+        merged.add_locations(process, reader.locations())
     return merged
 
 
-def _merge_regions(
-    reader: ProcessReader, merged: Definitions, ids: dict[tuple[object, ...], int]
-) -> npt.NDArray[np.uint32]:
-    rows = reader.regions()
-    used = reader.call_paths()["region"]
-    described = {row[0] for row in rows}
-    # A damaged block may have held the description of a region: its spans are shown all the same.
-    rows += [(region, LOST, 0, 0, "", 0, "") for region in sorted(set(used.tolist()) - described)]
-    most = max((row[0] for row in rows), default=-1)
-    if most >= _MOST_REGIONS:
-        raise TraceError(f"a block file is damaged: it numbers a region {most}")
-    local_to_global = np.full(most + 1, NO_REGION, dtype=np.uint32)
-    for local_id, name, paradigm, role, file, line, module in rows:
-        key = (name, paradigm, role, file, line, module)
-        known = ids.get(key)
-        if known is None:
-            known = ids[key] = len(merged.regions)
-            who, what = _name(PARADIGMS, paradigm), _name(ROLES, role)
-            merged.regions.append((known, name, who, what, group_of(name, who, what), file or "", line, module or ""))
-        local_to_global[local_id] = known
-    return local_to_global
-
-
-def _merge_paths(
-    reader: ProcessReader,
-    region_map: npt.NDArray[np.uint32],
-    merged: Definitions,
-    ids: dict[tuple[int, int], int],
-    alike: dict[tuple[bytes, bytes], npt.NDArray[np.uint32]],
-) -> npt.NDArray[np.uint32]:
-    local = reader.call_paths()
-    regions = region_map[local["region"]]
-    same = local["parent"].tobytes(), regions.tobytes()  # ranks of one program often have the same paths in one order
-    if same in alike:
-        return alike[same]
-    local_to_global = alike[same] = np.empty(len(regions), dtype=np.uint32)
-    for path, (parent, region) in enumerate(zip(local["parent"].tolist(), regions.tolist(), strict=True)):
-        # A path is interned after its parent, so the parent's id is known already; at the root it is beyond all paths.
-        above = NO_REGION if parent >= path else int(local_to_global[parent])
-        known = ids.get((above, region))
-        if known is None:
-            known = ids[above, region] = merged.add_path(above, region)
-        local_to_global[path] = known
-    return local_to_global
+def _region_row(number: int, region: tuple[Any, ...]) -> RegionRow:
+    name, paradigm, role, file, line, module = region
+    who, what = _name(PARADIGMS, paradigm), _name(ROLES, role)
+    return number, name, who, what, group_of(name, who, what), file or "", line, module or ""
 
 
 def _name(names: Sequence[str], number: int) -> str:
-    # A newer recorder may know kinds that we do not: show them as "other" rather than refuse the trace.
+    # A newer recorder may have kinds that are unknown here: they are shown as "other".
     return names[number] if number < len(names) else "other"
 
 
@@ -124,12 +151,10 @@ def processes_table(processes: Sequence[ProcessFacts], zero_ns: int) -> Table:
     rows = []
     for number, process in enumerate(processes):
         argv = process.get("argv")
-        shown = " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv
-        times = (process["started_ns"] - zero_ns, process["ended_ns"] - zero_ns)
-        end = (process["end_state"], process.get("exit_code"), shown)
-        names = (process.get("host"), process.get("python"), process.get("rank"), process.get("name"))
-        pids = (process["pid"], process["parent_pid"], bool(process.get("main")))
-        rows.append((number, *pids, *times, *end, *names))
+        row: dict[str, object] = {**dict.fromkeys(column.name for column in TABLES["processes"]), **process}
+        row |= {"process": number, "main": bool(process.get("main"))}
+        row |= {name: process[name] - zero_ns for name in ("started_ns", "ended_ns")}
+        rows.append(row | {"argv": " ".join(map(str, argv)) if isinstance(argv, (list, tuple)) else argv})
     return make_table("processes", rows)
 
 
@@ -141,6 +166,5 @@ def locations_table(definitions: Definitions, zero_of: Callable[[int], int]) -> 
         # Without a span its times are what they stand for: 0.
         zero = zero_of(location["process"]) if location["span_count"] else location["first_ns"]
         times = {"first_ns": location["first_ns"] - zero, "last_ns": location["last_ns"] - zero}
-        row = {**location, **times, "device": device if device is not None and device >= 0 else None}
-        rows.append(tuple(row[column.name] for column in TABLES["locations"]))
+        rows.append({**location, **times, "device": device if device is not None and device >= 0 else None})
     return make_table("locations", rows)

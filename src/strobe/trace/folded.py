@@ -1,20 +1,20 @@
-"""What remains of iterations that were folded while the program ran: a record of each, statistics of them all.
+"""Iterations that were folded while the program ran: a record of each, statistics of them all.
 
 An iteration is *kept* (its spans are in the trace) or *folded* (its spans were summed up by location, call path and
-class of iterations). What comes out has the ids of the trace and counts from its zero.
+class of iterations). Results have the ids of the trace, and times since its zero.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from strobe.model.kinds import PARTS
-from strobe.tables.columns import Columns
-from strobe.trace.process import ProcessReader
+from strobe.tables.column_arrays import Columns
+from strobe.trace.processes.process_reader import ProcessReader
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,8 +25,8 @@ NONE, PART, ALL = range(3)
 BUCKETS = 64
 # Class of statistics that were folded outside of any iteration.
 NO_CLASS = 0xFFFFFFFF
-# Extras without a function: a validation found by its waits and forward passes, and whatever came after more classes
-# than can be told apart. On disk they are regions 0 and 1.
+# Extras without a function: a validation found by its waits and forward passes, and everything that came after the
+# largest number of classes. On disk they are regions 0 and 1.
 VALIDATION, OTHER = -1, -2
 _SPECIAL = {0: VALIDATION, 1: OTHER}
 
@@ -91,14 +91,14 @@ class Folded(Columns):
 
 
 def no_iterations() -> dict[str, Ints]:
-    """Return what a reader says of a process without records of iterations."""
+    """Return the iterations of a process without any."""
     times = ("start_ns", "duration_ns", "detail_ns", *(f"{part}_ns" for part in PARTS))
     numbers = ("loop", "events", "path_hash", "class_id", "detail")
     return {name: np.empty(0, dtype=np.int64) for name in (*times, *numbers)}
 
 
 def no_statistics() -> dict[str, Ints]:
-    """Return what a reader says of a process of which nothing was folded."""
+    """Return the statistics of a process of which nothing was folded."""
     none = vars(Folded.joined(()))
     return {**none, "histogram": np.empty((0, BUCKETS), dtype=np.int64)}
 
@@ -116,15 +116,15 @@ def read_loops(reader: ProcessReader, zero_ns: int) -> tuple[RecordedLoop, ...]:
     """Return the main loops that were accepted, in the order in which they were."""
     return tuple(
         RecordedLoop(
-            kind=str(each["kind"]),
-            name=str(each["name"]),
-            accepted_ns=int(each["accepted_ns"]) - zero_ns,
-            accepted_iteration=int(each["accepted_iteration"]),
-            ended_ns=None if int(each["ended_ns"]) < 0 else int(each["ended_ns"]) - zero_ns,
-            reason=str(each["reason"]),
-            confidence=str(each["confidence"]),
+            kind=each["kind"],
+            name=each["name"],
+            accepted_ns=each["accepted_ns"] - zero_ns,
+            accepted_iteration=each["accepted_iteration"],
+            ended_ns=None if each["ended_ns"] < 0 else each["ended_ns"] - zero_ns,
+            reason=each["reason"],
+            confidence=each["confidence"],
         )
-        for each in cast("list[dict[str, Any]]", reader.loops())
+        for each in reader.loops()
     )
 
 
@@ -134,13 +134,9 @@ def read_iterations(reader: ProcessReader, zero_ns: int) -> Iterations:
     order = np.argsort(raw["start_ns"], kind="stable")
     number = {name: _whole(values[order]) for name, values in raw.items() if name != "path_hash"}
     return Iterations(
-        loop=number["loop"],
+        **{name: number[name] for name in ("loop", "duration_ns", "events", "class_id", "detail")},
         start_ns=number["start_ns"] - zero_ns,
-        duration_ns=number["duration_ns"],
-        events=number["events"],
         path_hash=raw["path_hash"][order].astype(np.uint64),
-        class_id=number["class_id"],
-        detail=number["detail"],
         detail_ns=number["detail_ns"] - zero_ns,
         parts_ns=np.stack([number[f"{part}_ns"] for part in PARTS], axis=1),
     )
@@ -161,9 +157,9 @@ def read_extras(reader: ProcessReader, region_map: npt.NDArray[np.uint32]) -> tu
 def read_statistics(
     reader: ProcessReader, path_map: npt.NDArray[np.uint32], location_map: dict[int, int]
 ) -> Folded | None:
-    """Return the statistics of what was folded; None where nothing was.
+    """Return the statistics of folded iterations; None if nothing was folded.
 
-    Left out is what refers to a location or a call path whose definition is lost in a damaged file.
+    Rows of a location or a call path whose definition is lost in a damaged file are left out.
     """
     raw = reader.statistics()
     here = np.isin(raw["location"], np.fromiter(location_map, dtype=np.uint32))
@@ -172,20 +168,13 @@ def read_statistics(
         raw = {name: values[here] for name, values in raw.items()}
     if not len(raw["count"]):
         return None
-    number = {name: _whole(values) for name, values in raw.items() if name != "sum_squares"}
-    return Folded(
-        location=np.array([location_map[each] for each in number["location"].tolist()], dtype=np.int64),
-        call_path=path_map[number["call_path"]].astype(np.int64),
-        class_id=number["class_id"],
-        count=number["count"],
-        total_ns=number["total_ns"],
-        own_ns=number["own_ns"],
-        min_ns=number["min_ns"],
-        max_ns=number["max_ns"],
-        sum_squares=raw["sum_squares"].astype(np.float64),
-        histogram=number["histogram"],
-        is_short=raw["is_short"].astype(np.bool_),
-    )
+    changed: dict[str, npt.NDArray[Any]] = {
+        "location": np.array([location_map[each] for each in raw["location"].tolist()], dtype=np.int64),
+        "call_path": _whole(path_map[_whole(raw["call_path"])]),
+        "sum_squares": raw["sum_squares"].astype(np.float64),
+        "is_short": raw["is_short"].astype(np.bool_),
+    }
+    return Folded(**{each.name: changed.get(each.name, _whole(raw[each.name])) for each in fields(Folded)})
 
 
 @dataclass(frozen=True)
@@ -201,7 +190,7 @@ class RecordedGraph:
 
 
 def read_graph(reader: ProcessReader, local_id: int, region_map: npt.NDArray[np.uint32]) -> RecordedGraph | None:
-    """Return the graph of a location by its id in the process, None where none was recorded."""
+    """Return the graph of a location by its id in the process, None if none was recorded."""
     raw = reader.graph(local_id)
     if raw is None:
         return None

@@ -1,4 +1,4 @@
-"""Info: what a trace is about, before any of its spans is read."""
+"""Info: facts about a run that are known before any of its spans is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Info:
-    """What a trace is about. Times in nanoseconds since the trace's zero, `started_unix_ns` since 1970.
+    """Facts about a run. Times in nanoseconds since the trace's zero, `started_unix_ns` since 1970.
 
     `span_count` executions are in the trace as spans, `folded_count` more in its statistics.
     """
@@ -27,11 +27,11 @@ class Info:
     folded_count: int
     size_bytes: int
     format_version: int
-    source: str = ""  # of what it was imported, in words
+    source: str = ""  # the files that it was imported from, in words
 
     @property
     def program(self) -> str:
-        """Name of the program: the script or module, `-c`, or the command where it is no Python."""
+        """Name of the program: the script or module, `-c`, or the command if it is not a Python."""
         words = [os.path.basename(word) for word in self.command]
         if not words or not words[0].startswith("python"):
             return words[0] if words else ""

@@ -10,9 +10,9 @@ from strobe.tables.table import Table, make_table
 from strobe.trace import archive
 from strobe.trace.after_run import process_starts
 from strobe.trace.clocks import node_clocks
-from strobe.trace.facts import ProcessFacts
-from strobe.trace.gpu_readings import NodeGpus
-from strobe.trace.process import ProcessReader
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.processes.process_facts import ProcessFacts
+from strobe.trace.processes.process_reader import ProcessReader
 
 _Row = tuple[object, ...]  # process, pid, counter, number, words
 
@@ -30,7 +30,7 @@ def quality_table(
 ) -> Table:
     """Return one row for each counter of a process, of a node's GPUs, or of the trace as a whole.
 
-    `endings` are the words of `after_run.endings` by process, `unreadable` the pid of processes beyond repair and why.
+    `endings` are those of `after_run.endings` by process, `unreadable` the pid and reason of processes beyond repair.
     """
     rows: list[_Row] = []
     for process, (reader, fact) in enumerate(zip(readers, facts, strict=True)):
@@ -51,8 +51,11 @@ def quality_table(
     rows += [(None, None, name, count, sentence(name, count) or None) for name, count in checked.items()]
     notes = archive.notes(path)
     rows += [(None, None, "unrecorded", None, note) for note in notes]
-    for node in gpus:
-        rows += _of_node(node)
+    for content in (node.content for node in gpus):
+        if lost := content.bytes_lost:
+            rows.append((None, None, "bytes_lost", lost, sentence("bytes_lost", lost)))
+        rows += [(None, None, "gpus_not_read", None, text) for text in content.missing]
+        rows += [(None, None, "gpu_metrics_refused", None, text) for text in content.refused]
     missing = process_starts.unrecorded(starts, facts, notes)
     rows += [(None, None, "unrecorded", None, text) for text in missing.pythons]
     for name, commands, listed in (
@@ -62,11 +65,3 @@ def quality_table(
         if commands:
             rows.append((None, None, name, sum(commands.values()), listed(commands)))
     return make_table("quality", rows)
-
-
-def _of_node(gpus: NodeGpus) -> list[_Row]:
-    content = gpus.content
-    lost = content.bytes_lost
-    rows: list[_Row] = [(None, None, "bytes_lost", lost, sentence("bytes_lost", lost))] if lost else []
-    rows += [(None, None, "gpus_not_read", None, text) for text in content.missing]
-    return rows + [(None, None, "gpu_metrics_refused", None, text) for text in content.refused]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from strobe.model.schema import TABLES
 from strobe.tables.table import arrow_schema
-from strobe.trace.process import ProcessReader
+from strobe.trace.processes.process_reader import ProcessReader
 
 _CHUNKS = 16  # of 4096 rows
 
@@ -27,8 +27,8 @@ def read(
     """Return rows of a side table of one process, as its reader gave them.
 
     `locations`, `paths`: from its ids to those of the trace; times become the trace's. `texts`: those of the process.
-    Where definitions are lost (the file is damaged: its quality says so), so are rows of their location, and cells with
-    their texts and call paths.
+    If a damaged file has lost definitions, rows of their locations are left out, and cells with their texts and call
+    paths are null.
     """
     given = raw["columns"]
     here = np.isin(raw["location"], np.fromiter(locations, dtype=np.uint32))

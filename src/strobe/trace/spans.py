@@ -40,17 +40,10 @@ class PathSums(TypedDict):
 
 def those(spans: SpanArrays, which: npt.NDArray[Any]) -> SpanArrays:
     """Return some of the spans: by their positions, or by a mask."""
-    return {
-        "row": spans["row"][which],
-        "start_ns": spans["start_ns"][which],
-        "duration_ns": spans["duration_ns"][which],
-        "self_ns": spans["self_ns"][which],
-        "region": spans["region"][which],
-        "call_path": spans["call_path"][which],
-        "depth": spans["depth"][which],
-        "parent": spans["parent"][which],
-        "complete": spans["complete"][which],
-    }
+    columns: dict[str, Any] = {**spans}
+    chosen: Any = {name: values[which] for name, values in columns.items()}
+    arrays: SpanArrays = chosen
+    return arrays
 
 
 def record_batch(spans: SpanArrays, location: int) -> pa.RecordBatch:
@@ -87,18 +80,12 @@ def sums_by_path(spans: SpanArrays, path_count: int, chosen: Stretches | None) -
 
 def with_global_paths(local: PathSums, paths: npt.NDArray[np.uint32], path_count: int) -> PathSums:
     """Return the sums of a process by call path of the trace; several of its paths may be one of the trace."""
-    sums: PathSums = {
-        "calls": np.zeros(path_count, dtype=np.int64),
-        "total_ns": np.zeros(path_count, dtype=np.int64),
-        "own_ns": np.zeros(path_count, dtype=np.int64),
-        "min_ns": np.zeros(path_count, dtype=np.int64),
-        "max_ns": np.zeros(path_count, dtype=np.int64),
-    }
-    np.add.at(sums["calls"], paths, local["calls"])
-    np.add.at(sums["total_ns"], paths, local["total_ns"])
-    np.add.at(sums["own_ns"], paths, local["own_ns"])
+    calls, total_ns, own_ns, min_ns, max_ns = np.zeros((5, path_count), dtype=np.int64)
+    np.add.at(calls, paths, local["calls"])
+    np.add.at(total_ns, paths, local["total_ns"])
+    np.add.at(own_ns, paths, local["own_ns"])
     executed = local["calls"] > 0
-    sums["min_ns"][paths[executed]] = np.iinfo(np.int64).max
-    np.minimum.at(sums["min_ns"], paths[executed], local["min_ns"][executed])
-    np.maximum.at(sums["max_ns"], paths[executed], local["max_ns"][executed])
-    return sums
+    min_ns[paths[executed]] = np.iinfo(np.int64).max
+    np.minimum.at(min_ns, paths[executed], local["min_ns"][executed])
+    np.maximum.at(max_ns, paths[executed], local["max_ns"][executed])
+    return {"calls": calls, "total_ns": total_ns, "own_ns": own_ns, "min_ns": min_ns, "max_ns": max_ns}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,31 +19,26 @@ from strobe.tables.table import Table, arrow_schema, make_table
 from strobe.trace import archive, side_tables
 from strobe.trace.clocks import node_clocks
 from strobe.trace.definitions import Definitions, LocalLocation, locations_table, merge, processes_table
-from strobe.trace.folded import (
-    Folded,
-    Iterations,
-    read_iterations,
-    read_statistics,
-)
-from strobe.trace.gpu_readings import NodeGpus
+from strobe.trace.folded import Folded, Iterations, read_iterations, read_statistics
 from strobe.trace.info import Info
-from strobe.trace.metrics import Readings, metrics_table
-from strobe.trace.missing import first_missing
-from strobe.trace.once import Results
-from strobe.trace.places import Place, find_places
-from strobe.trace.process import NO_REGION, ProcessReader, RecordedProcess
-from strobe.trace.pyramid import Pyramid
-from strobe.trace.recorded import RecordedProcesses, open_processes
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.metrics.readings import Readings, metrics_table
+from strobe.trace.missing_data import first_missing
+from strobe.trace.pictures.matching_locations import Place, find_places
+from strobe.trace.pictures.pyramid import Pyramid
+from strobe.trace.processes.process_reader import NO_REGION, ProcessReader, RecordedProcess
+from strobe.trace.processes.recorded_processes import RecordedProcesses, open_processes
 from strobe.trace.spans import PathSums, SpanArrays, Stretches, record_batch, sums_by_path, those, with_global_paths
+from strobe.trace.trace_cache import Results, cached_on_trace
 
 _FOREVER = (-(2**63), 2**63 - 1)
 
 
 class Closable(Protocol):
-    """Who answers questions to all processes of a trace: see workers/map_combine.py."""
+    """The workers of a trace: see workers/map_combine.py."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release them."""
 
 
 class Trace:
@@ -59,22 +54,21 @@ class Trace:
         workers: Closable | None = None,
         define: Callable[[Trace], Definitions] | None = None,
     ) -> None:
-        """`unreadable`: pid and reason of processes whose file is beyond repair. `workers` answer questions to all
-        processes; without them we do, one after the other. `define` finds the definitions where readers should not.
+        """`unreadable`: pid and reason of processes whose file is beyond repair. `workers` answer questions about all
+        processes; without them this process does. `define` finds the definitions if the readers should not.
         """
         self._recorded = RecordedProcesses(path, job, readers, files, unreadable)
         self.path, self.job, self.workers = path, job, workers
         self.readers, self.files = self._recorded.readers, self._recorded.files
         self.zero_of = self._recorded.zero_of
         self._define = define
-        self._results = Results()
-        self.once = self._results.once
+        self.results: Results = {}
 
     @classmethod
     def read(cls, folder: Path, workers: Closable | None = None) -> Self:
-        """Open a trace folder. A process whose file cannot be read is left out, and the quality table tells why.
+        """Open a trace folder. A process whose file cannot be read is left out, with the reason in the quality table.
 
-        Raises TraceError where none can be read, or none was recorded.
+        Raises TraceError if none can be read, or none was recorded.
         """
         opened = open_processes(folder)
         return cls(folder, opened.job, opened.readers, opened.files, opened.unreadable, workers)
@@ -90,11 +84,11 @@ class Trace:
         return type(self)(self.path, job or self.job, readers, files, workers=workers, define=self._define)
 
     def without_results(self) -> Self:
-        """Return the same run with nothing found yet: for questions that are to use other steps (`choose_steps`)."""
+        """Return the same run without results: for questions that are to use other steps (`choose_steps`)."""
         unreadable = self._recorded.unreadable
         return type(self)(self.path, self.job, self.readers, self.files, unreadable, self.workers, self._define)
 
-    # What it is
+    # The run
 
     @property
     def zero_ns(self) -> int:
@@ -117,19 +111,20 @@ class Trace:
         return self._recorded.gpus
 
     def device_properties(self, process: int | None = None) -> list[dict[str, object]]:
-        """Return what the recorder knows of the GPUs that a process sees (they have numbers of its own), or of all
-        processes: by the names that PyTorch's profiles have (`deviceProperties`).
+        """Return the properties of the GPUs that a process sees (with its own numbers), or of those of all processes.
+
+        They have the names of `deviceProperties` in PyTorch's profiles.
         """
         facts = self._recorded.facts if process is None else [self._recorded.facts[process]]
         return [properties for each in facts for properties in each.get("device_properties") or []]
 
     @cached_property
     def clocks(self) -> list[str]:
-        """By process, the name of the clock that its times were taken of: processes of a node share one."""
+        """By process, the name of the clock of its times: processes of a node share one."""
         return node_clocks.clock_names(self._recorded.facts, self.files, self.job) if self.files else []
 
     def missing(self, needs: Sequence[str]) -> str:
-        """Return a sentence about what is missing of `needs` (keys of RECORDED_WITH); "" if nothing is."""
+        """Return a sentence about the first of `needs` (keys of RECORDED_WITH) that is missing; "" if none is."""
         executions = self.span_count + self.folded_count
         return first_missing(needs, self.readers, self.definitions.regions, executions)
 
@@ -137,7 +132,7 @@ class Trace:
 
     @cached_property
     def definitions(self) -> Definitions:
-        """What the ids of the trace mean, and what they are called in each process."""
+        """The meaning of the ids of the trace, and their ids in each process."""
         return self._define(self) if self._define else merge(self.readers)
 
     @cached_property
@@ -165,7 +160,7 @@ class Trace:
 
     @cached_property
     def rows(self) -> list[Place]:
-        """The places of the run (main threads, `stream 7` of every process, ...), each with its locations by rank."""
+        """The rows of a timeline (main threads, `stream 7` of every process, ...), each with its locations by rank."""
         return find_places(self.processes.to_pylist(), self.locations.to_pylist())
 
     @cached_property
@@ -185,11 +180,11 @@ class Trace:
         return ids
 
     def location_of(self, process: int, local_id: int) -> int | None:
-        """Return the location that a process has under a number of its own."""
+        """Return the location with this id in a process."""
         return self._local_locations[process].get(local_id)
 
     def home(self, location: int) -> LocalLocation:
-        """Return where a location of the trace lives. Raises UsageError where there is no such location."""
+        """Return process and local id of a location of the trace. Raises UsageError if it does not exist."""
         homes = self.definitions.homes
         if not 0 <= location < len(homes):
             raise UsageError(f"no location {location}: this trace has {len(homes)}, numbered from 0")
@@ -221,7 +216,7 @@ class Trace:
         zero = self.zero_of(home.process)
         lowest = _FOREVER[0] if start_ns is None else start_ns + zero
         highest = _FOREVER[1] if end_ns is None else end_ns + zero
-        raw = cast(SpanArrays, self.readers[home.process].spans(home.local_id, lowest, highest))
+        raw = self.readers[home.process].spans(home.local_id, lowest, highest)
         call_path = self.definitions.path_maps[home.process][raw["call_path"]]
         return {
             "row": raw["row"],
@@ -246,7 +241,7 @@ class Trace:
         if not isinstance(reader, RecordedProcess):  # a part of a process: no block file holds its sums
             return sums_by_path(self.span_arrays(location), len(self._path_region), chosen)
         stretches = [np.ascontiguousarray(each + zero, dtype=np.int64) for each in chosen or ()]
-        local = cast(PathSums, reader.path_sums(home.local_id, *stretches))
+        local: PathSums = reader.path_sums(home.local_id, *stretches)
         return with_global_paths(local, self.definitions.path_maps[home.process], len(self._path_region))
 
     def span_batches(self, location: int, most: int = 1 << 16) -> Iterator[SpanArrays]:
@@ -311,25 +306,27 @@ class Trace:
             yield self._side_rows(name, self.home(location).process, raw)
 
     def raw_side_batches(self, name: str, location: int) -> Iterator[dict[str, Any]]:
-        """Return the same as the block file has it: texts by their number in `texts`, times on the process's clock.
+        """Return the same as in the block file: texts by their number in `texts`, times on the process's clock.
 
-        Every piece is `row`, and `columns`: type (integer, real, text), values, and whether they are there, by name.
+        Every piece has `row`, and `columns` by name: type (integer, real, text), values, and whether they are valid.
         """
         home = self.home(location)
         reader = self.readers[home.process]
         if reader.tables().get(name):
             yield from side_tables.raw_batches(name, reader, home.local_id)
 
+    @cached_on_trace
     def texts(self, process: int) -> list[str]:
         """Return the texts of a process that `raw_side_batches` refers to."""
-        return self.once(("list of texts", process), self.readers[process].texts)
+        return self.readers[process].texts()
 
     def _side_rows(self, name: str, process: int, raw: Mapping[str, Any]) -> pa.Table:
-        def texts() -> pa.Array:
-            return self.once(("texts", process), lambda: pa.array(self.readers[process].texts(), type=pa.string()))
-
-        paths = self.definitions.path_maps[process]
+        paths, texts = self.definitions.path_maps[process], partial(self._text_array, process)
         return side_tables.read(name, raw, self._local_locations[process], self.zero_of(process), paths, texts)
+
+    @cached_on_trace
+    def _text_array(self, process: int) -> pa.Array:
+        return pa.array(self.readers[process].texts(), type=pa.string())
 
     # Iterations that were folded while the program ran
 
@@ -350,9 +347,10 @@ class Trace:
                 by_process[process] = statistics
         return by_process
 
+    @cached_on_trace
     def iterations(self, process: int) -> Iterations:
         """Return the records of a process's iterations; none where no loop was accepted while it ran."""
-        return self.once(("iterations", process), lambda: read_iterations(self.readers[process], self.zero_of(process)))
+        return read_iterations(self.readers[process], self.zero_of(process))
 
     def __repr__(self) -> str:
         return f"<strobe.Trace {self.path}: {len(self.readers)} processes, {self.span_count} spans>"
@@ -363,6 +361,6 @@ class Trace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._results.clear()
+        self.results.clear()
         if self.workers is not None:
             self.workers.close()

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import strobe
 from strobe.errors import StrobeError, UsageError
@@ -28,7 +28,7 @@ _PARTS_EACH = 4
 # Answers that one task combines.
 _FAN_IN = 16
 _CONNECT_S = 10
-_OPTIONS = "Say: --cluster-option cores=8 --cluster-option memory=16GB --cluster-option queue=QUEUE"
+_OPTIONS = "Example: --cluster-option cores=8 --cluster-option memory=16GB --cluster-option queue=QUEUE"
 _INSTALL = "Install what a cluster needs: pip install 'strobe[cluster]'"
 
 
@@ -41,7 +41,7 @@ class DaskWorkers:
         self._client, self._cluster = client, cluster
 
     def wanted(self, trace: Trace) -> bool:
-        """Whether to ask them: always, we may not have opened a single file ourselves."""
+        """Return True: this process may not have opened a single file itself."""
         return True
 
     def parts(self, spans: Sequence[int]) -> list[range]:
@@ -57,7 +57,8 @@ class DaskWorkers:
             while len(found) > 1:
                 groups = [found[at : at + _FAN_IN] for at in range(0, len(found), _FAN_IN)]
                 found = [self._client.submit(combined, group, pure=False) for group in groups]
-            return cast(Partial, found[0].result())
+            answer: Partial = found[0].result()
+            return answer
 
     def close(self) -> None:
         """Leave the scheduler; the cluster that we started ends."""
@@ -67,7 +68,7 @@ class DaskWorkers:
 
 
 def run_task(task: Runs, version: str) -> Partial:
-    """Do what a client asks for, who has this version of strobe."""
+    """Run a task of a client that has this version of strobe."""
     if version != strobe.__version__:
         raise StrobeError(
             f"the worker on {socket.gethostname()} has strobe {strobe.__version__}, and {version} asks",
@@ -79,22 +80,19 @@ def run_task(task: Runs, version: str) -> Partial:
         raise
     except Exception as error:
         # In words: an exception that cannot be sent would leave the client waiting.
-        said = f"a worker on {socket.gethostname()} failed with {type(error).__name__}: {error}"
-        raise StrobeError(said, do="This is a mistake of strobe: please report it.", where=_place(error)) from None
-
-
-def _place(error: BaseException) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{place.filename}:{place.lineno}"
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{place.filename}:{place.lineno}"
+        what = f"a worker on {socket.gethostname()} failed with {type(error).__name__}: {error}"
+        raise StrobeError(what, do="This is a mistake of strobe: please report it.", where=where) from None
 
 
 def of_scheduler(address: str) -> DaskWorkers:
-    """Return the workers of a scheduler. Raises StrobeError where none answers, or it has no workers."""
+    """Return the workers of a scheduler. Raises StrobeError if none answers, or it has no workers."""
     distributed = _imported("distributed")
     try:
         client = distributed.Client(address, timeout=_CONNECT_S)
     except (OSError, ValueError) as error:  # a TimeoutError is an OSError
-        why = str(error) or f"it says nothing for {_CONNECT_S} s"
+        why = str(error) or f"no answer within {_CONNECT_S} s"
         raise StrobeError(f"no Dask scheduler answers at '{address}': {why}", do="Start one: dask scheduler") from error
     if not client.nthreads():
         client.close()
@@ -105,15 +103,15 @@ def of_scheduler(address: str) -> DaskWorkers:
 def of_slurm(jobs: int, options: Mapping[str, str | int]) -> DaskWorkers:
     """Start workers as jobs of SLURM, and return them once the first one runs: that may wait in the queue for long."""
     cluster = slurm_cluster(options)
-    # Nothing tells us later that jobs are refused: we would wait for them.
+    # If jobs were refused later, we would wait for them without notice.
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
         script.write(cluster.job_script())
         script.flush()
         tried = subprocess.run(["sbatch", "--test-only", script.name], capture_output=True, text=True)
     if tried.returncode:
         cluster.close()
-        said = (tried.stderr.strip() or tried.stdout.strip()).splitlines()
-        raise UsageError(f"SLURM refuses such jobs: {said[0] if said else 'it does not say why'}", do=_OPTIONS)
+        message = (tried.stderr.strip() or tried.stdout.strip()).splitlines()
+        raise UsageError(f"SLURM refuses such jobs: {message[0] if message else 'no reason given'}", do=_OPTIONS)
     with _in_words():
         cluster.scale(jobs=jobs)
         client = _imported("distributed").Client(cluster, timeout=_CONNECT_S)
@@ -122,10 +120,10 @@ def of_slurm(jobs: int, options: Mapping[str, str | int]) -> DaskWorkers:
 
 
 def slurm_cluster(options: Mapping[str, str | int]) -> Any:
-    """Return a cluster of dask-jobqueue with these options; what they leave out is in ~/.config/dask/jobqueue.yaml."""
+    """Return a cluster of dask-jobqueue with these options; others are taken from ~/.config/dask/jobqueue.yaml."""
     jobqueue = _imported("dask_jobqueue")
     if not shutil.which("sbatch"):
-        raise UsageError("there is no sbatch on this computer", do="Ask where jobs are submitted: on a login node.")
+        raise UsageError("this computer has no sbatch", do="Ask where jobs are submitted: on a login node.")
     # Dask complains, too, that what it refused to make was never closed.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -140,14 +138,14 @@ def slurm_cluster(options: Mapping[str, str | int]) -> Any:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Say in a sentence what goes wrong with workers."""
+    """Raise StrobeError for errors of workers."""
     distributed = _imported("distributed")
     try:
         yield
     except distributed.KilledWorker as error:
         raise StrobeError(
-            "the workers of the Dask cluster die at this question, several have",
-            do="They may need more memory, or fewer threads each; their logs say why.",
+            "several workers of the Dask cluster have died at this question",
+            do="They may need more memory, or fewer threads each; see their logs.",
         ) from error
     except (distributed.client.FutureCancelledError, distributed.comm.CommClosedError, OSError) as error:
         raise StrobeError("the Dask scheduler is gone", do="Start it anew, and ask again.") from error
@@ -165,6 +163,6 @@ def _imported(name: str) -> ModuleType:
         module = import_module(name)
     except ModuleNotFoundError as error:
         raise UsageError(f"this needs {name.replace('_', '-')}, which is not installed", do=_INSTALL) from error
-    # A worker that dies is none of the user's business, as long as others do its work.
+    # The death of a worker does not concern the user, as long as others do its work.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     return module

@@ -1,9 +1,8 @@
-"""Map and combine: a question to a trace as a function of one process, and a rule how answers become one.
+"""Map and combine: a question about a trace as a function of one process, and a rule that combines the answers.
 
 The same two functions run in one loop, in a pool of processes, and on a cluster, so all three answer the same, to the
-last bit. Whoever answers opens its own files only. So ids are local to a process: what regions and call paths they mean
-travels with the answer, and where answers meet they get one numbering, that of first occurrence in the order of
-processes, which is the trace's own.
+last bit. Each worker opens only its own files, so ids are local to a process. The regions and call paths of the ids
+travel with an answer. Combined answers have one numbering, by first occurrence in the order of processes: the trace's.
 """
 
 from __future__ import annotations
@@ -12,36 +11,26 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from strobe.errors import TraceError
 from strobe.trace.archive import Job, ProcessFiles
 from strobe.trace.clocks import node_clocks
-from strobe.trace.definitions import Definitions
-from strobe.trace.part import PartReader
-from strobe.trace.process import NO_REGION, open_process
+from strobe.trace.definitions import Definitions, Ids, Numbering, Union
+from strobe.trace.processes.process_part import PartReader
+from strobe.trace.processes.process_reader import NO_REGION, open_process
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import KnownResult, cached_on_trace
 
 Value = TypeVar("Value")
-Numbers = npt.NDArray[np.uint32]
-
-
-@dataclass(frozen=True)
-class Ids:
-    """What the ids of a part are in the whole: by region and call path; what is added to processes and locations."""
-
-    region: Numbers
-    call_path: Numbers
-    process: int
-    location: int
 
 
 class Rule(Protocol):
-    """How answers become one."""
+    """How answers are combined."""
 
     def renumbered(self, value: Any, ids: Ids) -> Any:
         """Return an answer with the ids of the whole."""
@@ -52,7 +41,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class MapCombine(Generic[Value]):
-    """A question to all processes.
+    """A question about all processes.
 
     `map(part, **options)` is a function of a module (other computers find it by its name) from a Trace of one process
     to something small. Its options must be what pickle takes.
@@ -64,10 +53,10 @@ class MapCombine(Generic[Value]):
 
 @dataclass(frozen=True)
 class Join:
-    """How rows of a table meet: those with equal `keys` become one, in the order in which keys are first met.
+    """How rows of a table are joined: those with equal `keys` become one, in the order in which keys first occur.
 
-    Columns that are no keys are summed up (whole numbers only: sums of reals depend on their order), but for those of
-    which the least or the most counts. Without keys, rows are listed one after the other.
+    Other columns are summed up (whole numbers only: sums of reals depend on their order); those in `least` and `most`
+    keep the smallest or largest value. Without keys, rows are listed one after the other.
     """
 
     keys: tuple[str, ...] = ()
@@ -120,28 +109,14 @@ class Listed:
 
 @runtime_checkable
 class OfProcess(Protocol):
-    """An option that says something of every process: each gets what concerns itself."""
+    """An option with a value for each process."""
 
     def of_process(self, process: int) -> object:
-        """Return what concerns a process, which has number 0 there."""
+        """Return the value for a process, which is number 0 for the worker."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a process need not find by itself: results of `Trace.once`, by their keys."""
-
-    of_process: Callable[[int], Mapping[object, object]]
-
-
-@dataclass(frozen=True)
-class Numbering:
-    """What the ids of an answer mean, and how many processes and locations it is about."""
-
-    regions: list[tuple[object, ...]]
-    path_parent: Numbers  # NO_REGION at the root
-    path_region: Numbers
-    processes: int
-    locations: int
+# By process, results that it need not compute.
+Known = Callable[[int], Sequence[KnownResult]]
 
 
 @dataclass(frozen=True)
@@ -155,7 +130,7 @@ class Partial:
 
 @dataclass(frozen=True)
 class Task:
-    """A question to some processes, one after the other: all that somebody who shares the disk needs to answer it.
+    """A question about some processes, with everything that a worker on the same disk needs to answer it.
 
     `options` and `known` are by process.
     """
@@ -165,7 +140,7 @@ class Task:
     job: Job
     files: tuple[ProcessFiles, ...]
     options: tuple[Mapping[str, object], ...]
-    known: tuple[Mapping[object, object], ...]
+    known: tuple[Sequence[KnownResult], ...]
 
     def run(self) -> Partial:
         """Open the files, and answer."""
@@ -182,7 +157,7 @@ class Task:
 
 
 def need_folder(folder: Path) -> None:
-    """Raise TraceError where a worker does not see the trace."""
+    """Raise TraceError if a worker cannot see the trace."""
     if not folder.is_dir():
         raise TraceError(
             f"the worker on {socket.gethostname()} cannot read '{folder}'",
@@ -191,7 +166,7 @@ def need_folder(folder: Path) -> None:
 
 
 class Runs(Protocol):
-    """Something to do for a worker."""
+    """Work for a worker."""
 
     def run(self) -> Partial:
         """Do it."""
@@ -199,33 +174,33 @@ class Runs(Protocol):
 
 @runtime_checkable
 class Workers(Protocol):
-    """Who answers questions to many processes.
+    """Workers that answer questions about many processes.
 
-    threads: how many threads here do as well where all work is native, 0 if files are not ours to read.
+    threads: the number of threads to use here for native work, 0 if this process should not read the files.
     """
 
     threads: int
 
     def wanted(self, trace: Trace) -> bool:
-        """Whether a question to this trace is worth asking them."""
+        """Return whether they are worth their cost for this trace."""
 
     def parts(self, spans: Sequence[int]) -> list[range]:
-        """Cut processes, of which each has so many spans, into parts that follow each other."""
+        """Cut processes, with so many spans each, into consecutive parts."""
 
     def answer(self, tasks: Sequence[Runs]) -> Partial:
         """Run all tasks, and combine what they return in their order."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release what they hold."""
 
 
 def over_processes(
     trace: Trace, question: MapCombine[Value], *, known: Known | None = None, **options: object
 ) -> Value:
-    """Ask a question to every process of a trace, by whoever works for it: ids of the answer are those of the trace.
+    """Let the workers of a trace, if it has some, answer a question about every process. Ids are those of the trace.
 
-    `known` is for parts: of the trace itself it must be known already. Raises TraceError where the trace changed since
-    it was opened.
+    `known` are results for parts; the trace itself must have them already. Raises TraceError if the trace has changed
+    since it was opened.
     """
     processes = range(len(trace.readers))
     if len(processes) == 1:
@@ -236,7 +211,8 @@ def over_processes(
     found = ask_all(trace, workers, question, trace.spans_of_processes, known, options)
     if found.numbering.locations != len(trace.locations) or len(found.numbering.regions) != len(trace.regions):
         raise TraceError(f"'{trace.path}' changes while it is read", do="Ask again when the run is over.")
-    return cast(Value, found.value)
+    value: Value = found.value
+    return value
 
 
 def rows_of_processes(
@@ -254,7 +230,7 @@ def ask_all(
     known: Known | None = None,
     options: Mapping[str, object] | None = None,
 ) -> Partial:
-    """Let workers ask a question to every process, of which each has so many spans; return what they found."""
+    """Let workers answer a question about every process; `spans` is the number of spans of each."""
     return workers.answer([_task(trace, question, part, known, options or {}) for part in workers.parts(spans)])
 
 
@@ -263,15 +239,17 @@ def _in_one_loop(
 ) -> Value:
     values = []
     for process in range(len(trace.readers)):
-        part, ids = trace.once(("process alone", process), lambda process=process: _alone(trace, process))  # type: ignore[misc]
+        part, ids = _alone(trace, process)
         own = {name: _of(value, process) for name, value in options.items()}
-        value = _ask(part, question, own, known.of_process(process) if known else {})
+        value = _ask(part, question, own, known(process) if known else ())
         values.append(question.rule.renumbered(value, ids))
-    return cast(Value, question.rule.combined(values))
+    combined_value: Value = question.rule.combined(values)
+    return combined_value
 
 
+@cached_on_trace
 def _alone(trace: Trace, process: int) -> tuple[Trace, Ids]:
-    """Return one process as a trace of its own, and what its ids are in the whole."""
+    """Return one process as a trace of its own, and its ids in the whole."""
     files = trace.files[process : process + 1]
     part = Trace(trace.path, replace(trace.job, zero_ns=trace.zero_ns), [trace.readers[process]], files)
     whole, own = trace.definitions, part.definitions
@@ -285,10 +263,10 @@ def _alone(trace: Trace, process: int) -> tuple[Trace, Ids]:
 
 
 def _ask(
-    part: Trace, question: MapCombine[Value], options: Mapping[str, object], known: Mapping[object, object]
+    part: Trace, question: MapCombine[Value], options: Mapping[str, object], known: Sequence[KnownResult]
 ) -> Value:
-    for key, value in known.items():
-        part.once(key, lambda value=value: value)  # type: ignore[misc]
+    for result in known:
+        result.give_to(part)
     return question.map(part, **options)
 
 
@@ -301,8 +279,8 @@ def _task(
     }
     job = replace(trace.job, zero_ns=trace.zero_ns, processes=notes, imported={}, settings={})
     own = tuple({name: _of(value, process) for name, value in options.items()} for process in part)
-    knows = tuple(known.of_process(process) if known else {} for process in part)
-    return Task(question, trace.path.absolute(), job, files, own, knows)
+    results = tuple(known(process) if known else () for process in part)
+    return Task(question, trace.path.absolute(), job, files, own, results)
 
 
 def _of(value: object, process: int) -> object:
@@ -310,17 +288,16 @@ def _of(value: object, process: int) -> object:
 
 
 def combined(partials: Sequence[Partial]) -> Partial:
-    """Return one answer for several: their ids become those of the first, followed by what is new in the others."""
+    """Return one answer for several, with one numbering of ids."""
     if len(partials) == 1:
         return partials[0]
-    whole, ids = united([each.numbering for each in partials])
-    rule = partials[0].rule
-    values = [rule.renumbered(each.value, own) for each, own in zip(partials, ids, strict=True)]
-    return Partial(rule, rule.combined(values), whole)
+    union, rule = Union(), partials[0].rule
+    values = [rule.renumbered(each.value, union.add(each.numbering)) for each in partials]
+    return Partial(rule, rule.combined(values), union.whole)
 
 
 def numbering(definitions: Definitions, processes: int) -> Numbering:
-    """Return what the ids of so many processes mean."""
+    """Return the meaning of the ids of so many processes."""
     return Numbering(
         [row[1:] for row in definitions.regions],
         np.array(definitions.path_parent, dtype=np.uint32),
@@ -330,28 +307,9 @@ def numbering(definitions: Definitions, processes: int) -> Numbering:
     )
 
 
-def united(parts: Sequence[Numbering]) -> tuple[Numbering, list[Ids]]:
-    """Return one numbering for several, and what the ids of each are in it."""
-    regions: dict[tuple[object, ...], int] = {}
-    paths: dict[tuple[int, int], int] = {}
-    ids: list[Ids] = []
-    processes = locations = 0
-    for part in parts:
-        of_region = np.array([regions.setdefault(row, len(regions)) for row in part.regions], dtype=np.uint32)
-        of_path: list[int] = []
-        own_regions = of_region[part.path_region].tolist() if len(part.path_region) else []
-        for parent, region in zip(part.path_parent.tolist(), own_regions, strict=True):
-            above = parent if parent == NO_REGION else of_path[parent]
-            of_path.append(paths.setdefault((above, region), len(paths)))
-        ids.append(Ids(of_region, np.array(of_path, dtype=np.uint32), processes, locations))
-        processes, locations = processes + part.processes, locations + part.locations
-    parent, region = (np.array([key[k] for key in paths], dtype=np.uint32) for k in range(2))
-    return Numbering(list(regions), parent, region, processes, locations), ids
-
-
 def balanced(spans: Sequence[int], parts: int, most: int) -> list[range]:
     """Cut processes into at least `parts` stretches (if there are so many) of about equal work, at most `most` long."""
-    # A process without spans takes its time, too: to be opened.
+    # A process without spans takes time to open.
     work = np.cumsum([each + 1000 for each in spans])
     share = work[-1] / max(1, parts)
     cuts, begin = [], 0
@@ -364,39 +322,27 @@ def balanced(spans: Sequence[int], parts: int, most: int) -> list[range]:
 
 
 def _files_are_all(trace: Trace) -> bool:
-    """Whether the trace is what its files hold: a part of it that ends in the middle of a process is not."""
+    """Whether the trace has all that its files hold; a part of a process does not."""
     return len(trace.files) == len(trace.readers) > 1 and not any(
         isinstance(reader, PartReader) for reader in trace.readers
     )
 
 
 def _renumbered(table: pa.Table, ids: Ids) -> pa.Table:
-    for name in table.column_names:
-        if name not in ("region", "call_path", "process", "location"):
-            continue
-        at, column = table.column_names.index(name), table.column(name)
-        known = column.is_valid().to_numpy()
-        old = column.fill_null(0).to_numpy()
-        how = getattr(ids, name)
-        if isinstance(how, int):
-            new = old + np.where(known, how, 0)
-        elif len(how):
-            new = np.where(known, how[np.where(known, old, 0)], 0)
-        else:
-            new = old
-        values = pa.array(new.astype(old.dtype), type=column.type, mask=~known)
-        table = table.set_column(at, table.schema.field(name), values)
+    ids_of = {"region": ids.region, "call_path": ids.call_path, "process": ids.process, "location": ids.location}
+    for at, field in enumerate(table.schema):
+        if field.name in ids_of:
+            column, new = table.column(at), ids_of[field.name]
+            moved = pc.add(column, new) if isinstance(new, int) else pc.take(pa.array(new), column)
+            table = table.set_column(at, field, moved.cast(field.type))
     return table
 
 
 def _joined(table: pa.Table, join: Join) -> pa.Table:
     if not join.keys:
         return table
-    how = [
-        (name, "min" if name in join.least else "max" if name in join.most else "sum")
-        for name in table.column_names
-        if name not in join.keys
-    ]
+    others = [name for name in table.column_names if name not in join.keys]
+    how = [(name, "min" if name in join.least else "max" if name in join.most else "sum") for name in others]
     table = table.unify_dictionaries()
     # In one thread, rows are in the order in which their keys were first met.
     found = table.group_by(list(join.keys), use_threads=False).aggregate(how)

@@ -1,4 +1,4 @@
-"""What a process of the pool runs: tasks come on stdin, answers leave on stdout, as pickles that only we write."""
+"""The program of a process of the pool: reads tasks from stdin, writes answers to stdout, as pickles."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import signal
 import sys
 import traceback
-from typing import Any, cast
+from typing import Any
 
 from strobe.workers.map_combine import Task
-from strobe.workers.pool import receive, send
+from strobe.workers.process_pool import receive, send
 
 
 class _NoPandas:
-    """Says that there is no pandas: pyarrow imports it for a second, to see whether its first array is one of it."""
+    """Hides pandas: pyarrow would import it, which takes a second, to see whether its first array is from there."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
@@ -21,16 +21,18 @@ class _NoPandas:
 
 
 def main() -> None:
-    """Run tasks until there are no more."""
+    """Run tasks until the pool ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.meta_path.insert(0, cast(Any, _NoPandas()))
+    no_pandas: Any = _NoPandas()
+    sys.meta_path.insert(0, no_pandas)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Whatever prints must not land among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
-            send(answers, cast(Task, receive(sys.stdin.buffer)).run())
-        except (EOFError, BrokenPipeError):  # nobody asks, or waits for an answer, any more
+            task: Task = receive(sys.stdin.buffer)
+            send(answers, task.run())
+        except (EOFError, BrokenPipeError):  # the pool has ended
             return
         except Exception as error:
             error.add_note("".join(traceback.format_exception(error)))

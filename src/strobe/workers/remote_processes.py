@@ -1,8 +1,8 @@
-"""Traces of more processes than one computer should open: workers open them, and say what is in them."""
+"""Traces of more processes than one computer should open: workers open them, and return their contents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,33 +13,21 @@ import numpy as np
 from strobe.errors import TraceError
 from strobe.trace.archive import ProcessFiles, read_job
 from strobe.trace.clocks import node_clocks
-from strobe.trace.definitions import Definitions, LocalLocation, RegionRow, merge
-from strobe.trace.facts import LocationFacts, ProcessFacts
+from strobe.trace.definitions import Definitions, Ids, Numbering, Numbers, RegionRow, Union, merge
 from strobe.trace.folded import no_iterations, no_statistics
-from strobe.trace.gpu_readings import NodeGpus
-from strobe.trace.process import NO_REGION, ProcessReader, RecordedProcess, open_process
-from strobe.trace.recorded import attach_gpus, recorded_files
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.processes.process_facts import LocationFacts, ProcessFacts
+from strobe.trace.processes.process_reader import NO_REGION, ProcessReader, RecordedProcess, open_process
+from strobe.trace.processes.recorded_processes import attach_gpus, recorded_files
 from strobe.trace.trace import Trace
-from strobe.workers.map_combine import (
-    Ids,
-    MapCombine,
-    Numbering,
-    Numbers,
-    Partial,
-    PerProcess,
-    Workers,
-    ask_all,
-    need_folder,
-    numbering,
-    united,
-)
+from strobe.workers.map_combine import MapCombine, Partial, PerProcess, Workers, ask_all, need_folder, numbering
 
 _Trace = TypeVar("_Trace", bound=Trace)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a process before its spans are read; `unreadable` says why nothing is."""
+    """Facts about a process before its spans are read; `unreadable` is the reason if there are none."""
 
     process: int
     described: ProcessFacts
@@ -57,13 +45,13 @@ class _Locations:
 
 @dataclass(frozen=True)
 class OpenTask:
-    """Look at some files of a trace."""
+    """The task to open some files of a trace."""
 
     folder: Path
     files: tuple[ProcessFiles, ...]
 
     def run(self) -> Partial:
-        """Open the files, and say what they hold."""
+        """Open the files, and return facts about them."""
         need_folder(self.folder)
         facts = [_facts(number, each) for number, each in enumerate(self.files)]
         none = np.zeros(0, dtype=np.uint32)
@@ -80,7 +68,7 @@ def _facts(number: int, files: ProcessFiles) -> Facts:
 
 
 class RemoteProcess:
-    """The reader of a process that a worker has looked at: it opens the files only for what the worker did not say."""
+    """The reader of a process that a worker has opened. It opens the files only for what the worker did not return."""
 
     def __init__(self, files: ProcessFiles, facts: Facts) -> None:
         self._files, self._facts = files, facts
@@ -98,7 +86,7 @@ class RemoteProcess:
         return {**facts, "started_ns": started_ns, "ended_ns": ended_ns}
 
     def use_clock(self, points: node_clocks.Columns) -> None:
-        """Move all times, of what the worker said as of what the files say."""
+        """Move all times: those of the worker's facts, and those of the files."""
         self._clock = points
 
     def iterations(self) -> dict[str, Any]:
@@ -123,7 +111,7 @@ class RemoteProcess:
 
 
 def open_remote(kind: type[_Trace], folder: Path, workers: Workers) -> _Trace:
-    """Open a trace by its workers. Raises TraceError where none of its processes can be read."""
+    """Let workers open a trace. Raises TraceError if none of its processes can be read."""
     job = read_job(folder)
     files = recorded_files(folder, job)
     parts = workers.parts([1] * len(files))
@@ -142,21 +130,20 @@ def open_remote(kind: type[_Trace], folder: Path, workers: Workers) -> _Trace:
 
 
 def definitions(trace: Trace) -> Definitions:
-    """Return what the ids of the trace mean, as the workers found; of a part with other readers, as these have them."""
+    """Return the definitions of the trace, from the workers; of a part with other readers, from these."""
     workers = trace.workers
     if not isinstance(workers, Workers) or not all(isinstance(reader, RemoteProcess) for reader in trace.readers):
         return merge(trace.readers)
     found = ask_all(trace, workers, LOCATIONS, [1] * len(trace.readers))
-    whole, merged = found.numbering, Definitions()
-    merged.regions = [cast(RegionRow, (number, *row)) for number, row in enumerate(whole.regions)]
-    for parent, region in zip(whole.path_parent.tolist(), whole.path_region.tolist(), strict=True):
-        merged.add_path(parent, region)
+    whole = found.numbering
+    merged = Definitions([cast(RegionRow, (number, *row)) for number, row in enumerate(whole.regions)], whole)
     for each in cast("list[_Locations]", found.value):
-        for row in each.rows:
-            merged.homes.append(LocalLocation(each.process, row["id"]))
-            merged.locations.append({**row, "location": len(merged.homes) - 1, "process": each.process})
+        merged.add_locations(each.process, each.rows)
     maps = [_Maps(reader, whole) for reader in trace.readers]
-    merged.region_maps, merged.path_maps = _Later(maps, "regions"), _Later(maps, "paths")
+    merged.region_maps, merged.path_maps = (
+        _Later(maps, lambda each: each.regions),
+        _Later(maps, lambda each: each.paths),
+    )
     return merged
 
 
@@ -168,8 +155,9 @@ class _Maps:
 
     @cached_property
     def _own(self) -> tuple[Definitions, Ids]:
-        own = merge([self._reader])
-        return own, united([self._whole, numbering(own, 1)])[1][1]
+        own, union = merge([self._reader]), Union()
+        union.add(self._whole)
+        return own, union.add(numbering(own, 1))
 
     @cached_property
     def regions(self) -> Numbers:
@@ -186,16 +174,16 @@ class _Maps:
 
 
 class _Later(Sequence[Numbers]):
-    """One kind of the maps of all processes."""
+    """Maps of all processes, each made when it is needed."""
 
-    def __init__(self, maps: Sequence[_Maps], kind: str) -> None:
-        self._maps, self._kind = maps, kind
+    def __init__(self, maps: Sequence[_Maps], one: Callable[[_Maps], Numbers]) -> None:
+        self._maps, self._one = maps, one
 
     def __len__(self) -> int:
         return len(self._maps)
 
     def __getitem__(self, process: Any) -> Any:
-        return getattr(self._maps[process], self._kind)
+        return self._one(self._maps[process])
 
 
 def _locations(part: Trace) -> list[_Locations]:

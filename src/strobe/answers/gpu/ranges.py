@@ -12,7 +12,7 @@ from strobe.gpu.devices import Device, devices, no_device
 from strobe.gpu.folded_work import folded_note
 from strobe.gpu.launches import launches
 from strobe.gpu.work import Work
-from strobe.tables.columns import Bools, Ints
+from strobe.tables.column_arrays import Bools, Ints
 from strobe.tables.table import Table, make_table
 from strobe.trace.trace import Trace
 
@@ -62,7 +62,7 @@ def run(trace: Trace) -> Table:
         note = f"{no_device(trace)}; so ranges have host times only"
     elif rows:
         note = folded_note(trace, devices(trace))
-    table = make_table(ANALYSIS.columns, rows, name="ranges", about="all executions", note=note)
+    table = make_table(ANALYSIS.columns, rows, about="all executions", note=note)
     return table.sort("projected_ns" if parts else "total_ns")
 
 

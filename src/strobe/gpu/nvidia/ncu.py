@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from strobe.errors import RecordError, TraceError, UsageError
 from strobe.gpu.nvidia import ncu_child
 from strobe.model.gpu_metrics import looks_like_counter
-from strobe.record.launch import RunResult, wait_for
+from strobe.record.launch.run_program import RunResult, wait_for
 
 _HOW_TO_INSTALL = (
     "It comes with the CUDA toolkit, and alone from https://developer.nvidia.com/nsight-compute; its folder must be "

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from strobe.errors import RecordError
-from strobe.record.launch import RunResult, end_as, wait_for
+from strobe.record.launch.run_program import RunResult, end_as, wait_for
 
 
 def under(file: str, command: Sequence[str]) -> list[str]:

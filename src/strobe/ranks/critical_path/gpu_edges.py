@@ -13,7 +13,7 @@ from strobe.model.kinds import GPU_PARADIGMS
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, COMPUTATION, COPY, LAUNCH, QUEUE, SYNC, Builder
 from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.sums.attributes import Attributes, integers
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.definition_rows import location_rows, region_rows
 from strobe.trace.trace import Trace
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from strobe.errors import UsageError
-from strobe.tables.columns import Columns, Ints
+from strobe.tables.column_arrays import Columns, Ints
 
 # What bounds the time of an edge.
 KINDS = ("host", "data", "launch", "queue", "computation", "communication", "copy", "sync")

@@ -13,7 +13,7 @@ from strobe.ranks.critical_path.thread_edges import Chain
 from strobe.ranks.messages import MessageEnds, matched, message_ends
 from strobe.sums.attributes import Attributes, integers
 from strobe.sums.groups import Texts
-from strobe.tables.columns import Bools, Columns, Ints
+from strobe.tables.column_arrays import Bools, Columns, Ints
 from strobe.trace.trace import Trace
 
 # Phase of the moments in which all have come to a collective, see Builder.

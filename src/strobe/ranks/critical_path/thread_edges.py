@@ -8,10 +8,11 @@ import numpy as np
 
 from strobe.native import core
 from strobe.ranks.critical_path.longest_path import COMMUNICATION, DATA, HOST, SYNC, Builder
-from strobe.tables.columns import Ints
+from strobe.tables.column_arrays import Ints
 from strobe.trace.definition_rows import region_rows
 from strobe.trace.spans import SpanArrays
 from strobe.trace.trace import Trace
+from strobe.trace.trace_cache import cached_on_trace
 
 # Phase of a thread's moments, see Builder.
 _THREAD = 2
@@ -129,23 +130,20 @@ def link(trace: Trace, chains: list[Chain]) -> None:
             main.wait(next_moment, each.node[ends], done_ns, HOST)
 
 
+@cached_on_trace
 def kind_of_path(trace: Trace) -> Ints:
     """Return the kind of time of every call path: that of the outermost region with another kind than `host`."""
-
-    def make() -> Ints:
-        regions = region_rows(trace)
-        own = np.array([_kind(r.group, r.role, r.paradigm) for r in regions], dtype=np.int64)
-        paths = trace.call_paths.to_arrow()
-        parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
-        depth = paths.column("depth").to_numpy()
-        kind: Ints = own[paths.column("region").to_numpy()]
-        for level in range(1, int(depth.max(initial=0)) + 1):
-            (here,) = np.nonzero(depth == level)
-            around = kind[parent[here]]
-            kind[here] = np.where(around != HOST, around, kind[here])
-        return kind
-
-    return trace.once("critical path: kind of call path", make)
+    regions = region_rows(trace)
+    own = np.array([_kind(r.group, r.role, r.paradigm) for r in regions], dtype=np.int64)
+    paths = trace.call_paths.to_arrow()
+    parent = np.array([-1 if p is None else p for p in paths.column("parent").to_pylist()], dtype=np.int64)
+    depth = paths.column("depth").to_numpy()
+    kind: Ints = own[paths.column("region").to_numpy()]
+    for level in range(1, int(depth.max(initial=0)) + 1):
+        (here,) = np.nonzero(depth == level)
+        around = kind[parent[here]]
+        kind[here] = np.where(around != HOST, around, kind[here])
+    return kind
 
 
 def _kind(group: str, role: str, paradigm: str) -> int:

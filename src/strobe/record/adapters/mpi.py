@@ -1,7 +1,8 @@
 """MPI calls: `libstrobe_mpi.so`, preloaded, interposes them in every process, whether it is a Python or not.
 
 `strobe run` preloads it where the program runs under an MPI launcher, is one, or is linked with MPI
-(`record/ranks.py`); everywhere else one has to ask for it: `--trace +mpi`. It is silent until a session begins.
+(`record/launch/parallel_jobs.py`); everywhere else one has to ask for it: `--trace +mpi`. It is silent until a
+session begins.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from strobe.record.config import Session
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
+    from strobe.record.options.session_settings import Session
 
 LIBRARY = "libstrobe_mpi.so"
 _LAUNCHERS = ("mpirun", "mpiexec", "srun")
@@ -25,9 +26,7 @@ _KINDS = (
 )
 
 
-class Mpi(Adapter):
-    """The adapter."""
-
+class _Mpi(Adapter):
     def available(self) -> str:
         """Only `strobe run` can preload a library."""
         preloaded = LIBRARY in os.environ.get("LD_PRELOAD", "")
@@ -35,7 +34,7 @@ class Mpi(Adapter):
 
     def needed_by(self, environment: Mapping[str, str], command: Sequence[str]) -> bool:
         """Whether the program will call MPI."""
-        from strobe.record.ranks import calls_mpi
+        from strobe.record.launch.parallel_jobs import calls_mpi
 
         return calls_mpi(environment, command)
 
@@ -49,7 +48,7 @@ class Mpi(Adapter):
         """Return the launchers that are there, and mpi4py."""
         import shutil
 
-        from strobe.record.finding import NOTE, OK, Finding, installed
+        from strobe.record.doctor.finding import NOTE, OK, Finding, installed
 
         launchers = {name: path for name in _LAUNCHERS if (path := shutil.which(name))}
         for name, path in launchers.items():
@@ -62,4 +61,4 @@ class Mpi(Adapter):
             yield Finding("mpi", "mpi4py", OK, version)
 
 
-ADAPTER = Mpi("mpi", has_ranks=True)
+ADAPTER = _Mpi("mpi", has_ranks=True)

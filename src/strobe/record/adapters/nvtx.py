@@ -11,15 +11,13 @@ TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
 
 
-class Nvtx(Adapter):
-    """The adapter."""
-
+class _Nvtx(Adapter):
     def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
         """Return whether Python's package is there."""
-        from strobe.record.finding import NOTE, OK, Finding, installed
+        from strobe.record.doctor.finding import NOTE, OK, Finding, installed
 
         if version := installed("nvtx"):
             yield Finding("frameworks", "nvtx", OK, f"{version}: its ranges are recorded")
@@ -27,4 +25,4 @@ class Nvtx(Adapter):
             yield Finding("frameworks", "nvtx", NOTE, "Python's package is not installed (C and C++ need none)")
 
 
-ADAPTER = Nvtx("nvtx", order=60, presets=("auto", "light", "sampling"), injection="NVTX_INJECTION64_PATH")
+ADAPTER = _Nvtx("nvtx", order=60, presets=("auto", "light", "sampling"), injection="NVTX_INJECTION64_PATH")

@@ -16,8 +16,8 @@ def _start():  # type: ignore[no-untyped-def]
     try:
         if sys.version_info < (3, 11):
             raise ImportError("strobe records Python 3.11 and later")
-        from strobe.record.bootstrap import start_from_environment
-    except Exception as error:  # another environment's Python: the program runs, unrecorded, and the trace says so
+        from strobe.record.program.bootstrap import start_from_environment
+    except Exception as error:  # Python of another environment: the program runs unrecorded, with a note in the trace
         _note("%s (process %d) was not recorded: %s" % (sys.executable, os.getpid(), error))  # type: ignore[no-untyped-call]
     else:
         sentence = start_from_environment()
@@ -45,7 +45,7 @@ def _note(sentence):  # type: ignore[no-untyped-def]
                 with open(os.path.join(line[7:], "notes.txt"), "a") as notes:
                     notes.write(sentence + "\n")
             except (OSError, UnicodeError):
-                return  # the trace is gone, or its disk is full: nobody is left to tell
+                return  # the trace is gone, or its disk is full
 
 
 _start()  # type: ignore[no-untyped-call]

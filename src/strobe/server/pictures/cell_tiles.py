@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from strobe.errors import UsageError
 from strobe.model.kinds import GROUPS
-from strobe.trace.process import GAP
+from strobe.trace.processes.process_reader import GAP
 
 TILE_CELLS = 1024
 LAST_NS = 2**53  # 104 days; a double in the browser holds no more

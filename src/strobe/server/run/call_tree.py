@@ -27,8 +27,8 @@ from strobe.model.units import format_count, format_ns
 from strobe.server.spans.span_tables import located_spans, longest_spans, some_of
 from strobe.server.time_range.folded_steps import folded_process
 from strobe.server.time_range.range_sums import clipped_self_ns, spans_in
-from strobe.steps.activities import PROFILER_STEP
 from strobe.steps.selection import Selection, select
+from strobe.steps.training_activities import PROFILER_STEP
 from strobe.sums.path_statistics import selected_statistics
 
 if TYPE_CHECKING:

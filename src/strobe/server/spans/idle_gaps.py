@@ -13,6 +13,7 @@ from strobe.ranks.links import launching_call
 from strobe.server.spans.span_links import SpanEnd, described_span
 from strobe.server.spans.span_tables import expected_spans
 from strobe.sums.single_spans import one_span, span_of_row
+from strobe.trace.trace_cache import cached_on_trace
 
 if TYPE_CHECKING:
     from strobe.server.trace_context import TraceContext
@@ -28,6 +29,7 @@ _MOST_COMPARED = 1_500_000
 _MOST_WALKED = 4_000_000
 _WALKED_AT_ONCE = 65_536
 _PIXELS = 4096
+_host_work = cached_on_trace(HostWork)
 
 
 class CausePart(TypedDict):
@@ -251,7 +253,7 @@ def _cause(row: _Row, found: _Gap, after: tuple[int, SpanArrays]) -> GapCause:
     begin, end, thread, when = (
         np.array([value], dtype=np.int64) for value in (*found, call[0] if call else -1, called)
     )
-    host = trace.once("host work", lambda: HostWork(trace))
+    host = _host_work(trace)
     time = host.causes(begin, end, thread, when, _KERNEL_GAP_NS)[:, 0]
     return {
         "main": CAUSES[int(time.argmax())],

@@ -8,25 +8,18 @@ from collections.abc import Sequence
 from strobe.model.units import format_ns
 from strobe.trace.after_run.process_starts import Start, replaced_by
 from strobe.trace.archive import Job, whole_number
-from strobe.trace.facts import ProcessFacts
+from strobe.trace.processes.process_facts import ProcessFacts
 
 
 def endings(processes: Sequence[ProcessFacts], job: Job, zero_ns: int, starts: Sequence[Start]) -> list[str]:
     """Return in words how each process ended, and until when it is recorded (ns since the trace's zero)."""
     replaced = replaced_by(starts)
-    words = []
-    for process in processes:
-        program = replaced.get((process.get("host", ""), process["pid"]))
-        became = program.command if program and program.at_ns >= process["started_ns"] else ""
-        words.append(_ending(process, job, zero_ns, became))
-    return words
+    programs = [replaced.get((process.get("host", ""), process["pid"])) for process in processes]
+    return [_ending(*each, job, zero_ns) for each in zip(processes, programs, strict=True)]
 
 
-def _ending(process: ProcessFacts, job: Job, zero_ns: int, became: str = "") -> str:
-    """Return in words how a process ended, and until when it is recorded.
-
-    `became` is the command that replaced it (exec), if one did.
-    """
+def _ending(process: ProcessFacts, program: Start | None, job: Job, zero_ns: int) -> str:
+    """`program`: the last one that replaced a process with this pid (exec)."""
     state = process.get("end_state", "")
     until = format_ns(max(0, process.get("ended_ns", 0) - zero_ns))
     code = process.get("exit_code")
@@ -45,8 +38,8 @@ def _ending(process: ProcessFacts, job: Job, zero_ns: int, became: str = "") -> 
         return f"left by os._exit{shown}; complete up to {until}"
     if state == "running":
         return f"still running; complete up to {until}"
-    if became:
-        return f"became {became}; complete up to {until}"
+    if program and program.at_ns >= process["started_ns"]:
+        return f"became {program.command}; complete up to {until}"
     if killed:
         return f"killed by {killed}; complete up to {until}"
     return f"ended without a word (killed or crashed); complete up to {until}"

@@ -1,4 +1,4 @@
-"""Which of the processes that a program started are not in its trace, and why: from what it noted about them."""
+"""Which of the processes that a program started are not in its trace, and why: from the notes of their starts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from strobe.trace.facts import ProcessFacts
+from strobe.trace.processes.process_facts import ProcessFacts
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*[a-z]?$")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 # They start what follows with an environment of their own.
 _OTHER_ENVIRONMENT = ("env", "sudo", "doas", "runuser", "pkexec")
 _MOST_BYTES = 64 << 20
+# Options with which a Python runs no program.
+_INFORMATION = ("V", "h", "?", "--version", "--help", "--help-env", "--help-xoptions", "--help-all")
 # Of several commands only so many are named, each so long.
 _MOST_NAMES, _MOST_LETTERS = 5, 80
 
@@ -29,7 +31,7 @@ class Start:
     pid: int
     parent: int
     at_ns: int
-    records: bool | None  # whether its environment makes a Python record itself; None: this recording takes none along
+    records: bool | None  # whether its environment makes a Python record itself; None: in this recording none does
     executable: str
     interpreter: str
     argv: tuple[str, ...]
@@ -50,7 +52,7 @@ class Start:
 
     @property
     def python(self) -> Start | None:
-        """The Python that this is, or that `env` and the like start; None where there is none."""
+        """This process or the one that `env` or a similar program starts, if a Python runs it."""
         if self.is_python:
             return self
         name = Path(self.executable).name
@@ -64,15 +66,15 @@ class Start:
 
 @dataclass
 class Missing:
-    """What a trace does not have."""
+    """Processes that are not in a trace."""
 
     pythons: list[str] = field(default_factory=list)  # a sentence each: they should be there
-    left_out: Counter[str] = field(default_factory=Counter)  # Pythons that the recording takes not along: how often
-    others: Counter[str] = field(default_factory=Counter)  # commands that are no Python: how often
+    left_out: Counter[str] = field(default_factory=Counter)  # Pythons that are not to be recorded: how often
+    others: Counter[str] = field(default_factory=Counter)  # other commands: how often
 
 
 def starts(folder: Path) -> list[Start]:
-    """Read what the processes of a trace have started. A line that is torn or none is passed over."""
+    """Read which processes a trace has started. Torn and wrong lines are passed over."""
     found = []
     for path in sorted(folder.glob("started-*.jsonl")):
         host = path.name.removeprefix("started-").removesuffix(".jsonl")
@@ -115,7 +117,7 @@ def replaced_by(found: Iterable[Start]) -> dict[tuple[str, int], Start]:
 
 
 def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes: Iterable[str]) -> Missing:
-    """Compare starts with the processes of a trace; what `notes` tell of is left out."""
+    """Compare starts with the processes of a trace; processes in `notes` are left out."""
     began: dict[tuple[str, int], int] = {}
     parents = set()
     for process in processes:
@@ -123,7 +125,7 @@ def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes:
         key = (host, process["pid"])
         began[key] = max(began.get(key, 0), process["started_ns"])
         parents.add((host, process["parent_pid"]))
-    told = {int(pid) for note in notes for pid in re.findall(r"\(process (\d+)\)", note)}
+    noted = {int(pid) for note in notes for pid in re.findall(r"\(process (\d+)\)", note)}
     missing = Missing()
     found = list(found)
     failed = {(start.host, start.pid, start.at_ns) for start in found if start.how == "exec failed"}
@@ -135,7 +137,7 @@ def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes:
         python = start.python
         if python is None or (python is not start and (start.host, start.pid) in parents):
             missing.others[Path(start.executable).name or start.executable] += 1
-        elif start.pid in told or _shows_only(python.argv):
+        elif start.pid in noted or any(option in _INFORMATION for option in _options(python.argv)):
             continue
         elif start.records is None:
             missing.left_out[start.command] += 1
@@ -145,21 +147,21 @@ def unrecorded(found: Iterable[Start], processes: Iterable[ProcessFacts], notes:
 
 
 def command_not_recorded(command: tuple[str, ...]) -> str:
-    """Say why a trace without any process has none, by the command of `strobe run`."""
+    """Return why a trace has no process, by the command of `strobe run`."""
     start = Start("start", 0, 0, 0, True, command[0] if command else "", "", command, "")
     if start.python:
         return f"{start.command} was not recorded: {_reason(start.python)}."
-    return "The program was no Python, and called no MPI; or it ended before recording began."
+    return "The program is not a Python and does not call MPI, or it ended before recording began."
 
 
 def names_of_left_out(left_out: Mapping[str, int]) -> str:
-    """Name Pythons that the recording does not take along, and say what does."""
+    """Return the names of Pythons that were not to be recorded, with advice."""
     advice = "strobe.record() records this process and its forks, `strobe run` records what it starts, too"
     return f"{_names(left_out)}: not recorded ({advice})"
 
 
 def names_of(others: Mapping[str, int]) -> str:
-    """Name commands that are no Python, the most frequent ones first, and say what that means."""
+    """Return the names of commands that are not Pythons, the most frequent first, with an explanation."""
     shells = " (Pythons that a shell starts are recorded)" if any(name in _SHELLS for name in others) else ""
     return f"{_names(others)}: no Python, not recorded{shells}"
 
@@ -173,7 +175,7 @@ def _names(commands: Mapping[str, int]) -> str:
 
 
 def _options(argv: tuple[str, ...]) -> Iterator[str]:
-    """The options of a Python itself, a letter each: those before the script, -c or -m."""
+    """Yield the options of a Python itself: letters, before the script, -c or -m."""
     words = iter(argv[1:])
     for word in words:
         if not word.startswith("-") or word == "-":
@@ -189,13 +191,6 @@ def _options(argv: tuple[str, ...]) -> Iterator[str]:
                 if position == len(word) - 1:
                     next(words, "")
                 break
-
-
-def _shows_only(argv: tuple[str, ...]) -> bool:
-    return any(
-        option in ("V", "h", "?", "--version", "--help", "--help-env", "--help-xoptions", "--help-all")
-        for option in _options(argv)
-    )
 
 
 def _reason(start: Start) -> str:

@@ -1,8 +1,8 @@
 """Names, files and lines of C and C++ functions, found after the run from the files that held them.
 
-The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) says what it is
-called and where it stands; without it the file's own table of symbols gives the names. What was found is kept in
-`symbols.json` of the trace, because the program may be built anew tomorrow.
+The recorder notes an address in a file (`0x1139` of `/usr/local/bin/solver`). `addr2line` (binutils) finds its name and
+source line; without it the file's own table of symbols has the names. They are kept in `symbols.json` of the trace,
+because the program may be built anew later.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_address(region: Region) -> bool:
 
 
 def resolve(folder: Path, regions: Iterable[Region]) -> None:
-    """Find out what addresses are called, and keep it beside the trace. Raises OSError where that cannot be written."""
+    """Find the names of addresses, and keep them beside the trace. Raises OSError if they cannot be written."""
     wanted: dict[str, set[str]] = {}
     for region in regions:
         if is_address(region):
@@ -50,7 +50,7 @@ def resolve(folder: Path, regions: Iterable[Region]) -> None:
 
 
 def known(folder: Path) -> Mapping[str, Mapping[str, Place]]:
-    """Return what is known of addresses, by file and address. A damaged file counts as none."""
+    """Return the places of addresses that are known, by file and address; none if symbols.json is damaged."""
     path = folder / FILE
     try:
         facts = path.stat()
@@ -71,7 +71,7 @@ def _read(path: Path, *_: int) -> Mapping[str, Mapping[str, Place]]:
 
 
 def named(region: Region, places: Mapping[str, Mapping[str, Place]]) -> Region:
-    """Return a region with the name of its address; without one it is called after its file."""
+    """Return a region with the name of its address; without one, the name is made from its file."""
     number, address, paradigm, role, _, _, module = region
     name, file, line = places.get(module, {}).get(address) or ("", "", 0)
     short = module.rpartition("/")[2]
@@ -81,10 +81,8 @@ def named(region: Region, places: Mapping[str, Mapping[str, Place]]) -> Region:
 def _places(module: str, addresses: Sequence[str]) -> dict[str, Place]:
     tool = shutil.which("addr2line")
     places = _addr2line(tool, module, addresses) if tool else {}
-    if len(places) < len(addresses):
-        missing = [address for address in addresses if address not in places]
-        places.update(_symbols(module, missing))
-    return places
+    missing = [address for address in addresses if address not in places]
+    return {**places, **_symbols(module, missing)} if missing else places
 
 
 def _addr2line(tool: str, module: str, addresses: Sequence[str]) -> dict[str, Place]:
@@ -130,10 +128,7 @@ def _symbols(module: str, addresses: Sequence[str]) -> dict[str, Place]:
 def _functions(data: bytes) -> Iterable[tuple[int, int, str]]:
     if data[:6] != b"\x7fELF\x02\x01":
         return
-    offset, entry, count = (
-        struct.unpack_from("<Q", data, 0x28)[0],
-        *struct.unpack_from("<HH", data, 0x3A),
-    )
+    (offset,), (entry, count) = struct.unpack_from("<Q", data, 0x28), struct.unpack_from("<HH", data, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, offset + entry * i) for i in range(count)]
     for section in sections:
         if section[1] not in (_SYMTAB, _DYNSYM):

@@ -1,22 +1,21 @@
 """Clocks of ranks whose files come from different machines, aligned by the collectives that all of them took part in.
 
-A collective in which every rank needs data of every other one ends on all of them at nearly the same moment, whoever
-came late: the median difference of these ends is the difference of the clocks, and their spread is how sure that is.
+A collective in which every rank needs data of every other one ends on all of them at nearly the same moment, however
+late a rank came. The median difference of these ends is the difference of the clocks, their spread its uncertainty.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from strobe.trace.trace import Trace
+from strobe.trace.definition_rows import location_rows, ranks_of, region_rows
+from strobe.trace.trace import Trace
 
-# Not broadcasts, sends and receives: there, somebody may be done before the others have begun.
+# Not broadcasts, sends and receives: there, a rank may be done before the others have begun.
 _ALL_NEED_ALL = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all", re.IGNORECASE)
 _LEAST = 3
 _Ends = dict[str, npt.NDArray[np.int64]]
@@ -33,7 +32,7 @@ class Alignment:
 
     @property
     def worth_it(self) -> bool:
-        """Whether the difference is more than what cannot be told anyway."""
+        """Whether the difference is larger than its uncertainty."""
         return abs(self.ahead_ns) > self.error_ns
 
 
@@ -63,22 +62,21 @@ def alignments(trace: Trace) -> dict[int, Alignment]:
 
 def _ends_by_rank(trace: Trace) -> dict[int, _Ends]:
     """When the collective kernels of every rank ended, by kind, in the order in which they began."""
-    regions = trace.regions.to_pylist()
     kind_of = {
-        row["region"]: match[0].lower().replace("_", "")
-        for row in regions
-        if row["role"] in ("kernel", "collective") and (match := _ALL_NEED_ALL.search(str(row["name"])))
+        row.region: match[0].lower().replace("_", "")
+        for row in region_rows(trace)
+        if row.role in ("kernel", "collective") and (match := _ALL_NEED_ALL.search(row.name))
     }
     if not kind_of:
         return {}
-    rank_of = dict(zip(trace.processes.column("process"), trace.processes.column("rank"), strict=True))
-    wanted = np.array(sorted(int(str(region)) for region in kind_of), dtype=np.uint32)
+    ranks = ranks_of(trace)
+    wanted = np.array(sorted(kind_of), dtype=np.uint32)
     spans: dict[int, list[tuple[int, int, str]]] = {}
-    for at in trace.locations.to_pylist():
-        rank = rank_of[at["process"]]
-        if at["kind"] != "stream" or not isinstance(rank, int):
+    for row in location_rows(trace):
+        rank = ranks[row.process]
+        if row.kind != "stream" or rank is None:
             continue
-        arrays = trace.span_arrays(int(str(at["location"])))
+        arrays = trace.span_arrays(row.location)
         mine = np.isin(arrays["region"], wanted)
         start = arrays["start_ns"][mine]
         kinds = [kind_of[region] for region in arrays["region"][mine].tolist()]

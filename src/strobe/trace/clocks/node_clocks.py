@@ -1,8 +1,8 @@
 """One axis for processes of several nodes: from readings of the trace's clock, which each node took while it ran.
 
-All processes of a node share a clock. Where it is another one than that of `strobe run`, its processes have asked that
-one for its time (native/core/system/node_clock.h). A reading says: where ours says local_ns, the trace's says local_ns
-+ offset_ns, and at most error_ns more or less.
+All processes of a node share a clock. If it is not the clock of `strobe run`, the processes have asked that one for its
+time (native/core/system/node_clock.h). A reading means: when the clock of the node is at local_ns, that of the trace is
+at local_ns + offset_ns, give or take error_ns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +22,23 @@ from strobe.model.units import format_ns
 
 if TYPE_CHECKING:
     from strobe.trace.archive import Job, ProcessFiles
-    from strobe.trace.process import ProcessReader
+    from strobe.trace.processes.process_facts import ProcessFacts
+    from strobe.trace.processes.process_reader import ProcessReader
 
 Points = list[tuple[int, int]]  # ns on a clock, ns on that of the trace: straight lines between them
 Columns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # the same, as the native reader takes them
 REPAIRS = "clocks.json"
 _MOST = 1 << 62
-# Readings that took so much longer than the usual one say less than the line between their neighbours.
+# Readings that took so much longer than the median one are less exact than the line between their neighbours.
 _GOOD = 2.0
 _APART_NS = 1_000_000
 
 
 @dataclass(frozen=True)
 class NodeClock:
-    """What is known of the clock of a node against that of the trace, ns; `ahead_ns` at its first reading.
+    """The clock of a node compared with that of the trace, ns; `ahead_ns` at its first reading.
 
-    `error_ns` is None where nobody knows: no reading, and no time of day that is synchronised.
+    `error_ns` is None if unknown: without a reading, and without a synchronised time of day.
     """
 
     points: Points
@@ -92,10 +93,10 @@ def from_time_of_day(own: Sequence[int], of_trace: Sequence[int]) -> NodeClock:
     return NodeClock([(own[0], own[0] + offset)], -offset, 0.0, error, 0)
 
 
-def clock_names(described: Sequence[Mapping[str, object]], files: Sequence[ProcessFiles], job: Job) -> list[str]:
+def clock_names(described: Sequence[ProcessFacts], files: Sequence[ProcessFiles], job: Job) -> list[str]:
     """Return, for each process, the name of the clock that its times are of: its node's.
 
-    Where that is not known, processes of a host share one; those of other tools' files have each one of their own.
+    If the node is unknown, processes of a host share a clock; each file of another tool has its own.
     """
     return [
         str(each.get("node") or (not job.imported and each.get("host")) or own.blocks.stem)
@@ -103,18 +104,18 @@ def clock_names(described: Sequence[Mapping[str, object]], files: Sequence[Proce
     ]
 
 
-def found(described: Sequence[Mapping[str, object]], job: Job) -> dict[str, NodeClock]:
-    """Return, by name, the clocks of nodes that are not the trace's own, as far as something is known of them."""
+def found(described: Sequence[ProcessFacts], job: Job) -> dict[str, NodeClock]:
+    """Return, by name, the clocks of nodes other than the trace's own, as far as they are known."""
     readings: dict[str, list[tuple[int, int, int]]] = {}
     wall: dict[str, Sequence[int]] = {}
     for each in described:
         node = each.get("node")
-        if not job.node or not isinstance(node, str) or not node or node == job.node:
+        if not job.node or not node or node == job.node:
             continue
-        told = cast("list[tuple[int, int, int]]", each.get("clock_readings") or [])
-        readings.setdefault(node, []).extend(reading for reading in told if reading[2] >= 0)
-        if each.get("wall"):
-            wall.setdefault(node, cast("Sequence[int]", each["wall"]))
+        taken = each.get("clock_readings") or []
+        readings.setdefault(node, []).extend(reading for reading in taken if reading[2] >= 0)
+        if time_of_day := each.get("wall"):
+            wall.setdefault(node, time_of_day)
     clocks = {}
     for node, own in readings.items():
         if own:
@@ -144,19 +145,19 @@ def apply(readers: Sequence[ProcessReader], files: Sequence[ProcessFiles], job: 
     return replace(job, processes=notes)
 
 
-def _noted(note: Mapping[str, object], folder: Path) -> Points:
+def _noted(note: Mapping[str, Any], folder: Path) -> Points:
     """Return the points of a process of a trace that was cut from another."""
     try:
-        return [_point(each) for each in cast("list[object]", note.get("clock_points") or [])]
+        return [_point(each) for each in note.get("clock_points") or []]
     except (ValueError, TypeError) as error:
         raise TraceError(f"'{folder / 'job.json'}' holds no job description: {error}") from error
 
 
-def use(reader: ProcessReader, note: Mapping[str, object]) -> None:
-    """Put a process on the trace's axis as its note says, if it says so."""
+def use(reader: ProcessReader, note: Mapping[str, Any]) -> None:
+    """Put a process on the trace's axis, if its note has points of its clock."""
     points = note.get("clock_points")
     if points:
-        reader.use_clock(columns(cast("Points", points)))
+        reader.use_clock(columns(points))
 
 
 def columns(points: Points) -> Columns:
@@ -178,19 +179,19 @@ def at(points: Columns, local_ns: int) -> int:
 
 @dataclass(frozen=True)
 class Repairs:
-    """What a check of the clocks found, and the points by which the clocks go since; both empty where none was made."""
+    """Results of a check of the clocks, and the points of the repaired clocks; both empty without a check."""
 
     checked: Mapping[str, int]
     points: Mapping[str, Points]
 
 
 def read_repairs(folder: Path) -> Repairs:
-    """Read what a check wrote into a trace folder. Raises TraceError where that is damaged."""
+    """Read the repairs in a trace folder. Raises TraceError if they are damaged."""
     path = folder / REPAIRS
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        points = {str(name): [_point(each) for each in own] for name, own in told["points"].items()}
-        return Repairs({str(key): int(value) for key, value in told["checked"].items()}, points)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        points = {str(name): [_point(each) for each in own] for name, own in content["points"].items()}
+        return Repairs({str(key): int(value) for key, value in content["checked"].items()}, points)
     except FileNotFoundError:
         return Repairs({}, {})
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -200,15 +201,15 @@ def read_repairs(folder: Path) -> Repairs:
 
 
 def write_repairs(folder: Path, repairs: Repairs) -> None:
-    """Write them down; the next one who opens the trace uses them."""
+    """Write repairs into a trace folder; whoever opens the trace next uses them."""
     path = folder / REPAIRS
-    told: dict[str, Any] = {"checked": dict(repairs.checked), "points": dict(repairs.points)}
-    path.with_suffix(".new").write_text(json.dumps(told) + "\n", encoding="utf-8")
+    content = {"checked": dict(repairs.checked), "points": dict(repairs.points)}
+    path.with_suffix(".new").write_text(json.dumps(content) + "\n", encoding="utf-8")
     path.with_suffix(".new").replace(path)
 
 
-def _point(value: object) -> tuple[int, int]:
-    local, trace = cast("list[int]", value)
+def _point(value: Sequence[int]) -> tuple[int, int]:
+    local, trace = value
     if not all(isinstance(each, int) and abs(each) < _MOST for each in (local, trace)):
         raise ValueError("a time that no clock shows")
     return local, trace

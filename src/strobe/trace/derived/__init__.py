@@ -1,1 +1,1 @@
-"""Trace folders made from other traces: cut, anonymised, generated."""
+"""Traces made from other traces: cut, anonymised, generated."""

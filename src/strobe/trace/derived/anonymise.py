@@ -17,7 +17,7 @@ from strobe.model.kinds import PARADIGMS, ROLES
 
 _HEADER = struct.Struct("<4sBBHIIIIII")
 _MAGIC = b"SRBK"
-_PROCESS, _REGIONS, _LOCATION, _METRIC, _END, _LOOPS, _TEXTS, _NOTE = 1, 2, 3, 6, 8, 9, 14, 20
+# Kinds of chunks: docs/format/blocks.md.
 _NUMBERS = {4, 5, 7, 10, 11, 12, 13, 15}  # paths, spans, samples, classes, iterations, statistics, graph, side tables
 
 _OPTIMIZERS = (
@@ -73,7 +73,7 @@ def rewrite(folder: Path) -> None:
 
 
 class _Pseudonyms:
-    """function_12 for the twelfth function that came; equal texts are equal afterwards."""
+    """`function_12` stands for the twelfth function; equal texts get equal pseudonyms."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], str] = {}
@@ -113,16 +113,6 @@ class _Pseudonyms:
 
 
 def _rewrite_blocks(path: Path, to: Path, names: _Pseudonyms) -> None:
-    change: dict[int, Callable[[memoryview, int, _Pseudonyms], bytes]] = {
-        _PROCESS: _process,
-        _REGIONS: _regions,
-        _LOCATION: _location,
-        _METRIC: _metric,
-        _END: lambda payload, *_: bytes(payload),
-        _NOTE: _note,
-        _LOOPS: _loops,
-        _TEXTS: _texts,
-    }
     from strobe import native
 
     with path.open("rb") as source, to.open("wb") as out:
@@ -131,11 +121,11 @@ def _rewrite_blocks(path: Path, to: Path, names: _Pseudonyms) -> None:
             payload = source.read(size)
             sound = magic == _MAGIC and crc_head == native.core.crc32c(head[:28]) and crc == native.core.crc32c(payload)
             if not sound:
-                return  # behind what is damaged nothing can be told apart
+                return  # after damage, chunks cannot be found
             if kind in _NUMBERS:
                 out.write(head + payload)
-            elif kind in change:
-                new = change[kind](memoryview(payload), count, names)
+            elif kind in _CHANGES:
+                new = _CHANGES[kind](memoryview(payload), count, names)
                 crc = native.core.crc32c(new)
                 fields = (magic, kind, version, flags, len(new), location, count, crc, unused)
                 first = _HEADER.pack(*fields, 0)[:28]
@@ -220,8 +210,8 @@ def _texts(payload: memoryview, count: int, names: _Pseudonyms) -> bytes:
 
 
 def _process(payload: memoryview, _: int, names: _Pseudonyms) -> bytes:
-    told = json.loads(bytes(payload))
-    facts = told.get("description") or {}
+    process = json.loads(bytes(payload))
+    facts = process.get("description") or {}
     argv = facts.get("argv")
     kept = {
         "argv": [names.of("program", " ".join(map(str, argv if isinstance(argv, list) else [argv])))] if argv else [],
@@ -229,20 +219,30 @@ def _process(payload: memoryview, _: int, names: _Pseudonyms) -> bytes:
         "python": "".join(re.findall(r"^[\d.]+", str(facts.get("python") or ""))),
         "main": bool(facts.get("main")),
     }
-    numbers = {key: value for key, value in told.items() if isinstance(value, (int, float, bool))}
+    numbers = {key: value for key, value in process.items() if isinstance(value, (int, float, bool))}
     return json.dumps({**numbers, "description": kept}).encode()
 
 
 def _note(payload: memoryview, _: int, __: _Pseudonyms) -> bytes:
-    told = json.loads(bytes(payload))
-    return json.dumps({key: told[key] for key in ("rank", "ranks") if isinstance(told.get(key), int)}).encode()
+    note = json.loads(bytes(payload))
+    return json.dumps({key: note[key] for key in ("rank", "ranks") if isinstance(note.get(key), int)}).encode()
 
 
+_CHANGES: dict[int, Callable[[memoryview, int, _Pseudonyms], bytes]] = {
+    1: _process,
+    2: _regions,
+    3: _location,
+    6: _metric,
+    9: _loops,
+    14: _texts,
+    20: _note,
+    8: lambda payload, *_: bytes(payload),  # the end of a recording
+}
 _OF_PROCESSES = ("rank", "clock_offset_ns", "clock", "clock_error_ns", "clock_points")
 
 
-def _job(told: dict[str, Any], names: _Pseudonyms) -> dict[str, Any]:
-    imported = told.get("imported") or {}
+def _job(job: dict[str, Any], names: _Pseudonyms) -> dict[str, Any]:
+    imported = job.get("imported") or {}
     files = [
         {"name": names.file(str(each.get("name"))), "format": each.get("format"), "rank": each.get("rank")}
         for each in imported.get("files") or ()
@@ -252,9 +252,9 @@ def _job(told: dict[str, Any], names: _Pseudonyms) -> dict[str, Any]:
         for stem, facts in (imported.get("processes") or {}).items()
     }
     return {
-        **{key: told.get(key) for key in ("format_version", "zero_ns", "started_unix_ns")},
-        "command": [names.of("program", " ".join(map(str, told.get("command") or ())))],
-        "host": names.of("host", str(told.get("host") or "")),
-        "ended": {key: value for key, value in (told.get("ended") or {}).items() if isinstance(value, int)},
+        **{key: job.get(key) for key in ("format_version", "zero_ns", "started_unix_ns")},
+        "command": [names.of("program", " ".join(map(str, job.get("command") or ())))],
+        "host": names.of("host", str(job.get("host") or "")),
+        "ended": {key: value for key, value in (job.get("ended") or {}).items() if isinstance(value, int)},
         "imported": {"files": files, "processes": processes, "anonymous": True},
     }

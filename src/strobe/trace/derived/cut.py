@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,17 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from strobe.errors import StrobeError, TraceError
 from strobe.model.kinds import LOCATION_KINDS
 from strobe.model.schema import EVENT_TABLES, SPAN_TABLES, TABLES
 from strobe.trace.after_run import symbols
-from strobe.trace.archive import FORMAT_VERSION, process_files
+from strobe.trace.archive import process_files
+from strobe.trace.definition_rows import location_rows, process_rows
 from strobe.trace.derived.anonymise import rewrite as rewrite_names
-from strobe.trace.part import PartReader
+from strobe.trace.derived.new_folder import new_folder, write_job
+from strobe.trace.processes.process_part import PartReader
+from strobe.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from strobe.trace.process import ProcessReader
-    from strobe.trace.trace import Trace
+    from strobe.trace.processes.process_reader import ProcessReader
 
 _BUFFER_BYTES = 64 << 20
 _TYPES = {"float64": 1, "string": 2}  # CellType of native/kernels/reading/table_chunks.h; everything else is an integer
@@ -31,17 +31,9 @@ _TYPES = {"float64": 1, "string": 2}  # CellType of native/kernels/reading/table
 _TIMED = [name for name in EVENT_TABLES if any(column.name == "time_ns" for column in TABLES[name])]
 # A reader finds the first itself, and the others are found again in what is written.
 _NOT_COUNTED = {
-    "estimated_cost_ns",
-    "spans_cut",
-    "steps_cut",
-    "orphan_kernels",
-    "orphan_copies",
-    "orphan_launches",
-    "missing_steps",
-    "duplicate_correlation_ids",
-    "duplicate_operator_ids",
-    "duplicate_flow_ids",
-    "ids_not_compared",
+    *("estimated_cost_ns", "spans_cut", "steps_cut", "missing_steps", "ids_not_compared"),
+    *("orphan_kernels", "orphan_copies", "orphan_launches"),
+    *("duplicate_correlation_ids", "duplicate_operator_ids", "duplicate_flow_ids"),
 }
 _Columns = list[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8] | None]]
 
@@ -49,24 +41,20 @@ _Columns = list[tuple[int, npt.NDArray[np.int64], npt.NDArray[np.uint8] | None]]
 def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
     """Write a trace (a part: `Trace.part`) as a folder; return sentences about what it lacks.
 
-    Processes that are in it from begin to end are copied with all they have: statistics of folded steps, records of
-    iterations, flow graphs. Of the others, spans that reach over an edge end there (`spans_cut` in the quality table
-    says how many), and steps that were folded are left out. The trace's zero becomes the begin of the part.
-    `anonymise`: see `trace/derived/anonymise.py`. Raises TraceError where the folder is there already.
+    Processes that are in it from begin to end are copied with everything: statistics of folded steps, records of
+    iterations, flow graphs. Of the others, spans that reach over an edge end there (`spans_cut` in the quality table),
+    and steps that were folded are left out. The trace's zero becomes the begin of the part.
+    `anonymise`: see `trace/derived/anonymise.py`. Raises TraceError if the folder exists.
     """
-    if folder.exists():
-        raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
-    work = folder.with_name(f".{folder.name}.cutting-{os.getpid()}")
     notes: list[str] = []
     beside: dict[str, dict[str, object]] = {}
-    try:
-        work.mkdir(parents=True)
+    with new_folder(folder) as work:
         for process, reader in enumerate(trace.readers):
             name = f"process-{process + 1}"
             files = trace.files[process]
-            if isinstance(reader, PartReader) or files.rings is not None:
-                left = _left_out(reader)
-                if left:
+            written = isinstance(reader, PartReader) or files.rings is not None
+            if written:
+                if left := _left_out(reader):
                     notes.append(f"{left} rows of statistics of folded steps are left out: they cannot be divided")
                 _write(trace, process, reader, work / f"{name}.blocks")
                 offset = 0
@@ -77,42 +65,32 @@ def cut(trace: Trace, folder: Path, *, anonymise: bool = False) -> list[str]:
                     notes.append("metrics of GPUs are left out: they name machines and GPUs")
                 elif process in trace.gpus:  # those of parts are among the metrics that are written
                     shutil.copyfile(trace.gpus[process].path, work / trace.gpus[process].path.name)
-            rank = trace.processes.column("rank")[process]
-            beside[name] = {"rank": rank, "clock_offset_ns": offset, **_of_clock(trace, files.blocks.stem)}
-            if isinstance(reader, PartReader) or files.rings is not None:
-                beside[name].pop("clock_points", None)  # what is written anew is on the trace's axis already
+            note = trace.job.processes.get(files.blocks.stem, {})
+            # What is written anew is on the trace's axis already.
+            noted = ("clock", "clock_error_ns", *(() if written else ("clock_points",)))
+            clock = {key: note[key] for key in noted if key in note}
+            beside[name] = {"rank": process_rows(trace)[process].rank, "clock_offset_ns": offset, **clock}
         _write_job(trace, work, beside)
         if anonymise:
             rewrite_names(work)
         else:
             _copy_beside(trace, work)
-        work.rename(folder)
-    except OSError as error:
-        raise StrobeError(f"cannot write '{error.filename or folder}': {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return notes
 
 
 def _copy_beside(trace: Trace, work: Path) -> None:
-    """Copy what stands beside the processes: names of C functions, and what is known of processes without a trace."""
+    """Copy the files beside the processes: names of C functions, and notes about processes that were not recorded."""
     if not trace.path.is_dir():
         return
     for name in (symbols.FILE, "notes.txt"):
         if (trace.path / name).is_file():
             shutil.copyfile(trace.path / name, work / name)
-    # Processes that are no part of this are not missing in it.
+    # Processes outside of the part are not missing in it.
     left_out = {files.pid for files in process_files(trace.path)} - {files.pid for files in trace.files}
     for path in trace.path.glob("started-*.jsonl"):
         lines = path.read_bytes().splitlines(keepends=True)
         others = [line for line in lines if not any(b'"pid": %d,' % pid in line for pid in left_out)]
         (work / path.name).write_bytes(b"".join(others))
-
-
-def _of_clock(trace: Trace, stem: str) -> dict[str, object]:
-    """Return what is noted of the clock of a process."""
-    note = trace.job.processes.get(stem, {})
-    return {key: note[key] for key in ("clock", "clock_error_ns", "clock_points") if key in note}
 
 
 def _left_out(reader: ProcessReader | PartReader) -> int:
@@ -122,11 +100,9 @@ def _left_out(reader: ProcessReader | PartReader) -> int:
 
 
 def _write_job(trace: Trace, work: Path, beside: Mapping[str, object]) -> None:
-    starts = [int(str(each)) for each in trace.processes.column("started_ns")]
-    begin = min(starts, default=0)
+    begin = min((process.started_ns for process in process_rows(trace)), default=0)
     job = trace.job
     written = {
-        "format_version": FORMAT_VERSION,
         "command": list(job.command),
         "working_directory": job.working_directory,
         "host": job.host,
@@ -136,11 +112,11 @@ def _write_job(trace: Trace, work: Path, beside: Mapping[str, object]) -> None:
         "settings": dict(job.settings),
         "imported": {**job.imported, "stamp": None, "processes": beside},
     }
-    (work / "job.json").write_text(json.dumps(written, indent=1), encoding="utf-8")
+    write_job(work, written)
 
 
 def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path: Path) -> None:
-    """Write one process through the same door as imports; its times are those of the trace's clock."""
+    """Write one process, as an import does; its times are those of the trace's clock."""
     from strobe import native
 
     out = native.ImportedProcess(str(path), _BUFFER_BYTES)
@@ -153,12 +129,11 @@ def _write(trace: Trace, process: int, reader: ProcessReader | PartReader, path:
         for name in (*SPAN_TABLES, *_TIMED)
     }
     places: dict[int, int] = {}
-    for location, row in enumerate(trace.locations.to_pylist()):
-        if row["process"] != process:
+    for row in location_rows(trace):
+        if row.process != process:
             continue
-        kind, device = LOCATION_KINDS.index(str(row["kind"])), row["device"]
-        device = -1 if device is None else int(str(device))
-        places[location] = at = out.location(str(row["name"]), int(str(row["thread_id"])) % 2**64, kind, device)
+        location, device = row.location, -1 if row.device is None else row.device
+        places[location] = at = out.location(row.name, row.thread_id % 2**64, LOCATION_KINDS.index(row.kind), device)
         spans = trace.span_arrays(location)
         count = len(spans["row"])
         details = list(_details(trace, location, tables, out, count))

@@ -1,10 +1,8 @@
-"""Traces of any size for tests and benchmarks: what real processes did, again and again, never twice the same."""
+"""Traces of any size for tests and benchmarks: real processes repeated with varied times."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strobe.errors import StrobeError, TraceError, UsageError
-from strobe.trace.archive import FORMAT_VERSION
+from strobe.errors import TraceError, UsageError
+from strobe.trace.definition_rows import ranks_of
+from strobe.trace.derived.new_folder import new_folder, write_job
+from strobe.trace.trace import Trace
 
 if TYPE_CHECKING:
     from strobe.native import TraceTemplate
-    from strobe.trace.trace import Trace
 
 # Every stretch between two events takes longer or shorter by a factor with a log-normal distribution; so do ranks as a
 # whole, and repetitions (all ranks the same, as they compute together).
@@ -62,72 +61,69 @@ class Plan:
 def generate(
     templates: Sequence[Trace], folder: Path, plan: Plan, progress: Callable[[int, int], None] = lambda done, of: None
 ) -> int:
-    """Write a trace whose ranks do again and again what the processes of `templates` did; return its number of spans.
+    """Write a trace whose ranks repeat the processes of `templates`; return its number of spans.
 
     Rank r repeats the process r of the templates (modulo their number; see `_processes`). The order of everything that
     begins and ends in a process stays, whatever its thread or stream, so calls nest and kernels follow their launches.
-    `progress` is told the ranks that are done, and of how many. Raises TraceError where the folder is there already.
+    `progress` gets the number of ranks that are done, and of all. Raises TraceError if the folder exists.
     """
-    if folder.exists():
-        raise TraceError(f"'{folder}' is there already", do="Choose another name: -o")
-    sources = [source for trace in templates for source in _processes(trace, plan.attributes)]
-    random = np.random.default_rng(plan.seed)
-    slowness = random.lognormal(0, RANK_SIGMA, plan.ranks)
-    if plan.straggler is not None:
-        slowness[plan.straggler] *= plan.slower
-    repetitions = _repetitions(plan, [sources[rank % len(sources)].spans for rank in range(plan.ranks)])
-    together = random.lognormal(0, REPETITION_SIGMA, max(repetitions))
-    work = folder.with_name(f".{folder.name}.generating-{os.getpid()}")
+    with new_folder(folder) as work:
+        sources = [source for trace in templates for source in _processes(trace, plan.attributes)]
+        random = np.random.default_rng(plan.seed)
+        slowness = random.lognormal(0, RANK_SIGMA, plan.ranks)
+        if plan.straggler is not None:
+            slowness[plan.straggler] *= plan.slower
+        repetitions = _repetitions(plan, [sources[rank % len(sources)].spans for rank in range(plan.ranks)])
+        together = random.lognormal(0, REPETITION_SIGMA, max(repetitions))
 
-    def write(rank: int) -> tuple[int, int, list[dict[str, int]]]:
-        source, count = sources[rank % len(sources)], repetitions[rank]
-        longest = source.length_ns * together[:count] * slowness.max() * _PAUSE
-        begins = _BEGIN_NS + np.concatenate([[0.0], np.cumsum(longest)])[:count].astype(np.int64)
-        own = np.random.default_rng([plan.seed, rank])
-        stalls = [(int(own.integers(count)), float(own.random()), plan.stall_ns) for _ in range(plan.stalls)]
-        spans, _, last_ns, stalled = source.write(
-            str(work / f"process-{rank + 1}.blocks"),
-            10_000 + rank,
-            json.dumps({"argv": ["generated"], "host": f"node{rank // _RANKS_A_HOST:04d}", "main": rank == 0}),
-            json.dumps({"rank": rank, "ranks": plan.ranks}),
-            int(own.integers(1 << 63)),
-            GAP_SIGMA,
-            begins.tolist(),
-            (slowness[rank] * together[:count]).tolist(),
-            stalls,
-        )
-        found = [{"rank": rank, "time_ns": at - _BEGIN_NS, "duration_ns": plan.stall_ns} for at in sorted(stalled)]
-        return spans, last_ns, found
+        def write(rank: int) -> tuple[int, int, list[dict[str, int]]]:
+            source, count = sources[rank % len(sources)], repetitions[rank]
+            longest = source.length_ns * together[:count] * slowness.max() * _PAUSE
+            begins = _BEGIN_NS + np.concatenate([[0.0], np.cumsum(longest)])[:count].astype(np.int64)
+            own = np.random.default_rng([plan.seed, rank])
+            stalls = [(int(own.integers(count)), float(own.random()), plan.stall_ns) for _ in range(plan.stalls)]
+            spans, _, last_ns, stalled = source.write(
+                str(work / f"process-{rank + 1}.blocks"),
+                10_000 + rank,
+                json.dumps({"argv": ["generated"], "host": f"node{rank // _RANKS_A_HOST:04d}", "main": rank == 0}),
+                json.dumps({"rank": rank, "ranks": plan.ranks}),
+                int(own.integers(1 << 63)),
+                GAP_SIGMA,
+                begins.tolist(),
+                (slowness[rank] * together[:count]).tolist(),
+                stalls,
+            )
+            found = [{"rank": rank, "time_ns": at - _BEGIN_NS, "duration_ns": plan.stall_ns} for at in sorted(stalled)]
+            return spans, last_ns, found
 
-    try:
-        work.mkdir(parents=True)
         spans, last_ns, stalls = 0, 0, []
         with ThreadPoolExecutor(_THREADS) as pool:
             for done, (of_rank, end_ns, stalled) in enumerate(pool.map(write, range(plan.ranks)), 1):
                 spans, last_ns = spans + of_rank, max(last_ns, end_ns)
                 stalls += stalled
                 progress(done, plan.ranks)
-        _write_job(templates, work, plan, last_ns, stalls)
-        work.rename(folder)
-    except OSError as error:
-        raise StrobeError(f"cannot write '{error.filename or folder}': {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        job = {
+            "command": ["strobe", "generate", *(trace.path.name for trace in templates)],
+            "working_directory": "",
+            "host": "",
+            "zero_ns": _BEGIN_NS,
+            "started_unix_ns": 0,
+            "ended": {"exit_code": 0, "ended_ns": last_ns},
+            "settings": {"generated": {**vars(plan), "stalls": stalls}},
+        }
+        write_job(work, job)
     return spans
 
 
 def _processes(trace: Trace, attributes: bool) -> list[TraceTemplate]:
-    """Return what can be repeated of a trace: its ranks; of one without ranks, its first process with spans."""
+    """Return the processes of a trace that can be repeated: its ranks; without ranks, its first process with spans."""
     from strobe import native
 
     found = []
-    ranks = list(trace.processes.column("rank"))
-    of_process = [0] * len(ranks)
-    for process, spans in zip(trace.locations.column("process"), trace.locations.column("span_count"), strict=True):
-        of_process[int(str(process))] += int(str(spans))
+    ranks = ranks_of(trace)
     ranked = any(rank is not None for rank in ranks)
     for process, files in enumerate(trace.files):
-        if not of_process[process] or (ranked and ranks[process] is None):
+        if not trace.spans_of_processes[process] or (ranked and ranks[process] is None):
             continue
         try:
             rings = str(files.rings) if files.rings else None
@@ -156,19 +152,3 @@ def _repetitions(plan: Plan, spans_of_rank: Sequence[int]) -> list[int]:
         found.append(max(1, round(share / spans)))
         written += found[-1] * spans
     return found
-
-
-def _write_job(
-    templates: Sequence[Trace], work: Path, plan: Plan, last_ns: int, stalls: Sequence[dict[str, int]]
-) -> None:
-    written = {
-        "format_version": FORMAT_VERSION,
-        "command": ["strobe", "generate", *(trace.path.name for trace in templates)],
-        "working_directory": "",
-        "host": "",
-        "zero_ns": _BEGIN_NS,
-        "started_unix_ns": 0,
-        "ended": {"exit_code": 0, "ended_ns": last_ns},
-        "settings": {"generated": {**vars(plan), "stalls": list(stalls)}},
-    }
-    (work / "job.json").write_text(json.dumps(written, indent=1), encoding="utf-8")

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from strobe.model.option import Option
 from strobe.record.adapter import Adapter
-from strobe.record.options import gpu_period
+from strobe.record.options.recorder_options import gpu_period
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from strobe.record.adapter import Companion
-    from strobe.record.config import Session
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
+    from strobe.record.options.session_settings import Session
 
 
-class Cuda(Adapter):
-    """The adapter. A process that does not use CUDA never loads anything of it (native/adapters/cupti/)."""
+class _Cuda(Adapter):
+    """A process that does not use CUDA never loads anything of it (native/adapters/cupti/)."""
 
     def environment(self, settings: Session, environment: Mapping[str, str]) -> dict[str, str]:
         """Name the injection library, unless only torch.profiler records GPUs."""
         return {} if settings.options[_PROFILER] == "only" else super().environment(settings, environment)
 
     def companion(self, settings: Session, environment: dict[str, str]) -> Companion | None:
-        """Return what tries CUPTI out and reads GPUs, where there is a driver."""
+        """Return what tries CUPTI out and reads GPUs, if there is a driver."""
         from strobe.record.adapters.cuda.driver import driver_is_there
 
         if not driver_is_there():
@@ -40,7 +40,7 @@ class Cuda(Adapter):
 
 
 _PROFILER = "with-torch-profiler"
-ADAPTER = Cuda(
+ADAPTER = _Cuda(
     "cuda",
     order=70,
     presets=("auto", "light", "sampling"),

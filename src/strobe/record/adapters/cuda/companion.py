@@ -6,8 +6,8 @@ import contextlib
 import os
 
 from strobe.record.adapters.cuda import cupti_probe, gpu_readings
-from strobe.record.config import Session
-from strobe.record.options import gpu_period
+from strobe.record.options.recorder_options import gpu_period
+from strobe.record.options.session_settings import Session
 
 
 class CudaCompanion:

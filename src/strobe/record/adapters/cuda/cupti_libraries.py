@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-VARIABLE = "STROBE_CUPTI"  # a person's own choice
+VARIABLE = "STROBE_CUPTI"  # the library that the user has chosen
 # Overflows the stack in cuptiGetVersion() where the driver is missing or unusable.
 _CRASHING = "13.2."
 # Of the driver, the first number of the first version that runs programs of this CUDA (CUDA compatibility tables).
@@ -24,14 +24,14 @@ _TOOLKITS = Path("/usr/local")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A libcupti: where it is, and its version (`12.8.90`, or only `12`); None where nothing beside it says that."""
+    """A libcupti: where it is, and its version (`12.8.90`, or only `12`; None if unknown)."""
 
     path: Path
     version: str | None
 
     @property
     def major(self) -> int | None:
-        """The CUDA that it belongs to: 11, 12, 13."""
+        """The version of CUDA that it belongs to: 11, 12, 13."""
         return int(self.version.partition(".")[0]) if self.version else None
 
     @property
@@ -68,19 +68,14 @@ def cuda_of_driver(driver: str) -> int | None:
 
 def _of_packages(site_packages: Path) -> Iterator[Candidate]:
     for folder in sorted(site_packages.glob("nvidia/cu[0-9]*/lib"), reverse=True):
-        yield from _of_package(folder, site_packages, "nvidia_cuda_cupti")
-    folder = site_packages / "nvidia/cuda_cupti/lib"
-    for library in _libraries(folder):
+        for library in _libraries(folder):
+            yield _in_package(library, site_packages, "nvidia_cuda_cupti")
+    for library in _libraries(site_packages / "nvidia/cuda_cupti/lib"):
         yield _in_package(library, site_packages, f"nvidia_cuda_cupti_cu{_major(library)}")
 
 
-def _of_package(folder: Path, site_packages: Path, package: str) -> Iterator[Candidate]:
-    for library in _libraries(folder):
-        yield _in_package(library, site_packages, package)
-
-
 def _in_package(library: Path, site_packages: Path, package: str) -> Candidate:
-    """A library whose version is that of the package it came with, where it is the same CUDA."""
+    """Return a library with the version of the package it came with, if that is for the same CUDA."""
     major = _major(library)
     for info in sorted(site_packages.glob(f"{package}-*.dist-info")):
         version = info.name.removeprefix(f"{package}-").removesuffix(".dist-info")
@@ -95,7 +90,7 @@ def _of_toolkit(folder: Path) -> Iterator[Candidate]:
 
 
 def _of_file(path: Path) -> Candidate:
-    """A library that somebody names: its version is what stands beside it, in a package or in a toolkit."""
+    """Return a library that the user names, with the version of the package or toolkit that it is in."""
     for place in path.absolute().parents:
         for known in (*_of_packages(place), *_of_toolkit(place)):
             if os.path.realpath(known.path) == os.path.realpath(path):
@@ -104,21 +99,21 @@ def _of_file(path: Path) -> Candidate:
 
 
 def _libraries(folder: Path) -> list[Path]:
-    """Return the libraries of a folder, one for each CUDA: its name says which (libcupti.so.12, libcupti.so.11.8)."""
+    """Return the libraries of a folder, one for each CUDA (libcupti.so.12, libcupti.so.11.8), the newest first."""
     named = [path for path in folder.glob("libcupti.so.*") if _major(path)]
     return sorted(named, key=_newest_first) or sorted(folder.glob("libcupti.so"))
 
 
 def _major(library: Path) -> str:
-    """`12` of libcupti.so.12; empty for libcupti.so and for libcupti.so.2025.1.0, which counts otherwise."""
+    """Return `12` for libcupti.so.12; empty for libcupti.so and for libcupti.so.2025.1.0, a version of another kind."""
     found = re.fullmatch(r"libcupti\.so\.(\d{1,2})(\.\d+)?", library.name)
     return found[1] if found else ""
 
 
 def _version_of_toolkit(folder: Path) -> str:
     try:
-        said = json.loads((folder / "version.json").read_text(encoding="utf-8"))
-        return re.sub(r"[^\d.]", "", str(said["cuda_cupti"]["version"]))
+        versions = json.loads((folder / "version.json").read_text(encoding="utf-8"))
+        return re.sub(r"[^\d.]", "", str(versions["cuda_cupti"]["version"]))
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

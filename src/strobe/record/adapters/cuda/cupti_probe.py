@@ -27,7 +27,7 @@ _LONGEST_S = 20.0
 
 
 def start(path: str, environment: Mapping[str, str]) -> threading.Thread:
-    """Begin to find out; the verdict is written to `path` when it is known: one sentence, nothing where all is well."""
+    """Begin to find out; the verdict is written to `path` when it is known: one sentence, nothing if all is well."""
     thread = threading.Thread(target=_judge, args=(path, environment), name="strobe probe", daemon=True)
     thread.start()
     return thread
@@ -48,11 +48,11 @@ def judge(environment: Mapping[str, str]) -> str:
 
     `environment`: of the program. Takes as long as the driver needs to start, 20 s at most.
     """
-    with tempfile.NamedTemporaryFile(prefix="strobe-cupti-") as said:
+    with tempfile.NamedTemporaryFile(prefix="strobe-cupti-") as verdict:
         made = {
             name: value for name, value in environment.items() if not name.startswith(("STROBE_SESSION", "LD_PRELOAD"))
         }
-        made |= {VARIABLE: library(), PROBE: said.name}
+        made |= {VARIABLE: library(), PROBE: verdict.name}
         if found := of_packages(sys.path):
             made.setdefault(CANDIDATES, os.pathsep.join(found))
         null = os.open(os.devnull, os.O_RDWR)
@@ -73,7 +73,7 @@ def judge(environment: Mapping[str, str]) -> str:
         _, status = os.waitpid(child, 0)
         ended.set()
         watchdog.cancel()
-        words = said.read().decode("utf-8", "replace").strip()
+        words = verdict.read().decode("utf-8", "replace").strip()
     if words:
         return words
     if os.WIFSIGNALED(status):

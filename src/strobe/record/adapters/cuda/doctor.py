@@ -1,4 +1,4 @@
-"""What `strobe doctor` says about NVIDIA GPUs: driver, libcupti, NVML, rights, other tools.
+"""What `strobe doctor` finds out about NVIDIA GPUs: driver, libcupti, NVML, rights, other tools.
 
 Reads files and names only, and loads nothing of NVIDIA's. Sources: /proc/driver/nvidia of the driver (its README,
 chapter "Configuring and using the proc file system"), and what cupti_libraries.py finds.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from strobe.record.adapters.cuda import cupti_libraries
 from strobe.record.adapters.cuda.driver import driver_is_there
-from strobe.record.finding import LIMITED, MISSING, NOTE, OK, Finding
+from strobe.record.doctor.finding import LIMITED, MISSING, NOTE, OK, Finding
 
 _ROOT = Path("/")
 _RIGHTS = "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
@@ -67,7 +67,7 @@ def _gpus(root: Path) -> Iterator[Finding]:
     for number, file in enumerate(folders):
         pairs = (line.partition(":") for line in _text(file).splitlines())
         facts = {name.strip(): value.strip() for name, _, value in pairs}
-        # What does not say its minor number is named in order of the bus, as NVML counts.
+        # Without a minor number they are numbered in order of the bus, as NVML does.
         minor = facts.get("Device Minor", str(number))
         divided = any((root / f"proc/driver/nvidia/capabilities/gpu{minor}/mig").glob("gi*"))
         words = f"{facts.get('Model', 'of unknown model')}, {facts.get('GPU UUID', 'no uuid')}"
@@ -93,23 +93,22 @@ def _cupti(packages: Iterable[Path], environment: Mapping[str, str], root: Path,
     chosen = environment.get(cupti_libraries.VARIABLE, "")
     if chosen and not os.path.isfile(chosen):
         yield Finding(
-            "gpu", cupti_libraries.VARIABLE, MISSING, f"{chosen} is no file", f"unset {cupti_libraries.VARIABLE}"
+            "gpu", cupti_libraries.VARIABLE, MISSING, f"{chosen} is not a file", f"unset {cupti_libraries.VARIABLE}"
         )
     found = cupti_libraries.candidates(packages, environment, root / "usr/local")
     fitting = [each for each in found if cuda is None or each.major is None or each.major <= cuda]
     if not found:
         yield Finding("gpu", "libcupti", MISSING, "not found: kernels and copies cannot be recorded", install)
-    elif not fitting:
-        each = found[0]
-        words = f"{each.path} is {each.version}, newer than the driver, which knows CUDA {cuda}: it will not work"
+        return
+    first = (fitting or found)[0]
+    if not fitting:
+        words = f"{first.path} is {first.version}, newer than the driver, which knows CUDA {cuda}: it will not work"
         yield Finding("gpu", "libcupti", MISSING, words, install)
-    elif fitting[0].may_crash:
-        each = fitting[0]
-        words = f"{each.path} is {each.version}: 13.2 crashes programs in which the driver does not work"
+    elif first.may_crash:
+        words = f"{first.path} is {first.version}: 13.2 crashes programs in which the driver does not work"
         yield Finding("gpu", "libcupti", LIMITED, words, 'pip install "nvidia-cuda-cupti!=13.2.*"')
     else:
-        each = fitting[0]
-        yield Finding("gpu", "libcupti", OK, f"{each.version or 'of unknown version'}: {each.path}")
+        yield Finding("gpu", "libcupti", OK, f"{first.version or 'of unknown version'}: {first.path}")
 
 
 def _rights(root: Path) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""Reads what the GPUs of this node say of themselves while the program runs: a thread of `strobe run`, beside it.
+"""Reads load, memory, power and other values of the GPUs of this node while the program runs: a thread of `strobe run`.
 
-One `strobe run` a node does it: the one that holds the lock of `gpus-<node>.metrics` in the trace folder, the file into
-which it writes (docs/format/gpus.md). Only where there is a driver: driver.py.
+One `strobe run` per node does so: the one that holds the lock of `gpus-<node>.metrics` in the trace folder, the file
+into which it writes (docs/format/gpus.md). Only if there is a driver: driver.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import fcntl
 import importlib
 import json
 import os
-import signal
 import struct
 import threading
 import time
@@ -19,6 +18,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from strobe.record.adapters.cuda import nvml
+from strobe.record.launch.clock_server import start_thread
 
 _HEADER = struct.Struct("<4sHHIII")  # magic, kind, version, bytes of the payload, its CRC-32, CRC-32 of the 16 before
 _GROUP = struct.Struct("<qII")  # ns, first column, values that follow
@@ -43,13 +43,7 @@ class Sampler:
         self._stopping = threading.Event()
         self._writing = threading.Lock()
         self._over = False
-        self._thread = threading.Thread(target=self._run, name="strobe gpus", daemon=True)
-        # A signal to this process is for its main thread, which waits for it: threads inherit what is blocked.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            self._thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._thread = start_thread(self._run, "strobe gpus")
 
     def stop(self) -> None:
         """Read a last time, and end; nothing is written after this returns."""
@@ -71,7 +65,7 @@ class Sampler:
             self._note("everything", f"reading GPUs failed: {error!r}")
 
     def _lock(self) -> bool:
-        """Wait until we are who reads on this node; False where the program ended before."""
+        """Wait until we are who reads on this node; False if the program ended before."""
         path = os.path.join(self._folder, f"gpus-{self._node}.metrics")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
@@ -98,13 +92,12 @@ class Sampler:
         try:
             pynvml = importlib.import_module("pynvml")
             pynvml.nvmlInit()
+            return pynvml
         except ImportError:
             self._note("everything", f"nvidia-ml-py is not installed; to have it: {_PACKAGE}")
-            return None
         except Exception as error:
             self._note("everything", f"NVML does not start: {error}")
-            return None
-        return pynvml
+        return None
 
     def _read_all(self, pynvml: ModuleType) -> None:
         gpus = nvml.open_gpus(pynvml)
@@ -174,7 +167,7 @@ class Sampler:
                 self._of_process[gpu.index, pid] = self._column(gpu=gpu.index, name=name, unit="bytes", pid=pid)
         known = [(pid, column) for (index, pid), column in self._of_process.items() if index == gpu.index]
         for pid, _ in known:
-            if pid not in used:  # it has ended: that it has nothing any more is said once
+            if pid not in used:  # it has ended: one last reading of 0
                 del self._of_process[gpu.index, pid]
         return [_group(middle, [float(used.get(pid, 0))], column) for pid, column in known]
 
@@ -203,7 +196,7 @@ class Sampler:
 
 
 def start(folder: str, period_ns: int) -> list[Sampler]:
-    """Begin to read the GPUs of this node every `period_ns`; nothing where no thread is to be had."""
+    """Begin to read the GPUs of this node every `period_ns`; nothing if no thread is to be had."""
     from strobe.native import core
 
     try:

@@ -1,7 +1,7 @@
 """What GPUs do, through CUPTI: libstrobe is the injection library that the CUDA driver loads when a program starts it.
 
 A process that does not use CUDA never loads anything of it (native/adapters/cupti/). CUPTI has one user at a time, and
-torch.profiler is one: --with-torch-profiler says whose GPUs are while it runs.
+torch.profiler is one: --with-torch-profiler decides who records GPUs while it runs.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ import os
 import sys
 
 from strobe.native import core, library
-from strobe.record.adapter import Hooks
+from strobe.record.adapter import Hooks, Replacements
 from strobe.record.adapters.cuda.injection import CANDIDATES, VARIABLE, of_packages
-from strobe.record.config import SESSION_VARIABLE, Session
-from strobe.record.imports import after_import
+from strobe.record.options.session_settings import SESSION_VARIABLE, Session
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# Read by native/core/session/from_environment.cpp where there is no session in the environment: strobe.record().
+# Read by native/core/session/from_environment.cpp if the environment has no session: strobe.record().
 LEVELS = "STROBE_LEVELS"
 
 
-class Cuda(Hooks):
-    """Start and stop. The driver reads its variable inside of cuInit, once."""
+class _Cuda(Hooks):
+    """The driver reads its variable once, inside of cuInit."""
 
     def __init__(self) -> None:
         self._on = False
         self._policy = "yield"
         self._profiling: Any = None  # the clocks when a profiler of the program's got the GPUs
-        self._undo: list[tuple[Any, str, Any]] = []
+        self._replacements = Replacements()
 
     def available(self) -> str:
         """Another tool's injection (Nsight Systems, Nsight Compute, compute-sanitizer) stays."""
@@ -56,11 +56,9 @@ class Cuda(Hooks):
         after_import("torch", self._torch_imported)
 
     def stop(self) -> None:
-        """Give PyTorch its own functions back. Without a session the core takes no records."""
+        """Give PyTorch its own functions back. Without a session the core ignores records."""
         self._on = False
-        while self._undo:
-            owner, name, original = self._undo.pop()
-            setattr(owner, name, original)
+        self._replacements.undo()
 
     def _torch_imported(self, torch: ModuleType) -> None:
         if not self._on or not hasattr(torch, "_C"):
@@ -72,12 +70,11 @@ class Cuda(Hooks):
             core.gpu_take_back()
         for name in ("_prepare_profiler", "_enable_profiler"):
             if hasattr(profiler, name):
-                self._replace(profiler, name, self._beginning(getattr(profiler, name), profiler.ProfilerActivity))
-        self._replace(profiler, "_disable_profiler", self._ending(profiler._disable_profiler, profiler.DeviceType))
-
-    def _replace(self, owner: Any, name: str, new: Any) -> None:
-        self._undo.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, new)
+                self._replacements.put(
+                    profiler, name, self._beginning(getattr(profiler, name), profiler.ProfilerActivity)
+                )
+        ending = self._ending(profiler._disable_profiler, profiler.DeviceType)
+        self._replacements.put(profiler, "_disable_profiler", ending)
 
     def _beginning(self, original: Any, activity: Any) -> Any:
         def call(config: Any, activities: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +85,9 @@ class Cuda(Hooks):
             try:
                 return original(config, activities, *args, **kwargs)
             except BaseException:
-                self._profiler_failed()
+                if self._profiling is not None:
+                    self._profiling = None
+                    self._take_back()
                 raise
 
         return call
@@ -121,27 +120,22 @@ class Cuda(Hooks):
         if self._profiling is None:
             begun = core.wall_clock()
             if self._policy == "only":
-                core.streams_told(begun[0])  # what GPUs do from now on is told at the end
+                core.streams_told(begun[0])  # it reports at the end what GPUs do from now on
             else:
                 core.gpu_yield("torch.profiler")
             self._profiling = begun
         return activities
 
-    def _profiler_failed(self) -> None:
-        if self._profiling is not None:
-            self._profiling = None
-            self._take_back()
-
     def _profiler_ended(self, result: Any, device_type: Any) -> None:
         begun, self._profiling = self._profiling, None
         try:
             if result is not None and hasattr(result, "events") and (self._policy == "only" or core.gpu_yielded()):
-                told = core.gpu_ingest(result.events(), device_type.CUDA, begun, core.wall_clock())
+                events = core.gpu_ingest(result.events(), device_type.CUDA, begun, core.wall_clock())
                 if self._policy == "only":
                     core.gpu_say(
                         "recorded_with",
-                        f"torch.profiler while it ran: --with-torch-profiler only ({told} kernels, copies and sets in "
-                        "its last run)",
+                        "torch.profiler while it ran: --with-torch-profiler only "
+                        f"({events} kernels, copies and sets in its last run)",
                     )
         finally:
             self._take_back()
@@ -159,4 +153,4 @@ def _kineto_runs(torch: Any) -> bool:
     return bool(kind == torch._C._autograd.ActiveProfilerType.KINETO)
 
 
-HOOKS = Cuda()
+HOOKS = _Cuda()

@@ -1,7 +1,7 @@
-"""What the GPUs of this node say of themselves, through nvidia-ml-py (its module `pynvml` over libnvidia-ml).
+"""Values that the GPUs of this node report, through nvidia-ml-py (its module `pynvml` over libnvidia-ml).
 
-Asked by the launcher, never by the measured program: NVML opened in a process that forks has broken its children. CUDA
-is not initialised. Every metric is asked for once when a GPU is opened; what it refuses then is left out.
+Read in the launcher, never in the measured program: NVML opened in a process that forks has broken its children. CUDA
+is not initialised. Every metric is tried once when a GPU is opened; those that it refuses are left out.
 Source: NVML API reference, docs.nvidia.com/deploy/nvml-api.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import nan
 from types import ModuleType
+from typing import Any
 
 _S = 10**9
 _ALL_LINKS = 0xFFFFFFFF
@@ -30,7 +31,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Metrics that a GPU, its driver or nvidia-ml-py does not give, and why in NVML's words."""
+    """Metrics that a GPU, its driver or nvidia-ml-py does not give, and the reason in NVML's words."""
 
     names: tuple[str, ...]
     why: str
@@ -38,7 +39,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class _Field:
-    """A value of nvmlDeviceGetFieldValues: `kind` is value, total (since the first reading), or rate (per second)."""
+    """A field of nvmlDeviceGetFieldValues: `kind` is value, total (since the first reading), or rate (per second)."""
 
     quantity: Quantity
     constant: str
@@ -65,7 +66,7 @@ _GPM = (
 
 
 class Source:
-    """A call of NVML and what it gives: one number for each of `quantities`, NaN where there is none now."""
+    """A call of NVML that returns one number for each of `quantities`, NaN if there is none now."""
 
     def __init__(self, quantities: Sequence[Quantity], ask: Callable[[], Sequence[float]], period_ns: int = 0) -> None:
         self.quantities = tuple(quantities)
@@ -121,7 +122,7 @@ class _Fields(Source):
 
 
 class _Gpm(Source):
-    """What GPM makes of two samples: means between this reading and the one before it."""
+    """Metrics of GPM, from two samples: means between this reading and the one before it."""
 
     def __init__(self, nvml: ModuleType, handle: object, numbers: Sequence[tuple[Quantity, int]]) -> None:
         # NVIDIA asks for 100 ms between samples.
@@ -149,29 +150,21 @@ class _Gpm(Source):
         return [float(each.value) if each.nvmlReturn == 0 else nan for each in found]
 
 
-def _power(nvml: ModuleType, handle: object) -> Sequence[float]:
-    return (float(nvml.nvmlDeviceGetPowerUsage(handle)) * 1e-3,)
-
-
-def _sent(nvml: ModuleType, handle: object) -> Sequence[float]:
-    return (float(nvml.nvmlDeviceGetPcieThroughput(handle, nvml.NVML_PCIE_UTIL_TX_BYTES)) * 1000.0,)
-
-
-def _received(nvml: ModuleType, handle: object) -> Sequence[float]:
-    return (float(nvml.nvmlDeviceGetPcieThroughput(handle, nvml.NVML_PCIE_UTIL_RX_BYTES)) * 1000.0,)
+def _pcie(counter: str) -> Callable[[Any, object], Sequence[float]]:
+    return lambda nvml, handle: (float(nvml.nvmlDeviceGetPcieThroughput(handle, getattr(nvml, counter))) * 1000.0,)
 
 
 # Calls for fields that a GPU does not have, and how often: those for PCIe measure for 20 ms.
-_OLDER = {
-    "power": (_FIELDS[0].quantity, _power, 0),
-    "PCIe sent": (_FIELDS[2].quantity, _sent, _S),
-    "PCIe received": (_FIELDS[3].quantity, _received, _S),
+_OLDER: dict[str, tuple[Quantity, Callable[[Any, object], Sequence[float]], int]] = {
+    "power": (_FIELDS[0].quantity, lambda nvml, handle: (float(nvml.nvmlDeviceGetPowerUsage(handle)) * 1e-3,), 0),
+    "PCIe sent": (_FIELDS[2].quantity, _pcie("NVML_PCIE_UTIL_TX_BYTES"), _S),
+    "PCIe received": (_FIELDS[3].quantity, _pcie("NVML_PCIE_UTIL_RX_BYTES"), _S),
 }
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU: its number for NVML, what it is, what it can be asked, and what it refuses."""
+    """One GPU: its number for NVML, facts about it, the sources of its metrics, and the metrics that it refuses."""
 
     index: int
     handle: object
@@ -181,7 +174,7 @@ class Gpu:
 
 
 def open_gpus(nvml: ModuleType) -> list[Gpu]:
-    """Return every GPU that NVML shows here, asked for everything once. `nvml`: pynvml, initialised."""
+    """Return every GPU that NVML shows here; every metric is tried once. `nvml`: pynvml, initialised."""
     found = []
     for index in range(int(nvml.nvmlDeviceGetCount())):
         try:
@@ -195,7 +188,7 @@ def open_gpus(nvml: ModuleType) -> list[Gpu]:
 
 
 def memory_by_process(nvml: ModuleType, gpu: Gpu) -> list[tuple[int, int]]:
-    """Return pid and bytes of every process that computes on a GPU, where NVML tells. Never raises."""
+    """Return pid and bytes of every process that computes on a GPU, if NVML knows them. Never raises."""
     try:
         running = nvml.nvmlDeviceGetComputeRunningProcesses(gpu.handle)
         return [(int(each.pid), int(each.usedGpuMemory)) for each in running if each.usedGpuMemory is not None]
@@ -215,7 +208,7 @@ def _facts(nvml: ModuleType, handle: object, index: int) -> dict[str, object]:
     for name, ask in asked:
         try:
             facts[name] = ask()
-        except Exception:  # what it does not say is not known
+        except Exception:  # not known of this GPU
             continue
     return facts
 
@@ -273,12 +266,10 @@ def _simple(nvml: ModuleType, handle: object) -> Iterator[tuple[tuple[Quantity, 
 
 def _given_fields(nvml: ModuleType, handle: object) -> tuple[list[tuple[_Field, int]], list[Refusal]]:
     """Return the fields that a GPU has, with their numbers, and those that it refuses."""
-    known = [(field, int(number)) for field in _FIELDS if (number := getattr(nvml, field.constant, None)) is not None]
-    refused = [
-        Refusal((field.quantity.name,), "nvidia-ml-py does not know it")
-        for field in _FIELDS
-        if getattr(nvml, field.constant, None) is None
-    ]
+    numbers = [(field, getattr(nvml, field.constant, None)) for field in _FIELDS]
+    known = [(field, int(number)) for field, number in numbers if number is not None]
+    unknown = [field.quantity.name for field, number in numbers if number is None]
+    refused = [Refusal((name,), "nvidia-ml-py does not know it") for name in unknown]
     try:
         _, states = _field_values(nvml, handle, known)
     except Exception as error:
@@ -295,7 +286,7 @@ def _given_fields(nvml: ModuleType, handle: object) -> tuple[list[tuple[_Field, 
 def _field_values(
     nvml: ModuleType, handle: object, fields: Sequence[tuple[_Field, int]]
 ) -> tuple[list[float], list[int]]:
-    """Return a number for each field, NaN where it has none, and what NVML returned for each."""
+    """Return a number for each field, NaN without one, and the return code of NVML for each."""
     asked = [(number, field.scope) if field.scope else number for field, number in fields]
     values, states = [], []
     for (field, _), each in zip(fields, nvml.nvmlDeviceGetFieldValues(handle, asked), strict=True):

@@ -8,9 +8,9 @@ Workers are forked children with files of their own; their fetch of a batch gets
 from __future__ import annotations
 
 from strobe.native import core
-from strobe.record.adapter import Hooks
-from strobe.record.config import Session
-from strobe.record.imports import after_import
+from strobe.record.adapter import Hooks, Replacements
+from strobe.record.options.session_settings import Session
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -20,33 +20,23 @@ if TYPE_CHECKING:
 TORCH, DATA = 2, 11  # model/kinds.py: paradigm, role
 
 
-class DataLoader(Hooks):
-    """Start and stop."""
-
+class _DataLoader(Hooks):
     def __init__(self) -> None:
-        self._undo: list[tuple[Any, Any]] = []
+        self._fetchers = Replacements()
         self._on = False
 
-    def available(self) -> str:
-        """Always: without torch nothing happens."""
-        return ""
-
     def start(self, settings: Session) -> None:
-        """Wrap the fetchers as soon as torch's data package is there."""
+        """Wrap the fetchers as soon as torch's data package is imported."""
         self._on = True
         after_import("torch.utils.data._utils.fetch", self._fetch_imported)
 
     def stop(self) -> None:
-        """Give the fetchers their own methods back."""
         self._on = False
-        while self._undo:
-            owner, original = self._undo.pop()
-            owner.fetch = original
+        self._fetchers.undo()
 
     def _fetch_imported(self, module: ModuleType) -> None:
         for owner in (module._MapDatasetFetcher, module._IterableDatasetFetcher) if self._on else ():
-            self._undo.append((owner, owner.fetch))
-            owner.fetch = _spanned(owner.fetch)
+            self._fetchers.put(owner, "fetch", _spanned(owner.fetch))
 
 
 def _spanned(fetch: Any) -> Any:
@@ -76,4 +66,4 @@ def _name_worker() -> None:
         core.name_process(f"DataLoader worker {worker.id}")
 
 
-HOOKS = DataLoader()
+HOOKS = _DataLoader()

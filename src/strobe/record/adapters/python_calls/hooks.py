@@ -14,23 +14,16 @@ import sys
 import strobe
 from strobe.model.option import yes_or_no
 from strobe.native import core
-from strobe.record import greenlets
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
-from strobe.record.filters import PATH, rules_of
+from strobe.record.options.filters import PATH, rules_of
+from strobe.record.options.session_settings import Session
+from strobe.record.program import greenlets
 
 
-class PythonCalls(Hooks):
-    """Start and stop."""
-
-    def available(self) -> str:
-        """Free-threaded builds are refused: the hooks rely on the GIL."""
-        if not getattr(sys, "_is_gil_enabled", lambda: True)():
-            return "Python calls are not recorded in a free-threaded Python"
-        return ""
+class _PythonCalls(Hooks):
+    needs_gil = "Python calls are not recorded"
 
     def start(self, settings: Session) -> None:
-        """Install the hook."""
         library = os.path.dirname(os.__file__)
         excluded = {
             os.path.join(library, ""),
@@ -40,7 +33,7 @@ class PythonCalls(Hooks):
         }
         excluded |= {os.path.join(path, "") for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
         rules = rules_of(settings.options)
-        if rules:  # whatever they say: never the recorder itself
+        if rules:  # the recorder itself is never recorded
             rules.append((PATH, False, os.path.dirname(strobe.__file__)))
         core.python_calls_start(
             sorted(excluded),
@@ -52,9 +45,8 @@ class PythonCalls(Hooks):
         greenlets.start()
 
     def stop(self) -> None:
-        """Remove the hook."""
         greenlets.stop()
         core.python_calls_stop()
 
 
-HOOKS = PythonCalls()
+HOOKS = _PythonCalls()

@@ -1,19 +1,17 @@
-"""Samples: what every Python thread is doing, so and so often a second, instead of each of its calls."""
+"""Samples: what every Python thread is doing, some number of times per second, instead of each of its calls."""
 
 from __future__ import annotations
 
 from strobe.model.option import Option
 from strobe.record.adapter import Adapter
-from strobe.record.options import Setting, per_second
+from strobe.record.options.recorder_options import Setting, per_second
 
 _USUAL = "1000"
 
 
-class PythonSamples(Adapter):
-    """The adapter."""
-
+class _PythonSamples(Adapter):
     def wanted(self, settings: dict[str, Setting], chosen: bool) -> bool:
-        """Whether a rate or `--trace` asks for samples: each brings the other; a rate of 0 is a refusal."""
+        """Return whether a rate or `--trace` requests samples: each implies the other; a rate of 0 refuses them."""
         if settings["sample"].text:
             return per_second(settings["sample"].text) > 0
         if chosen:
@@ -21,7 +19,7 @@ class PythonSamples(Adapter):
         return chosen
 
 
-ADAPTER = PythonSamples(
+ADAPTER = _PythonSamples(
     "python_samples",
     short="samples",
     presets=("sampling",),
@@ -30,7 +28,6 @@ ADAPTER = PythonSamples(
         Option(
             "sample",
             "Sample every Python thread HZ times per second (0 disables sampling).",
-            default="",
             group="what",
             parse=per_second,
             metavar="HZ",

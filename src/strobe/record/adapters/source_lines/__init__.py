@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strobe.model.option import Option
 from strobe.record.adapter import Adapter
-from strobe.record.options import separated
+from strobe.record.options.recorder_options import separated
 
 ADAPTER = Adapter(
     "source_lines",
@@ -14,7 +14,6 @@ ADAPTER = Adapter(
             "lines",
             "Count how often each line of these functions runs: module.function, Class.method, file.py, with the "
             "wildcards * and ?.",
-            default="",
             group="what",
             parse=separated(","),
             metavar="PATTERN",

@@ -6,9 +6,9 @@ import builtins
 import sys
 
 from strobe.native import core
-from strobe.record import greenlets, imports
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
+from strobe.record.options.session_settings import Session
+from strobe.record.program import greenlets, import_hooks
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -43,32 +43,23 @@ def _codes(function: object) -> list[object]:
     return [code] if code is not None else []
 
 
-class SourceLines(Hooks):
-    """Start and stop."""
-
+class _SourceLines(Hooks):
+    needs_gil = "source lines are not counted"
     _own_hook = False
     _followed: Any = None  # line_profiler's class and its own method
 
-    def available(self) -> str:
-        """Free-threaded builds are refused: the counters rely on the GIL."""
-        if not getattr(sys, "_is_gil_enabled", lambda: True)():
-            return "source lines are not counted in a free-threaded Python"
-        return ""
-
     def start(self, settings: Session) -> None:
-        """Count the lines of what the option `lines` names."""
         core.lines_start([each.strip() for each in settings.options["lines"].split(",") if each.strip()])
         self._own_hook = "python_calls" not in settings.adapters
         if self._own_hook:
             # The hook alone: no call is recorded.
             core.python_calls_start(["/"], [], strings=False, imports=False, c_functions=False)
         elif sys.version_info >= (3, 12):
-            sys.monitoring.restart_events()  # of functions that were seen before, and are chosen now
+            sys.monitoring.restart_events()  # for functions that have run before, and are chosen now
         greenlets.start()
-        self._await_line_profiler()  # whoever was awaited is forgotten between windows
+        self._await_line_profiler()  # between windows all callbacks are forgotten
 
     def stop(self) -> None:
-        """Count no more."""
         greenlets.stop()
         core.lines_stop()
         if self._own_hook:
@@ -83,7 +74,6 @@ class SourceLines(Hooks):
         self._await_line_profiler()
 
     def session_ends(self) -> None:
-        """Take it away again."""
         if getattr(builtins, "profile", None) is profile:
             del builtins.profile  # type: ignore[attr-defined]
         if self._followed is not None:
@@ -93,10 +83,10 @@ class SourceLines(Hooks):
 
     def _await_line_profiler(self) -> None:
         if self._followed is None:
-            imports.after_import("line_profiler.explicit_profiler", self._follow)
+            import_hooks.after_import("line_profiler.explicit_profiler", self._follow)
 
     def _follow(self, module: ModuleType) -> None:
-        """`from line_profiler import profile` chooses functions, too: what it does besides stays as it is."""
+        """Let `from line_profiler import profile` choose functions, too, beside what it does itself."""
         if self._followed is not None:
             return
         kind = module.GlobalProfiler
@@ -111,4 +101,4 @@ class SourceLines(Hooks):
         self._followed = (kind, decorate)
 
 
-HOOKS = SourceLines()
+HOOKS = _SourceLines()

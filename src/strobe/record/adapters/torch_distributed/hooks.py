@@ -2,9 +2,9 @@
 
 Everything that runs a collective comes through one place, PyTorch's dispatcher (`c10d::allreduce_`): functions of
 torch.distributed, functional collectives, FSDP, and DDP, whose reducer is C++. There a kernel of ours looks at the
-arguments and hands on to PyTorch's own, with the same arguments and the same result. When a collective of gloo runs,
-and for how long, its range `gloo:all_reduce` says, on the thread that runs it; native/adapters/torch_collectives.cpp
-brings the two together. Nothing waits for a collective here.
+arguments and calls PyTorch's own, with the same arguments and the same result. When and how long a collective of gloo
+runs is known from its range `gloo:all_reduce`, on the thread that runs it; native/adapters/torch_collectives.cpp brings
+the two together. Nothing waits for a collective here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import weakref
 
 from strobe.native import core
 from strobe.record.adapter import Hooks
-from strobe.record.config import Session
-from strobe.record.imports import after_import
+from strobe.record.options.session_settings import Session
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ _TYPES = {
 }  # fmt: skip
 
 
-class TorchDistributed(Hooks):
-    """Start and stop."""
-
+class _TorchDistributed(Hooks):
     def __init__(self) -> None:
         self._library: Any = None  # of torch.library: our kernels live as long as it does
         self._groups: dict[int, Group] = {}  # by identity, which another one may have later
@@ -75,19 +73,14 @@ class TorchDistributed(Hooks):
         self._c10d: Any = None
         self._workers = False  # whether facts reach the threads of gloo
         self._waiting: tuple[Any, Any, Any] | None = None  # for the first group
-        self._rank_told = False
-
-    def available(self) -> str:
-        """Always: without torch.distributed nothing happens."""
-        return ""
+        self._rank_noted = False
 
     def start(self, settings: Session) -> None:
-        """Put our kernels in as soon as torch.distributed is there."""
+        """Put our kernels in as soon as torch.distributed is imported."""
         self._on = True
         after_import("torch.distributed.distributed_c10d", self._c10d_imported)
 
     def stop(self) -> None:
-        """Take our kernels away again."""
         self._on = False
         self._wait_no_more()
         core.collectives_stop()
@@ -146,7 +139,7 @@ class TorchDistributed(Hooks):
     def _kernel(self, operator: Any, name: str, collective: str, sends: str, receives: str) -> Callable[..., Any]:
         """Return what runs instead of an operator: it notes the arguments, and runs the operator.
 
-        All that the operator's name and types say is decided here, once; each look at a tensor is a call into PyTorch.
+        What follows from the operator's name and types is decided here, once: each look at a tensor calls into PyTorch.
         """
         arguments = operator._schema.arguments
         places = {argument.name: place for place, argument in enumerate(arguments)}
@@ -244,8 +237,8 @@ class TorchDistributed(Hooks):
         known = self._groups.get(id(own))
         if known is None or known.own() is not own:
             known = self._groups[id(own)] = Group(own, self._c10d)
-            if not self._rank_told:
-                self._rank_told = True
+            if not self._rank_noted:
+                self._rank_noted = True
                 core.note_rank(self._c10d.get_rank(), self._c10d.get_world_size())
         return known
 
@@ -263,7 +256,7 @@ class Group:
         self.text = core.text(str(own.group_name))
         self.ranks_text = core.text(str(list(self.ranks)) if self.ranks else "")
         self.backward, self.next_bucket = -1, 0
-        self.left_out = 0  # what PyTorch counts with the collectives and is none
+        self.left_out = 0  # what PyTorch counts with the collectives, but is not one
         try:
             self.has_workers = "gloo" in str(c10d.get_backend_config(own) if self.ranks else own.name()).lower()
         except Exception:
@@ -285,7 +278,7 @@ class Group:
         return self.next_bucket
 
     def leave_out(self, own: Any, before: int) -> None:
-        """What was counted since then is no collective of all ranks."""
+        """Do not number what was counted since then: it was not a collective of all ranks."""
         if before >= 0:
             self.left_out += counted(own) - before
 
@@ -333,4 +326,4 @@ def _look_at_lists(lists: Any) -> tuple[Any, Any, int]:
 _LOOKS = {"Tensor": _look_at_one, "List[Tensor]": _look_at_list, "List[List[Tensor]]": _look_at_lists}
 
 
-HOOKS = TorchDistributed()
+HOOKS = _TorchDistributed()

@@ -8,18 +8,16 @@ TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from strobe.record.finding import Finding
+    from strobe.record.doctor.finding import Finding
 
 
-class TorchOps(Adapter):
-    """The adapter."""
-
+class _TorchOps(Adapter):
     def findings(self, environment: Mapping[str, str]) -> Iterable[Finding]:
-        """Return whether PyTorch is there, and has what operators come through."""
+        """Return whether PyTorch is installed, and has ITT, through which operators are recorded."""
         import os
         from importlib.util import find_spec
 
-        from strobe.record.finding import MISSING, NOTE, OK, Finding, installed
+        from strobe.record.doctor.finding import MISSING, NOTE, OK, Finding, installed
 
         version = installed("torch")
         spec = find_spec("torch") if version else None
@@ -43,7 +41,7 @@ def _contains(path: str, text: bytes) -> bool:
         return False
 
 
-ADAPTER = TorchOps(
+ADAPTER = _TorchOps(
     "torch_ops",
     short="torch",
     order=20,

@@ -14,10 +14,10 @@ import os
 import sys
 
 from strobe.native import core, library
-from strobe.record import threads
-from strobe.record.adapter import Hooks
-from strobe.record.config import Session
-from strobe.record.imports import after_import
+from strobe.record.adapter import Hooks, Replacements
+from strobe.record.options.session_settings import Session
+from strobe.record.program import threads
+from strobe.record.program.import_hooks import after_import
 
 TYPE_CHECKING = False  # typing itself is not imported into the measured program
 if TYPE_CHECKING:
@@ -25,16 +25,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class TorchOps(Hooks):
-    """Start and stop."""
-
+class _TorchOps(Hooks):
     def __init__(self) -> None:
         self._on = False
         self._enable_profiler: Any = None
         self._disable_profiler: Any = None
         self._config: Any = None
         self._state: Any = None  # threading.local: our observer in this thread, whether it stepped aside
-        self._undo: list[tuple[Any, str, Any]] = []
+        self._replacements = Replacements()
 
     def available(self) -> str:
         """The operators come through ITT, so its variable must be ours to set."""
@@ -42,10 +40,11 @@ class TorchOps(Hooks):
         return "" if variable == library() else f"INTEL_LIBITTNOTIFY64 names another collector: {variable}"
 
     def start(self, settings: Session) -> None:
-        """Switch on as soon as torch is there."""
-        # torch makes its ITT domain, and so loads the collector, while it is imported: without one, it gets ours now.
+        """Switch on as soon as torch is imported."""
+        # torch makes its ITT domain, and so loads the collector, during its import. If it found none, it gets ours now.
         late = "torch" in sys.modules and os.environ.get("INTEL_LIBITTNOTIFY64") != library()
-        if late and not self._attached(sys.modules["torch"]):
+        folder = os.path.dirname(getattr(sys.modules.get("torch"), "__file__", None) or "")
+        if late and not core.attach_torch(os.path.join(folder, "lib", "libtorch_cpu.so")):
             raise RuntimeError(
                 "torch was imported before the recording; use `strobe run`, or import torch inside strobe.record()"
             )
@@ -58,13 +57,7 @@ class TorchOps(Hooks):
         self._on = False
         if self._state is not None:
             self._observer().close()
-        while self._undo:
-            owner, name, original = self._undo.pop()
-            setattr(owner, name, original)
-
-    def _attached(self, torch: ModuleType) -> bool:
-        folder = os.path.dirname(getattr(torch, "__file__", None) or "")
-        return bool(core.attach_torch(os.path.join(folder, "lib", "libtorch_cpu.so")))
+        self._replacements.undo()
 
     def _torch_imported(self, torch: ModuleType) -> None:
         if not self._on or not hasattr(torch, "_C"):
@@ -86,12 +79,8 @@ class TorchOps(Hooks):
         atexit.register(self._observer().close)
         if threading.active_count() > 1:
             core.count("threads_without_torch_operators", threading.active_count() - 1)
-        threads.at_begin(self._thread_begins)
+        threads.at_begin(lambda: self._switch_on() if self._on else None)
         self._patch_profiler(profiler)
-
-    def _replace(self, owner: Any, name: str, new: Any) -> None:
-        self._undo.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, new)
 
     def _observer(self) -> Any:
         """Return this thread's switch, which also switches off when the thread ends: PyTorch warns of one left on."""
@@ -107,19 +96,14 @@ class TorchOps(Hooks):
             return
         self._observer().arm(self._disable_profiler)
 
-    def _thread_begins(self) -> None:
-        if self._on:
-            self._switch_on()
-
     def _patch_profiler(self, profiler: ModuleType) -> None:
         """Step aside for a profiler that the program starts on this thread, and come back after it."""
-        adapter = self
         state = self._state
 
         def stepping_aside(original: Any) -> Any:
             def call(*args: Any, **kwargs: Any) -> Any:
-                if adapter._observer().armed:
-                    adapter._observer().close()
+                if self._observer().armed:
+                    self._observer().close()
                     state.aside = True
                     core.count("stepped_aside_for_torch_profiler", 1)
                 return original(*args, **kwargs)
@@ -131,19 +115,20 @@ class TorchOps(Hooks):
                 try:
                     return original(*args, **kwargs)
                 finally:
-                    if getattr(state, "aside", False) and adapter._on:
+                    if getattr(state, "aside", False) and self._on:
                         state.aside = False
-                        adapter._switch_on()
+                        self._switch_on()
 
             return call
 
-        for name, wrap in (
-            ("_prepare_profiler", stepping_aside),
-            ("_enable_profiler", stepping_aside),
-            ("_disable_profiler", coming_back),
-        ):
+        wrappers = {
+            "_prepare_profiler": stepping_aside,
+            "_enable_profiler": stepping_aside,
+            "_disable_profiler": coming_back,
+        }
+        for name, wrap in wrappers.items():
             if hasattr(profiler, name):
-                self._replace(profiler, name, wrap(getattr(profiler, name)))
+                self._replacements.put(profiler, name, wrap(getattr(profiler, name)))
 
 
-HOOKS = TorchOps()
+HOOKS = _TorchOps()

@@ -1,0 +1,1 @@
+"""`strobe doctor`: what can be recorded on this machine."""

@@ -1,0 +1,188 @@
+"""Parallel jobs: whether a program will call MPI, our rank, and how the ranks of a job share one trace.
+
+`strobe run -- mpirun -n 4 ./solver` has one `strobe run`, whose session all ranks inherit. In `mpirun -n 4 strobe run
+solver.py` there are four: the first rank makes the trace folder, the others find it by the name of the job, and the
+first one completes it when all have ended. The same holds for torchrun.
+"""
+
+from __future__ import annotations
+
+import glob
+import mmap
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from strobe.record.launch.trace_folder import SUFFIX, job_of
+
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prun", "srun", "aprun", "jsrun", "ibrun")
+# Number of the rank, number of ranks, and what all ranks of the job (and no other job) have in common.
+_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"),
+    ("PMI_RANK", "PMI_SIZE", "PMI_JOBID"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS", "PMIX_NAMESPACE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"),
+)
+# The same of torchrun, whose ranks need not know MPI.
+_TORCHRUN = ("RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID")
+_FOLDER_S = 30  # to wait for the first rank's folder
+_ENDS_S = 60  # to wait for the other ranks' ends: MPI_Finalize ends them together
+_STRANGERS_S = 5  # and for ranks that never came: `mpirun -n 1 strobe run a.py : -n 3 ./b`
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A process that a launcher (of MPI, or torchrun) started: its number, how many there are, the name of the job."""
+
+    number: int
+    size: int
+    job: str
+
+
+def rank_of(environment: Mapping[str, str]) -> Rank | None:
+    """Return our rank by the variables of launchers; None if no launcher of ranks started us."""
+    rank = _rank_of_mpi(environment)
+    if rank is not None or _TORCHRUN[2] not in environment:
+        return rank
+    try:
+        number, size = (int(environment[name]) for name in _TORCHRUN[:2])
+    except (KeyError, ValueError):
+        return None
+    # One torchrun for all ranks has a name of its own; those of several nodes have agreed on a place to meet.
+    alone = environment.get("LOCAL_WORLD_SIZE") == environment[_TORCHRUN[1]]
+    meeting = [environment.get(name, "") for name in (_TORCHRUN[2], "MASTER_ADDR", "MASTER_PORT")]
+    job = _launcher(_TORCHRUN[0]) if alone else ".".join(meeting)
+    return Rank(number, size, f"torchrun.{job}.{environment.get('TORCHELASTIC_RESTART_COUNT', '')}")
+
+
+def _rank_of_mpi(environment: Mapping[str, str]) -> Rank | None:
+    for number, size, job in _VARIABLES:
+        try:
+            rank, ranks = int(environment[number]), int(environment[size])
+        except (KeyError, ValueError):
+            continue
+        name = environment.get(job) or _launcher(number)
+        return Rank(rank, ranks, f"{environment.get('SLURM_JOB_ID', '')}.{name}")
+    return None
+
+
+def calls_mpi(environment: Mapping[str, str], command: Sequence[str]) -> bool:
+    """Return whether the command will call MPI: started by an MPI launcher, one itself, or linked with MPI."""
+    if _rank_of_mpi(environment) is not None:
+        return True
+    executable = shutil.which(command[0]) if command else None
+    return executable is not None and (os.path.basename(command[0]) in LAUNCHERS or _is_linked_with_mpi(executable))
+
+
+def join(wanted: str, rank: Rank) -> str | None:
+    """Find the folder that the first rank of our job makes beside `wanted`, and sign in there.
+
+    Returns None if it does not appear: then the rank is recorded into a folder of its own.
+    """
+    parent = os.path.dirname(os.path.abspath(wanted))
+    strangers: set[str] = set()
+    until = time.monotonic() + _FOLDER_S
+    while time.monotonic() < until:
+        for name in _folders(parent):
+            folder = os.path.join(parent, name)
+            if name in strangers or (job := job_of(folder)) is None:
+                continue
+            if job == rank.job and sign_in(folder, rank):
+                return folder
+            strangers.add(name)
+        time.sleep(_POLL_S)
+    return None
+
+
+def sign_in(folder: str, rank: Rank) -> bool:
+    """Note in the folder that this rank runs; False if it is noted already (by an earlier job of the same name)."""
+    try:
+        with open(_sign(folder, rank.number, "runs"), "x", encoding="ascii") as sign:
+            sign.write(f"{os.uname().nodename} {os.getpid()}")
+    except OSError:
+        return False
+    return True
+
+
+def sign_out(folder: str, rank: Rank) -> None:
+    """Note that our program has ended, and wait until the first rank has completed the trace.
+
+    Some launchers kill all other ranks as soon as one has ended with an exit code that is not 0.
+    """
+    with suppress(OSError):  # the folder is gone
+        os.replace(_sign(folder, rank.number, "runs"), _sign(folder, rank.number, "ended"))
+    until = time.monotonic() + _ENDS_S
+    while time.monotonic() < until and _state(folder, 0) == "runs":
+        time.sleep(_POLL_S)
+
+
+def wait_for_others(folder: str, rank: Rank) -> None:
+    """In the first rank: wait until all others have ended, so that the trace can be completed."""
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < _ENDS_S:
+        states = [_state(folder, number) for number in range(1, rank.size)]
+        if all(state == "ended" or (state == "absent" and waited > _STRANGERS_S) for state in states):
+            return
+        time.sleep(_POLL_S)
+
+
+def release_others(folder: str) -> None:
+    """In the first rank: let the others end, now that the trace is complete."""
+    for sign in glob.glob(os.path.join(glob.escape(folder), "rank-*.*")):
+        with suppress(OSError):
+            os.unlink(sign)
+
+
+def _folders(parent: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(parent) if name.endswith(SUFFIX)]
+    except OSError:
+        return []
+
+
+def _sign(folder: str, number: int, state: str) -> str:
+    return os.path.join(folder, f"rank-{number}.{state}")
+
+
+def _state(folder: str, number: int) -> str:
+    """Return whether a rank `runs`, has `ended` (or died), or is `absent`."""
+    if os.path.exists(_sign(folder, number, "ended")):
+        return "ended"
+    try:
+        with open(_sign(folder, number, "runs"), encoding="ascii") as sign:
+            host, pid = sign.read().split()
+    except (OSError, ValueError):
+        return "absent"
+    return "ended" if host == os.uname().nodename and not os.path.exists(f"/proc/{pid}") else "runs"
+
+
+def _launcher(variable: str) -> str:
+    """Name the process that gave its children their ranks: the nearest ancestor that has none itself."""
+    pid = os.getppid()
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as environment:
+                has_rank = any(each.startswith(f"{variable}=".encode()) for each in environment.read().split(b"\0"))
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:
+            break
+        if not has_rank:
+            return f"{os.uname().nodename}-{pid}-{fields[19]}"  # its start time: pids come again
+        pid = int(fields[1])
+    return f"{os.uname().nodename}-{pid}"
+
+
+def _is_linked_with_mpi(executable: str) -> bool:
+    try:
+        with open(executable, "rb") as file:
+            if file.read(4) != b"\x7fELF":
+                return False
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return content.find(b"\0libmpi") >= 0
+    except (OSError, ValueError):
+        return False

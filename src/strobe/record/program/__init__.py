@@ -1,0 +1,1 @@
+"""What runs inside the measured program: the session, and the hooks into imports, threads, processes and calls."""

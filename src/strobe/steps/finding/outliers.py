@@ -1,0 +1,127 @@
+"""Outliers: steps that take much longer than their class usually does, and the part that made them so.
+
+Where a class drifts, what is usual before is not after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from strobe.steps.finding.step_classes import PARTIAL
+from strobe.steps.thread_spans import Bools, Ints
+from strobe.steps.training_activities import PARTS
+
+# A step is an outlier if it exceeds the median of its class by more than 5 robust standard deviations and by more than
+# a quarter; or if one of its parts exceeds its own median so much, and by more than a whole usual step: noise in one
+# part must not hide a stall in another. The median, and the median absolute deviation (times 1.4826: the standard
+# deviation, if normal), ignore the outliers themselves.
+DEVIATIONS = 5 * 1.4826
+LEAST_EXCESS = 0.25
+# A class with fewer steps has no usual duration.
+MIN_STEPS = 5
+# The first steps may be slow because caches, allocators and loaders warm up.
+MOST_WARM_UP = 10
+# The steps of a class are divided into so many windows of as many steps each, if that makes so many a window.
+_WINDOWS = 16
+_LEAST_STEPS = 10
+# So many windows must lie before the change, and as many after it: what comes back is not a drift.
+_LEAST_WINDOWS = 2
+# The medians before and after differ by this part at least.
+_LEAST_CHANGE = 0.1
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A class of a loop that changes for good: from step `since` on its median is `after_ns`, before it `before_ns`."""
+
+    loop: int
+    class_name: str
+    since: int
+    before_ns: float
+    after_ns: float
+
+
+@dataclass(frozen=True)
+class Unusual:
+    """Which steps are outliers, which are warm-up, the cause of each (one of PARTS, "" for usual steps), and drifts."""
+
+    outlier: Bools
+    warm_up: Bools
+    cause: tuple[str, ...]
+    drifts: tuple[Drift, ...]
+
+
+def find_outliers(
+    duration_ns: Ints, parts_ns: Ints, classes: Sequence[str], loop_sizes: Sequence[int] | None = None
+) -> Unusual:
+    """Find what is unusual among the steps of a process.
+
+    `loop_sizes` are the numbers of steps of the loops that follow each other: what is usual in one is not in another.
+    """
+    names = np.array(classes, dtype=object)
+    slow, warm_up = np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=bool)
+    cause, drifts = np.full(len(names), "", dtype=object), list[Drift]()
+    first = 0
+    for loop, size in enumerate([len(names)] if loop_sizes is None else loop_sizes):
+        rows = np.arange(first, first + size)
+        usual_ns = float(np.median(duration_ns[rows])) if size else 0.0
+        for name in dict.fromkeys(names[rows].tolist()):
+            members = rows[names[rows] == name]
+            if name == PARTIAL:
+                continue
+            at = _change_for_good(duration_ns[members])
+            if at is not None:
+                before, after = (float(np.median(duration_ns[part])) for part in np.split(members, [at]))
+                drifts.append(Drift(loop, name, int(members[at]), before, after))
+            for alike in [members] if at is None else np.split(members, [at]):
+                if len(alike) >= MIN_STEPS:
+                    slow[alike], cause[alike] = _slow(duration_ns[alike], parts_ns[alike], usual_ns)
+        usual = np.flatnonzero(~slow[rows] & (names[rows] != PARTIAL))
+        first_usual = int(usual[0]) if len(usual) else 0
+        warm_up[rows[: min(first_usual, MOST_WARM_UP, size // 5)]] = True
+        first += size
+    warm_up &= slow
+    return Unusual(slow & ~warm_up, warm_up, tuple(cause.tolist()), tuple(drifts))
+
+
+def _slow(duration_ns: Ints, parts_ns: Ints, usual_ns: float) -> tuple[Bools, npt.NDArray[np.object_]]:
+    """Return which of some steps that are alike are slow, and the part that made them so."""
+    excess, unusual_part = _excess(parts_ns, usual_ns)
+    _, unusual = _excess(duration_ns[:, None], LEAST_EXCESS * float(np.median(duration_ns)))
+    slow: Bools = unusual[:, 0] | unusual_part.any(axis=1)
+    worst = np.array(PARTS, dtype=object)[excess.argmax(axis=1)]
+    return slow, np.where(slow, worst, "")
+
+
+def _excess(values_ns: Ints, least_ns: float) -> tuple[npt.NDArray[np.float64], Bools]:
+    """Return by how much each value exceeds the median of its column, and whether that is unusual and not little."""
+    excess = values_ns - np.median(values_ns, axis=0)
+    deviation = np.median(np.abs(excess), axis=0)
+    return excess, excess > np.maximum(DEVIATIONS * deviation, least_ns)
+
+
+def _change_for_good(duration_ns: Ints) -> int | None:
+    """Return the first of the durations (of one class, in order of time) after the change; None if there is none.
+
+    Every window's median after the change is above (or every one below) all medians before it. Of several such places
+    the one is taken that divides the windows best: least sum of squares around the two medians.
+    """
+    count = min(_WINDOWS, len(duration_ns) // _LEAST_STEPS)
+    if count < 2 * _LEAST_WINDOWS:
+        return None
+    edges = np.linspace(0, len(duration_ns), count + 1).astype(np.int64)
+    medians = np.array([np.median(duration_ns[low:high]) for low, high in pairwise(edges)])
+    best, least = None, np.inf
+    for window in range(_LEAST_WINDOWS, count - _LEAST_WINDOWS + 1):
+        before, after = medians[:window], medians[window:]
+        apart = after.min() > before.max() or after.max() < before.min()
+        low, high = sorted((float(np.median(before)), float(np.median(after))))
+        spread = float(((before - np.median(before)) ** 2).sum() + ((after - np.median(after)) ** 2).sum())
+        if apart and high >= (1 + _LEAST_CHANGE) * low and spread < least:
+            best, least = int(edges[window]), spread
+    return best

@@ -1,0 +1,240 @@
+"""Steps of a process that recorded its iterations: from its records, and from a search before, between and after them.
+
+While a program runs, the recorder keeps everything until it has found the main loop; from then on it writes one record
+per iteration and folds most of them. Where there are records they are the steps. Everywhere else the spans are there,
+and the offline search finds steps in them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from strobe.steps.finding.loop_steps import LoopSteps, joined_steps
+from strobe.steps.finding.offline_search import steps_by_loop, steps_of
+from strobe.steps.finding.step_classes import PARTIAL, base_class, label, recurs
+from strobe.steps.loop_choice.anchors import MARKS
+from strobe.steps.process_steps import Loop, ProcessSteps, Recorded
+from strobe.steps.thread_spans import Ints, Stream
+from strobe.steps.training_activities import BACKWARD, FORWARD, OPTIMIZER, PARTS, REST
+from strobe.trace.folded import OTHER, VALIDATION, Iterations, RecordedLoop, read_extras, read_loops
+from strobe.trace.trace import Trace
+
+# Steps that are found outside of the records and are not those of a recorded loop are a phase of their own if they last
+# this share of the process's time (the reference's rule for phases).
+_LEAST_PHASE = 0.1
+
+
+def with_records(trace: Trace, stream: Stream, process: int) -> ProcessSteps:
+    """Find the steps of a process: from its records where it has any."""
+    records = trace.iterations(process)
+    if not len(records):
+        return steps_of(stream, process)
+    extra_regions = read_extras(trace.readers[process], trace.definitions.region_maps[process])
+    extras = [_labels(regions, stream.names) for regions in extra_regions]
+    known = {name for names in extras for name in names}
+    loops = read_loops(trace.readers[process], trace.zero_of(process))
+    pieces = _confirmed(list(_pieces(stream, records, loops, known)))
+    found = joined_steps(process, _named(pieces, extras), _loops(pieces))
+    # Where nothing was kept before the first record, the steps that the recorder had seen by then have no row.
+    unseen = 0 if pieces[0].recorded is None else loops[int(records.loop[0])].accepted_iteration
+    return replace(found, first_number=unseen)
+
+
+def _labels(regions: Sequence[int], names: Sequence[str]) -> tuple[str, ...]:
+    special = {VALIDATION: "validation", OTHER: "other"}
+    return tuple(dict.fromkeys(special[each] if each in special else label(names[each]) for each in regions))
+
+
+# Pieces
+
+
+def _pieces(
+    stream: Stream, records: Iterations, loops: Sequence[RecordedLoop], known: Collection[str]
+) -> Iterator[LoopSteps]:
+    end_ns = records.start_ns + records.duration_ns
+    breaks = np.flatnonzero((records.loop[1:] != records.loop[:-1]) | (records.start_ns[1:] > end_ns[:-1])) + 1
+    since_ns, before = np.iinfo(np.int64).min, None
+    for rows in np.split(np.arange(len(records)), breaks):
+        after = int(records.loop[rows[0]])
+        until_ns = int(records.start_ns[rows[0]])
+        yield from _searched(stream, (since_ns, until_ns), loops, (before, after), known)
+        run = records.chosen(rows)
+        yield _recorded_piece(run, loops[after], after)
+        since_ns, before = int(end_ns[rows[-1]]), after
+    yield from _searched(stream, (since_ns, np.iinfo(np.int64).max), loops, (before, None), known)
+
+
+def _confirmed(pieces: Sequence[LoopSteps]) -> list[LoopSteps]:
+    """Let an anchored loop be certain only where the offline search is, in the steps before it was accepted.
+
+    The recorder looks at one sequence of events; a wrong answer must never have high confidence, so two must agree.
+    """
+    sure = {piece.recorded_loop for piece in pieces if piece.recorded is None and piece.loop.confidence == "high"}
+    return [
+        piece
+        if piece.loop.confidence != "high" or piece.loop.kind in MARKS or piece.recorded_loop in sure
+        else replace(piece, loop=replace(piece.loop, confidence="medium"))
+        for piece in pieces
+    ]
+
+
+def _recorded_piece(run: Iterations, loop: RecordedLoop, number: int) -> LoopSteps:
+    return LoopSteps(
+        loop=Loop(loop.kind, loop.name, loop.confidence, loop.reason, len(run), accepted_step=0),
+        start_ns=run.start_ns,
+        duration_ns=run.duration_ns,
+        parts_ns=run.parts_ns,
+        complete=np.ones(len(run), dtype=bool),
+        classes=(),
+        recorded=Recorded(run.class_id, run.detail, run.events, run.path_hash),
+        recorded_loop=number,
+    )
+
+
+def _searched(
+    stream: Stream,
+    between_ns: tuple[int, int],
+    loops: Sequence[RecordedLoop],
+    neighbours: tuple[int | None, int | None],
+    known: Collection[str],
+) -> Iterator[LoopSteps]:
+    """Yield the steps between two runs of records (numbers of their loops), if there are any."""
+    low, high = np.searchsorted(stream.start_ns, between_ns).tolist()
+    if low == high:
+        return
+    part = stream.part(low, high)
+    before, after = neighbours
+    marked = _before_marks(part, loops[after]) if after is not None and loops[after].kind == "structure" else None
+    pieces = steps_by_loop(part, recurring=known) if marked is None else [marked]
+    for number, piece in enumerate(pieces):
+        if after is not None and number == len(pieces) - 1 and piece.loop.kind == loops[after].kind:
+            yield from _leading_up(replace(piece, recorded_loop=after), between_ns[1])
+        elif before is not None and number == 0 and piece.loop.kind == loops[before].kind:
+            yield replace(piece, recorded_loop=before)
+        elif piece.duration_ns.sum() >= _LEAST_PHASE * (stream.end_ns.max() - stream.start_ns.min()):
+            yield piece
+
+
+def _before_marks(part: Stream, loop: RecordedLoop) -> LoopSteps | None:
+    """Steps of a loop without an anchor before it was accepted: where its marker ran, as often as the recorder saw it.
+
+    None where it did not run so often. The offline search may prefer another level in so short a piece.
+    """
+    regions = [region for region, name in enumerate(part.names) if name == loop.name]
+    marks = np.flatnonzero(np.isin(part.region, regions))
+    if not len(marks) or abs(len(marks) - loop.accepted_iteration) > 1:
+        return None
+    start = part.start_ns[marks]
+    duration = np.diff(start, append=part.end_ns[-1])
+    parts = np.zeros((len(start), len(PARTS)), dtype=np.int64)
+    parts[:, REST] = duration
+    found = Loop(loop.kind, loop.name, loop.confidence, loop.reason, len(start))
+    return LoopSteps(found, start, duration, parts, np.ones(len(start), dtype=bool), ("step",) * len(start))
+
+
+def _leading_up(piece: LoopSteps, until_ns: int) -> Iterator[LoopSteps]:
+    """Let the last step end where the first record begins. What had begun only just before is a part of that record."""
+    if not piece.complete[-1] and 2 * piece.duration_ns[-1] < np.median(piece.duration_ns):
+        piece = _first(piece, len(piece) - 1)
+    if not len(piece):
+        return
+    duration, parts, complete = piece.duration_ns.copy(), piece.parts_ns.copy(), piece.complete.copy()
+    duration[-1] = until_ns - piece.start_ns[-1]
+    _refit(parts[-1], int(duration[-1]))
+    usual = Counter(piece.classes).most_common(1)[0][0]
+    classes = piece.classes if complete[-1] else (*piece.classes[:-1], usual)
+    complete[-1] = True
+    yield replace(piece, duration_ns=duration, parts_ns=parts, complete=complete, classes=classes)
+
+
+def _first(piece: LoopSteps, count: int) -> LoopSteps:
+    return replace(
+        piece,
+        loop=replace(piece.loop, step_count=count),
+        start_ns=piece.start_ns[:count],
+        duration_ns=piece.duration_ns[:count],
+        parts_ns=piece.parts_ns[:count],
+        complete=piece.complete[:count],
+        classes=piece.classes[:count],
+    )
+
+
+def _refit(parts_ns: Ints, duration_ns: int) -> None:
+    """Make the parts of a step add up to its new duration: the rest gives or takes, then the largest part."""
+    parts_ns[REST] += duration_ns - parts_ns.sum()
+    while parts_ns[REST] < 0:
+        largest = int(parts_ns.argmax())
+        taken = min(int(parts_ns[largest]), -int(parts_ns[REST]))
+        parts_ns[largest] -= taken
+        parts_ns[REST] += taken
+
+
+# Classes
+
+
+def _recurring(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> set[str]:
+    """Extras that make a class: those that occur in more than one step of the run, the first one not counted."""
+    steps: dict[str, set[int]] = {}
+    first = 0
+    for piece in pieces:
+        if piece.recorded is None:
+            named = {number: name.split("+")[1:] for number, name in enumerate(piece.classes)}
+        else:
+            # Three steps of a class are enough.
+            class_id = piece.recorded.class_id
+            rows = [np.flatnonzero(class_id == each)[:3] for each in np.unique(class_id)]
+            named = {row: list(extras[class_id[row]]) for some in rows for row in some.tolist()}
+        for number, names in named.items():
+            for name in names:
+                steps.setdefault(name, set()).add(first + number)
+        first += len(piece)
+    return {name for name, where in steps.items() if recurs(name, where)}
+
+
+def _named(pieces: Sequence[LoopSteps], extras: Sequence[Sequence[str]]) -> list[LoopSteps]:
+    recurring = _recurring(pieces, extras)
+    bases = {}
+    for piece in pieces:
+        if piece.recorded is not None:
+            work = piece.parts_ns.sum(axis=0)
+            bases[piece.recorded_loop] = base_class(bool(work[BACKWARD] or work[OPTIMIZER]), bool(work[FORWARD]))
+    named = []
+    for piece in pieces:
+        base = bases.get(piece.recorded_loop)
+        if piece.recorded is not None and base:
+            names = ["+".join([base, *(each for each in labels if each in recurring)]) for labels in extras]
+            classes = tuple(names[number] for number in piece.recorded.class_id.tolist())
+        elif base:
+            classes = tuple(
+                name if name == PARTIAL else "+".join([base, *name.split("+")[1:]]) for name in piece.classes
+            )
+        else:
+            classes = piece.classes
+        named.append(replace(piece, classes=classes))
+    return named
+
+
+def _loops(pieces: Sequence[LoopSteps]) -> list[Loop]:
+    """One loop for all pieces that follow each other and belong to the same recorded loop."""
+    loops: list[Loop] = []
+    number: int | None = None
+    first = 0
+    for piece in pieces:
+        accepted = first if piece.recorded is not None else None
+        if loops and piece.recorded_loop is not None and piece.recorded_loop == number:
+            last = loops[-1]
+            facts = last if piece.recorded is None or last.accepted_step is not None else piece.loop
+            loops[-1] = replace(
+                facts,
+                step_count=last.step_count + len(piece),
+                accepted_step=accepted if last.accepted_step is None else last.accepted_step,
+            )
+        else:
+            loops.append(replace(piece.loop, accepted_step=accepted))
+        number = piece.recorded_loop
+        first += len(piece)
+    return loops

@@ -1,0 +1,1 @@
+"""Values over time: metrics of processes, and readings of GPUs."""

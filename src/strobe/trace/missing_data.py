@@ -1,0 +1,31 @@
+"""Data that a question needs and a trace lacks, and the option of `strobe run` that would have recorded them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strobe.model.kinds import RECORDED_WITH
+from strobe.trace.definitions import RegionRow
+from strobe.trace.processes.process_reader import ProcessReader
+
+
+def first_missing(
+    needs: Sequence[str], readers: Sequence[ProcessReader], regions: Sequence[RegionRow], executions: int
+) -> str:
+    """Return a sentence about the first of `needs` (keys of RECORDED_WITH) that was not recorded; "" if all were."""
+    for need in needs:
+        if not _is_there(need, readers, regions, executions):
+            what, option = RECORDED_WITH[need]
+            return f"no {what} in this trace; record them with: strobe run {option}"
+    return ""
+
+
+def _is_there(need: str, readers: Sequence[ProcessReader], regions: Sequence[RegionRow], executions: int) -> bool:
+    if need == "metrics":
+        return any(len(metric["value"]) for reader in readers for metric in reader.metrics())
+    if need == "lines":
+        return any(reader.tables().get("lines") for reader in readers)
+    if need == "spans":
+        return executions > 0
+    # PyTorch's ranges come through ITT and NVTX; its operators are known by their role.
+    return any(row[2] == need or (need == "torch" and row[3] == "operator") for row in regions)

@@ -1,0 +1,315 @@
+"""The reader of the files of one process, with ids and times of the process; the only user of the native reader."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from strobe.errors import TraceError
+from strobe.trace.after_run import symbols
+from strobe.trace.archive import ProcessFiles, sound_text
+from strobe.trace.metrics.gpu_readings import NodeGpus
+from strobe.trace.processes.process_facts import LocationFacts, MetricReadings, ProcessFacts
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from strobe import native
+
+    Array = npt.NDArray[Any]
+    Image = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
+
+# From this size on, reading a block file from begin to end takes longer than everything else about opening it.
+_WORTH_AN_INDEX = 1 << 20  # bytes
+NO_REGION = 0xFFFFFFFF  # a pixel in which nothing ran; also the parent of a root call path
+GAP = 0xFFFFFFFE  # a mark: time between two spans in which nothing ran
+
+
+ALWAYS = (-(1 << 61), 1 << 61)  # beyond every clock
+
+
+class ProcessReader(Protocol):
+    """The reader of a process, or of a part of one. Tests have hand-made ones."""
+
+    gpus: NodeGpus | None
+    """The GPUs of its node."""
+    has_gpus: bool
+    """Whether they are shown with this process."""
+
+    @property
+    def core(self) -> native.ProcessReader:
+        """The native reader itself, for the calls that take those of many processes at once."""
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """What counts of the process, on its clock: pictures show nothing outside of [begin, end)."""
+
+    def process(self) -> ProcessFacts:
+        """Return what is known of the process."""
+
+    def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
+        """Move all times: points (ns on the process's clock, ns on the trace's), in order. Once, before reading."""
+
+    def regions(self) -> list[tuple[int, str, int, int, str, int, str]]:
+        """Return (id, name, paradigm, role, file, line, module) of every region."""
+
+    def locations(self) -> list[LocationFacts]:
+        """Return what is known of every location."""
+
+    def call_paths(self) -> dict[str, Array]:
+        """Return parent (0xFFFFFFFF at the root), region, depth, indexed by call path."""
+
+    def spans(self, location: int, start_ns: int, end_ns: int) -> dict[str, Array]:
+        """Return every span of a location that overlaps [start_ns, end_ns), in order of start."""
+
+    def spans_before(self, ns: int) -> int:
+        """Return how many spans begin before a moment, or some thousands more: it costs nothing."""
+
+    def metrics(self) -> list[MetricReadings]:
+        """Return name, unit, location (or -1), time_ns, value of every metric."""
+
+    def quality(self) -> dict[str, int]:
+        """Return what was lost, cut, or spent, by name."""
+
+    def loops(self) -> list[dict[str, Any]]:
+        """Return the loops that were found while the program ran.
+
+        loop (number), kind (hint, range, optimizer, zero_grad, data_wait, structure), name of the region that marks an
+        iteration, accepted_ns, accepted_iteration (iterations seen before), ended_ns (or -1), reason, confidence.
+        """
+
+    def iterations(self) -> dict[str, Array]:
+        """Return one entry per iteration of these loops, in order.
+
+        loop, start_ns, duration_ns, events (spans of the main thread), path_hash, class_id, detail (0 none, 1 part, 2
+        all), detail_ns (from when on, for a part), data_wait_ns, forward_ns, backward_ns, optimizer_ns, rest_ns.
+        """
+
+    def classes(self) -> list[list[int]]:
+        """Return per class_id the regions of what its iterations do beyond the usual, in order of first occurrence.
+
+        Region 0 stands for a validation that no function encloses.
+        """
+
+    def statistics(self) -> dict[str, Array]:
+        """Return what was folded: one entry per location, call_path, and class_id (0xFFFFFFFF: of no iteration).
+
+        count, total_ns, own_ns (negative where spans were folded inside of one that stays in detail), min_ns, max_ns,
+        sum_squares (of durations in ns), histogram (64 half octaves per entry, see docs/format/blocks.md).
+        """
+
+    def graph(self, location: int) -> dict[str, Any] | None:
+        """Return the event flow graph of a location, or None if there is none.
+
+        payload (bytes, for the kernels that read graphs: see docs/format/graph.md), and what its nodes are called, as
+        arrays: region, caller (region, 0: no part of the name), call_path (0xFFFFFFFF: no part of the name). Node 0
+        stands for what found no room.
+        """
+
+    def tables(self) -> dict[str, int]:
+        """Return the side tables that are there, and how many rows each has."""
+
+    def table(self, name: str, location: int = -1, first: int = 0, most: int = 1 << 60) -> dict[str, Any]:
+        """Return location, row (of the span, or -1), columns (name: type, values, valid), damaged, number of chunks;
+        on request only those of one location, and some of its chunks.
+
+        Types: integer; real (values are the bits of a double); text (values are numbers of `texts`).
+        """
+
+    def texts(self) -> list[str]:
+        """Return the texts that side tables refer to."""
+
+    def stack_cells(self, location: int, start_ns: int, end_ns: int, width: int, max_depth: int) -> tuple[Image, Image]:
+        """Return, per depth and pixel, the region with most time, and what all spans of the depth fill in 255ths."""
+
+
+class RecordedProcess:
+    """The files of one process; the JSON texts of the recorder become facts."""
+
+    def __init__(self, files: ProcessFiles) -> None:
+        from strobe import native
+
+        self.core = native.ProcessReader(str(files.blocks), str(files.rings) if files.rings else None)
+        self.window = ALWAYS
+        self.gpus: NodeGpus | None = None
+        self.has_gpus = False
+        self._folder = files.blocks.parent
+        raw = self.core.process()
+        # A process that records, stops, and records again writes one pair of chunks each time.
+        self._begun = [_facts(text, needs=("pid", "parent_pid", "started_ns")) for text in raw["process_json"]]
+        self._ended = [_facts(text) for text in raw["end_json"]]
+        if not self._begun:
+            raise ValueError("it ends before its first chunk")
+        self._notes: dict[str, Any] = {}
+        self._readings: list[tuple[int, int, int]] = []
+        for text in raw["note_json"]:
+            facts = _facts(text)
+            if "clock" in facts:
+                self._readings.append(_reading(facts.pop("clock")))
+            self._notes.update(facts)
+        self._clock: Callable[[int], int] = int
+        self._last_ns = int(raw["last_ns"])
+        self._failure, self._failed_ns = str(raw["failure"]), int(raw["failed_ns"])
+        self._alive = files.rings is not None and is_alive(files.pid)
+
+    def process(self) -> ProcessFacts:
+        """Return the facts about the process; `ended_ns` is the last moment known to be recorded."""
+        first, description = self._begun[0], self._begun[0].get("description") or {}
+        finished = len(self._ended) >= len(self._begun)
+        unfinished: dict[str, Any] = {"end_state": "running" if self._alive else "lost"}
+        last = self._ended[-1] if finished else unfinished
+        exit_code = last.get("exit_code", -1)
+        argv = description.get("argv", [])
+        listed = self._notes.get("deviceProperties")
+        devices = listed if isinstance(listed, list) else []
+        return {
+            "pid": first["pid"],
+            "parent_pid": first["parent_pid"],
+            "started_ns": self._clock(first["started_ns"]),
+            "ended_ns": self._clock(max(first["started_ns"], last.get("ended_ns", 0) or self._last_ns)),
+            "end_state": sound_text(last.get("end_state", "lost")),
+            "exit_code": exit_code if exit_code >= 0 else None,
+            "argv": [sound_text(word) for word in argv] if isinstance(argv, list) else sound_text(argv),
+            "host": sound_text(description.get("host", "")),
+            "python": sound_text(description.get("python", "")),
+            "main": bool(description.get("main")) and not first.get("forked"),
+            "rank": self._notes.get("rank"),
+            "ranks": self._notes.get("ranks"),
+            "name": sound_text(self._notes.get("name", "fork" if first.get("forked") else "")),
+            "node": sound_text(first.get("node", "")),
+            "wall": _reading(first["wall"]) if "wall" in first else None,
+            "clock_readings": self._readings,
+            "gpu": _sentences(self._notes.get("gpu")),
+            "device_properties": [each for each in devices if isinstance(each, dict)],
+            "failure": sound_text(last.get("failure", self._failure)),
+            "failed_ns": self._clock(last.get("failed_ns", self._failed_ns)),
+        }
+
+    def use_clock(self, points: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> None:
+        """From now on all times are on the trace's axis: points (ns on our clock, ns on the trace's), in order."""
+        self.core.use_clock(*points)
+        self._clock = lambda ns: self.core.on_axis(int(ns))
+
+    def quality(self) -> dict[str, int]:
+        """Return the counters of all recordings of the process, and what the recorder probably cost it."""
+        total: Counter[str] = Counter()
+        for counters in (*(ended.get("counters", {}) for ended in self._ended), self.core.quality()):
+            total.update(counters)
+        # An enter and a leave per execution, at the price that the recorder measured when it started.
+        spans = sum(int(location["span_count"]) for location in self.core.locations())
+        executions = spans + int(self.statistics()["count"].sum())
+        total["estimated_cost_ns"] = round(2 * executions * float(self._begun[0].get("put_ns", 0)))
+        total["estimated_cost_ns"] += total["hook_cost_ns"]
+        return dict(total)
+
+    def regions(self) -> list[symbols.Region]:
+        """Return id, name, paradigm, role, file, line, module of every region; addresses have their names."""
+        rows = self.core.regions()
+        if not any(map(symbols.is_address, rows)):
+            return rows
+        places = symbols.known(self._folder)
+        return [symbols.named(row, places) if symbols.is_address(row) else row for row in rows]
+
+    def metrics(self) -> list[MetricReadings]:
+        """Return the metrics in the block file, and those of the GPUs of its node."""
+        own: list[MetricReadings] = self.core.metrics()
+        if self.gpus is None:
+            return own
+        beside = self.gpus.metrics(self._begun[0]["pid"], self.has_gpus)
+        for each in beside:
+            each["time_ns"] = self._on_axis(each["time_ns"])
+        return [*own, *beside]
+
+    def _on_axis(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        import numpy as np
+
+        return times if self._clock is int else np.array([self._clock(int(ns)) for ns in times], dtype=np.int64)
+
+    def __getattr__(self, name: str) -> Any:  # the arrays come as they are
+        return getattr(self.core, name)
+
+
+def _sentences(value: object) -> dict[str, str]:
+    """Return the recorder's notes about GPUs: a sentence by subject."""
+    notes = value if isinstance(value, dict) else {}
+    return {sound_text(subject): sound_text(text) for subject, text in notes.items() if isinstance(text, str)}
+
+
+def _reading(value: object) -> tuple[int, int, int]:
+    """Return a reading of a clock: three numbers in range. Raises ValueError for anything else."""
+    if isinstance(value, list) and len(value) == 3:
+        first, second, third = value
+        if all(isinstance(each, int) and abs(each) < 1 << 61 for each in value):
+            return first, second, third
+    raise ValueError("a reading of its clock is not three numbers in range")
+
+
+_EXITING = 0x4  # PF_EXITING of the kernel's flags of a process
+# Numbers that are calculated with.
+_NUMBERS = ("pid", "parent_pid", "started_ns", "ended_ns", "put_ns", "exit_code", "failed_ns")
+
+
+def _facts(text: str, needs: Sequence[str] = ()) -> dict[str, Any]:
+    """Parse one of the JSON texts of a block file. Raises ValueError if it is not a text of the recorder."""
+    try:
+        facts: dict[str, Any] = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("a description in it is nested too deeply") from error
+    sound = isinstance(facts, dict) and all(
+        isinstance(facts.get(name, {}), dict) for name in ("description", "counters")
+    )
+    if not sound or any(name not in facts for name in needs):
+        raise ValueError("a description in it is incomplete")
+    numbers = {name: facts[name] for name in _NUMBERS if name in facts} | facts.get("counters", {})
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= 1 << 62:
+            raise ValueError(f"'{name[:40]}' is not a number in range")
+    return facts
+
+
+def open_process(files: ProcessFiles) -> ProcessReader:
+    """Open the files of one process; what a torn block file still holds is there, up to its last sound block."""
+    try:
+        reader = RecordedProcess(files)
+        if files.blocks.stat().st_size >= _WORTH_AN_INDEX:
+            reader.write_index()
+        return cast(ProcessReader, reader)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise TraceError(f"cannot read '{files.blocks.name}': {reason}", where=str(files.blocks.parent)) from error
+    except ValueError as error:
+        raise TraceError(
+            f"'{files.blocks.name}' is not a sound block file: {error}",
+            where=str(files.blocks.parent),
+            do="Everything else in the folder may still be readable: move this file away and open the trace again.",
+        ) from error
+
+
+def recover(files: ProcessFiles) -> int:
+    """Move the records in the rings of a dead process into its block file; return how many they were.
+
+    Rings of a process that had written its end are only removed.
+    """
+    from strobe import native
+
+    return int(native.recover(str(files.blocks), str(files.rings)))
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process still runs: a killed one keeps its number until its parent has waited for it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            facts = stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return True
+    return len(facts) < 7 or not (facts[0] in (b"Z", b"X") or int(facts[6]) & _EXITING)
