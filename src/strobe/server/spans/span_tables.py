@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from strobe.model.kinds import GROUPS
 from strobe.model.schema import Column
 from strobe.tables.table import arrow_schema
+from strobe.trace.spans import SpanArrays, chosen_spans
 
 if TYPE_CHECKING:
     from strobe.server.trace_context import TraceContext
-    from strobe.trace.spans import SpanArrays
 
 
 SPAN_COLUMNS = (
@@ -28,6 +27,7 @@ SPAN_COLUMNS = (
     Column("name", "string", "", "name of its region"),
     Column("group", "string", "", "what it is drawn as", values=GROUPS),
 )
+some_of = chosen_spans
 LOCATED_COLUMNS = (*SPAN_COLUMNS, Column("location", "uint32", "", "location that it is in"))
 
 
@@ -69,21 +69,6 @@ def joined_spans(parts: list[pa.Table]) -> pa.Table:
 def longest_spans(parts: list[pa.Table], limit: int) -> pa.Table:
     """Return the `limit` longest of located spans, the longest first."""
     return joined_spans(parts).sort_by([("duration_ns", "descending")]).slice(0, limit)
-
-
-def some_of(arrays: SpanArrays, rows: npt.NDArray[np.intp]) -> SpanArrays:
-    """Return some rows of spans."""
-    return {
-        "row": arrays["row"][rows],
-        "start_ns": arrays["start_ns"][rows],
-        "duration_ns": arrays["duration_ns"][rows],
-        "self_ns": arrays["self_ns"][rows],
-        "region": arrays["region"][rows],
-        "call_path": arrays["call_path"][rows],
-        "depth": arrays["depth"][rows],
-        "parent": arrays["parent"][rows],
-        "complete": arrays["complete"][rows],
-    }
 
 
 def expected_spans(context: TraceContext, location: int, start_ns: int, end_ns: int) -> float:
